@@ -1,0 +1,33 @@
+"""What a worker's main loop drives: a loaded model that turns requests into events."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from orchard.core.events import Event
+from orchard.core.request import Request
+
+# emit(events by request id, running, waiting): called on the event loop's thread, once an engine step or less often.
+Emit = Callable[[list[tuple[str, list[Event]]], int, int], None]
+
+
+class Service(Protocol):
+    """Every method is called on the event loop's thread and none of them blocks it.
+
+    The service keeps the law of the event stream for each request that was submitted and not cancelled.
+    """
+
+    async def start(self, emit: Emit) -> None:
+        """Load the model and make it warm. Raises OrchardError("model_failed", ...) with the reason."""
+        ...
+
+    def submit(self, request: Request) -> None:
+        """Begin a request; whatever is wrong with it comes as a `Failed` event."""
+        ...
+
+    def cancel(self, request_id: str) -> None:
+        """Drop a request before the engine's next step; no event of it is emitted after this. Unknown ids are fine."""
+        ...
+
+    async def close(self) -> None:
+        """Stop the engine and free the model."""
+        ...

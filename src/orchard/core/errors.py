@@ -1,0 +1,42 @@
+"""How anything in Orchard fails: one exception, a closed set of kinds.
+
+Each dialect owns the mapping from a kind to its own status code and error body.
+"""
+
+from typing import Literal, get_args
+
+FailureKind = Literal[
+    "invalid_request",  # the body or a parameter is wrong; `param` names it
+    "unauthorized",  # no key, or a wrong one
+    "not_found",  # no such route
+    "model_not_found",  # no such model
+    "method_not_allowed",  # the route exists, the HTTP method does not
+    "payload_too_large",  # the body is over the limit
+    "context_length_exceeded",  # the prompt does not fit the model's context window
+    "overloaded",  # a queue or a connection limit is full; try again later
+    "shutting_down",  # the server is going away
+    "cancelled",  # the caller went away
+    "model_failed",  # the model could not be loaded
+    "worker_crashed",  # the model's process died with the request in it
+    "timeout",  # the caller took too long to send its request
+    "internal",  # a bug in Orchard
+]
+
+FAILURE_KINDS: tuple[str, ...] = get_args(FailureKind)
+
+
+class OrchardError(Exception):
+    """A failure that a caller is told about.
+
+    `message` is a sentence for the caller, `param` the path of the field to blame (as in `messages[0].content`), and
+    `retry_after` whole seconds after which trying again makes sense.
+    """
+
+    def __init__(
+        self, kind: FailureKind, message: str, *, param: str | None = None, retry_after: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind: FailureKind = kind
+        self.message = message
+        self.param = param
+        self.retry_after = retry_after

@@ -1,0 +1,198 @@
+"""What every engine path answers with.
+
+The law of the stream: `Started` at most once, first; then any number of content events; then exactly one `Finished` or
+`Failed`; nothing after. A non-streaming answer is `collect(events)` over the same stream, so the two cannot differ.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from orchard.core.errors import FailureKind, OrchardError
+
+FinishReason = Literal["stop", "length", "tool_calls"]
+
+
+class TokenLogprob(Struct, frozen=True, array_like=True):
+    """A token's text, its bytes (a token may be part of a character) and its natural log-probability."""
+
+    text: str
+    bytes: bytes
+    logprob: float
+
+
+class Logprob(Struct, frozen=True, array_like=True):
+    """A drawn token with the likeliest tokens at its place, likeliest first.
+
+    Log-probabilities are those of the model itself, before temperature, penalties and cut-offs.
+    """
+
+    token: TokenLogprob
+    top: tuple[TokenLogprob, ...] = ()
+
+
+class Usage(Struct, frozen=True, array_like=True):
+    """Tokens: of the prompt (once, however many answers), and of all answers, end-of-turn token and thinking included."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    reasoning_tokens: int = 0
+
+
+class Started(Struct, frozen=True, array_like=True, tag="started"):
+    """The request was accepted by the engine: whatever fails from here on fails inside the stream."""
+
+    prompt_tokens: int
+
+
+class Text(Struct, frozen=True, array_like=True, tag="text"):
+    """A piece of the answer, with its tokens' log-probabilities where the request asked for them."""
+
+    text: str
+    choice: int = 0
+    logprobs: tuple[Logprob, ...] = ()
+
+
+class Reasoning(Struct, frozen=True, array_like=True, tag="reasoning"):
+    """A piece of what the model thinks before it answers."""
+
+    text: str
+    choice: int = 0
+
+
+class ToolStart(Struct, frozen=True, array_like=True, tag="tool_start"):
+    """The model begins to call a tool; `index` counts the calls of this choice from 0."""
+
+    index: int
+    id: str
+    name: str
+    choice: int = 0
+
+
+class ToolArgs(Struct, frozen=True, array_like=True, tag="tool_args"):
+    """A piece of the JSON text of call `index`'s arguments."""
+
+    index: int
+    json: str
+    choice: int = 0
+
+
+class Finished(Struct, frozen=True, array_like=True, tag="finished"):
+    """All choices are complete; `reasons[i]` says why choice i ended."""
+
+    reasons: tuple[FinishReason, ...]
+    usage: Usage
+
+
+class Failed(Struct, frozen=True, array_like=True, tag="failed"):
+    """The request failed; what was sent before stands, nothing follows."""
+
+    kind: FailureKind
+    message: str
+    param: str | None = None
+    retry_after: int | None = None
+
+    @classmethod
+    def of(cls, error: OrchardError) -> "Failed":
+        """Turn an error into the event that tells of it."""
+        return cls(error.kind, error.message, error.param, error.retry_after)
+
+    def error(self) -> OrchardError:
+        """Turn the event back into the error."""
+        return OrchardError(self.kind, self.message, param=self.param, retry_after=self.retry_after)
+
+
+Event = Started | Text | Reasoning | ToolStart | ToolArgs | Finished | Failed
+
+
+class ToolCall(Struct):
+    """A whole tool call; `arguments` is JSON text."""
+
+    id: str
+    name: str
+    arguments: str = ""
+
+
+class Choice(Struct):
+    """A whole answer."""
+
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: list[ToolCall] = field(default_factory=list)
+    logprobs: list[Logprob] = field(default_factory=list)
+    reason: FinishReason = "stop"
+
+
+class Collected(Struct):
+    """All answers of a finished stream."""
+
+    choices: list[Choice]
+    usage: Usage
+
+
+class Collector:
+    """Gathers a stream, batch by batch, into whole answers."""
+
+    def __init__(self) -> None:
+        self._choices: dict[int, Choice] = {}
+        self.result: Collected | None = None
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take the next events; `result` is set once `Finished` came. Raises OrchardError on `Failed`."""
+        for event in events:
+            match event:
+                case Started():
+                    pass
+                case Finished(reasons, usage):
+                    choices = [self._choice(index) for index in range(len(reasons))]
+                    for choice, reason in zip(choices, reasons, strict=True):
+                        choice.reason = reason
+                    self.result = Collected(choices, usage)
+                case Failed():
+                    raise event.error()
+                case _:
+                    self._content(event)
+
+    def _choice(self, index: int) -> Choice:
+        return self._choices.setdefault(index, Choice())
+
+    def _content(self, event: Text | Reasoning | ToolStart | ToolArgs) -> None:
+        choice = self._choice(event.choice)
+        match event:
+            case Text():
+                choice.text += event.text
+                choice.logprobs.extend(event.logprobs)
+            case Reasoning():
+                choice.reasoning += event.text
+            case ToolStart():
+                choice.tool_calls.append(ToolCall(event.id, event.name))
+            case ToolArgs():
+                choice.tool_calls[event.index].arguments += event.json
+
+
+def collect(events: Iterable[Event]) -> Collected:
+    """Gather a complete stream. Raises OrchardError where it ended in `Failed`, ValueError where it did not end."""
+    collector = Collector()
+    collector.add(events)
+    if collector.result is None:
+        raise ValueError("the stream has no Finished event")
+    return collector.result
+
+
+def merge(events: Sequence[Event]) -> list[Event]:
+    """Join neighbouring pieces of the same text, so that a client that lags gets fewer and larger ones."""
+    merged: list[Event] = []
+    for event in events:
+        last = merged[-1] if merged else None
+        match last, event:
+            case Text(), Text() if last.choice == event.choice:
+                merged[-1] = replace(last, text=last.text + event.text, logprobs=last.logprobs + event.logprobs)
+            case Reasoning(), Reasoning() if last.choice == event.choice:
+                merged[-1] = replace(last, text=last.text + event.text)
+            case ToolArgs(), ToolArgs() if (last.choice, last.index) == (event.choice, event.index):
+                merged[-1] = replace(last, json=last.json + event.json)
+            case _:
+                merged.append(event)
+    return merged

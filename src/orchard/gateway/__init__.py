@@ -1,0 +1,1 @@
+"""The HTTP process: it takes requests in any dialect, and never imports MLX."""

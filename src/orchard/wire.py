@@ -1,0 +1,87 @@
+"""The socket protocol between the gateway and a worker: length-prefixed msgpack.
+
+A frame is a 4-byte big-endian length and that many bytes of msgpack. The end of the stream tells each side that the
+other is gone. All events of one engine step travel in one frame.
+"""
+
+import asyncio
+
+import msgspec
+from msgspec import Struct
+
+from orchard.core.events import Event
+from orchard.core.request import Request
+
+MAX_FRAME_BYTES = 256 * 1024 * 1024
+_HEADER_BYTES = 4
+
+
+class Submit(Struct, frozen=True, array_like=True, tag="submit"):
+    """Gateway to worker: begin this request."""
+
+    request: Request
+
+
+class Cancel(Struct, frozen=True, array_like=True, tag="cancel"):
+    """Gateway to worker: nobody waits for this request any more. No event of it follows once the worker has read this,
+    but events already on their way may still arrive."""
+
+    request_id: str
+
+
+class Ready(Struct, frozen=True, array_like=True, tag="ready"):
+    """Worker to gateway: the model is loaded and warm."""
+
+    load_seconds: float
+
+
+class LoadFailed(Struct, frozen=True, array_like=True, tag="load_failed"):
+    """Worker to gateway: the model can't be loaded; `message` says why in words that a user can act on."""
+
+    message: str
+
+
+class Step(Struct, frozen=True, array_like=True, tag="step"):
+    """Worker to gateway: what one engine step brought, and how many requests now run and wait in the worker."""
+
+    events: list[tuple[str, list[Event]]]
+    running: int
+    waiting: int
+
+
+ToWorker = Submit | Cancel
+FromWorker = Ready | LoadFailed | Step
+_Any = Submit | Cancel | Ready | LoadFailed | Step
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[_Any] = msgspec.msgpack.Decoder(_Any)
+
+
+class WireError(Exception):
+    """The other side sent something that is not the protocol."""
+
+
+def encode(message: _Any) -> bytes:
+    """Give the frame of a message. Raises WireError where it would be larger than MAX_FRAME_BYTES."""
+    body = _encoder.encode(message)
+    if len(body) > MAX_FRAME_BYTES:
+        raise WireError(f"a frame of {len(body)} bytes is over the limit of {MAX_FRAME_BYTES}")
+    return len(body).to_bytes(_HEADER_BYTES, "big") + body
+
+
+async def read(reader: asyncio.StreamReader) -> _Any | None:
+    """Read the next message; None at the end of the stream, also where it ends within a frame.
+
+    Raises WireError on an oversized frame or one that is no message.
+    """
+    try:
+        size = int.from_bytes(await reader.readexactly(_HEADER_BYTES), "big")
+        if size > MAX_FRAME_BYTES:
+            raise WireError(f"a frame of {size} bytes is over the limit of {MAX_FRAME_BYTES}")
+        body = await reader.readexactly(size)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+    try:
+        return _decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise WireError(str(error)) from error

@@ -1,0 +1,5 @@
+"""`python -m orchard.worker`: started by the gateway, never by hand."""
+
+from orchard.worker.main import main
+
+main()

@@ -1,0 +1,64 @@
+"""The worker's main loop: frames from the socket go to the service, the service's events go to the socket."""
+
+import argparse
+import asyncio
+import logging
+import signal
+import socket
+import time
+
+from orchard import wire
+from orchard.backends.service import Service
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event
+
+log = logging.getLogger("orchard.worker")
+
+
+def _service(backend: str, path: str) -> Service:
+    if backend == "fake":
+        from orchard.backends.fake import FakeService
+
+        return FakeService(path)
+    from orchard.worker.text import TextService
+
+    return TextService(path)
+
+
+async def serve(sock: socket.socket, service: Service) -> None:
+    """Load the model, say Ready or LoadFailed, and serve requests until the gateway closes the socket."""
+    reader, writer = await asyncio.open_connection(sock=sock)
+
+    def emit(events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
+        writer.write(wire.encode(wire.Step(events, running, waiting)))
+
+    begin = time.monotonic()
+    try:
+        await service.start(emit)
+    except OrchardError as error:
+        log.error("loading failed: %s", error.message)
+        writer.write(wire.encode(wire.LoadFailed(error.message)))
+        await writer.drain()
+        return
+    writer.write(wire.encode(wire.Ready(time.monotonic() - begin)))
+    while (message := await wire.read(reader)) is not None:
+        match message:
+            case wire.Submit(request):
+                service.submit(request)
+            case wire.Cancel(request_id):
+                service.cancel(request_id)
+    await service.close()
+
+
+def main() -> None:
+    """Run one worker on the socket whose file descriptor the gateway passed down."""
+    parser = argparse.ArgumentParser(prog="orchard.worker")
+    parser.add_argument("--fd", type=int, required=True)
+    parser.add_argument("--backend", choices=("text", "fake"), required=True)
+    parser.add_argument("--path", required=True)
+    parser.add_argument("--log-level", default="info")
+    args = parser.parse_args()
+    logging.basicConfig(level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s worker %(message)s")
+    # Ctrl-C reaches the whole process group; it is the gateway that decides when a worker ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asyncio.run(serve(socket.socket(fileno=args.fd), _service(args.backend, args.path)))
