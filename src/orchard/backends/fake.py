@@ -6,6 +6,7 @@ A last message that is a JSON object of `Script`'s fields is played; any other t
 import asyncio
 import os
 import signal
+import time
 
 import msgspec
 from msgspec import Struct
@@ -19,11 +20,13 @@ from orchard.core.request import Request, TextPart
 class Script(Struct, forbid_unknown_fields=True):
     """`pieces` times `text`, one every `interval` seconds; `fail` or `crash` comes instead of the end.
 
-    `delay` seconds pass before the stream starts; a `refuse` fails it before it has started.
+    With `stamp` each piece is the monotonic clock's time instead, for measuring what lies behind. `delay` seconds pass
+    before the stream starts; a `refuse` fails it before it has started.
     """
 
     pieces: int = 1
     text: str = "x"
+    stamp: bool = False
     interval: float = 0.0
     delay: float = 0.0
     refuse: FailureKind | None = None
@@ -52,6 +55,7 @@ class FakeService:
     def submit(self, request: Request) -> None:
         """Begin to play the request's script."""
         self._running[request.id] = asyncio.create_task(self._play(request))
+        self._schedule()
 
     def cancel(self, request_id: str) -> None:
         """Stop playing."""
@@ -77,7 +81,7 @@ class FakeService:
         for piece in range(script.pieces):
             # Due times count from the start, so that a late step doesn't shift all that follow.
             await asyncio.sleep(max(0.0, begin + (piece + 1) * script.interval - loop.time()))
-            self._push(request.id, Text(script.text))
+            self._push(request.id, Text(f"{time.monotonic():.6f} " if script.stamp else script.text))
         if script.crash:
             os.kill(os.getpid(), signal.SIGKILL)
         if script.fail:

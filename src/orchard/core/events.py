@@ -34,7 +34,7 @@ class Logprob(Struct, frozen=True, array_like=True):
 
 
 class Usage(Struct, frozen=True, array_like=True):
-    """Tokens: of the prompt (once, however many answers), and of all answers, end-of-turn token and thinking included."""
+    """Tokens of the prompt (once, however many answers), and of all answers, with thinking and end-of-turn tokens."""
 
     prompt_tokens: int
     completion_tokens: int

@@ -77,7 +77,7 @@ class Generate(Struct, frozen=True, tag="generate"):
     """Continue a conversation.
 
     `max_tokens` None: until the context window is full. `stop`: texts that end the answer and are not part of it.
-    `n`: how many answers. `top_logprobs` None: no log-probabilities; k: those of the drawn token and of the k likeliest.
+    `n`: how many answers. `top_logprobs` None: no log-probabilities; k: of the drawn token and the k likeliest.
     `template_args`: extra variables for the model's chat template.
     """
 
@@ -92,7 +92,7 @@ class Generate(Struct, frozen=True, tag="generate"):
 
 
 class Request(Struct, frozen=True):
-    """A piece of work for one model. `id` is unique in the gateway and is the caller's request id in every log line."""
+    """A piece of work for one model. `id` is unique in the gateway; it is the request id of headers and log lines."""
 
     id: str
     model: str

@@ -31,7 +31,7 @@ def resolve(name: str) -> ModelEntry:
     if name == DEMO:
         return _entry(DEMO, MODEL_PATH)
     folder = Path(name).expanduser()
-    if folder.is_dir():
+    if name and folder.is_dir():
         return _entry(folder.resolve().name, folder.resolve())
     if snapshot := _cached(name):
         return _entry(name, snapshot)

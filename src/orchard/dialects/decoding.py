@@ -1,0 +1,163 @@
+"""From the bytes of a JSON body to a typed one, with errors that name the field and say what it may hold."""
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from orchard.core.errors import OrchardError
+
+MAX_DEPTH = 64
+"""How deep free-form values (JSON schemas, template variables) may nest: what is deeper could break a later encoder."""
+
+_SHOWN_CHARS = 64
+_JSON_TYPES = {
+    "int": "an integer",
+    "float": "a number with a fraction or an exponent",
+    "str": "a string",
+    "bool": "a boolean",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+_LOCATION = re.compile(r"(?P<what>.*) - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`\Z", re.DOTALL)
+_STEP = re.compile(r"\.(?P<name>\w+)|\[(?P<index>\.\.\.|\d+)\]")
+_MISSING = re.compile(r"Object missing required field `(\w+)`\Z")
+_GOT = re.compile(r"Expected .*, got `(\w+)`\Z")
+_GOT_VALUE = re.compile(r"Invalid enum value '(.*)'\Z", re.DOTALL)
+
+T = TypeVar("T")
+
+
+def invalid(param: str | None, message: str) -> OrchardError:
+    """Make the error of a bad field; `param` is its path, as in `messages[0].content`."""
+    return OrchardError("invalid_request", message, param=param)
+
+
+def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """Decode a body. Raises OrchardError (invalid_request) where it is not JSON or not of the decoder's type."""
+    if not body.strip():
+        raise invalid(None, "The body is empty; it must be a JSON object.")
+    try:
+        # msgspec doesn't look into strings that it skips, so the whole is checked here.
+        return decoder.decode(body.decode())
+    except UnicodeDecodeError as error:
+        raise invalid(None, f"The body is not valid UTF-8: byte {error.start} can't be decoded.") from None
+    except RecursionError:
+        raise invalid(None, "The body is nested too deeply.") from None
+    except msgspec.ValidationError as error:
+        raise _explain(decoder.type, str(error)) from None
+    except msgspec.DecodeError as error:
+        raise _malformed(str(error)) from None
+
+
+def check_free_form(value: Any, param: str) -> None:
+    """Check a value of no fixed type: it must be able to travel to the worker and be written out again.
+
+    Raises OrchardError where it nests deeper than MAX_DEPTH or holds an integer of more than 64 bits.
+    """
+    pending: list[tuple[Any, int]] = [(value, 1)]
+    while pending:
+        item, depth = pending.pop()
+        if isinstance(item, dict | list):
+            if depth > MAX_DEPTH:
+                raise invalid(param, f"`{param}` is nested too deeply: at most {MAX_DEPTH} levels are allowed.")
+            children = item.values() if isinstance(item, dict) else item
+            pending.extend((child, depth + 1) for child in children)
+        elif isinstance(item, int) and not -(2**63) <= item < 2**64:
+            raise invalid(param, f"`{param}` holds an integer that doesn't fit into 64 bits.")
+
+
+def _malformed(detail: str) -> OrchardError:
+    if "truncated" in detail:
+        # msgspec says the same of a body that ends too early and of one that ends after half of a surrogate pair.
+        detail = r"it ends too early, or a \u escape in it is half of a surrogate pair"
+    detail = detail.removeprefix("JSON is malformed: ")
+    return invalid(None, f"The body is not valid JSON: {detail}.")
+
+
+def _explain(expected: type, message: str) -> OrchardError:
+    """Turn msgspec's message, such as "Expected `int`, got `str` - at `$.n`", into a sentence for an API user."""
+    match = _LOCATION.match(message)
+    what, path = (match["what"], match["path"].removeprefix(".")) if match else (message, "")
+    param = path.split("[...]")[0] or None
+    if missing := _MISSING.match(what):
+        param = f"{path}.{missing[1]}".removeprefix(".")
+        return invalid(param, f"`{param}` is required.")
+    kind = _resolve(inspect.type_info(expected), match["path"] if match else "")
+    if what.endswith("out of range") and isinstance(kind, inspect.AnyType):
+        return invalid(param, f"`{param}` holds a number that is out of range.")
+    subject = f"`{param}`" if param else "The body"
+    if match and match["key"]:
+        subject, kind = f"Each key of {subject}", _key_type(kind)
+    elif path.endswith("[...]"):
+        subject = f"Each value of {subject}"
+    return invalid(param, f"{subject} must be {_describe(kind)}{_received(what)}.")
+
+
+def _received(what: str) -> str:
+    if got := _GOT.match(what):
+        return f", got {_JSON_TYPES.get(got[1], got[1])}"
+    if (got := _GOT_VALUE.match(what)) and len(got[1]) <= _SHOWN_CHARS:
+        return f", got '{got[1]}'"
+    return ""
+
+
+def _members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
+    return kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+
+
+def _key_type(kind: inspect.Type) -> inspect.Type:
+    return next((member.key_type for member in _members(kind) if isinstance(member, inspect.DictType)), kind)
+
+
+def _resolve(kind: inspect.Type, path: str) -> inspect.Type:
+    """Give the type that stands at a path such as `.messages[0].role`."""
+    for step in _STEP.finditer(path):
+        children = (_child(member, step["name"], step["index"]) for member in _members(kind))
+        kind = next((child for child in children if child is not None), inspect.AnyType())
+    return kind
+
+
+def _child(kind: inspect.Type, name: str | None, index: str | None) -> inspect.Type | None:
+    match kind:
+        case inspect.StructType() if name:
+            return next((field.type for field in kind.fields if field.encode_name == name), None)
+        case inspect.ListType() if index and index != "...":
+            return kind.item_type
+        case inspect.DictType() if index == "...":
+            return kind.value_type
+    return None
+
+
+def _describe(kind: inspect.Type) -> str:
+    words = "an object"
+    match kind:
+        case inspect.UnionType():
+            words = " or ".join(_describe(t) for t in kind.types if not isinstance(t, inspect.NoneType))
+        case inspect.LiteralType():
+            words = "one of " + ", ".join(repr(value) for value in kind.values)
+        case inspect.IntType():
+            words = "an integer" + _range(kind)
+        case inspect.FloatType():
+            words = "a number" + _range(kind)
+        case inspect.StrType():
+            words = ("a non-empty string" if kind.min_length else "a string") + _limit(kind.max_length, "characters")
+        case inspect.ListType():
+            words = ("a non-empty array" if kind.min_length else "an array") + _limit(kind.max_length, "items")
+        case inspect.BoolType():
+            words = "true or false"
+    return words
+
+
+def _range(kind: inspect.IntType | inspect.FloatType) -> str:
+    if kind.ge is not None and kind.le is not None:
+        return f" from {kind.ge} to {kind.le}"
+    if kind.gt is not None and kind.le is not None:
+        return f" above {kind.gt} and at most {kind.le}"
+    return ""
+
+
+def _limit(most: int | None, unit: str) -> str:
+    return f" of at most {most} {unit}" if most else ""

@@ -1,0 +1,60 @@
+"""OpenAI's error body, the same in all of its dialects."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from orchard.core.errors import FailureKind, OrchardError
+
+_DEFAULT_RETRY_AFTER = 1
+
+
+class _Shape(NamedTuple):
+    status: int
+    type: str
+    code: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+# The SDKs retry 408, 409, 429 and everything from 500 up, unless the header x-should-retry says otherwise.
+_SHAPES: dict[FailureKind, _Shape] = {
+    "invalid_request": _Shape(400, "invalid_request_error"),
+    "unauthorized": _Shape(401, "invalid_request_error", "invalid_api_key", (("www-authenticate", "Bearer"),)),
+    "not_found": _Shape(404, "invalid_request_error", "unknown_url"),
+    "model_not_found": _Shape(404, "invalid_request_error", "model_not_found"),
+    "method_not_allowed": _Shape(405, "invalid_request_error", "method_not_supported"),
+    "payload_too_large": _Shape(413, "invalid_request_error", "payload_too_large"),
+    "context_length_exceeded": _Shape(400, "invalid_request_error", "context_length_exceeded"),
+    "overloaded": _Shape(429, "rate_limit_error", "rate_limit_exceeded"),
+    "shutting_down": _Shape(503, "server_error", "shutting_down"),
+    "cancelled": _Shape(499, "invalid_request_error", "cancelled"),
+    # What makes a load fail (a broken folder, too little memory) is still there when the SDK tries again.
+    "model_failed": _Shape(500, "server_error", "model_failed", (("x-should-retry", "false"),)),
+    # The worker is started again for the next request, so trying again helps.
+    "worker_crashed": _Shape(503, "server_error", "worker_crashed"),
+    "timeout": _Shape(408, "invalid_request_error", "request_timeout"),
+    "internal": _Shape(500, "server_error", "internal_error"),
+}
+
+
+def error_body(error: OrchardError) -> dict[str, Any]:
+    """Give the error as OpenAI's object: `{"error": {"message", "type", "param", "code"}}`."""
+    shape = _SHAPES[error.kind]
+    param = error.param
+    if param is None and error.kind == "context_length_exceeded":
+        param = "messages"
+    # A message may quote a file name that is no UTF-8; telling of an error must not fail on that.
+    message = error.message.encode(errors="replace").decode()
+    return {"error": {"message": message, "type": shape.type, "param": param, "code": shape.code}}
+
+
+def fail(error: OrchardError) -> tuple[int, dict[str, str], bytes]:
+    """Give the status, the headers and the JSON body of the answer that tells of an error."""
+    shape = _SHAPES[error.kind]
+    headers = {"content-type": "application/json", **dict(shape.headers)}
+    retry_after = error.retry_after
+    if retry_after is None and error.kind == "overloaded":
+        retry_after = _DEFAULT_RETRY_AFTER
+    if retry_after is not None:
+        headers["retry-after"] = str(retry_after)
+    return shape.status, headers, msgspec.json.encode(error_body(error))

@@ -1,0 +1,91 @@
+"""From an event stream to an HTTP response, streamed or whole."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from orchard.core.errors import OrchardError
+from orchard.core.events import Collected, Collector, Event, Failed, Finished
+from orchard.gateway.pool import Pool
+from orchard.gateway.stream import EventStream
+
+_KEEP_ALIVE = b": keep-alive\n\n"
+_GONE = Failed("cancelled", "the client closed the connection")
+_SSE_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+
+Fail = Callable[[OrchardError], Response]
+
+
+class Encoder(Protocol):
+    """A dialect's streaming form of one response."""
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        """Give the server-sent events for these events."""
+        ...
+
+
+class EventResponse(Response):
+    """Answers with what comes through `stream`; a client that goes away ends the work behind it.
+
+    The status is only decided when the first events are here, so that a request which fails before it has begun gets
+    an error status. While there is nothing to say, a stream gets a comment every `keep_alive` seconds.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        stream: EventStream,
+        answer: Encoder | Callable[[Collected], bytes],
+        fail: Fail,
+        keep_alive: float,
+    ) -> None:
+        super().__init__()
+        self._pool = pool
+        self._stream = stream
+        self._answer = answer
+        self._fail = fail
+        self._keep_alive = keep_alive
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run as an ASGI application."""
+        watch = asyncio.create_task(self._watch(receive))
+        try:
+            if callable(self._answer):
+                response = await self._whole(self._answer)
+                await response(scope, receive, send)
+            else:
+                await self._streamed(self._answer, scope, receive, send)
+        finally:
+            watch.cancel()
+            self._pool.release(self._stream)
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._stream.close(_GONE)
+
+    async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
+        collector = Collector()
+        try:
+            while collector.result is None:
+                collector.add(await self._stream.next(self._keep_alive))
+        except OrchardError as error:
+            return self._fail(error)
+        return Response(answer(collector.result), media_type="application/json")
+
+    async def _streamed(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:
+        events = await self._stream.next(self._keep_alive)
+        if events and isinstance(events[0], Failed):
+            await self._fail(events[0].error())(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": _SSE_HEADERS})
+        more = True
+        while more:
+            body = encoder.encode(events) if events else _KEEP_ALIVE
+            more = not (events and isinstance(events[-1], Finished | Failed))
+            await send({"type": "http.response.body", "body": body, "more_body": more})
+            if more:
+                events = await self._stream.next(self._keep_alive)

@@ -1,0 +1,108 @@
+"""The routes: thin arrows between a dialect and the pool."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from orchard import __version__
+from orchard.config import Settings
+from orchard.core.errors import FailureKind, OrchardError
+from orchard.dialects import openai_chat
+from orchard.dialects.openai_errors import fail
+from orchard.gateway.answer import EventResponse
+from orchard.gateway.body import read_body
+from orchard.gateway.envelope import Envelope
+from orchard.gateway.pool import Pool
+from orchard.gateway.registry import ModelEntry
+
+_STATUS_KINDS: dict[int, FailureKind] = {404: "not_found", 405: "method_not_allowed"}
+
+
+def create_app(pool: Pool, settings: Settings) -> ASGIApp:
+    """Make the HTTP application over a pool; its lifespan starts and ends the pool's workers."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        pool.start()
+        yield
+        await pool.close()
+
+    app = FastAPI(title="Orchard", version=__version__, lifespan=lifespan)
+    app.add_exception_handler(OrchardError, _orchard_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _bug)
+    _add_chat(app, pool, settings)
+    _add_models(app, pool)
+    # Around the whole application, so that answers of its outermost error handler have a request id too.
+    return Envelope(app, settings.max_requests, _failure)
+
+
+def _add_chat(app: FastAPI, pool: Pool, settings: Settings) -> None:
+    body = {"required": True, "content": {"application/json": {"schema": openai_chat.body_schema()}}}
+
+    @app.post("/v1/chat/completions", tags=["OpenAI"], openapi_extra={"requestBody": body}, response_class=Response)
+    async def chat_completions(http: Request) -> Response:
+        """Answer a conversation: https://platform.openai.com/docs/api-reference/chat."""
+        raw = await read_body(http, settings.max_body_bytes, settings.body_timeout)
+        call = openai_chat.parse(raw, http.state.id)
+        answer = call.encoder() if call.stream else call.complete
+        return EventResponse(pool, pool.open(call.request), answer, _failure, settings.keep_alive_interval)
+
+
+def _add_models(app: FastAPI, pool: Pool) -> None:
+    created = int(time.time())
+
+    def describe(entry: ModelEntry) -> dict[str, Any]:
+        return {
+            "id": entry.id,
+            "object": "model",
+            "created": created,
+            "owned_by": "orchard",
+            "context_window": entry.context_window,
+        }
+
+    @app.get("/v1/models", tags=["OpenAI"])
+    async def list_models() -> dict[str, Any]:
+        """List the models that this server serves."""
+        return {"object": "list", "data": [describe(model.entry) for model in pool.models.values()]}
+
+    @app.get("/v1/models/{model_id:path}", tags=["OpenAI"])
+    async def get_model(model_id: str) -> dict[str, Any]:
+        """Describe one model; its id may hold slashes."""
+        return describe(pool.find(model_id).entry)
+
+    @app.get("/health", tags=["Server"])
+    async def health() -> dict[str, Any]:
+        """Say that the server is up, and for each model: loading, ready, failed (with the reason) or stopped."""
+        models = {name: model.health() for name, model in pool.models.items()}
+        return {"status": "ok", "version": __version__, "models": models}
+
+
+def _failure(error: OrchardError) -> Response:
+    status, headers, body = fail(error)
+    return Response(body, status, headers, media_type="application/json")
+
+
+async def _orchard_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, OrchardError)
+    return _failure(error)
+
+
+async def _http_error(http: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    kind = _STATUS_KINDS.get(error.status_code, "invalid_request")
+    response = _failure(OrchardError(kind, f"{http.method} {http.url.path}: {error.detail}"))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _bug(_: Request, error: Exception) -> Response:
+    # Starlette logs the traceback and answers with this.
+    return _failure(OrchardError("internal", f"the server failed: {type(error).__name__}"))

@@ -1,0 +1,66 @@
+"""What goes around every request: its id, its log line, and the limit on how many there are at once."""
+
+import contextvars
+import logging
+import time
+import uuid
+from collections.abc import Callable
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from orchard.core.errors import OrchardError
+
+log = logging.getLogger("orchard.access")
+
+_request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="-")
+
+
+class RequestIdFilter(logging.Filter):
+    """Gives each log record the id of the request it was written in."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Set `record.request_id`; nothing is dropped."""
+        record.request_id = _request_id.get()
+        return True
+
+
+class Envelope:
+    """ASGI middleware: gives each request an id (`request.state.id`, the x-request-id header, log lines), logs it when
+    its response is complete, and refuses more than `max_requests` at once."""
+
+    def __init__(self, app: ASGIApp, max_requests: int, fail: Callable[[OrchardError], Response]) -> None:
+        self._app = app
+        self._max = max_requests
+        self._fail = fail
+        self._active = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run as an ASGI application."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = f"req_{uuid.uuid4().hex}"
+        _request_id.set(request_id)
+        scope.setdefault("state", {})["id"] = request_id
+        begin = time.monotonic()
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        app = self._app if self._active < self._max else self._busy()
+        self._active += 1
+        try:
+            await app(scope, receive, send_with_id)
+        finally:
+            self._active -= 1
+            log.info("%s %s %d %.3f s", scope["method"], scope["path"], status, time.monotonic() - begin)
+
+    def _busy(self) -> ASGIApp:
+        error = OrchardError("overloaded", f"the server has {self._max} requests in hand already", retry_after=1)
+        return self._fail(error)

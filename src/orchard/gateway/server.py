@@ -1,0 +1,77 @@
+"""The gateway process from its listening socket to its graceful end."""
+
+import logging
+import signal
+import socket
+from collections.abc import Callable, Sequence
+
+import uvicorn
+
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.gateway.app import create_app
+from orchard.gateway.envelope import RequestIdFilter
+from orchard.gateway.pool import Pool
+from orchard.gateway.registry import ModelEntry
+
+_BACKLOG = 2048
+# What running requests get to send their last words once their grace is over.
+_LAST_WORDS_SECONDS = 2
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Open the listening socket; port 0 takes a free one. Raises OrchardError("invalid_request") with the reason."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise OrchardError("invalid_request", f"can't listen on {host}:{port}: {error.strerror or error}") from None
+
+
+def run(
+    settings: Settings,
+    models: Sequence[ModelEntry],
+    sock: socket.socket,
+    on_ready: Callable[[], None] | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; running requests then get `settings.shutdown_grace` seconds to finish."""
+    _configure_logging(settings.log_level)
+    pool = Pool(models, settings.log_level)
+    config = uvicorn.Config(
+        create_app(pool, settings),
+        backlog=_BACKLOG,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(settings.shutdown_grace) + _LAST_WORDS_SECONDS,
+    )
+    # uvicorn raises the signals it caught once more when it is done; a graceful end is no failure.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    _Server(config, pool, settings.shutdown_grace, on_ready).run(sockets=[sock])
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, pool: Pool, grace: float, on_ready: Callable[[], None] | None) -> None:
+        super().__init__(config)
+        self._pool = pool
+        self._grace = grace
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._on_ready:
+            self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._pool.drain(self._grace)
+        await super().shutdown(sockets)
+
+
+def _configure_logging(level: str) -> None:
+    handler = logging.StreamHandler()
+    handler.addFilter(RequestIdFilter())
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(request_id)s %(message)s"))
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # uvicorn's own lines (start, stop) repeat what the command line says.
+    logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))

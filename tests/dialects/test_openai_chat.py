@@ -1,0 +1,334 @@
+"""How answers look, streamed and whole."""
+
+import json
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+from orchard.core.errors import OrchardError
+from orchard.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Logprob,
+    Reasoning,
+    Started,
+    Text,
+    TokenLogprob,
+    ToolArgs,
+    ToolStart,
+    Usage,
+    collect,
+)
+from orchard.dialects.openai_chat import ChatCall, parse
+from tests.streams import lawful_streams
+
+USAGE = Usage(5, 7, 2)
+USAGE_BODY = {
+    "prompt_tokens": 5,
+    "completion_tokens": 7,
+    "total_tokens": 12,
+    "prompt_tokens_details": {"cached_tokens": 0},
+    "completion_tokens_details": {"reasoning_tokens": 2},
+}
+ROLE = {"role": "assistant", "content": "", "refusal": None}
+
+
+def make_call(**fields: Any) -> ChatCall:
+    body = {"model": 'my "model"', "messages": [{"role": "user", "content": "Hi"}], "stream": True, **fields}
+    return parse(json.dumps(body).encode(), "req_12ab-34cd")
+
+
+def read_stream(data: bytes) -> list[Any]:
+    """The chunks of a finished stream, each seen to be what OpenAI's SDK expects; errors are left as they are."""
+    assert data.endswith(b"\n\ndata: [DONE]\n\n")
+    lines = data.decode().splitlines()
+    assert not any(lines[1::2])
+    assert all(line.startswith("data: ") for line in lines[::2])
+    chunks = [json.loads(line.removeprefix("data: ")) for line in lines[:-2:2]]
+    for chunk in chunks:
+        if "error" not in chunk:
+            ChatCompletionChunk.model_validate(chunk, strict=True)
+            assert all("finish_reason" in choice for choice in chunk["choices"])
+    return chunks
+
+
+def stream(call: ChatCall, batches: Sequence[Sequence[Event]]) -> list[Any]:
+    encoder = call.encoder()
+    return read_stream(b"".join(encoder.encode(batch) for batch in batches))
+
+
+def one_by_one(call: ChatCall, *events: Event) -> list[Any]:
+    return stream(call, [[event] for event in events])
+
+
+def deltas(chunks: list[Any]) -> list[Any]:
+    return [(c["choices"][0]["delta"], c["choices"][0]["finish_reason"]) for c in chunks if c["choices"]]
+
+
+def whole(call: ChatCall, *events: Event) -> Any:
+    body = json.loads(call.complete(collect(events)))
+    ChatCompletion.model_validate(body, strict=True)
+    return body
+
+
+def token(text: str, logprob: float) -> TokenLogprob:
+    return TokenLogprob(text, text.encode(), logprob)
+
+
+TEXT: list[Event] = [Started(5), Text("Hel"), Text('lo "Ann"\n'), Finished(("stop",), USAGE)]
+CALLS: list[Event] = [
+    Started(5),
+    ToolStart(0, "call_1", "look_up"),
+    ToolArgs(0, '{"a"'),
+    ToolArgs(0, ": 1}"),
+    ToolStart(1, "call_2", "add"),
+    ToolArgs(1, "{}"),
+    Finished(("tool_calls",), USAGE),
+]
+
+
+def test_a_text_in_chunks() -> None:
+    before = int(time.time())
+    chunks = one_by_one(make_call(), *TEXT)
+    created = chunks[0]["created"]
+    assert before <= created <= time.time()
+    about = {"id": "chatcmpl-12ab34cd", "object": "chat.completion.chunk", "created": created, "model": 'my "model"'}
+    expected: list[tuple[dict[str, Any], str | None]] = [
+        (ROLE, None),
+        ({"content": "Hel"}, None),
+        ({"content": 'lo "Ann"\n'}, None),
+        ({}, "stop"),
+    ]
+    assert chunks == [
+        {**about, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]} for delta, reason in expected
+    ]
+
+
+def test_a_text_as_a_whole() -> None:
+    body = whole(make_call(), *TEXT)
+    assert body.pop("created") <= time.time()
+    assert body == {
+        "id": "chatcmpl-12ab34cd",
+        "object": "chat.completion",
+        "model": 'my "model"',
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": 'Hello "Ann"\n', "refusal": None},
+                "logprobs": None,
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": USAGE_BODY,
+    }
+
+
+def test_usage_comes_last_and_only_when_asked_for() -> None:
+    chunks = one_by_one(make_call(stream_options={"include_usage": True}), *TEXT)
+    assert [chunk["usage"] for chunk in chunks] == [None] * 4 + [USAGE_BODY]
+    assert chunks[-1]["choices"] == []
+    assert chunks[-1]["id"] == chunks[0]["id"]
+    assert all("usage" not in chunk for chunk in one_by_one(make_call(), *TEXT))
+
+
+def test_neighbours_in_a_batch_are_one_chunk() -> None:
+    assert deltas(stream(make_call(), [TEXT])) == [(ROLE, None), ({"content": 'Hello "Ann"\n'}, None), ({}, "stop")]
+
+
+def test_tool_calls_in_chunks() -> None:
+    def start(index: int, call_id: str, name: str) -> dict[str, Any]:
+        call = {"index": index, "id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
+        return {"tool_calls": [call]}
+
+    def args(index: int, text: str) -> dict[str, Any]:
+        return {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
+
+    assert deltas(one_by_one(make_call(), *CALLS)) == [
+        (ROLE, None),
+        (start(0, "call_1", "look_up"), None),
+        (args(0, '{"a"'), None),
+        (args(0, ": 1}"), None),
+        (start(1, "call_2", "add"), None),
+        (args(1, "{}"), None),
+        ({}, "tool_calls"),
+    ]
+
+
+def test_tool_calls_as_a_whole() -> None:
+    choice = whole(make_call(), *CALLS)["choices"][0]
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"] == {
+        "role": "assistant",
+        "content": None,
+        "refusal": None,
+        "tool_calls": [
+            {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"a": 1}'}},
+            {"id": "call_2", "type": "function", "function": {"name": "add", "arguments": "{}"}},
+        ],
+    }
+    with_text = whole(make_call(), Text("Let me see."), *CALLS[1:])
+    assert with_text["choices"][0]["message"]["content"] == "Let me see."
+
+
+def test_a_caller_of_the_old_functions_gets_a_function_call() -> None:
+    call = make_call(functions=[{"name": "look_up"}])
+    assert deltas(one_by_one(call, *CALLS)) == [
+        (ROLE, None),
+        ({"function_call": {"name": "look_up", "arguments": ""}}, None),
+        ({"function_call": {"arguments": '{"a"'}}, None),
+        ({"function_call": {"arguments": ": 1}"}}, None),
+        ({}, "function_call"),
+    ]
+    choice = whole(call, *CALLS)["choices"][0]
+    assert choice["message"]["function_call"] == {"name": "look_up", "arguments": '{"a": 1}'}
+    assert "tool_calls" not in choice["message"]
+    assert choice["finish_reason"] == "function_call"
+
+
+def test_reasoning_has_its_own_field() -> None:
+    events: list[Event] = [Started(5), Reasoning("Hm, "), Reasoning("yes."), Text("Yes."), Finished(("length",), USAGE)]
+    assert deltas(one_by_one(make_call(), *events)) == [
+        (ROLE, None),
+        ({"reasoning_content": "Hm, "}, None),
+        ({"reasoning_content": "yes."}, None),
+        ({"content": "Yes."}, None),
+        ({}, "length"),
+    ]
+    message = whole(make_call(), *events)["choices"][0]["message"]
+    assert (message["reasoning_content"], message["content"]) == ("Hm, yes.", "Yes.")
+
+
+def test_two_answers_at_once() -> None:
+    events: list[Event] = [Started(5), Text("a", 1), Text("b", 0), Text("c", 1), Finished(("length", "stop"), USAGE)]
+    chunks = one_by_one(make_call(n=2, stream_options={"include_usage": True}), *events)
+    seen = [(c["index"], c["delta"], c["finish_reason"]) for chunk in chunks for c in chunk["choices"]]
+    assert seen == [
+        (0, ROLE, None),
+        (1, ROLE, None),
+        (1, {"content": "a"}, None),
+        (0, {"content": "b"}, None),
+        (1, {"content": "c"}, None),
+        (0, {}, "length"),
+        (1, {}, "stop"),
+    ]
+    choices = whole(make_call(n=2), *events)["choices"]
+    assert [(c["index"], c["message"]["content"], c["finish_reason"]) for c in choices] == [
+        (0, "b", "length"),
+        (1, "ac", "stop"),
+    ]
+
+
+def test_log_probabilities() -> None:
+    drawn = Logprob(token("é", -0.5), (token("é", -0.5), token("x", float("-inf"))))
+    entry = {
+        "token": "é",
+        "logprob": -0.5,
+        "bytes": [195, 169],
+        "top_logprobs": [
+            {"token": "é", "logprob": -0.5, "bytes": [195, 169]},
+            {"token": "x", "logprob": -9999.0, "bytes": [120]},
+        ],
+    }
+    call = make_call(logprobs=True, top_logprobs=2)
+    events: list[Event] = [Started(5), Text("", logprobs=(drawn,)), Text("é"), Text("", 0), Finished(("stop",), USAGE)]
+    chunks = one_by_one(call, *events)
+    assert [(chunk["choices"][0]["delta"], chunk["choices"][0]["logprobs"]) for chunk in chunks] == [
+        (ROLE, None),
+        ({"content": ""}, {"content": [entry], "refusal": None}),
+        ({"content": "é"}, None),
+        ({}, None),
+    ]
+    assert whole(call, *events)["choices"][0]["logprobs"] == {"content": [entry], "refusal": None}
+    assert whole(call, *TEXT)["choices"][0]["logprobs"] == {"content": [], "refusal": None}
+
+
+def test_a_logprob_that_is_no_number_is_still_json() -> None:
+    call = make_call(logprobs=True)
+    chunks = one_by_one(call, Text("x", logprobs=(Logprob(token("x", float("nan"))),)), Finished(("stop",), USAGE))
+    assert chunks[1]["choices"][0]["logprobs"]["content"][0]["logprob"] == -9999.0
+
+
+def test_the_role_comes_even_without_a_start() -> None:
+    assert deltas(one_by_one(make_call(), Finished(("stop",), USAGE))) == [(ROLE, None), ({}, "stop")]
+
+
+@pytest.mark.parametrize("before", [[], [Started(5), Text("Hel")]])
+def test_a_failure_in_the_stream_is_an_error_object(before: list[Event]) -> None:
+    failed = Failed.of(OrchardError("worker_crashed", 'The model "died".'))
+    chunks = one_by_one(make_call(), *before, failed)
+    assert len(chunks) == len(before) + 1
+    error = {"message": 'The model "died".', "type": "server_error", "param": None, "code": "worker_crashed"}
+    assert chunks[-1] == {"error": error}
+
+
+def test_no_character_of_a_text_ends_a_line() -> None:
+    text = "a\x85b\u2028c\u2029d\x0be\x1cf\r\ng\ud7ff\U0001f600h"
+    events: list[Event] = [Text(text), ToolStart(0, "c", "f"), ToolArgs(0, text), Finished(("stop",), USAGE)]
+    chunks = one_by_one(make_call(), *events)
+    assert chunks[1]["choices"][0]["delta"]["content"] == text
+    assert chunks[3]["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"] == text
+
+
+def gather(chunks: list[Any], n: int) -> dict[str, Any]:
+    """Put a stream together as a client does, into what an unstreamed answer holds."""
+    messages: list[dict[str, Any]] = [{"content": ""} for _ in range(n)]
+    choices: list[dict[str, Any]] = [{"index": i, "message": messages[i], "logprobs": None} for i in range(n)]
+    for chunk in chunks[:-1]:
+        (piece,) = chunk["choices"]
+        choice, message, delta = choices[piece["index"]], messages[piece["index"]], piece["delta"]
+        assert "finish_reason" not in choice, "nothing follows the finish_reason of a choice"
+        for name in ("content", "reasoning_content"):
+            if name in delta:
+                message[name] = message.get(name, "") + delta[name]
+        for name in ("role", "refusal"):
+            if name in delta:
+                assert name not in message, "the role comes once"
+                message[name] = delta[name]
+        for call in delta.get("tool_calls", ()):
+            add_call(message.setdefault("tool_calls", []), call)
+        if piece.get("logprobs"):
+            choice["logprobs"] = choice["logprobs"] or {"content": [], "refusal": None}
+            choice["logprobs"]["content"] += piece["logprobs"]["content"]
+        if piece["finish_reason"]:
+            choice["finish_reason"] = piece["finish_reason"]
+    for message in messages:
+        if message.get("tool_calls") and not message["content"]:
+            message["content"] = None
+    return {"choices": choices, "usage": chunks[-1]["usage"]}
+
+
+def add_call(calls: list[Any], delta: dict[str, Any]) -> None:
+    if "id" in delta:
+        assert delta["index"] == len(calls)
+        calls.append({"id": delta["id"], "type": delta["type"], "function": dict(delta["function"])})
+    else:
+        assert set(delta["function"]) == {"arguments"}
+        calls[delta["index"]]["function"]["arguments"] += delta["function"]["arguments"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(lawful_streams(), st.sets(st.integers(1, 12), max_size=4), st.booleans())
+def test_a_stream_says_what_the_whole_answer_says(events: list[Event], cuts: set[int], asked: bool) -> None:
+    n = 1 + max([getattr(event, "choice", 0) for event in events[:-1]])
+    if isinstance(events[-1], Finished):
+        n = len(events[-1].reasons)
+    call = make_call(n=n, logprobs=asked, stream_options={"include_usage": True})
+    edges = [0, *sorted(cut for cut in cuts if cut < len(events)), len(events)]
+    chunks = stream(call, [events[start:end] for start, end in pairwise(edges)])
+    if isinstance(events[-1], Failed):
+        assert chunks[-1]["error"]["message"] == events[-1].message
+        return
+    body = whole(call, *events)
+    for choice in body["choices"]:
+        if choice["logprobs"] == {"content": [], "refusal": None}:
+            choice["logprobs"] = None
+    assert gather(chunks, n) == {"choices": body["choices"], "usage": body["usage"]}
+    assert {chunk["id"] for chunk in chunks} == {body["id"]}
+    assert len({chunk["created"] for chunk in chunks}) == 1

@@ -1,0 +1,410 @@
+"""What a body becomes, and what is refused with which words."""
+
+import json
+from typing import Any
+
+import pytest
+
+from orchard import wire
+from orchard.core.errors import OrchardError
+from orchard.core.request import (
+    Generate,
+    Message,
+    ReasoningPart,
+    Request,
+    Sampling,
+    TextPart,
+    Tool,
+    ToolCallPart,
+    ToolResultPart,
+)
+from orchard.dialects.openai_chat import ChatCall, body_schema, parse
+from orchard.dialects.openai_chat_body import IGNORED
+
+USER = {"role": "user", "content": "Hi"}
+HI = Message("user", (TextPart("Hi"),))
+TOOL = {"type": "function", "function": {"name": "look_up"}}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"a": 1}'}}
+CALLED = Message("assistant", (ToolCallPart("call_1", "look_up", '{"a": 1}'),))
+
+
+def read(**fields: Any) -> ChatCall:
+    return parse(json.dumps({"model": "demo", "messages": [USER], **fields}).encode(), "request-1")
+
+
+def task(**fields: Any) -> Generate:
+    return read(**fields).request.task
+
+
+def refused(**fields: Any) -> OrchardError:
+    with pytest.raises(OrchardError) as caught:
+        read(**fields)
+    assert caught.value.kind == "invalid_request"
+    return caught.value
+
+
+def test_the_least_body() -> None:
+    call = read()
+    assert call.request == Request("request-1", "demo", Generate((HI,)))
+    assert (call.stream, call.include_usage) == (False, False)
+
+
+def test_everything_at_once() -> None:
+    fields = {
+        "max_completion_tokens": 50,
+        "max_tokens": 50,
+        "temperature": 1,
+        "top_p": 0.5,
+        "top_k": 40,
+        "min_p": 0.1,
+        "repetition_penalty": 1.1,
+        "presence_penalty": -2,
+        "frequency_penalty": 2.0,
+        "logit_bias": {"0": -100, "17": 1.5},
+        "seed": -(2**63),
+        "stop": ["a", "b"],
+        "n": 2,
+        "logprobs": True,
+        "top_logprobs": 3,
+        "stream": True,
+        "stream_options": {"include_usage": True, "include_obfuscation": False},
+        "tools": [TOOL],
+        "tool_choice": "auto",
+        "parallel_tool_calls": False,
+        "chat_template_kwargs": {"style": ["x", 1]},
+        "enable_thinking": True,
+        "response_format": {"type": "text"},
+        "modalities": ["text"],
+        "made_up_field": {"deep": [1]},
+    }
+    call = read(**fields)
+    sampling = Sampling(1.0, 0.5, 40, 0.1, 1.1, -2.0, 2.0, {0: -100.0, 17: 1.5}, -(2**63))
+    assert call.request.task == Generate(
+        messages=(HI,),
+        tools=(Tool("look_up"),),
+        sampling=sampling,
+        max_tokens=50,
+        stop=("a", "b"),
+        n=2,
+        top_logprobs=3,
+        template_args={"style": ["x", 1], "enable_thinking": True},
+    )
+    assert (call.stream, call.include_usage) == (True, True)
+    assert wire.encode(wire.Submit(call.request))
+
+
+def test_null_means_absent_everywhere() -> None:
+    fields = [name for name in body_schema()["properties"] if name not in ("model", "messages")]
+    nothing = {
+        "role": "user",
+        "content": "Hi",
+        "name": None,
+        "tool_calls": None,
+        "refusal": None,
+        "function_call": None,
+    }
+    assert read(messages=[nothing], **dict.fromkeys(fields)) == read()
+
+
+# openai-python 3.52, types/chat/completion_create_params.py
+OPENAI_FIELDS = """audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens
+    messages metadata modalities model moderation n parallel_tool_calls prediction presence_penalty
+    prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort response_format safety_identifier
+    seed service_tier stop store stream stream_options temperature tool_choice tools
+    top_logprobs top_p user verbosity web_search_options"""
+
+
+def test_every_field_of_openai_is_known() -> None:
+    assert set(OPENAI_FIELDS.split()) <= set(body_schema()["properties"])
+
+
+@pytest.mark.parametrize("name", IGNORED)
+def test_ignored_fields_change_nothing(name: str) -> None:
+    for value in ("x", 1, True, {"a": "b"}, [None]):
+        assert read(**{name: value}) == read()
+
+
+def test_the_schema_is_whole_in_itself() -> None:
+    schema = body_schema()
+    assert "$ref" not in json.dumps(schema)
+    assert schema["required"] == ["model", "messages"]
+    assert schema["properties"]["messages"]["items"]["properties"]["role"]["enum"]
+
+
+MESSAGES: list[tuple[list[Any], tuple[Message, ...]]] = [
+    ([{"role": "system", "content": "S"}], (Message("system", (TextPart("S"),)),)),
+    ([{"role": "developer", "content": "D"}], (Message("system", (TextPart("D"),)),)),
+    ([{"role": "user", "content": "", "name": "Ann"}], (Message("user", (), "Ann"),)),
+    (
+        [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b", "cache": 1}]}],
+        (Message("user", (TextPart("a"), TextPart("b"))),),
+    ),
+    ([{"role": "user", "content": []}], (Message("user", ()),)),
+    ([{"role": "assistant"}], (Message("assistant", ()),)),
+    ([{"role": "assistant", "content": None, "refusal": "No."}], (Message("assistant", (TextPart("No."),)),)),
+    (
+        [{"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "refusal", "refusal": "b"}]}],
+        (Message("assistant", (TextPart("a"), TextPart("b"))),),
+    ),
+    (
+        [{"role": "assistant", "content": "A", "reasoning_content": "R", "reasoning": "other"}],
+        (Message("assistant", (ReasoningPart("R"), TextPart("A"))),),
+    ),
+    ([{"role": "assistant", "reasoning": "R"}], (Message("assistant", (ReasoningPart("R"),)),)),
+    (
+        [USER, {"role": "assistant", "tool_calls": [CALL | {"index": 0}]}, {"role": "system", "content": "S"}, USER],
+        (HI, CALLED, Message("system", (TextPart("S"),)), HI),
+    ),
+    (
+        [
+            {"role": "assistant", "content": "", "tool_calls": [CALL]},
+            {"role": "tool", "tool_call_id": "call_1", "content": ""},
+            {
+                "role": "tool",
+                "tool_call_id": "call_1",
+                "name": "look_up",
+                "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+            },
+        ],
+        (
+            CALLED,
+            Message("tool", (ToolResultPart("call_1", ""),)),
+            Message("tool", (ToolResultPart("call_1", "a\nb"),), "look_up"),
+        ),
+    ),
+    (
+        [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": {"a": [1]}}}]}],
+        (Message("assistant", (ToolCallPart("c", "f", '{"a":[1]}'),)),),
+    ),
+    (
+        [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": ""}}]}],
+        (Message("assistant", (ToolCallPart("c", "f", "{}"),)),),
+    ),
+    (
+        [
+            {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "one"},
+            {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "two"},
+        ],
+        (
+            Message("assistant", (ToolCallPart("call_function_0", "f", "{}"),)),
+            Message("tool", (ToolResultPart("call_function_0", "one"),), "f"),
+            Message("assistant", (ToolCallPart("call_function_1", "f", "{}"),)),
+            Message("tool", (ToolResultPart("call_function_1", "two"),), "f"),
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("messages", "expected"), MESSAGES)
+def test_messages(messages: list[Any], expected: tuple[Message, ...]) -> None:
+    assert task(messages=messages).messages == expected
+
+
+FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"max_tokens": 7}, {"max_tokens": 7}),
+    ({"max_completion_tokens": 9}, {"max_tokens": 9}),
+    ({"stop": "\n"}, {"stop": ("\n",)}),
+    ({"stop": []}, {"stop": ()}),
+    ({"logprobs": True}, {"top_logprobs": 0}),
+    ({"logprobs": False, "top_logprobs": 0}, {"top_logprobs": None}),
+    ({"top_k": -1}, {"sampling": Sampling(top_k=0)}),
+    ({"top_k": 0, "top_p": 0, "min_p": 1, "temperature": 0}, {"sampling": Sampling(0.0, 0.0, 0, 1.0)}),
+    ({"tools": []}, {"tools": ()}),
+    ({"tools": [TOOL], "tool_choice": "none"}, {"tools": ()}),
+    ({"tool_choice": "none"}, {"tools": ()}),
+    ({"functions": [{"name": "f"}], "function_call": "auto"}, {"tools": (Tool("f"),)}),
+    ({"functions": [{"name": "f"}], "function_call": "none"}, {"tools": ()}),
+    (
+        {
+            "tools": [
+                {"function": {"name": "f.x-1", "description": "d", "parameters": {"type": "object"}, "strict": True}}
+            ]
+        },
+        {"tools": (Tool("f.x-1", "d", {"type": "object"}, True),)},
+    ),
+    ({"enable_thinking": False}, {"template_args": {"enable_thinking": False}}),
+    ({"reasoning_effort": "none"}, {"template_args": {"enable_thinking": False, "reasoning_effort": "none"}}),
+    ({"reasoning_effort": "high"}, {"template_args": {"enable_thinking": True, "reasoning_effort": "high"}}),
+    (
+        {"reasoning_effort": "low", "enable_thinking": False},
+        {"template_args": {"enable_thinking": False, "reasoning_effort": "low"}},
+    ),
+    (
+        {"reasoning_effort": "none", "chat_template_kwargs": {"enable_thinking": True}},
+        {"template_args": {"enable_thinking": True, "reasoning_effort": "none"}},
+    ),
+    (
+        {"enable_thinking": True, "chat_template_kwargs": {"enable_thinking": True}},
+        {"template_args": {"enable_thinking": True}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "expected"), FIELDS)
+def test_fields(fields: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert task(**fields) == Generate((HI,), **expected)
+
+
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({"model": None}, "model", "must be a non-empty string of at most 1024 characters, got null"),
+    ({"model": ""}, "model", "non-empty string"),
+    ({"model": 5}, "model", "got an integer"),
+    ({"messages": None}, "messages", "must be a non-empty array of at most 8192 items, got null"),
+    ({"messages": []}, "messages", "non-empty array"),
+    ({"messages": [USER] * 10_000}, "messages", "at most 8192 items"),
+    ({"messages": "Hi"}, "messages", "got a string"),
+    ({"messages": [5]}, "messages[0]", "must be an object, got an integer"),
+    ({"messages": [{"content": "Hi"}]}, "messages[0].role", "is required"),
+    ({"messages": [USER, {"role": "robot"}]}, "messages[1].role", "'developer', 'function', 'system', 'tool', 'user'"),
+    ({"messages": [{"role": "user"}]}, "messages[0].content", "string or an array of text parts"),
+    ({"messages": [{"role": "system", "content": None}]}, "messages[0].content", "string or an array"),
+    ({"messages": [{"role": "user", "content": 1}]}, "messages[0].content", "a string or an array, got an integer"),
+    ({"messages": [{"role": "user", "content": ["Hi"]}]}, "messages[0].content[0]", "an object, got a string"),
+    ({"messages": [{"role": "user", "content": [{"text": "Hi"}]}]}, "messages[0].content[0].type", "required"),
+    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text", "required"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0]", "text only"),
+    ({"messages": [{"role": "user", "content": [{"type": "refusal"}]}]}, "messages[0].content[0]", "must be 'text'"),
+    ({"messages": [{"role": "assistant", "content": [{"type": "file"}]}]}, "messages[0].content[0]", "'refusal'"),
+    ({"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "messages[0].audio", "text only"),
+    ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "messages[0].tool_calls[0].id", "required"),
+    (
+        {"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]},
+        "messages[0].tool_calls[0].function",
+        "required",
+    ),
+    (
+        {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "type": "custom"}]}]},
+        "messages[0].tool_calls[0].type",
+        "must be 'function'",
+    ),
+    (
+        {"messages": [{"role": "assistant", "tool_calls": [CALL | {"function": {"name": "f", "arguments": 1}}]}]},
+        "messages[0].tool_calls[0].function.arguments",
+        "a string or an object",
+    ),
+    ({"messages": [{"role": "tool", "content": "r"}]}, "messages[0].tool_call_id", "is required"),
+    ({"messages": [{"role": "tool", "tool_call_id": "x", "content": "r"}]}, "messages[0].tool_call_id", "earlier"),
+    ({"messages": [{"role": "function", "name": "f", "content": "r"}]}, "messages[0].name", "earlier"),
+    ({"max_tokens": 0}, "max_tokens", "from 1 to"),
+    ({"max_tokens": "5"}, "max_tokens", "got a string"),
+    ({"max_tokens": 5.5}, "max_tokens", "got a number with a fraction"),
+    ({"max_tokens": 10**30}, "max_tokens", "from 1 to 9223372036854775807"),
+    ({"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens", "give one of them"),
+    ({"temperature": 2.1}, "temperature", "a number from 0 to 2"),
+    ({"temperature": -0.1}, "temperature", "a number from 0 to 2"),
+    ({"temperature": "0.7"}, "temperature", "a number from 0 to 2, got a string"),
+    ({"temperature": True}, "temperature", "got a boolean"),
+    ({"top_p": 1.1}, "top_p", "a number from 0 to 1"),
+    ({"top_k": -2}, "top_k", "an integer from -1 to"),
+    ({"min_p": -1}, "min_p", "a number from 0 to 1"),
+    ({"repetition_penalty": 0}, "repetition_penalty", "above 0 and at most 10"),
+    ({"presence_penalty": 3}, "presence_penalty", "from -2 to 2"),
+    ({"frequency_penalty": -3}, "frequency_penalty", "from -2 to 2"),
+    ({"logit_bias": {"the": 1}}, "logit_bias", "Each key of `logit_bias` must be an integer from 0"),
+    ({"logit_bias": {"-1": 1}}, "logit_bias", "Each key"),
+    ({"logit_bias": {"1.5": 1}}, "logit_bias", "Each key"),
+    ({"logit_bias": {"1": 101}}, "logit_bias", "Each value of `logit_bias` must be a number from -100 to 100"),
+    ({"logit_bias": [1]}, "logit_bias", "must be an object, got an array"),
+    ({"seed": 2**63}, "seed", "from -9223372036854775808 to 9223372036854775807"),
+    ({"seed": "x"}, "seed", "got a string"),
+    ({"stop": ""}, "stop", "a non-empty string or an array of at most 16 items"),
+    ({"stop": ["a", ""]}, "stop[1]", "a non-empty string"),
+    ({"stop": ["a"] * 17}, "stop", "at most 16 items"),
+    ({"n": 0}, "n", "from 1 to 16"),
+    ({"n": 17}, "n", "from 1 to 16"),
+    ({"n": 1.0}, "n", "an integer from 1 to 16"),
+    ({"logprobs": 5}, "logprobs", "true or false, got an integer"),
+    ({"top_logprobs": 3}, "top_logprobs", "when `logprobs` is true"),
+    ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", "from 0 to 20"),
+    ({"stream": "true"}, "stream", "true or false"),
+    ({"stream_options": {"include_usage": True}}, "stream_options", "when `stream` is true"),
+    ({"stream": True, "stream_options": {"include_usage": 1}}, "stream_options.include_usage", "true or false"),
+    ({"tools": {}}, "tools", "an array, got an object"),
+    ({"tools": [{"type": "custom", "custom": {}}]}, "tools[0].type", "must be 'function'"),
+    ({"tools": [{"type": "function"}]}, "tools[0].function", "required"),
+    ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name", "required"),
+    ({"tools": [TOOL, {"function": {"name": "a b"}}]}, "tools[1].function.name", "1 to 128"),
+    ({"tools": [{"function": {"name": "a\n"}}]}, "tools[0].function.name", "letters, digits"),
+    ({"tools": [{"function": {"name": "a" * 129}}]}, "tools[0].function.name", "1 to 128"),
+    ({"tools": [TOOL, TOOL]}, "tools[1].function.name", "must be unique"),
+    ({"tools": [{"function": {"name": "f", "parameters": []}}]}, "tools[0].function.parameters", "an object"),
+    ({"tools": [{"function": {"name": "f", "parameters": {"a": 2**64}}}]}, "tools[0].function.parameters", "64 bits"),
+    ({"functions": [{"name": "f"}], "tools": [TOOL]}, "functions", "only one of them"),
+    ({"functions": [{"name": ""}]}, "functions[0].name", "1 to 128"),
+    ({"tool_choice": "auto"}, "tool_choice", "when tools are given"),
+    ({"tools": [], "tool_choice": "required"}, "tool_choice", "when tools are given"),
+    ({"tools": [TOOL], "tool_choice": "any"}, "tool_choice", "'auto', 'none', 'required' or an object, got 'any'"),
+    ({"tools": [TOOL], "tool_choice": "required"}, "tool_choice", "must be 'none' or 'auto'"),
+    ({"tools": [TOOL], "tool_choice": TOOL}, "tool_choice", "can't be forced"),
+    ({"tools": [TOOL], "tool_choice": {"function": {"name": "x"}}}, "tool_choice", "not among the given tools"),
+    ({"tools": [TOOL], "tool_choice": {"type": "allowed_tools"}}, "tool_choice", "must be 'none' or 'auto'"),
+    ({"tools": [TOOL], "function_call": "auto"}, "function_call", "when tools are given"),
+    ({"functions": [{"name": "f"}], "function_call": {"name": "f"}}, "function_call", "can't be forced"),
+    ({"functions": [{"name": "f"}], "function_call": {"name": "g"}}, "function_call", "not among the given tools"),
+    ({"parallel_tool_calls": "no"}, "parallel_tool_calls", "true or false"),
+    ({"reasoning_effort": "huge"}, "reasoning_effort", "'minimal', 'none', 'xhigh', got 'huge'"),
+    ({"enable_thinking": "yes"}, "enable_thinking", "true or false"),
+    ({"chat_template_kwargs": []}, "chat_template_kwargs", "an object"),
+    ({"chat_template_kwargs": {"x": -(2**70)}}, "chat_template_kwargs", "64 bits"),
+    ({"enable_thinking": True, "chat_template_kwargs": {"enable_thinking": False}}, "enable_thinking", "contradict"),
+    ({"response_format": {"type": "json_object"}}, "response_format", "not supported yet"),
+    ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format", "not supported yet"),
+    ({"response_format": "text"}, "response_format", "an object"),
+    ({"modalities": ["text", "audio"]}, "modalities", "text only"),
+    ({"modalities": ["video"]}, "modalities[0]", "one of 'audio', 'text'"),
+    ({"audio": {"voice": "alloy"}}, "audio", "text only"),
+    ({"moderation": {"model": "m"}}, "moderation", "no moderation"),
+    ({"web_search_options": {}}, "web_search_options", "does not search the web"),
+]
+
+
+@pytest.mark.parametrize(("fields", "param", "words"), BAD)
+def test_bad_fields_are_named(fields: dict[str, Any], param: str, words: str) -> None:
+    error = refused(**fields)
+    assert error.param == param
+    assert words in error.message
+    assert param.split("[", maxsplit=1)[0] in error.message
+
+
+def test_a_long_wrong_value_is_not_repeated() -> None:
+    assert len(refused(messages=[{"role": "x" * 100_000}]).message) < 200
+
+
+@pytest.mark.parametrize("missing", ["model", "messages"])
+def test_required_fields(missing: str) -> None:
+    body = {"model": "demo", "messages": [USER]}
+    del body[missing]
+    with pytest.raises(OrchardError, match=f"`{missing}` is required") as caught:
+        parse(json.dumps(body).encode(), "r")
+    assert caught.value.param == missing
+
+
+def deep(depth: int) -> str:
+    return '{"a":' * depth + "1" + "}" * depth
+
+
+FREE_FORM = {
+    "tools[0].function.parameters": '"tools": [{"function": {"name": "f", "parameters": %s}}]',
+    "chat_template_kwargs": '"chat_template_kwargs": %s',
+    "messages[0].tool_calls[0].function.arguments": (
+        '"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": %s}}]}]'
+    ),
+}
+
+
+@pytest.mark.parametrize("param", FREE_FORM)
+@pytest.mark.timeout(20)
+def test_free_form_values_have_a_depth_limit(param: str) -> None:
+    def body(depth: int) -> bytes:
+        field = FREE_FORM[param] % deep(depth)
+        return ('{"model": "m", "messages": [{"role": "user", "content": ""}], ' + field + "}").encode()
+
+    assert wire.encode(wire.Submit(parse(body(64), "r").request))
+    for depth in (65, 200, 500):
+        with pytest.raises(OrchardError, match="nested too deeply") as caught:
+            parse(body(depth), "r")
+        assert caught.value.param == param
+    with pytest.raises(OrchardError, match="nested too deeply"):
+        parse(body(100_000), "r")

@@ -1,0 +1,174 @@
+import json
+import socket
+from typing import Any
+
+import httpx
+import pytest
+
+from orchard import __version__
+from tests.gateway.client import body, chat, streamed
+from tests.serving import FAKE, Server, serve
+
+
+def assert_error(response: httpx.Response, status: int, **fields: str | None) -> None:
+    """An error in OpenAI's shape, with a request id."""
+    assert response.status_code == status, response.text
+    error = response.json()["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert {key: error[key] for key in fields} == fields
+    assert response.headers["x-request-id"].startswith("req_")
+
+
+async def test_a_whole_answer(server: Server) -> None:
+    response = await chat(server, pieces=3, text="ab")
+    assert response.status_code == 200
+    answer = response.json()
+    assert answer["choices"][0]["message"]["content"] == "ababab"
+    assert answer["usage"]["completion_tokens"] == 3
+    assert response.headers["x-request-id"].startswith("req_")
+
+
+async def test_a_streamed_answer(server: Server) -> None:
+    async with streamed(server, pieces=3, text="ab") as stream:
+        await stream.read()
+        assert stream.response.headers["content-type"] == "text/event-stream; charset=utf-8"
+        assert stream.response.headers["cache-control"] == "no-cache"
+        assert stream.response.headers["x-request-id"].startswith("req_")
+        assert (stream.text, stream.done) == ("ababab", True)
+
+
+async def test_request_ids_differ(server: Server) -> None:
+    first, second = await chat(server), await chat(server)
+    assert first.headers["x-request-id"] != second.headers["x-request-id"]
+
+
+def test_models(server: Server) -> None:
+    entries = httpx.get(f"{server.url}/v1/models").json()
+    assert entries["object"] == "list"
+    (entry,) = entries["data"]
+    assert (entry["id"], entry["object"], entry["owned_by"], entry["context_window"]) == (
+        "fake",
+        "model",
+        "orchard",
+        1000,
+    )
+    assert httpx.get(f"{server.url}/v1/models/fake").json() == entry
+
+
+def test_model_ids_may_hold_slashes() -> None:
+    with serve([FAKE.__class__("org/name", "fake", None, "fake")]) as server:
+        for path in ("org/name", "org%2Fname"):
+            assert httpx.get(f"{server.url}/v1/models/{path}").json()["id"] == "org/name"
+
+
+def test_docs_describe_the_chat_body(server: Server) -> None:
+    assert httpx.get(f"{server.url}/docs").status_code == 200
+    spec = httpx.get(f"{server.url}/openapi.json").json()
+    assert spec["info"] == {"title": "Orchard", "version": __version__}
+    post = spec["paths"]["/v1/chat/completions"]["post"]
+    schema = post["requestBody"]["content"]["application/json"]["schema"]
+    assert "messages" in json.dumps(schema)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/nowhere", 404), ("POST", "/v1", 404), ("GET", "/v1/chat/completions", 405), ("DELETE", "/health", 405)],
+)
+def test_wrong_routes_and_methods(server: Server, method: str, path: str, status: int) -> None:
+    response = httpx.request(method, server.url + path)
+    assert_error(response, status)
+    assert path in response.json()["error"]["message"]
+
+
+async def test_a_chat_with_an_unknown_model(server: Server) -> None:
+    assert_error(await chat(server, model="gpt"), 404, code="model_not_found", param="model")
+
+
+def test_an_unknown_model_names_those_that_are_here(server: Server) -> None:
+    response = httpx.get(f"{server.url}/v1/models/gpt")
+    assert_error(response, 404, code="model_not_found")
+    assert "'fake'" in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'"\xff"', b"\x00", b'{"model": NaN}'])
+def test_bodies_that_are_no_request(server: Server, content: bytes) -> None:
+    assert_error(httpx.post(f"{server.url}/v1/chat/completions", content=content), 400, type="invalid_request_error")
+
+
+async def test_a_refusal_before_the_start_is_a_status_streamed_or_not(server: Server) -> None:
+    whole = await chat(server, refuse="context_length_exceeded")
+    assert_error(whole, 400, code="context_length_exceeded")
+    async with streamed(server, refuse="context_length_exceeded") as stream:
+        await stream.response.aread()
+        assert_error(stream.response, 400, code="context_length_exceeded")
+
+
+async def test_a_failure_in_the_stream_is_an_error_object_in_it(server: Server) -> None:
+    async with streamed(server, pieces=2, fail="internal") as stream:
+        await stream.read()
+        assert stream.text == "xx"
+        assert stream.error
+        assert stream.error["message"]
+    assert_error(await chat(server, pieces=2, fail="internal"), 500)
+
+
+async def test_a_silent_stream_gets_comments() -> None:
+    with serve(keep_alive_interval=0.05) as server:
+        async with streamed(server, delay=0.5, text="late") as stream:
+            await stream.read()
+            assert stream.comments >= 2
+            assert stream.text == "late"
+
+
+def test_a_body_over_the_limit_is_refused(server: Server) -> None:
+    response = httpx.post(f"{server.url}/v1/chat/completions", content=b" " * 100_000_000, timeout=30)
+    assert_error(response, 413)
+
+
+def test_a_body_without_a_length_is_cut_off_at_the_limit() -> None:
+    with serve(max_body_bytes=1000) as server:
+        chunks = (b" " * 600 for _ in range(3))
+        assert_error(httpx.post(f"{server.url}/v1/chat/completions", content=chunks), 413)
+        assert httpx.post(f"{server.url}/v1/chat/completions", json=body()).status_code == 200
+
+
+def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    with serve(body_timeout=0.1) as server:
+        assert_error(_unfinished(server), 408)
+
+
+def _unfinished(server: Server) -> httpx.Response:
+    head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{"
+    with socket.create_connection(("127.0.0.1", server.port)) as sock:
+        sock.sendall(head.encode())
+        reply = sock.recv(65536).decode()
+    head, _, content = reply.partition("\r\n\r\n")
+    status, *fields = head.split("\r\n")
+    headers = dict(line.split(": ", 1) for line in fields)
+    return httpx.Response(int(status.split()[1]), headers=headers, content=content)
+
+
+async def test_more_requests_than_allowed_are_told_to_come_back() -> None:
+    with serve(max_requests=1) as server:
+        async with streamed(server, pieces=2, interval=0.5) as stream:
+            await stream.read(until=1)
+            response = await chat(server)
+            assert_error(response, 429)
+            assert int(response.headers["retry-after"]) >= 1
+            await stream.read()
+        assert (await chat(server)).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["slow", "broken"])
+def test_the_server_answers_while_a_model_loads(path: str) -> None:
+    with serve([FAKE.__class__("m", path, None, "fake")]) as server:
+        begin: dict[str, Any] = server.health("m")
+        assert begin["state"] in ("loading", "failed")
+        response = httpx.post(f"{server.url}/v1/chat/completions", json=body(model="m", text="hello"), timeout=30)
+        if path == "slow":
+            assert response.json()["choices"][0]["message"]["content"] == "hello"
+            assert server.health("m")["state"] == "ready"
+        else:
+            assert response.status_code >= 500
+            assert "cannot be loaded" in response.json()["error"]["message"]
+            assert "cannot be loaded" in server.until("m", state="failed")["reason"]

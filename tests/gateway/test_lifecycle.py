@@ -1,0 +1,149 @@
+"""What happens to requests when processes and connections die under them."""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+
+import httpx
+import psutil
+import pytest
+
+from tests.gateway.client import Stream, body, chat, streamed
+from tests.serving import FAKE, Server, serve
+
+
+async def test_a_killed_worker_ends_its_callers_at_once_and_comes_back() -> None:
+    with serve() as server:
+        before = server.until(state="ready")
+        callers = [asyncio.create_task(_stream_to_the_end(server)) for _ in range(16)]
+        callers_whole = [asyncio.create_task(chat(server, pieces=1000, interval=0.01)) for _ in range(16)]
+        await asyncio.to_thread(server.until, running=32)
+        os.kill(before["pid"], signal.SIGKILL)
+        killed = time.monotonic()
+        streams = await asyncio.gather(*callers)
+        wholes = await asyncio.gather(*callers_whole)
+        assert time.monotonic() - killed < 1
+        for stream in streams:
+            assert stream.error
+            assert "died" in stream.error["message"]
+        for response in wholes:
+            assert response.status_code == 503
+            assert "died" in response.json()["error"]["message"]
+        assert (await chat(server, text="again")).json()["choices"][0]["message"]["content"] == "again"
+        after = server.health()
+        assert after["state"] == "ready"
+        assert after["pid"] != before["pid"]
+
+
+async def _stream_to_the_end(server: Server) -> Stream:
+    async with streamed(server, pieces=1000, interval=0.01) as stream:
+        return await stream.read()
+
+
+async def test_one_models_crash_leaves_another_alone() -> None:
+    with serve([FAKE, FAKE.__class__("other", "fake", None, "fake")]) as server:
+        async with streamed(server, model="other", pieces=50, interval=0.01) as stream:
+            await stream.read(until=1)
+            assert (await chat(server, crash=True)).status_code == 503
+            await stream.read()
+            assert stream.text == "x" * 50
+
+
+async def test_a_client_that_leaves_a_stream_frees_its_row(server: Server) -> None:
+    async with streamed(server, pieces=10_000, interval=0.01) as stream:
+        await stream.read(until=1)
+        assert server.health()["running"] == 1
+    await asyncio.to_thread(server.until, running=0, timeout=2)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_leaves_before_the_answer_frees_its_row(server: Server, stream: bool) -> None:
+    request = asyncio.create_task(chat(server, stream=stream, pieces=0, delay=60))
+    await asyncio.to_thread(server.until, running=1)
+    request.cancel()
+    await asyncio.to_thread(server.until, running=0, timeout=2)
+
+
+async def test_a_client_that_leaves_while_the_model_loads_is_forgotten() -> None:
+    with serve([FAKE.__class__("fake", "slow", None, "fake")]) as server:
+        request = asyncio.create_task(chat(server, pieces=10_000, interval=0.01))
+        await asyncio.to_thread(server.until, waiting=1)
+        request.cancel()
+        await asyncio.to_thread(server.until, waiting=0)
+        assert server.until(state="ready")["running"] == 0
+
+
+async def test_sigterm_lets_a_running_stream_finish() -> None:
+    with serve() as server:
+        async with streamed(server, pieces=50, interval=0.01) as stream:
+            await stream.read(until=1)
+            server.process.send_signal(signal.SIGTERM)
+            await stream.read()
+            assert (stream.text, stream.error) == ("x" * 50, None)
+        assert await asyncio.to_thread(server.process.wait, 10) == 0
+        with pytest.raises(httpx.ConnectError):
+            await chat(server)
+
+
+async def test_sigterm_ends_a_stream_that_takes_too_long() -> None:
+    with serve(shutdown_grace=0.3) as server:
+        async with streamed(server, pieces=10_000, interval=0.01) as stream:
+            await stream.read(until=1)
+            server.process.send_signal(signal.SIGTERM)
+            begin = time.monotonic()
+            await stream.read()
+            assert stream.error
+            assert "shutting down" in stream.error["message"]
+            assert time.monotonic() - begin < 5
+        assert await asyncio.to_thread(server.process.wait, 10) == 0
+
+
+async def test_a_worker_does_not_outlive_its_gateway() -> None:
+    with serve() as server:
+        worker = psutil.Process(server.until(state="ready")["pid"])
+        server.process.kill()
+        await asyncio.to_thread(worker.wait, 10)
+
+
+async def test_256_connections_at_once() -> None:
+    with serve() as server:
+        server.until(state="ready")
+        barrier = asyncio.Barrier(256)
+
+        async def caller(index: int) -> str:
+            await barrier.wait()
+            response = await chat(server, text=f"<{index}>", pieces=3, interval=0.1)
+            content: str = response.json()["choices"][0]["message"]["content"]
+            return content
+
+        answers = await asyncio.gather(*(caller(index) for index in range(256)))
+        assert answers == [f"<{index}>" * 3 for index in range(256)]
+
+
+def test_connections_wait_in_the_backlog() -> None:
+    """256 sockets connect before the server has had a chance to accept any."""
+    with serve() as server:
+        server.process.send_signal(signal.SIGSTOP)
+        sockets = [socket.create_connection(("127.0.0.1", server.port), timeout=5) for _ in range(256)]
+        server.process.send_signal(signal.SIGCONT)
+        for sock in sockets:
+            sock.sendall(b"GET /v1/models HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        replies = [sock.recv(15) for sock in sockets]
+        for sock in sockets:
+            sock.close()
+        assert replies == [b"HTTP/1.1 200 OK"] * 256
+
+
+async def test_bad_requests_leave_running_streams_alone(server: Server) -> None:
+    async with streamed(server, pieces=100, interval=0.01) as stream:
+        await stream.read(until=1)
+        async with httpx.AsyncClient(timeout=30) as client:
+            for content in (b"{", b"[" * 200_000, b'{"model":"fake","messages":[]}', b" " * 40_000_000):
+                reply = await client.post(f"{server.url}/v1/chat/completions", content=content)
+                assert 400 <= reply.status_code < 500
+            refused = await client.post(f"{server.url}/v1/chat/completions", json=body(refuse="invalid_request"))
+            assert refused.status_code == 400
+        await stream.read()
+        assert (stream.text, stream.error) == ("x" * 100, None)

@@ -1,0 +1,68 @@
+"""A real gateway in a process of its own, for tests and benchmarks."""
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import httpx
+import msgspec
+
+from orchard.config import Settings
+from orchard.gateway.registry import ModelEntry
+
+FAKE = ModelEntry("fake", "fake", 1000, "fake")
+
+_PROGRAM = """
+import sys, msgspec
+from orchard.config import Settings
+from orchard.gateway import server
+from orchard.gateway.registry import ModelEntry
+settings, models = msgspec.json.decode(sys.argv[1], type=tuple[Settings, list[ModelEntry]])
+sock = server.bind(settings.host, settings.port)
+print(sock.getsockname()[1], flush=True)
+server.run(settings, models, sock)
+"""
+
+
+class Server:
+    """A running server: its process, and its base URL without /v1."""
+
+    def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
+        self.process = process
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+
+    def health(self, model: str = "fake") -> dict[str, Any]:
+        health: dict[str, Any] = httpx.get(f"{self.url}/health", timeout=10).json()["models"][model]
+        return health
+
+    def until(self, model: str = "fake", timeout: float = 30, **expected: object) -> dict[str, Any]:
+        """Ask /health until the model's fields are as expected."""
+        deadline = time.monotonic() + timeout
+        while True:
+            health = self.health(model)
+            if all(health[key] == value for key, value in expected.items()):
+                return health
+            assert time.monotonic() < deadline, f"{health} does not become {expected}"
+            time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def serve(models: Sequence[ModelEntry] = (FAKE,), **settings: Any) -> Iterator[Server]:
+    """Run a server on a free port; it must end well on SIGTERM unless the test ended it."""
+    config = msgspec.json.encode((Settings(port=0, **settings), list(models))).decode()
+    process = subprocess.Popen([sys.executable, "-c", _PROGRAM, config], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    try:
+        yield Server(process, int(process.stdout.readline()))
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

@@ -1,0 +1,69 @@
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchard import wire
+from orchard.core.events import Event
+from orchard.core.request import Generate, Message, Request, Sampling, TextPart, Tool
+from tests.streams import lawful_streams
+
+REQUEST = Request(
+    "req_1",
+    "demo",
+    Generate(
+        (Message("user", (TextPart("hé\x00llo"),)),),
+        (Tool("add", "adds", {"type": "object"}),),
+        Sampling(temperature=0.5, logit_bias={7: -100.0}, seed=-1),
+        stop=("a", "b"),
+        template_args={"deep": [{"x": None}]},
+    ),
+)
+
+
+async def _read_all(data: bytes, cuts: Sequence[int]) -> Sequence[object]:
+    reader = asyncio.StreamReader()
+    edges = sorted({0, *(cut % (len(data) + 1) for cut in cuts), len(data)})
+    for begin, end in pairwise(edges):
+        reader.feed_data(data[begin:end])
+    reader.feed_eof()
+    messages = []
+    while (message := await wire.read(reader)) is not None:
+        messages.append(message)
+    return messages
+
+
+@given(st.lists(lawful_streams(), max_size=4), st.lists(st.integers(0), max_size=20))
+def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cuts: list[int]) -> None:
+    sent: list[wire.ToWorker | wire.FromWorker] = [
+        wire.Submit(REQUEST),
+        wire.Step([(f"req_{index}", events) for index, events in enumerate(streams)], len(streams), 2),
+        wire.Cancel("req_1"),
+        wire.Ready(0.25),
+        wire.LoadFailed("no"),
+    ]
+    data = b"".join(wire.encode(message) for message in sent)
+    assert asyncio.run(_read_all(data, cuts)) == sent
+
+
+@given(st.integers(1))
+def test_a_frame_cut_short_is_the_end(cut: int) -> None:
+    data = wire.encode(wire.Submit(REQUEST))
+    assert asyncio.run(_read_all(data[: -(cut % len(data)) or -1], [])) == []
+
+
+@given(st.binary(max_size=64))
+def test_foreign_bytes_are_a_wire_error_or_the_end(data: bytes) -> None:
+    with contextlib.suppress(wire.WireError):
+        asyncio.run(_read_all(data, []))
+
+
+async def test_an_announced_giant_is_refused_before_it_is_read() -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data((wire.MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
+    with pytest.raises(wire.WireError, match="over the limit"):
+        await wire.read(reader)
