@@ -1,5 +1,5 @@
+import http.client
 import json
-import socket
 from typing import Any
 
 import httpx
@@ -138,14 +138,15 @@ def test_a_body_that_does_not_come_is_not_waited_for() -> None:
 
 
 def _unfinished(server: Server) -> httpx.Response:
-    head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{"
-    with socket.create_connection(("127.0.0.1", server.port)) as sock:
-        sock.sendall(head.encode())
-        reply = sock.recv(65536).decode()
-    head, _, content = reply.partition("\r\n\r\n")
-    status, *fields = head.split("\r\n")
-    headers = dict(line.split(": ", 1) for line in fields)
-    return httpx.Response(int(status.split()[1]), headers=headers, content=content)
+    """Announce ten bytes and send one."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.putrequest("POST", "/v1/chat/completions")
+    connection.putheader("content-length", "10")
+    connection.endheaders(b"{")
+    reply = connection.getresponse()
+    response = httpx.Response(reply.status, headers=reply.getheaders(), content=reply.read())
+    connection.close()
+    return response
 
 
 async def test_more_requests_than_allowed_are_told_to_come_back() -> None:
