@@ -37,6 +37,16 @@ async def test_a_killed_worker_ends_its_callers_at_once_and_comes_back() -> None
         assert after["pid"] != before["pid"]
 
 
+async def test_requests_that_come_while_the_worker_dies_are_served_by_the_next() -> None:
+    with serve() as server:
+        pid = server.until(state="ready")["pid"]
+        os.kill(pid, signal.SIGKILL)
+        answers = await asyncio.gather(*(chat(server, text="hello") for _ in range(32)))
+        # One that was in the dying worker already gets its error; none hangs.
+        assert {answer.status_code for answer in answers} <= {200, 503}
+        assert (await chat(server, text="hello")).status_code == 200
+
+
 async def _stream_to_the_end(server: Server) -> Stream:
     async with streamed(server, pieces=1000, interval=0.01) as stream:
         return await stream.read()

@@ -27,6 +27,7 @@ class Model:
         self._worker: Worker | None = None
         self._run: asyncio.Task[None] | None = None
         self._pending: list[tuple[Request, EventStream]] = []
+        self._closing = False
 
     @property
     def state(self) -> State:
@@ -65,25 +66,33 @@ class Model:
 
     async def close(self) -> None:
         """End the worker and wait until it is gone."""
+        self._closing = True
         if self._worker:
             self._worker.close()
         if self._run:
             await self._run
 
     def _changed(self, worker: Worker) -> None:
-        pending, self._pending = self._pending, []
         if worker.ready:
             self.failure = None
-            for request, stream in pending:
+            for request, stream in self._take_pending():
                 worker.submit(request, stream)
             return
         self._worker = None
+        if self._closing:
+            return
         if worker.loaded:
+            if self._pending:  # requests that came while the dead process was being seen off
+                self.start()
             return
         self.failure = worker.failure or "the process died while it loaded the model"
         log.error("%s can't be loaded: %s", self.entry.id, self.failure)
-        for _, stream in pending:
+        for _, stream in self._take_pending():
             stream.push([Failed("model_failed", f"model '{self.entry.id}' can't be loaded: {self.failure}")])
+
+    def _take_pending(self) -> list[tuple[Request, EventStream]]:
+        pending, self._pending = self._pending, []
+        return pending
 
 
 class Pool:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import logging
 import signal
 import socket
@@ -38,7 +39,8 @@ async def serve(sock: socket.socket, service: Service) -> None:
     except OrchardError as error:
         log.error("loading failed: %s", error.message)
         writer.write(wire.encode(wire.LoadFailed(error.message)))
-        await writer.drain()
+        with contextlib.suppress(ConnectionError):  # the gateway is gone and doesn't need to know
+            await writer.drain()
         return
     writer.write(wire.encode(wire.Ready(time.monotonic() - begin)))
     while (message := await wire.read(reader)) is not None:

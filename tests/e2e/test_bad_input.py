@@ -1,0 +1,65 @@
+"""Whatever is thrown at a server with a real model is refused in OpenAI's shape while a stream beside it runs on."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.serving import Server
+
+USER = {"role": "user", "content": "Hello"}
+
+
+def _chat(**fields: Any) -> bytes:
+    return json.dumps({"model": "demo", "messages": [USER]} | fields).encode()
+
+
+def _deep(levels: int) -> str:
+    return '{"a":' * levels + "1" + "}" * levels
+
+
+BAD: dict[str, tuple[Callable[[], bytes], str | None]] = {
+    "no messages": (lambda: _chat(messages=[]), "messages"),
+    "messages is a string": (lambda: _chat(messages="hi"), "messages"),
+    "unknown role": (lambda: _chat(messages=[{"role": "robot", "content": "hi"}]), "messages[0].role"),
+    "content is a number": (lambda: _chat(messages=[{"role": "user", "content": 3}]), "messages[0].content"),
+    "temperature is a string": (lambda: _chat(temperature="hot"), "temperature"),
+    "temperature out of range": (lambda: _chat(temperature=2.5), "temperature"),
+    "temperature is NaN": (lambda: b'{"model":"demo","messages":[],"temperature":NaN}', None),
+    "temperature is infinite": (lambda: _chat().replace(b'"model"', b'"temperature":1e999,"model"'), "temperature"),
+    "top_p out of range": (lambda: _chat(top_p=1.5), "top_p"),
+    "min_p of five": (lambda: _chat(min_p=5), "min_p"),
+    "max_tokens of zero": (lambda: _chat(max_tokens=0), "max_tokens"),
+    "logit_bias of no token": (lambda: _chat(logit_bias={"fox": 1}), "logit_bias"),
+    "logit_bias beyond the vocabulary": (lambda: _chat(logit_bias={"10000000": 1}), "logit_bias"),
+    "too many answers": (lambda: _chat(n=1000), "n"),
+    "too many logprobs": (lambda: _chat(logprobs=True, top_logprobs=99), "top_logprobs"),
+    "a prompt over the window": (lambda: _chat(messages=[USER | {"content": "word " * 480_000}]), "messages"),
+    "10,000 messages": (lambda: _chat(messages=[USER] * 10_000), "messages"),
+    "invalid UTF-8": (lambda: _chat().replace(b"Hello", b"\xff\xfe"), None),
+    "a lone surrogate": (lambda: _chat().replace(b"Hello", b"\\ud800"), None),
+    "deep JSON": (lambda: b'{"model":"demo","messages":' + b"[" * 100_000 + b"]" * 100_000 + b"}", None),
+    "a deep schema": (
+        lambda: _chat().replace(b'"model"', f'"chat_template_kwargs":{_deep(500)},"model"'.encode()),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+async def test_bad_input_is_refused_while_others_run(server: Server, name: str) -> None:
+    content, param = BAD[name]
+    url = f"{server.url}/v1/chat/completions"
+    async with httpx.AsyncClient(timeout=30) as client:
+        running = asyncio.create_task(client.post(url, content=_chat(temperature=0)))
+        response = await client.post(url, content=content())
+        assert 400 <= response.status_code < 500
+        error = response.json()["error"]
+        assert error["message"]
+        if param:
+            assert (error["param"] or "").startswith(param)
+        assert (await running).json()["choices"][0]["message"]["content"]
+    assert server.health("demo")["state"] == "ready"

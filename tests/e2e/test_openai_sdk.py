@@ -1,0 +1,228 @@
+"""The official openai SDK against a real server with the demo model."""
+
+import asyncio
+import json
+import os
+import signal
+from typing import Any
+
+import openai
+import pytest
+from openai import AsyncOpenAI, OpenAI
+from openai.types.chat import ChatCompletion, ChatCompletionMessageParam, ChatCompletionToolParam
+
+from orchard.gateway.registry import resolve
+from tests.serving import Server, serve
+
+WEATHER: ChatCompletionToolParam = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Get the weather of a city",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+
+
+def ask(client: OpenAI, text: str, **kwargs: Any) -> ChatCompletion:
+    create: Any = client.chat.completions.create  # its overloads don't take unknown keywords
+    kwargs = {"model": "demo", "temperature": 0} | kwargs
+    answer: ChatCompletion = create(messages=[{"role": "user", "content": text}], **kwargs)
+    return answer
+
+
+def test_chat(client: OpenAI) -> None:
+    answer = ask(client, "Say this is a test")
+    (choice,) = answer.choices
+    assert choice.message.content
+    assert "this is a test" in choice.message.content.lower()
+    assert (choice.message.role, choice.finish_reason) == ("assistant", "stop")
+    assert answer.usage
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+
+
+def test_streaming_equals_not_streaming(client: OpenAI) -> None:
+    whole = ask(client, "Count from 1 to 20")
+    stream = client.chat.completions.create(
+        model="demo",
+        temperature=0,
+        messages=[{"role": "user", "content": "Count from 1 to 20"}],
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    chunks = list(stream)
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert text == whole.choices[0].message.content
+    assert "12" in text
+    assert chunks[-1].usage == whole.usage
+    assert chunks[-2].choices[0].finish_reason == "stop"
+    assert len({chunk.id for chunk in chunks}) == 1
+
+
+def test_the_stream_helper(client: OpenAI) -> None:
+    messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "What is 12 + 30?"}]
+    with client.chat.completions.stream(model="demo", temperature=0, messages=messages) as stream:
+        for _ in stream:
+            pass
+        answer = stream.get_final_completion()
+    assert answer.choices[0].message.content
+    assert "42" in answer.choices[0].message.content
+
+
+def test_a_conversation_remembers(client: OpenAI) -> None:
+    messages: list[ChatCompletionMessageParam] = []
+    for text in ("My name is Ada.", "What is 2 + 3?", "What is my name?"):
+        messages.append({"role": "user", "content": text})
+        answer = client.chat.completions.create(model="demo", temperature=0, messages=messages)
+        messages.append({"role": "assistant", "content": answer.choices[0].message.content})
+    assert "Ada" in str(messages[-1].get("content"))
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_tool_loop(client: OpenAI, streamed: bool) -> None:
+    messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "What's the weather in Paris?"}]
+    first = _complete(client, messages, streamed)
+    assert first.choices[0].finish_reason == "tool_calls"
+    message = first.choices[0].message
+    assert message.tool_calls
+    (call,) = message.tool_calls
+    assert call.type == "function"
+    assert (call.function.name, json.loads(call.function.arguments)) == ("get_weather", {"city": "Paris"})
+    messages.append(message.model_dump(exclude_none=True))  # type: ignore[arg-type]
+    messages.append({"role": "tool", "tool_call_id": call.id, "content": "21 degrees and sunny"})
+    second = _complete(client, messages, streamed)
+    assert second.choices[0].finish_reason == "stop"
+    assert "21" in (second.choices[0].message.content or "")
+
+
+def _complete(client: OpenAI, messages: list[ChatCompletionMessageParam], streamed: bool) -> ChatCompletion:
+    if not streamed:
+        return client.chat.completions.create(model="demo", temperature=0, messages=messages, tools=[WEATHER])
+    with client.chat.completions.stream(model="demo", temperature=0, messages=messages, tools=[WEATHER]) as stream:
+        return stream.get_final_completion()
+
+
+def test_tool_choice_none_calls_nothing(client: OpenAI) -> None:
+    answer = ask(client, "What's the weather in Paris?", tools=[WEATHER], tool_choice="none")
+    assert answer.choices[0].message.tool_calls is None
+    assert answer.choices[0].finish_reason == "stop"
+
+
+def test_thinking_is_kept_apart(client: OpenAI) -> None:
+    thoughtful = ask(client, "What is 12 + 30?", extra_body={"enable_thinking": True})
+    message = thoughtful.choices[0].message
+    assert getattr(message, "reasoning_content", None)
+    assert message.content
+    assert "42" in message.content
+    assert "<think>" not in message.content
+    assert thoughtful.usage
+    assert thoughtful.usage.completion_tokens_details
+    assert thoughtful.usage.completion_tokens_details.reasoning_tokens
+    plain = ask(client, "What is 12 + 30?")
+    assert getattr(plain.choices[0].message, "reasoning_content", None) is None
+
+
+def test_length(client: OpenAI) -> None:
+    answer = ask(client, "Count from 1 to 50", max_completion_tokens=10)
+    assert answer.choices[0].finish_reason == "length"
+    assert answer.usage
+    assert answer.usage.completion_tokens == 10
+
+
+def test_stop(client: OpenAI) -> None:
+    whole = ask(client, "Count from 1 to 20").choices[0].message.content
+    assert whole
+    answer = ask(client, "Count from 1 to 20", stop=["12", "nowhere"])
+    assert answer.choices[0].message.content == whole[: whole.index("12")]
+    assert answer.choices[0].finish_reason == "stop"
+
+
+def test_choices_and_seeds(client: OpenAI) -> None:
+    def answers(seed: int) -> list[str | None]:
+        answer = ask(client, "Tell me a story about a fox", n=3, temperature=1.5, seed=seed, max_tokens=20)
+        assert [choice.index for choice in answer.choices] == [0, 1, 2]
+        return [choice.message.content for choice in answer.choices]
+
+    assert answers(1) == answers(1)
+    assert len({*answers(1), *answers(2)}) > 1
+
+
+def test_logprobs(client: OpenAI) -> None:
+    answer = ask(client, "Hello", logprobs=True, top_logprobs=2)
+    (choice,) = answer.choices
+    assert choice.logprobs
+    assert choice.logprobs.content
+    assert "".join(token.token for token in choice.logprobs.content) == choice.message.content
+    for token in choice.logprobs.content:
+        assert len(token.top_logprobs) == 2
+        assert token.logprob <= 0
+        # Greedy: the drawn token is the likeliest.
+        assert token.top_logprobs[0].logprob == pytest.approx(token.logprob)
+
+
+def test_logit_bias(client: OpenAI) -> None:
+    plain = ask(client, "Hello", logprobs=True)
+    biased = ask(client, "Hello", logit_bias={"5": 100}, max_tokens=3, logprobs=True)
+    assert plain.choices[0].message.content != biased.choices[0].message.content
+    assert biased.choices[0].logprobs
+    assert len({token.token for token in biased.choices[0].logprobs.content or []}) == 1
+
+
+def test_models(client: OpenAI) -> None:
+    (model,) = client.models.list().data
+    assert model.id == "demo"
+    assert client.models.retrieve("demo") == model
+    assert model.model_dump()["context_window"] > 0
+
+
+async def test_many_at_once_are_answered_as_one_alone(async_client: AsyncOpenAI) -> None:
+    async def answer(text: str) -> str | None:
+        messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": text}]
+        reply = await async_client.chat.completions.create(model="demo", temperature=0, messages=messages)
+        return reply.choices[0].message.content
+
+    questions = [f"What is {number} + 7?" for number in range(8)]
+    alone = [await answer(question) for question in questions]
+    assert await asyncio.gather(*(answer(question) for question in questions)) == alone
+
+
+async def test_async_streaming(async_client: AsyncOpenAI) -> None:
+    messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Say hello"}]
+    stream = await async_client.chat.completions.create(model="demo", temperature=0, messages=messages, stream=True)
+    text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+    assert "hello" in text.lower()
+
+
+def test_errors_are_the_sdks_own(client: OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError) as unknown:
+        ask(client, "Hello", model="gpt-x")
+    assert unknown.value.code == "model_not_found"
+    with pytest.raises(openai.BadRequestError) as wrong:
+        ask(client, "Hello", temperature=3)
+    assert wrong.value.param == "temperature"
+    with pytest.raises(openai.BadRequestError) as foreign:
+        ask(client, "Hello", logit_bias={"999999999": 1})
+    assert foreign.value.param == "logit_bias"
+    with pytest.raises(openai.BadRequestError) as long:
+        ask(client, "word " * 480_000)
+    assert long.value.code == "context_length_exceeded"
+
+
+def test_a_timeout_frees_the_row(server: Server, client: OpenAI) -> None:
+    with pytest.raises(openai.APITimeoutError):
+        ask(client.with_options(timeout=0.5), "Count from 1 to 150", logit_bias={}, max_tokens=2000, stop=None)
+    server.until("demo", running=0, timeout=2)
+
+
+def test_a_retry_survives_a_dead_worker() -> None:
+    with serve([resolve("demo")]) as server:
+        pid = server.until("demo", state="ready")["pid"]
+        with OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=3, timeout=60) as client:
+            stream = client.chat.completions.create(
+                model="demo", messages=[{"role": "user", "content": "Count from 1 to 100"}], stream=True
+            )
+            next(iter(stream))
+            os.kill(pid, signal.SIGKILL)
+            with pytest.raises(openai.APIError, match="died"):
+                list(stream)
+            assert "5" in (ask(client, "What is 2 + 3?").choices[0].message.content or "")
