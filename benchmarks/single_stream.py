@@ -2,7 +2,7 @@
 
 raw: `mlx_lm.stream_generate` in this process, greedy. http: the server, streamed, greedy, same prompt and tokens.
 Both count from the first token to the last, so that prefill and connection set-up stay out. Prints one JSON line with
-medians and the median of the pairwise ratios http/raw.
+medians, the median of the pairwise ratios http/raw, and the seconds that mlx-lm takes to load the model.
 """
 
 import argparse
@@ -40,7 +40,9 @@ def raw_server(path: str, tokens: int) -> "subprocess.Popen[str]":
 def raw(path: str, tokens: int) -> None:
     from mlx_lm import load, stream_generate
 
+    begin = time.perf_counter()
     model, tokenizer = load(path)[:2]
+    print(json.dumps({"load_s": round(time.perf_counter() - begin, 3)}), flush=True)
     messages = [{"role": "user", "content": _PROMPT}]
     prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True, enable_thinking=False)
     for _ in sys.stdin:
@@ -80,6 +82,7 @@ def measure(name: str, tokens: int, runs: int) -> None:
     with serve([entry]) as server, raw_server(entry.path, tokens) as process:
         assert process.stdin
         assert process.stdout
+        load = json.loads(process.stdout.readline())
         for _ in range(runs + 1):
             process.stdin.write("go\n")
             process.stdin.flush()
@@ -91,7 +94,8 @@ def measure(name: str, tokens: int, runs: int) -> None:
     medians = {"raw_tokens_s": round(statistics.median(raws), 1), "http_tokens_s": round(statistics.median(https), 1)}
     counts = {"raw_tokens": rows[0][0]["tokens"], "http_tokens": rows[0][1]["tokens"]}
     label = Path(name).name
-    print(json.dumps({"benchmark": "single stream", "model": label, **medians, "ratio": round(ratio, 3), **counts}))
+    row = {"benchmark": "single stream", "model": label, **load, **medians, "ratio": round(ratio, 3), **counts}
+    print(json.dumps(row))
 
 
 def main() -> None:

@@ -36,7 +36,10 @@ def measure() -> Run:
     port = _free_port()
     url = f"http://127.0.0.1:{port}"
     begin = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "orchard", "serve", "--port", str(port), "--log-level", "error"])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "orchard", "serve", "--port", str(port), "--log-level", "error"],
+        stdout=subprocess.DEVNULL,
+    )
     try:
         health = _until_up(url, begin)
         with httpx.stream("POST", f"{url}/v1/chat/completions", json=_BODY, timeout=60) as response:

@@ -18,7 +18,7 @@ REQUEST = Request(
     Generate(
         (Message("user", (TextPart("hé\x00llo"),)),),
         (Tool("add", "adds", {"type": "object"}),),
-        Sampling(temperature=0.5, logit_bias={7: -100.0}, seed=-1),
+        sampling=Sampling(temperature=0.5, logit_bias={7: -100.0}, seed=-1),
         stop=("a", "b"),
         template_args={"deep": [{"x": None}]},
     ),

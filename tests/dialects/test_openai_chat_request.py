@@ -82,6 +82,7 @@ def test_everything_at_once() -> None:
     assert call.request.task == Generate(
         messages=(HI,),
         tools=(Tool("look_up"),),
+        parallel_tool_calls=False,
         sampling=sampling,
         max_tokens=50,
         stop=("a", "b"),
@@ -214,8 +215,8 @@ FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"tools": []}, {"tools": ()}),
     ({"tools": [TOOL], "tool_choice": "none"}, {"tools": ()}),
     ({"tool_choice": "none"}, {"tools": ()}),
-    ({"functions": [{"name": "f"}], "function_call": "auto"}, {"tools": (Tool("f"),)}),
-    ({"functions": [{"name": "f"}], "function_call": "none"}, {"tools": ()}),
+    ({"functions": [{"name": "f"}], "function_call": "auto"}, {"tools": (Tool("f"),), "parallel_tool_calls": False}),
+    ({"functions": [{"name": "f"}], "function_call": "none"}, {"parallel_tool_calls": False}),
     (
         {
             "tools": [

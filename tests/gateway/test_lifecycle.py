@@ -120,15 +120,17 @@ async def test_a_worker_does_not_outlive_its_gateway() -> None:
 async def test_256_connections_at_once() -> None:
     with serve() as server:
         server.until(state="ready")
-        barrier = asyncio.Barrier(256)
+        async with httpx.AsyncClient(timeout=30, limits=httpx.Limits(max_connections=256)) as client:
 
-        async def caller(index: int) -> str:
-            await barrier.wait()
-            response = await chat(server, text=f"<{index}>", pieces=3, interval=0.1)
-            content: str = response.json()["choices"][0]["message"]["content"]
-            return content
+            async def caller(index: int) -> str:
+                script = body(text=f"<{index}>", pieces=3, interval=0.5)
+                response = await client.post(f"{server.url}/v1/chat/completions", json=script)
+                content: str = response.json()["choices"][0]["message"]["content"]
+                return content
 
-        answers = await asyncio.gather(*(caller(index) for index in range(256)))
+            callers = [asyncio.create_task(caller(index)) for index in range(256)]
+            await asyncio.to_thread(server.until, running=256)
+            answers = await asyncio.gather(*callers)
         assert answers == [f"<{index}>" * 3 for index in range(256)]
 
 

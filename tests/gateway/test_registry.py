@@ -1,6 +1,5 @@
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -85,17 +84,3 @@ def test_a_folder_that_is_no_model_says_why(folder: Path, file: str, content: st
         (folder / file).write_text(content)
     with pytest.raises(OrchardError, match=reason):
         registry.resolve(str(folder))
-
-
-@pytest.mark.parametrize(
-    ("config", "window"),
-    [
-        ({"max_position_embeddings": 40960}, 40960),
-        ({"text_config": {"max_position_embeddings": 8192}}, 8192),
-        ({"n_positions": 1024}, 1024),
-        ({"max_position_embeddings": None}, None),
-        ({}, None),
-    ],
-)
-def test_context_window(config: dict[str, Any], window: int | None) -> None:
-    assert registry.context_window(config) == window

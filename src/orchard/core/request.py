@@ -77,12 +77,14 @@ class Generate(Struct, frozen=True, tag="generate"):
     """Continue a conversation.
 
     `max_tokens` None: until the context window is full. `stop`: texts that end the answer and are not part of it.
-    `n`: how many answers. `top_logprobs` None: no log-probabilities; k: of the drawn token and the k likeliest.
+    `parallel_tool_calls` False: an answer ends with its first call. `n`: how many answers. `top_logprobs` None: no
+    log-probabilities; k: of the drawn token and the k likeliest.
     `template_args`: extra variables for the model's chat template.
     """
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
+    parallel_tool_calls: bool = True
     sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()

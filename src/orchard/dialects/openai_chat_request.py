@@ -43,6 +43,8 @@ def translate(body: wire.Body, request_id: str) -> Request:
     task = Generate(
         messages=_Conversation().read(body.messages),
         tools=_tools(body),
+        # The old form of an answer has room for one call.
+        parallel_tool_calls=body.parallel_tool_calls is not False and not body.functions,
         sampling=_sampling(body),
         max_tokens=_max_tokens(body),
         stop=stops,

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
+from orchard.core.model_config import context_window
 from orchard.demo import MODEL_PATH
 
 DEMO = "demo"
-_WINDOW_KEYS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "model_max_length")
 
 
 class ModelEntry(Struct, frozen=True):
@@ -56,15 +56,6 @@ def installed() -> Iterator[ModelEntry]:
         snapshot = _cached(repo.repo_id) if repo.repo_type == "model" else None
         if snapshot and _problem(snapshot) is None:
             yield _entry(repo.repo_id, snapshot)
-
-
-def context_window(config: dict[str, Any]) -> int | None:
-    """Give the longest sequence, in tokens, that a model's config.json allows; None where it says nothing."""
-    for level in (config, config.get("text_config") or {}):
-        for key in _WINDOW_KEYS:
-            if isinstance(value := level.get(key), int):
-                return value
-    return None
 
 
 def _entry(name: str, folder: Path) -> ModelEntry:

@@ -1,0 +1,67 @@
+# Two commands for a newcomer: `make serve` and `make test`. They need Python 3.11 to 3.13, git and make (3.81 will do).
+# uv is used where it is found; otherwise pip brings it into this project's own .venv.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+UV := uv=$$(command -v uv) || uv=$(VENV)/bin/uv; $$uv
+INSTALL := $(UV) pip install --python $(PYTHON) --constraint constraints.txt --editable .
+OPTIONS := $(if $(HOST),--host "$(HOST)") $(if $(PORT),--port "$(PORT)") $(if $(MODEL),"$(MODEL)")
+
+.PHONY: help serve chat test check format bench lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+
+serve: $(VENV)/.serve ## serve the bundled model, or MODEL=name-or-folder, on PORT=8000
+	@$(VENV)/bin/orchard serve $(OPTIONS)
+
+chat: $(VENV)/.serve ## talk in the terminal, to the bundled model or to MODEL=name-or-folder
+	@$(VENV)/bin/orchard chat $(if $(MODEL),"$(MODEL)")
+
+test: $(VENV)/.dev ## run every test (ARGS=... goes to pytest)
+	$(PYTHON) -m pytest $(ARGS)
+
+check: $(VENV)/.dev ## lint, formatting, types
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+format: $(VENV)/.dev ## put the code into the house format
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+bench: $(VENV)/.dev ## run every benchmark; each prints JSON lines
+	@for file in $$(grep -l __main__ benchmarks/*.py); do $(PYTHON) -m benchmarks.$$(basename $$file .py) || exit 1; done
+
+lock: $(PYTHON) ## bring constraints.txt to the newest versions
+	@{ echo "# The exact versions that make installs. 'make lock' writes this file." && \
+	  $(UV) pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --group dev pyproject.toml; \
+	} > $(VENV)/constraints.txt && mv $(VENV)/constraints.txt constraints.txt
+
+clean: ## remove the virtual environment and every cache
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The two stamps make a second run start at once: they are out of date only when there may be something to install.
+$(VENV)/.serve: $(PYTHON) pyproject.toml constraints.txt
+	@echo "Installing Orchard and what it needs into $(VENV)"
+	@$(INSTALL)
+	@touch $@
+
+$(VENV)/.dev: $(PYTHON) pyproject.toml constraints.txt
+	@echo "Installing Orchard and its development tools into $(VENV)"
+	@$(INSTALL) --group dev
+	@touch $@ $(VENV)/.serve
+
+# A dangling link (its Python was removed) counts as missing, so the environment is then made anew.
+$(PYTHON):
+	@rm -rf $(VENV)
+	@if command -v uv >/dev/null; then uv venv --python '>=3.11,<3.14' $(VENV); exit; fi; \
+	for python in python3 python3.13 python3.12 python3.11; do \
+	  $$python -c '$(SUPPORTED)' 2>/dev/null || continue; \
+	  echo "Making $(VENV) with $$($$python --version), and getting uv into it"; \
+	  $$python -m venv $(VENV) && $(PYTHON) -m pip install 'uv>=0.8' && exit; \
+	  rm -rf $(VENV); exit 1; \
+	done; \
+	echo "Orchard needs Python 3.11, 3.12 or 3.13, and finds none of them on the PATH." >&2; exit 1

@@ -1,0 +1,203 @@
+"""`orchard chat`: find or start a server, then talk to it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from types import FrameType
+from typing import IO, Any, NoReturn
+
+import typer
+
+from orchard.cli.client import Client, Piece, ServerError
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+
+HELP = "/reset forgets the talk, /think switches thinking, Ctrl-C stops an answer, Ctrl-D or /exit leaves."
+_STOP_SECONDS = 5.0
+# A model's text must not move the cursor or set the terminal's title.
+_CONTROLS = {code: None for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\n\t"}
+
+
+def chat(model: str | None, url: str | None, message: str | None) -> None:
+    """Hold a conversation, or answer `message` (or what is piped in) alone. Raises OrchardError with the reason."""
+    interactive = message is None and sys.stdin.isatty()
+    if message is None and not interactive:
+        message = sys.stdin.read().strip()
+    if not interactive and not message:
+        raise OrchardError("invalid_request", "the message is empty")
+    with _server(model, url) as (client, served):
+        talk = Conversation(client, served)
+        if message is not None:
+            show(talk.ask(message), plain=True)
+        else:
+            typer.echo(f"{served} at {client.url}\n{typer.style(HELP, dim=True)}")
+            converse(talk, input)
+
+
+class Conversation:
+    """The turns so far; `thinking` None leaves it to the model whether it thinks before it answers."""
+
+    def __init__(self, client: Client, model: str) -> None:
+        self._client = client
+        self._model = model
+        self.messages: list[dict[str, str]] = []
+        self.thinking: bool | None = None
+
+    def ask(self, text: str) -> Generator[Piece, None, None]:
+        """Give the answer as it comes. What was said before a stop or an error stays; a turn without answer doesn't."""
+        self.messages.append({"role": "user", "content": text})
+        said = ""
+        body: dict[str, Any] = {"model": self._model, "messages": self.messages}
+        if self.thinking is not None:
+            body["chat_template_kwargs"] = {"enable_thinking": self.thinking}
+        try:
+            with closing(self._client.answer(body)) as pieces:
+                for piece in pieces:
+                    if piece.kind == "text":
+                        said += piece.text
+                    yield piece
+        finally:
+            if said:
+                self.messages.append({"role": "assistant", "content": said})
+            else:
+                self.messages.pop()
+
+
+def converse(talk: Conversation, read: Callable[[str], str]) -> None:
+    """Read lines and answer them until the user leaves."""
+    with suppress(ImportError):
+        import readline  # noqa: F401 - importing it is what gives input() a history and the arrow keys
+
+    while True:
+        try:
+            line = read("> ").strip()
+        except KeyboardInterrupt:
+            typer.echo()
+            continue
+        except EOFError:
+            typer.echo()
+            return
+        if line in ("/exit", "/quit"):
+            return
+        if line.startswith("/") and line[1:].isalpha():
+            typer.secho(_command(talk, line), dim=True)
+        elif line:
+            _answer(talk, line)
+
+
+def show(pieces: Iterable[Piece], *, plain: bool = False) -> None:
+    """Write an answer as it comes; `plain` leaves out what is not the answer itself."""
+    kind = ""
+    for piece in pieces:
+        if plain and piece.kind != "text":
+            continue
+        gap = "\n" if kind and kind != piece.kind else ""
+        kind = piece.kind
+        text = piece.text.translate(_CONTROLS) if sys.stdout.isatty() else piece.text
+        typer.echo(gap + (text if kind == "text" else typer.style(text, dim=True)), nl=False)
+    typer.echo()
+
+
+def _answer(talk: Conversation, line: str) -> None:
+    try:
+        with closing(talk.ask(line)) as pieces:
+            show(pieces)
+    except KeyboardInterrupt:
+        typer.secho("\n(stopped)", dim=True)
+    except ServerError as error:
+        typer.secho(error.message, fg="red", err=True)
+
+
+def _command(talk: Conversation, line: str) -> str:
+    match line:
+        case "/reset":
+            talk.messages.clear()
+            return "a new talk begins"
+        case "/think":
+            talk.thinking = not talk.thinking
+            return f"thinking is {'on' if talk.thinking else 'off'}"
+        case _:
+            return HELP
+
+
+@contextmanager
+def _server(model: str | None, url: str | None) -> Iterator[tuple[Client, str]]:
+    """Give a server and the model to ask for: the one at `url`, the one that runs here, or one for this talk."""
+    with Client(url or _default_url()) as client:
+        try:
+            served = _served(client.models(), model, client.url)
+        except ServerError:
+            if url:
+                raise
+        else:
+            yield client, served
+            return
+    with _started(model or "demo") as own:
+        yield own, own.models()[0]
+
+
+def _served(ids: list[str], model: str | None, url: str) -> str:
+    """Choose among a server's models. Raises ServerError where it has none, or not the one asked for."""
+    if not ids:
+        raise ServerError(f"the server at {url} serves no model")
+    if model is None or model in ids:
+        return model or ids[0]
+    from orchard.gateway.registry import resolve
+
+    if (name := resolve(model).id) in ids:
+        return name
+    raise ServerError(f"the server at {url} doesn't serve '{name}'; it serves: {', '.join(ids)}")
+
+
+def _default_url() -> str:
+    default = Settings()
+    host, port = os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextmanager
+def _started(model: str) -> Iterator[Client]:
+    """Run a server of one's own on a free port, and stop it at the end."""
+
+    def leave(number: int, _: FrameType | None) -> NoReturn:
+        sys.exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)  # else the server would outlive this process
+    options = ["--host", "127.0.0.1", "--port", "0", "--log-level", "error", "--shutdown-grace", "0"]
+    command = [sys.executable, "-m", "orchard", "serve", *options, "--", model]
+    with tempfile.TemporaryFile("w+") as log:
+        # A session of its own: Ctrl-C stops an answer here and doesn't reach the server.
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
+        with server:
+            try:
+                with Client(_url_of(server, log)) as client:
+                    yield client
+            finally:
+                _end(server)
+
+
+def _end(server: subprocess.Popen[str]) -> None:
+    server.terminate()
+    try:
+        server.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+
+
+def _url_of(server: subprocess.Popen[str], log: IO[str]) -> str:
+    """Wait for the server's banner, which tells its address."""
+    assert server.stdout is not None
+    for line in server.stdout:
+        if found := re.search(r" at (http://\S+)$", line.rstrip()):
+            return found[1]
+    server.wait()
+    log.seek(0)
+    lines = log.read().split("\n")
+    reason = next((line for line in reversed(lines) if line), "it says nothing")
+    raise ServerError(reason.removeprefix("orchard: "))

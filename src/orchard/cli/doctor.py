@@ -1,0 +1,175 @@
+"""`orchard doctor`: look at everything that Orchard needs, and say what to do about what is wrong."""
+
+import json
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
+
+from orchard import __version__
+from orchard.cli.models import folder_size
+from orchard.core.errors import OrchardError
+
+_PACKAGES = ("mlx", "mlx-lm", "transformers", "fastapi", "uvicorn")
+_BACKENDS = ("mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
+_PROBE_SECONDS = 120
+_MLX_NEEDS = "MLX needs macOS 14 or newer and a Python for arm64; on Linux, its CUDA backend needs NVIDIA's driver."
+_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+
+class Finding(NamedTuple):
+    """What was looked at, what was seen, and, where something is wrong, what to do."""
+
+    status: Literal["ok", "warning", "problem"]
+    name: str
+    seen: str
+    advice: str = ""
+
+
+def doctor(host: str, port: int) -> bool:
+    """Print every finding as soon as it is made; False where one is a problem."""
+    console = Console()
+    well = True
+    for finding in _examine(host, port):
+        well = well and finding.status != "problem"
+        console.print(_row(finding))
+    console.print("Orchard can run here." if well else "Orchard can't run here until the problems are solved.")
+    return well
+
+
+def _row(finding: Finding) -> Table:
+    row = Table.grid(padding=(0, 2))
+    row.add_column(width=7, style=_COLOURS[finding.status])
+    row.add_column(width=12)
+    row.add_column(overflow="fold")
+    row.add_row(finding.status, finding.name, Text(finding.seen))
+    if finding.advice:
+        row.add_row("", "", Text(finding.advice, style="italic"))
+    return row
+
+
+def _examine(host: str, port: int) -> Iterator[Finding]:
+    yield Finding("ok", "system", f"{platform.platform()}, Python {platform.python_version()}")
+    packages = _packages()
+    yield packages
+    if packages.status == "problem":
+        return
+    yield from _conflicts()
+    yield from _mlx()
+    yield _demo()
+    yield _cache()
+    yield _address(host, port)
+
+
+def _packages() -> Finding:
+    seen, missing = [f"orchard {__version__}"], []
+    for name in _PACKAGES:
+        try:
+            seen.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return Finding("problem", "packages", f"missing: {', '.join(missing)}", "Install Orchard anew.")
+    return Finding("ok", "packages", ", ".join(seen))
+
+
+def _conflicts() -> Iterator[Finding]:
+    found = []
+    for name in _BACKENDS:
+        try:
+            version(name)
+        except PackageNotFoundError:
+            continue
+        found.append(name)
+    if len(found) > 1:
+        yield Finding(
+            "problem",
+            "MLX backend",
+            f"{' and '.join(found)} are installed, and hold the same file: what runs is the one installed last",
+            "Uninstall all of them, then install the one you want again (README, 'CUDA on Linux').",
+        )
+
+
+def _mlx() -> Iterator[Finding]:
+    try:
+        seen = _probe()
+    except OrchardError as error:
+        yield Finding("problem", "MLX", error.message, _MLX_NEEDS)
+        return
+    memory = decimal(seen["memory_bytes"])
+    yield Finding("ok", "MLX", f"computes on {seen['backend']}: {seen['device']}, {memory} of memory")
+    if sys.platform == "darwin" and seen["backend"] == "cpu":
+        yield Finding("warning", "Metal", "MLX finds no Metal device", "Use a Python made for Apple Silicon (arm64).")
+    if sys.platform == "linux" and seen["backend"] == "cpu" and not shutil.which("g++"):
+        advice = "Install g++; without it everything works, but slower."
+        yield Finding("warning", "compiler", "no g++, with which MLX's CPU backend fuses operations", advice)
+
+
+def _probe() -> dict[str, Any]:
+    """Ask a process of its own what MLX finds. Raises OrchardError with the last thing that it said."""
+    command = [sys.executable, "-m", "orchard.worker.probe"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True)
+    except subprocess.TimeoutExpired as error:
+        raise OrchardError("internal", f"MLX computed nothing within {_PROBE_SECONDS} s") from error
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.strip().rpartition("\n")[2] or f"its process ended with {error.returncode}"
+        raise OrchardError("internal", f"MLX doesn't work: {said}") from error
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def _demo() -> Finding:
+    from orchard.gateway.registry import DEMO, resolve
+
+    try:
+        entry = resolve(DEMO)
+    except OrchardError as error:
+        return Finding("problem", "demo model", error.message, "Install Orchard anew: its own model is missing.")
+    return Finding("ok", "demo model", f"{decimal(folder_size(Path(entry.path)))} in {entry.path}")
+
+
+def _cache() -> Finding:
+    from huggingface_hub import scan_cache_dir
+    from huggingface_hub.constants import HF_HUB_CACHE
+    from huggingface_hub.errors import CacheNotFound
+
+    try:
+        cache = scan_cache_dir()
+    except CacheNotFound:
+        return Finding("ok", "model cache", f"none yet in {HF_HUB_CACHE}; 'hf download ID' fetches a model")
+    return Finding("ok", "model cache", f"{decimal(cache.size_on_disk)} in {HF_HUB_CACHE}; 'orchard models' lists it")
+
+
+def _address(host: str, port: int) -> Finding:
+    from orchard.gateway.server import bind
+
+    try:
+        bind(host, port).close()
+    except OrchardError as error:
+        if models := _orchard(host, port):
+            return Finding("ok", "address", f"an Orchard server answers at {host}:{port} and serves {models}")
+        advice = "Stop what listens there, or choose another port: orchard serve --port 8001."
+        return Finding("problem", "address", error.message, advice)
+    return Finding("ok", "address", f"{host}:{port} is free")
+
+
+def _orchard(host: str, port: int) -> str | None:
+    """Give the models of the Orchard server at an address; None where there is no such server."""
+    import httpx
+
+    host = f"[{host}]" if ":" in host else host
+    try:
+        health = httpx.get(f"http://{host}:{port}/health", timeout=2, trust_env=False, verify=False).json()  # noqa: S501
+        return ", ".join(health["models"]) or "no model"
+    except (httpx.HTTPError, ValueError, TypeError, KeyError):
+        return None

@@ -1,0 +1,55 @@
+"""`orchard serve`."""
+
+import ipaddress
+import json
+import resource
+import socket
+
+from orchard import __version__
+from orchard.config import Settings
+
+# Linux's and macOS's soft limits are 1024 and 256 open files: too few for that many connections.
+_OPEN_FILES = 10240
+
+
+def serve(model: str, settings: Settings) -> None:
+    """Serve a model until SIGINT or SIGTERM. Raises OrchardError where there is no such model or the port is taken."""
+    from orchard.gateway.registry import resolve
+
+    entry = resolve(model)
+    from orchard.gateway.server import bind, run
+
+    sock = bind(settings.host, settings.port)
+    _raise_file_limit()
+    text = banner(entry.id, base_url(settings.host, sock))
+    if not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
+        text += "\nWhoever reaches this machine over the network can use it: it asks for no key."
+    run(settings, [entry], sock, on_ready=lambda: print(text, flush=True))
+
+
+def base_url(host: str, sock: socket.socket) -> str:
+    """Give the address at which a client on this machine reaches the socket."""
+    if host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared with, not listened on
+        host = "127.0.0.1" if sock.family == socket.AF_INET else "::1"
+    return f"http://[{host}]:{sock.getsockname()[1]}" if ":" in host else f"http://{host}:{sock.getsockname()[1]}"
+
+
+def banner(model: str, url: str) -> str:
+    """Say what is served, where, and what to try next."""
+    default = Settings()
+    option = "" if url == f"http://{default.host}:{default.port}" else f" --url {url}"
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Hello"}]})
+    return f"""\
+Orchard {__version__} serves {model} at {url}
+  talk to it    orchard chat{option}
+  ask it        curl {url}/v1/chat/completions -H 'content-type: application/json' -d '{body}'
+  OpenAI SDKs   base_url="{url}/v1", any API key
+  reference     {url}/docs
+Ctrl-C stops it."""
+
+
+def _raise_file_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,1 @@
+"""The engine: one thread that owns MLX and turns prompts into tokens."""

@@ -1,0 +1,281 @@
+"""Tokens become events: bytes, characters, the model's format, stop strings, in this order."""
+
+import codecs
+import json
+import secrets
+import string
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from orchard.core.events import Event, FinishReason, Logprob, Reasoning, Text, TokenLogprob, ToolArgs, ToolStart
+from orchard.engine.job import Drawn, Sample
+from orchard.formats.pieces import Call, Content, Format, Piece, Thought
+
+_ID_ALPHABET = string.ascii_letters + string.digits
+
+
+def _byte_level() -> dict[str, int]:
+    """GPT-2's alphabet: the character that stands for each byte (https://github.com/openai/gpt-2, encoder.py)."""
+    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
+
+
+_BYTE_OF = _byte_level()
+
+
+class Vocabulary:
+    """The bytes behind each token of a tokenizer.
+
+    `exact`: the bytes of tokens, one after the other, are the text (byte-level BPE, SentencePiece with byte fallback).
+    Otherwise (WordPiece and the like) a token's text depends on its neighbours, and `decode` must be asked.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        """`tokenizer`: any Hugging Face tokenizer, or mlx-lm's wrapper of one."""
+        self._tokenizer = tokenizer
+        self._added = {id_: token.content.encode() for id_, token in tokenizer.added_tokens_decoder.items()}
+        self._bytes: dict[int, bytes] = {}
+        parts = _decoder_parts(tokenizer)
+        self._byte_level = "ByteLevel" in parts
+        self._space = None if self._byte_level or not parts.keys() & {"ByteFallback", "Metaspace"} else "▁"
+        self.exact = self._byte_level or self._space is not None
+        strips = parts.get("Strip", {}).get("start", 0) > 0
+        self.drops_first_space = strips or parts.get("Metaspace", {}).get("prepend_scheme", "never") != "never"
+
+    def bytes_of(self, token: int) -> bytes:
+        """Give a token's bytes; none for an id that the tokenizer doesn't know (a padded vocabulary has such)."""
+        if (known := self._bytes.get(token)) is None:
+            known = self._bytes[token] = self._added[token] if token in self._added else self._compute(token)
+        return known
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Give the text of a sequence, special tokens included."""
+        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return text
+
+    def _compute(self, token: int) -> bytes:
+        piece = self._tokenizer.convert_ids_to_tokens(token)
+        if piece is None:
+            return b""
+        if self._byte_level:
+            # Like tokenizers: a token with a character outside the alphabet stands for itself.
+            return bytes(_BYTE_OF[char] for char in piece) if all(c in _BYTE_OF for c in piece) else piece.encode()
+        if self._space is None:
+            return self.decode([token]).encode()
+        if len(piece) == 6 and piece.startswith("<0x"):
+            return bytes([int(piece[3:5], 16)])
+        return bytes(piece.replace(self._space, " "), "utf-8")
+
+
+def _decoder_parts(tokenizer: Any) -> dict[str, dict[str, Any]]:
+    """Give the parts of a tokenizer's decoder by type, as tokenizer.json has them; none where it has no decoder."""
+    decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
+    if decoder is None:
+        return {}
+    state = json.loads(decoder.__getstate__())
+    return {part["type"]: part for part in state.get("decoders", [state])}
+
+
+class Detokenizer:
+    """One answer's characters, as early as they are certain: never half a character, none lost. Cost is linear."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._first = vocabulary.drops_first_space
+        self._tokens: list[int] = []  # the last tokens given out, for their influence on the next, and those held back
+        self._given = 0  # how many of _tokens have been given out
+        self.position = 0  # how many characters have been given out
+
+    def feed(self, token: int) -> str:
+        """Take the next token; gives the characters that are certain by now."""
+        if not self._vocabulary.exact:
+            return self._count(self._in_context(token))
+        data = self._vocabulary.bytes_of(token)
+        if self._first and data:
+            data, self._first = data.removeprefix(b" "), False
+        return self._count(self._utf8.decode(data))
+
+    def finish(self) -> str:
+        """Say that nothing follows; what never became a character is U+FFFD."""
+        if self._vocabulary.exact:
+            return self._count(self._utf8.decode(b"", final=True))
+        before = self._vocabulary.decode(self._tokens[: self._given])
+        return self._count(self._vocabulary.decode(self._tokens)[len(before) :])
+
+    def _count(self, text: str) -> str:
+        self.position += len(text)
+        return text
+
+    def _in_context(self, token: int) -> str:
+        """Decode the new tokens together with those before them, and give the difference."""
+        self._tokens.append(token)
+        before = self._vocabulary.decode(self._tokens[: self._given])
+        after = self._vocabulary.decode(self._tokens)
+        if len(after) <= len(before) or after.endswith("\ufffd"):
+            return ""
+        del self._tokens[: self._given]
+        self._given = len(self._tokens)
+        return after[len(before) :]
+
+
+class StopFilter:
+    """Cuts a text before the stop string that is completed first (the longest, where several end at one place).
+
+    What may be the beginning of a stop string is held back. Each character costs one step a stop string
+    (Knuth-Morris-Pratt), however the text is cut.
+    """
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = [(stop, _failures(stop)) for stop in stops if stop]
+        self._matched = [0] * len(self._stops)
+        self._held = ""
+        self.stopped = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether characters are held back."""
+        return bool(self._held)
+
+    def feed(self, text: str) -> str:
+        """Take the next characters; gives those that are certain not to belong to a stop string."""
+        if not self._stops:
+            return text
+        if self.stopped:
+            return ""
+        text = self._held + text
+        for place in range(len(self._held), len(text)):
+            if length := self._advance(text[place]):
+                self.stopped = True
+                self._held = ""
+                return text[: place + 1 - length]
+        certain = len(text) - max(self._matched)
+        self._held = text[certain:]
+        return text[:certain]
+
+    def flush(self) -> str:
+        """Give what was held back: the text ends here, or no stop string can reach beyond this place."""
+        held, self._held = self._held, ""
+        self._matched = [0] * len(self._stops)
+        return held
+
+    def _advance(self, char: str) -> int:
+        """Take one character; gives the length of the stop string that it completes, else 0."""
+        length = 0
+        for index, (stop, failures) in enumerate(self._stops):
+            matched = self._matched[index]
+            while matched and stop[matched] != char:
+                matched = failures[matched - 1]
+            matched += stop[matched] == char
+            if matched == len(stop):
+                length = max(length, matched)
+                matched = failures[-1]
+            self._matched[index] = matched
+        return length
+
+
+def _failures(stop: str) -> list[int]:
+    """For each prefix, the length of its longest proper suffix that is a prefix too."""
+    failures = [0] * len(stop)
+    length = 0
+    for place in range(1, len(stop)):
+        while length and stop[place] != stop[length]:
+            length = failures[length - 1]
+        length += stop[place] == stop[length]
+        failures[place] = length
+    return failures
+
+
+class Answer:
+    """One choice of a request, token by token.
+
+    Stop strings are looked for in the answer's text alone: within reasoning or a call's arguments they would end the
+    request before it has an answer. A token's log-probability travels with the text that has the first of the token's
+    characters; tokens of tags, calls, reasoning and stop strings have none.
+    `completion_tokens` counts every token fed, `reasoning_tokens` those in the reasoning, its tags included.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, format_: Format, stop: Sequence[str], choice: int = 0, *, one_call: bool = False
+    ) -> None:
+        """With `one_call` the answer ends with its first tool call."""
+        self._vocabulary = vocabulary
+        self._detokenizer = Detokenizer(vocabulary)
+        self._format = format_
+        self._stops = StopFilter(stop)
+        self._choice = choice
+        self._logprobs: deque[tuple[int, Logprob]] = deque()
+        self._position = 0  # of the first character that the stop filter has not given out yet
+        self._calls = 0
+        self._one_call = one_call
+        self.completion_tokens = 0
+        self.reasoning_tokens = 0
+        self.reason: FinishReason | None = None
+
+    def feed(self, drawn: Drawn) -> list[Event]:
+        """Take the next token; `reason` is set once the choice has ended, by a stop string or by the token itself."""
+        self.completion_tokens += 1
+        events: list[Event] = []
+        if drawn.reason != "stop":
+            if drawn.sample.logprob is not None:
+                self._logprobs.append((self._detokenizer.position, self._logprob(drawn.sample, drawn.sample.logprob)))
+            thinking = self._format.thinking
+            events = self._events(self._format.feed(self._detokenizer.feed(drawn.sample.token)))
+            self.reasoning_tokens += thinking or self._format.thinking
+        if drawn.reason and not self._complete:
+            events += self._events(self._format.feed(self._detokenizer.finish()))
+            events += self._events(self._format.finish())
+            events += self._text(self._stops.flush())
+        if self._stops.stopped:
+            self.reason = "stop"
+        elif self._complete:
+            self.reason = "tool_calls"
+        elif drawn.reason:
+            self.reason = "tool_calls" if drawn.reason == "stop" and self._calls else drawn.reason
+        return events
+
+    @property
+    def _complete(self) -> bool:
+        """Whether nothing may follow, whatever the model goes on to write."""
+        return self._stops.stopped or (self._one_call and self._calls > 0)
+
+    def _events(self, pieces: list[Piece]) -> list[Event]:
+        events: list[Event] = []
+        for piece in pieces:
+            if self._complete:
+                break
+            match piece:
+                case Content(text, start):
+                    if not self._stops.holds:
+                        self._position = start
+                    events += self._text(self._stops.feed(text))
+                case Thought(text):
+                    events += [*self._text(self._stops.flush()), Reasoning(text, self._choice)]
+                case Call():
+                    events += [*self._text(self._stops.flush()), *self._call(piece)]
+        return events
+
+    def _text(self, text: str) -> list[Event]:
+        if not text:
+            return []
+        self._position += len(text)
+        logprobs = []
+        while self._logprobs and self._logprobs[0][0] < self._position:
+            place, logprob = self._logprobs.popleft()
+            if place >= self._position - len(text):
+                logprobs.append(logprob)
+        return [Text(text, self._choice, tuple(logprobs))]
+
+    def _call(self, call: Call) -> list[Event]:
+        index, self._calls = self._calls, self._calls + 1
+        id_ = "call_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(24))
+        return [ToolStart(index, id_, call.name, self._choice), ToolArgs(index, call.arguments, self._choice)]
+
+    def _logprob(self, sample: Sample, logprob: float) -> Logprob:
+        return Logprob(self._token(sample.token, logprob), tuple(self._token(*token) for token in sample.top))
+
+    def _token(self, token: int, logprob: float) -> TokenLogprob:
+        data = self._vocabulary.bytes_of(token)
+        return TokenLogprob(data.decode("utf-8", "replace"), data, logprob)

@@ -1,0 +1,194 @@
+"""The service of a text model: prompts are prepared in one thread, tokens made in another, the rest happens here.
+
+submit ─▶ prompt thread (template, tokenizer) ─▶ engine thread ─▶ answers (characters, format, stop strings) ─▶ emit
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from orchard.backends.service import Emit
+from orchard.backends.text import TextModel, load
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event, Failed, Finished, Started, Usage
+from orchard.core.request import Request
+from orchard.engine.engine import Engine
+from orchard.engine.job import Drawn, Job, Step
+from orchard.formats import choose
+from orchard.formats.pieces import Format
+from orchard.worker.output import Answer, Vocabulary
+from orchard.worker.prompt import Prepared, Prompter
+
+log = logging.getLogger("orchard.worker")
+
+MAX_WAITING = 1024
+_RETRY_AFTER = 5
+
+
+class _Live:
+    """A request that was submitted and has not ended. It has answers once the engine has its job."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.preparing: asyncio.Task[None] | None = None
+        self.answers: list[Answer] = []
+        self.prompt_tokens = 0
+
+    def finished(self) -> Finished | None:
+        """Give the last event once every choice has ended."""
+        reasons = tuple(answer.reason for answer in self.answers if answer.reason)
+        if len(reasons) < len(self.answers):
+            return None
+        completion = sum(answer.completion_tokens for answer in self.answers)
+        reasoning = sum(answer.reasoning_tokens for answer in self.answers)
+        return Finished(reasons, Usage(self.prompt_tokens, completion, reasoning))
+
+
+class TextService:
+    """Serves one text model from a folder in mlx-lm's format."""
+
+    def __init__(self, path: str, max_waiting: int = MAX_WAITING) -> None:
+        """More than `max_waiting` requests that wait for the prompt thread or the engine are refused."""
+        self._engine: Engine[TextModel] = Engine(partial(load, path), self._deliver)
+        self._prompts = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prompt")
+        self._max_waiting = max_waiting
+        self._live: dict[str, _Live] = {}
+        self._running = 0  # as the engine said last
+        self._told = (0, 0)
+
+    @property
+    def _waiting(self) -> int:
+        return max(0, len(self._live) - self._running)
+
+    async def start(self, emit: Emit) -> None:
+        """Load the model and make it warm. Raises OrchardError("model_failed", ...) with the reason."""
+        self._emit = emit
+        self._loop = asyncio.get_running_loop()
+        try:
+            model = await asyncio.wrap_future(self._engine.start())
+            await self._loop.run_in_executor(self._prompts, self._adopt, model)
+        except OrchardError:
+            raise
+        except Exception as error:
+            log.exception("loading failed")
+            raise OrchardError("model_failed", f"the model can't be run: {type(error).__name__}: {error}") from error
+
+    def _adopt(self, model: TextModel) -> None:
+        """Keep what the model's surroundings need, but not the model: the engine's thread frees it."""
+        tokenizer = model.tokenizer
+        self._vocabulary = Vocabulary(tokenizer)
+        self._prompter = Prompter(tokenizer, self._vocabulary, model.context_window, model.vocab_size, model.defaults)
+        self._format: Callable[[str, bool], Format] = choose(_template(tokenizer))
+
+    def submit(self, request: Request) -> None:
+        """Begin a request; whatever is wrong with it comes as a `Failed` event."""
+        if self._waiting >= self._max_waiting:
+            message = f"{self._max_waiting} requests are waiting for this model already"
+            self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
+            return
+        live = self._live[request.id] = _Live(request)
+        live.preparing = self._loop.create_task(self._prepare(live))
+        self._tell([])
+
+    def cancel(self, request_id: str) -> None:
+        """Drop a request before the engine's next step; no event of it is emitted after this. Unknown ids are fine."""
+        if live := self._live.pop(request_id, None):
+            if live.preparing:
+                live.preparing.cancel()
+            else:
+                self._engine.cancel(request_id)
+            self._tell([])
+
+    async def close(self) -> None:
+        """Stop the engine and free the model."""
+        for request_id in list(self._live):
+            self.cancel(request_id)
+        self._engine.close()
+        self._prompts.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._engine.join)
+
+    async def _prepare(self, live: _Live) -> None:
+        """Make the request's prompt and hand it to the engine."""
+        request = live.request
+        try:
+            prepared = await self._loop.run_in_executor(self._prompts, self._prompter.prepare, request.task)
+            live.preparing = None
+            self._begin(live, prepared)
+        except OrchardError as error:
+            self._fail(request.id, Failed.of(error))
+        except Exception as error:
+            log.exception("request %s could not be prepared", request.id)
+            self._fail(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
+
+    def _begin(self, live: _Live, prepared: Prepared) -> None:
+        request, task = live.request, live.request.task
+        live.prompt_tokens = len(prepared.tokens)
+        live.answers = [
+            Answer(
+                self._vocabulary,
+                self._format(prepared.text, bool(task.tools)),
+                task.stop,
+                choice,
+                one_call=not task.parallel_tool_calls,
+            )
+            for choice in range(task.n)
+        ]
+        self._engine.submit(Job(request.id, prepared.tokens, prepared.params, prepared.max_tokens, task.n))
+        self._tell([(request.id, [Started(live.prompt_tokens)])])
+
+    def _fail(self, request_id: str, failed: Failed) -> None:
+        del self._live[request_id]
+        self._tell([(request_id, [failed])])
+
+    def _deliver(self, step: Step) -> None:
+        """Called in the engine's thread: a step's news cross over in one call."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
+            self._loop.call_soon_threadsafe(self._on_step, step)
+
+    def _on_step(self, step: Step) -> None:
+        self._running = step.running
+        events: dict[str, list[Event]] = {}
+        for drawn in step.drawn:
+            if live := self._live.get(drawn.job):
+                events.setdefault(drawn.job, []).extend(self._on_token(live, drawn))
+        for broken in step.broken:
+            if self._live.pop(broken.job, None):
+                events.setdefault(broken.job, []).append(Failed("internal", broken.message))
+        self._tell([(request_id, found) for request_id, found in events.items() if found])
+
+    def _on_token(self, live: _Live, drawn: Drawn) -> list[Event]:
+        answer = live.answers[drawn.choice]
+        if answer.reason:  # a stop string ended this choice; the engine will know in a moment
+            return []
+        try:
+            events = answer.feed(drawn)
+        except Exception as error:
+            log.exception("the output of request %s could not be read", drawn.job)
+            self._engine.cancel(drawn.job)
+            del self._live[drawn.job]
+            return [Failed("internal", f"the model's output could not be read: {type(error).__name__}")]
+        if answer.reason and not drawn.reason:
+            self._engine.cancel(drawn.job, drawn.choice)
+        if finished := live.finished():
+            del self._live[drawn.job]
+            events.append(finished)
+        return events
+
+    def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
+        """Emit events, or new numbers where there are any."""
+        numbers = self._running, self._waiting
+        if events or numbers != self._told:
+            self._told = numbers
+            self._emit(events, *numbers)
+
+
+def _template(tokenizer: Any) -> str:
+    """Give the source of a model's chat template; of one that is Python code, the tag that opens its reasoning."""
+    template = tokenizer.chat_template
+    if isinstance(template, dict):
+        return "\n".join(template.values())
+    return template or tokenizer.think_start or ""

@@ -1,0 +1,103 @@
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import mlx.core as mx
+import pytest
+
+from orchard.backends.text import GenerationDefaults, TextModel, load
+from orchard.core.errors import OrchardError
+from tests.models import WINDOW
+
+
+def test_what_a_folder_says(model: TextModel) -> None:
+    assert model.context_window == WINDOW
+    assert model.eos_token_ids == {model.tokenizer.convert_tokens_to_ids("<|im_end|>")}
+    assert model.vocab_size == len(model.tokenizer) + 5
+    assert model.defaults == GenerationDefaults(temperature=0.7, top_k=20)
+    assert model.forward(mx.array([[1, 2]]), model.new_cache()).shape == (1, 2, model.vocab_size)
+
+
+def edited(name: str, **fields: object) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        path = folder / name
+        content = json.loads(path.read_text()) | fields
+        path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+
+    return edit
+
+
+def written(name: str, content: str) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        (folder / name).write_text(content)
+
+    return write
+
+
+def removed(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (removed("config.json"), "no config.json"),
+        (written("config.json", "{"), "config.json is not JSON"),
+        (edited("config.json", model_type=None), "config.json has no 'model_type'"),
+        (edited("config.json", model_type="frobnicator"), "does not know its architecture .*frobnicator"),
+        (edited("config.json", model_file="evil.py"), "Python code of its own"),
+        (edited("config.json", num_hidden_layers=3), "weights do not fit"),
+        (edited("config.json", hidden_size=48), "weights do not fit"),
+        (removed("model.safetensors"), r"no model\*.safetensors"),
+        (written("model.safetensors", "no tensors"), "broken"),
+        (removed("tokenizer.json"), "tokenizer .* missing or can't be loaded"),
+        (written("tokenizer.json", "{"), "tokenizer .* missing or can't be loaded"),
+        (edited("tokenizer_config.json", chat_template=None), "no chat template"),
+    ],
+)
+def test_damage_is_told_in_a_sentence(
+    model_folder: Path, tmp_path: Path, damage: Callable[[Path], None], words: str
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(model_folder, folder)
+    damage(folder)
+    with pytest.raises(OrchardError, match=words) as caught:
+        load(str(folder))
+    assert caught.value.kind == "model_failed"
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, GenerationDefaults()),
+        ("nonsense", GenerationDefaults()),
+        ("{}", GenerationDefaults()),
+        ('{"do_sample": false, "temperature": 0.7}', GenerationDefaults(temperature=0.0)),
+        ('{"do_sample": true, "temperature": 1, "top_p": 0.9}', GenerationDefaults(temperature=1.0, top_p=0.9)),
+        ('{"top_k": null, "min_p": "x", "top_p": true, "temperature": -1}', GenerationDefaults()),
+        ('{"repetition_penalty": 0, "top_k": 5.0}', GenerationDefaults(top_k=5)),
+        ('{"repetition_penalty": 1.1}', GenerationDefaults(repetition_penalty=1.1)),
+    ],
+)
+def test_generation_defaults(
+    model_folder: Path, tmp_path: Path, content: str | None, expected: GenerationDefaults
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(model_folder, folder)
+    (folder / "generation_config.json").unlink()
+    if content is not None:
+        (folder / "generation_config.json").write_text(content)
+    assert load(str(folder)).defaults == expected
+
+
+@pytest.mark.parametrize(("fields", "window"), [({"max_position_embeddings": None}, 32_768), ({}, WINDOW)])
+def test_the_window(model_folder: Path, tmp_path: Path, fields: dict[str, object], window: int) -> None:
+    from orchard.backends.text import _window
+
+    class Limitless:
+        model_max_length = 10**30
+
+    config = json.loads((model_folder / "config.json").read_text()) | fields
+    assert _window(config, Limitless()) == window

@@ -1,0 +1,3 @@
+from tests.models import model, model_folder
+
+__all__ = ["model", "model_folder"]

@@ -1,0 +1,154 @@
+"""Tiny models: random weights in mlx-lm's format, and one that says back what it was told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx.utils import tree_flatten
+from mlx_lm.models import qwen3
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from orchard.backends.text import TextModel, load
+
+WINDOW = 512
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+VISIBLE = ["<think>", "</think>", "<tool_call>", "</tool_call>"]
+CORPUS = [
+    "The sea is blue and the sky is blue too.",
+    "Hello, how are you? I am fine, thank you.",
+    "user assistant system",
+]
+
+TEMPLATE = """\
+{%- if tools %}{{ '<|im_start|>system\\n' }}
+{%- for tool in tools %}{{ tool | tojson }}{% endfor %}{{ '<|im_end|>\\n' }}
+{%- endif %}
+{%- for m in messages %}
+{%- if m.role == 'system' and not loop.first %}{{ raise_exception('a system message must come first') }}{% endif %}
+{{- '<|im_start|>' + m.role + '\\n' + m.content }}
+{%- for call in m.tool_calls or [] %}
+{{- '\\n<tool_call>\\n' + (call.function | tojson) + '\\n</tool_call>' }}{% endfor %}
+{{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}
+{%- if enable_thinking is defined %}{{ '<think>\\n' if enable_thinking else '<think>\\n\\n</think>\\n\\n' }}{% endif %}
+{%- endif %}"""
+
+
+def make_tokenizer() -> Tokenizer:
+    """A byte-level BPE with ChatML's tokens and the tags of Qwen3."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=320, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
+    tokenizer.add_tokens([AddedToken(token, special=False, normalized=False) for token in VISIBLE])
+    return tokenizer
+
+
+def make_model(folder: Path) -> None:
+    """Write a random Qwen3 of two layers whose logits are wider than its tokenizer's vocabulary."""
+    tokenizer = make_tokenizer()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = {
+        "model_type": "qwen3",
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "intermediate_size": 64,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 16,
+        "vocab_size": tokenizer.get_vocab_size() + 5,
+        "tie_word_embeddings": False,
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 10000.0,
+        "max_position_embeddings": WINDOW,
+        "eos_token_id": tokenizer.token_to_id("<|im_end|>"),
+    }
+    mx.random.seed(0)
+    network = qwen3.Model(qwen3.ModelArgs.from_dict(config))
+    # As it is initialised, the last token alone decides: let attention weigh more, and the logits differ more.
+    for layer in network.layers:
+        for part in (layer.self_attn.v_proj, layer.self_attn.o_proj, layer.mlp.down_proj):
+            part.weight = part.weight * 4
+    network.lm_head.weight = network.lm_head.weight * 6
+    mx.save_safetensors(str(folder / "model.safetensors"), dict(tree_flatten(network.parameters())))
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "generation_config.json").write_text(json.dumps({"temperature": 0.7, "top_k": 20}))
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": "<|im_end|>",
+        "chat_template": TEMPLATE,
+        "clean_up_tokenization_spaces": False,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder that no test writes to."""
+    folder = tmp_path_factory.getbasetemp() / "tiny-model"
+    if not folder.exists():
+        folder.mkdir()
+        make_model(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model(model_folder: Path) -> TextModel:
+    """The tiny model, loaded in the test's own thread."""
+    return load(str(model_folder))
+
+
+class Heard:
+    """A cache of the tokens themselves."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.state: list[mx.array] = []
+
+
+class Echo:
+    """Says back the last user's message and ends its turn. Takes the place of a TextModel."""
+
+    def __init__(self, model: TextModel) -> None:
+        self.tokenizer = model.tokenizer
+        self.eos_token_ids = model.eos_token_ids
+        self.context_window = model.context_window
+        self.vocab_size = model.vocab_size
+        self.defaults = model.defaults
+        self._begin = self.tokenizer.encode("<|im_start|>user\n", add_special_tokens=False)
+        self._answer = self.tokenizer.encode("<|im_start|>assistant\n", add_special_tokens=False)
+        self._end: int = self.tokenizer.convert_tokens_to_ids("<|im_end|>")
+        self._think: int = self.tokenizer.convert_tokens_to_ids("<think>")
+
+    def new_cache(self) -> list[Any]:
+        return [Heard()]
+
+    def forward(self, tokens: mx.array, cache: list[Any]) -> mx.array:
+        heard: list[int] = cache[0].tokens
+        heard += tokens.tolist()[0]  # type: ignore[index, arg-type]
+        word = self._next(heard)
+        logits = mx.where(mx.arange(self.vocab_size) == word, 50.0, 0.0)
+        return mx.broadcast_to(logits, (1, tokens.shape[1], self.vocab_size))
+
+    def _next(self, heard: list[int]) -> int:
+        begin, answer = _last(heard, self._begin), _last(heard, self._answer)
+        if begin < 0 or answer < begin:
+            return self._end
+        said = [*heard[begin : heard.index(self._end, begin)], self._end]
+        # What the template wrote after the header is no part of the answer.
+        if heard[answer : answer + 1] == [self._think] and said[0] != self._think:
+            answer += len(self.tokenizer.encode("<think>\n", add_special_tokens=False))
+        return said[min(len(heard) - answer, len(said) - 1)]
+
+
+def _last(tokens: list[int], part: list[int]) -> int:
+    """The place after the last occurrence; -1 where there is none."""
+    places = (n for n in range(len(tokens) - len(part), -1, -1) if tokens[n : n + len(part)] == part)
+    return next((place + len(part) for place in places), -1)

@@ -1,0 +1,283 @@
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from orchard.core.events import Event, Reasoning, Text, ToolArgs, ToolStart, merge
+from orchard.engine.job import Drawn, EndReason, Sample
+from orchard.formats.pieces import Format
+from orchard.formats.plain import Plain
+from orchard.formats.qwen3 import Qwen3
+from orchard.worker.output import Answer, Detokenizer, StopFilter, Vocabulary
+from tests.models import make_tokenizer
+
+
+@cache
+def byte_level() -> Any:
+    return PreTrainedTokenizerFast(tokenizer_object=make_tokenizer(), clean_up_tokenization_spaces=False)
+
+
+@cache
+def sentencepiece() -> Any:
+    """Llama's kind: words begin with U+2581, bytes are tokens, the first space goes."""
+    words = ["▁", "▁a", "▁the", "sea", "é", "▁▁", "😀", "x"]
+    vocab = {token: n for n, token in enumerate([f"<0x{byte:02X}>" for byte in range(256)] + words)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=[], byte_fallback=True))
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    tokenizer.add_tokens([AddedToken("<tag>", special=False)])
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, clean_up_tokenization_spaces=False)
+
+
+@cache
+def wordpiece() -> Any:
+    vocab = {"[UNK]": 0, "sea": 1, "##side": 2, "the": 3, ",": 4, "é": 5}
+    tokenizer = Tokenizer(models.WordPiece(vocab=vocab, unk_token="[UNK]"))  # noqa: S106
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.decoder = decoders.WordPiece()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, clean_up_tokenization_spaces=False)
+
+
+@cache
+def metaspace() -> Any:
+    vocab = {"▁the": 0, "▁sea": 1, "side": 2, "▁": 3}
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    tokenizer.decoder = decoders.Metaspace()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, clean_up_tokenization_spaces=False)
+
+
+def stream(tokenizer: Any, tokens: Sequence[int]) -> list[str]:
+    detokenizer = Detokenizer(Vocabulary(tokenizer))
+    texts = [detokenizer.feed(token) for token in tokens] + [detokenizer.finish()]
+    assert detokenizer.position == sum(map(len, texts))
+    return texts
+
+
+def decode(tokenizer: Any, tokens: Sequence[int]) -> str:
+    text: str = tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    return text
+
+
+def some_tokens(tokenizer: Any) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, len(tokenizer) + 3), max_size=40)
+
+
+@given(st.data())
+def test_byte_level_tokens_become_what_the_tokenizer_says(data: st.DataObject) -> None:
+    tokens = data.draw(some_tokens(byte_level()))
+    assert "".join(stream(byte_level(), tokens)) == decode(byte_level(), tokens)
+
+
+@given(st.text(max_size=30))
+def test_texts_come_back_and_no_character_is_cut(text: str) -> None:
+    texts = stream(byte_level(), byte_level().encode(text, add_special_tokens=False))
+    assert "".join(texts) == text
+    assert "\ufffd" not in "".join(texts) or "\ufffd" in text
+
+
+@given(
+    st.lists(st.sampled_from(["<0xF0><0x9F><0x98><0x80>", "<0xE2><0x82><0xAC>", "▁a", "▁", "▁▁", "sea", "é", "<tag>"]))
+)
+def test_sentencepiece_tokens_become_what_the_tokenizer_says(pieces: list[str]) -> None:
+    names = [name for piece in pieces for name in (piece.replace("><", "> <").split() if "0x" in piece else [piece])]
+    tokens = sentencepiece().convert_tokens_to_ids(names)
+    assert "".join(stream(sentencepiece(), tokens)) == decode(sentencepiece(), tokens)
+
+
+def test_broken_bytes_of_sentencepiece_cost_only_themselves() -> None:
+    names = ["<0xE2>", "<0x82>", "▁a", "<0xFF>", "sea", "<0xF0>", "<0x9F>"]
+    texts = stream(sentencepiece(), sentencepiece().convert_tokens_to_ids(names))
+    assert texts == ["", "", "\ufffd a", "\ufffd", "sea", "", "", "\ufffd"]
+
+
+@given(st.data())
+def test_other_tokenizers_are_asked(data: st.DataObject) -> None:
+    for tokenizer in (wordpiece(), metaspace()):
+        tokens = data.draw(st.lists(st.integers(0, len(tokenizer) - 1), max_size=20))
+        assert "".join(stream(tokenizer, tokens)) == decode(tokenizer, tokens)
+
+
+def test_tokens_come_early() -> None:
+    assert stream(wordpiece(), [3, 1, 2, 4])[:2] == ["the", " sea"]
+    assert stream(byte_level(), byte_level().encode("a€b"))[0] == "a"
+
+
+def test_added_tokens_are_literal() -> None:
+    vocabulary = Vocabulary(byte_level())
+    assert [vocabulary.bytes_of(id_) for id_ in byte_level().convert_tokens_to_ids(["<think>", "<|im_end|>"])] == [
+        b"<think>",
+        b"<|im_end|>",
+    ]
+    assert vocabulary.bytes_of(10**6) == b""
+
+
+def reference_stop(text: str, stops: list[str]) -> str:
+    """The text before the stop string that ends first, the longest of those that end there."""
+    for end in range(1, len(text) + 1):
+        if found := [stop for stop in stops if stop and text[:end].endswith(stop)]:
+            return text[: end - max(map(len, found))]
+    return text
+
+
+@given(
+    text=st.text("ab\n", max_size=30),
+    stops=st.lists(st.text("ab\n", max_size=4), max_size=4),
+    places=st.lists(st.integers(0, 30)),
+)
+def test_stop_strings_are_found_over_any_cut(text: str, stops: list[str], places: list[int]) -> None:
+    edges = [0, *sorted(min(place, len(text)) for place in places), len(text)]
+    filter_ = StopFilter(stops)
+    out = "".join(filter_.feed(text[begin:end]) for begin, end in pairwise(edges))
+    assert out + filter_.flush() == reference_stop(text, stops)
+    assert filter_.stopped == any(stop in text for stop in stops if stop)
+
+
+def test_only_the_beginning_of_a_stop_string_is_held_back() -> None:
+    filter_ = StopFilter(["END", "\n\n"])
+    assert [filter_.feed(text) for text in ("aE", "N", "x\n", "y", "E")] == ["a", "", "ENx", "\ny", ""]
+    assert filter_.flush() == "E"
+
+
+def answer(
+    text: str,
+    *,
+    stop: Sequence[str] = (),
+    format_: Format | None = None,
+    reason: EndReason = "length",
+    logprobs: bool = False,
+    one_call: bool = False,
+    cuts: Sequence[str] | None = None,
+) -> tuple[Answer, list[Event]]:
+    """Feed the tokens of a text; the end comes with the last of them (length) or with one more (stop)."""
+    tokenizer = byte_level()
+    ids = [id_ for part in cuts or [text] for id_ in tokenizer.encode(part, add_special_tokens=False)]
+    if reason == "stop":
+        ids += tokenizer.convert_tokens_to_ids(["<|im_end|>"])
+    answer_ = Answer(Vocabulary(tokenizer), format_ or Plain(), stop, one_call=one_call)
+    events: list[Event] = []
+    for place, id_ in enumerate(ids):
+        last = place == len(ids) - 1
+        sample = Sample(id_, -float(place), ((id_, -1.0),)) if logprobs else Sample(id_)
+        events += answer_.feed(Drawn("a", 0, sample, reason if last else None))
+        if answer_.reason:
+            assert last or answer_.reason == "stop" or one_call
+            break
+    return answer_, merge(events)
+
+
+def test_length() -> None:
+    found, events = answer("The sea is blue")
+    assert events == [Text("The sea is blue")]
+    assert found.reason == "length"
+    assert found.completion_tokens == len(byte_level().encode("The sea is blue"))
+
+
+def test_the_end_of_turn_is_counted_and_not_shown() -> None:
+    found, events = answer("The sea", reason="stop")
+    assert events == [Text("The sea")]
+    assert found.reason == "stop"
+    assert found.completion_tokens == len(byte_level().encode("The sea")) + 1
+
+
+def test_a_stop_string_over_token_borders_ends_the_answer() -> None:
+    found, events = answer("The sea is blue", stop=["a is"])
+    assert events == [Text("The se")]
+    assert found.reason == "stop"
+    assert found.completion_tokens == len(byte_level().encode("The sea is"))
+
+
+def test_a_stop_string_that_the_end_completes() -> None:
+    found, events = answer("is blue", stop=["ue"])
+    assert (events, found.reason) == ([Text("is bl")], "stop")
+
+
+def test_what_only_began_a_stop_string_is_not_lost() -> None:
+    assert answer("The sea", stop=["seals"])[1] == [Text("The sea")]
+    assert answer("The sea", stop=["seals"], reason="stop")[1] == [Text("The sea")]
+
+
+def test_a_character_that_never_ends() -> None:
+    tokenizer = byte_level()
+    found = Answer(Vocabulary(tokenizer), Plain(), ())
+    (first, *_) = tokenizer.encode("😀", add_special_tokens=False)
+    assert found.feed(Drawn("a", 0, Sample(first), "length")) == [Text("\ufffd")]
+
+
+CALL = '<tool_call>{"name": "f", "arguments": {"a": "b"}}</tool_call>'
+
+
+def test_reasoning_text_and_calls() -> None:
+    found, events = answer(
+        f"<think>\nHm.\n</think>\n\nYes.\n{CALL}\n{CALL}", format_=Qwen3(may_call=True), reason="stop"
+    )
+    assert [event for event in events if not isinstance(event, ToolStart)] == [
+        Reasoning("Hm."),
+        Text("Yes."),
+        ToolArgs(0, '{"a": "b"}'),
+        ToolArgs(1, '{"a": "b"}'),
+    ]
+    starts = [event for event in events if isinstance(event, ToolStart)]
+    assert [(start.index, start.name) for start in starts] == [(0, "f"), (1, "f")]
+    assert len({start.id for start in starts}) == 2
+    assert all(len(start.id) == 29 and start.id.startswith("call_") for start in starts)
+    assert found.reason == "tool_calls"
+    assert found.reasoning_tokens == len(byte_level().encode("<think>\nHm.\n</think>"))
+
+
+def test_one_call_ends_the_answer_where_only_one_may_be_made() -> None:
+    found, events = answer(f"{CALL}\n{CALL} and more", format_=Qwen3(may_call=True), one_call=True)
+    assert [type(event) for event in events] == [ToolStart, ToolArgs]
+    assert found.reason == "tool_calls"
+    assert found.completion_tokens == len(byte_level().encode(CALL))
+
+
+def test_one_call_that_only_the_end_completes() -> None:
+    text = CALL.removesuffix("</tool_call>")
+    found, events = answer(text, format_=Qwen3(may_call=True), one_call=True, reason="stop")
+    assert [type(event) for event in events] == [ToolStart, ToolArgs]
+    assert found.reason == "tool_calls"
+
+
+def test_a_call_at_the_limit_has_reason_length() -> None:
+    assert answer(CALL, format_=Qwen3(may_call=True))[0].reason == "length"
+
+
+def test_stop_strings_are_for_the_answer_alone() -> None:
+    text = f"<think>b</think>a{CALL}ab"
+    found, events = answer(text, stop=["b"], format_=Qwen3(may_call=True), reason="stop")
+    assert [type(event) for event in events] == [Reasoning, Text, ToolStart, ToolArgs, Text]
+    assert (found.reason, events[-1]) == ("stop", Text("a"))
+
+
+def test_no_stop_string_reaches_over_a_call() -> None:
+    _, events = answer(f"a{CALL}b", stop=["ab"], format_=Qwen3(may_call=True), reason="stop")
+    assert [event.text for event in events if isinstance(event, Text)] == ["a", "b"]
+
+
+def bytes_of(events: list[Event]) -> bytes:
+    return b"".join(logprob.token.bytes for event in events if isinstance(event, Text) for logprob in event.logprobs)
+
+
+@pytest.mark.parametrize("text", ["The sea is blue", "a😀é€b", "😀"])
+def test_every_token_of_a_plain_answer_has_its_logprob(text: str) -> None:
+    found, events = answer(text, logprobs=True, reason="stop")
+    assert bytes_of(events) == text.encode()
+    (event,) = events
+    assert isinstance(event, Text)
+    assert [logprob.token.logprob for logprob in event.logprobs] == [
+        -float(n) for n in range(found.completion_tokens - 1)
+    ]
+    assert all(logprob.top[0].bytes == logprob.token.bytes for logprob in event.logprobs)
+
+
+def test_tokens_of_tags_calls_and_stop_strings_have_no_logprobs() -> None:
+    text = f"<think>\nHm.\n</think>\n\nYes.\n{CALL}\nAnd I END"
+    _, events = answer(text, stop=["END"], format_=Qwen3(may_call=True), logprobs=True, cuts=text.partition("END"))
+    assert bytes_of(events) == b"Yes.And I "

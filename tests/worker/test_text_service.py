@@ -1,0 +1,288 @@
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlx_lm import stream_generate
+
+from orchard.backends.text import TextModel
+from orchard.core.errors import OrchardError
+from orchard.core.events import Collected, Event, Failed, Finished, Logprob, Started, Text, Usage, collect
+from orchard.core.request import Generate, Message, Request, Sampling, TextPart, Tool
+from orchard.engine.row import Row
+from orchard.worker import text as text_module
+from orchard.worker.output import Answer
+from orchard.worker.text import TextService
+from tests.models import WINDOW, Echo
+
+GREEDY = Sampling(temperature=0.0)
+CALL = '<tool_call>{"name": "f", "arguments": {"a": "b"}}</tool_call>'
+
+
+def ask(text: str = "Hello, how are you?", **fields: Any) -> Generate:
+    defaults: dict[str, Any] = {"sampling": GREEDY, "max_tokens": 20}
+    return Generate((Message("user", (TextPart(text),)),), **(defaults | fields))
+
+
+class Caller:
+    """Submits requests and waits for what is emitted."""
+
+    def __init__(self, service: TextService) -> None:
+        self.service = service
+        self.events: dict[str, list[Event]] = {}
+        self.numbers: list[tuple[int, int]] = [(0, 0)]
+        self._news = asyncio.Condition()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def emit(self, events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
+        for request_id, found in events:
+            assert found, "nothing to tell is not told"
+            self.events.setdefault(request_id, []).extend(found)
+        self.numbers.append((running, waiting))
+        task = asyncio.create_task(self._tell())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self) -> None:
+        async with self._news:
+            self._news.notify_all()
+
+    async def until(self, test: Any) -> None:
+        async with self._news:
+            await asyncio.wait_for(self._news.wait_for(test), 60)
+
+    def submit(self, request_id: str, task: Generate) -> None:
+        self.events[request_id] = []
+        self.service.submit(Request(request_id, "tiny", task))
+
+    async def stream(self, request_id: str, task: Generate) -> list[Event]:
+        self.submit(request_id, task)
+        await self.until(lambda: self.ended(request_id))
+        events = self.events[request_id]
+        assert not any(isinstance(event, Finished | Failed | Started) for event in events[1:-1])
+        return events
+
+    def ended(self, request_id: str) -> bool:
+        events = self.events[request_id]
+        return bool(events) and isinstance(events[-1], Finished | Failed)
+
+    async def ask(self, request_id: str, task: Generate) -> Collected:
+        events = await self.stream(request_id, task)
+        assert isinstance(events[0], Started | Failed)
+        return collect(events)
+
+    async def failure(self, request_id: str, task: Generate) -> Failed:
+        last = (await self.stream(request_id, task))[-1]
+        assert isinstance(last, Failed)
+        return last
+
+    async def until_free(self) -> None:
+        await self.until(lambda: self.numbers[-1] == (0, 0))
+
+
+async def started(path: Path, **fields: Any) -> AsyncIterator[Caller]:
+    service = TextService(str(path), **fields)
+    caller = Caller(service)
+    await service.start(caller.emit)
+    yield caller
+    await service.close()
+
+
+@pytest.fixture
+async def caller(model_folder: Path) -> AsyncIterator[Caller]:
+    """The tiny random model."""
+    async for caller in started(model_folder):
+        yield caller
+
+
+@pytest.fixture
+async def echo(model_folder: Path, model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Caller]:
+    """A model that says back what it was told."""
+    monkeypatch.setattr(text_module, "load", lambda path: Echo(model))
+    async for caller in started(model_folder):
+        yield caller
+
+
+def prompt_tokens(model: TextModel, text: str) -> list[int]:
+    rendered = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
+    tokens: list[int] = model.tokenizer.encode(rendered, add_special_tokens=False)
+    return tokens
+
+
+async def test_greedy_is_what_mlx_lm_generates(caller: Caller, model: TextModel) -> None:
+    prompt = prompt_tokens(model, "Hello, how are you?")
+    parts = list(stream_generate(model.network, model.tokenizer, prompt, max_tokens=20))
+    found = await caller.ask("a", ask())
+    assert found.choices[0].text == model.tokenizer.decode([part.token for part in parts])
+    assert found.choices[0].reason == "length"
+    assert found.usage == Usage(len(prompt), 20)
+
+
+async def test_an_answer_ends_at_the_window(caller: Caller) -> None:
+    found = await caller.ask("a", ask(max_tokens=None))
+    assert found.choices[0].reason == "length"
+    assert found.usage.prompt_tokens + found.usage.completion_tokens == WINDOW
+
+
+async def test_an_answer_ends_with_the_turn(echo: Caller, model: TextModel) -> None:
+    found = await echo.ask("a", ask("The sea"))
+    assert (found.choices[0].text, found.choices[0].reason) == ("The sea", "stop")
+    assert found.usage == Usage(len(prompt_tokens(model, "The sea")), len(model.tokenizer.encode("The sea")) + 1)
+
+
+async def test_a_stop_string_frees_the_row(echo: Caller, model: TextModel) -> None:
+    events = await echo.stream("a", ask("The sea is blue", stop=("a is",)))
+    assert collect(events).choices[0].text == "The se"
+    assert collect(events).choices[0].reason == "stop"
+    assert collect(events).usage.completion_tokens == len(model.tokenizer.encode("The sea is"))
+    await echo.until_free()
+
+
+async def test_a_stop_string_really_stops(caller: Caller) -> None:
+    text = (await caller.ask("a", ask(max_tokens=400))).choices[0].text
+    found = await caller.ask("b", ask(max_tokens=400, stop=(text[10:12],)))
+    assert found.choices[0].text == text[: text.index(text[10:12])]
+    assert found.usage.completion_tokens < 40
+    await caller.until_free()
+
+
+async def test_a_tool_call(echo: Caller) -> None:
+    found = await echo.ask("a", ask(CALL, tools=(Tool("f"),), max_tokens=200))
+    (choice,) = found.choices
+    assert [(call.name, call.arguments) for call in choice.tool_calls] == [("f", '{"a": "b"}')]
+    assert (choice.text, choice.reason) == ("", "tool_calls")
+    assert (await echo.ask("b", ask(CALL, max_tokens=200))).choices[0].text == CALL
+
+
+async def test_reasoning_is_counted(echo: Caller, model: TextModel) -> None:
+    found = await echo.ask("a", ask("<think>The sea</think>blue", max_tokens=200))
+    assert (found.choices[0].reasoning, found.choices[0].text) == ("The sea", "blue")
+    assert found.usage.reasoning_tokens == len(model.tokenizer.encode("<think>The sea</think>"))
+    opened = await echo.ask("b", ask("The sea</think>blue", max_tokens=200, template_args={"enable_thinking": True}))
+    assert (opened.choices[0].reasoning, opened.choices[0].text) == ("The sea", "blue")
+    assert opened.usage.reasoning_tokens == found.usage.reasoning_tokens - 1
+
+
+async def test_a_seeded_request_is_the_same_in_company(caller: Caller) -> None:
+    seeded = ask(sampling=Sampling(seed=5, temperature=1.5), n=2, top_logprobs=1)
+    alone = await caller.ask("alone", seeded)
+    for n in range(5):
+        caller.submit(f"other-{n}", ask("The sea is blue " * n, sampling=Sampling(temperature=1.0)))
+    assert await caller.ask("together", seeded) == alone
+    assert alone.choices[0].text != alone.choices[1].text
+    assert alone.usage.completion_tokens == 40
+    unseeded = ask(sampling=Sampling(temperature=1.5))
+    assert (await caller.ask("x", unseeded)).choices[0].text != (await caller.ask("y", unseeded)).choices[0].text
+
+
+async def test_every_request_gets_its_own_stream(caller: Caller) -> None:
+    tasks = {f"r{n}": ask("The sea " * n, max_tokens=5 + n, n=1 + n % 3) for n in range(12)}
+    found = dict(zip(tasks, await asyncio.gather(*(caller.ask(*item) for item in tasks.items())), strict=True))
+    for name, task in tasks.items():
+        assert task.max_tokens
+        assert found[name].usage.completion_tokens == task.max_tokens * task.n
+        assert [choice.reason for choice in found[name].choices] == ["length"] * task.n
+    assert max(running for running, _ in caller.numbers) > 1
+    await caller.until_free()
+
+
+async def test_logprobs(caller: Caller, model: TextModel) -> None:
+    found = await caller.ask("a", ask(top_logprobs=2))
+    logprobs = found.choices[0].logprobs
+    assert all(isinstance(item, Logprob) and len(item.top) == 2 for item in logprobs)
+    assert b"".join(item.token.bytes for item in logprobs).decode("utf-8", "replace") == found.choices[0].text
+    assert all(item.token == item.top[0] for item in logprobs)
+    assert all(not choice.logprobs for choice in (await caller.ask("b", ask())).choices)
+
+
+async def test_a_cancelled_request_is_silent_and_frees_its_row(caller: Caller) -> None:
+    for request_id in ("a", "b"):
+        caller.submit(request_id, ask(max_tokens=400))
+    await caller.until(lambda: any(isinstance(event, Text) for event in caller.events["a"]))
+    caller.service.cancel("a")
+    caller.service.cancel("unknown")
+    seen = list(caller.events["a"])
+    expected = await caller.ask("alone", ask(max_tokens=400))
+    await caller.until(lambda: caller.ended("b"))
+    assert caller.events["a"] == seen
+    assert collect(caller.events["b"]) == expected
+    await caller.until_free()
+
+
+async def test_a_request_cancelled_at_once_never_runs(caller: Caller) -> None:
+    caller.submit("a", ask(max_tokens=None))
+    caller.service.cancel("a")
+    await caller.ask("b", ask())
+    await caller.until_free()
+    assert caller.events["a"] == []
+
+
+async def test_refusals_are_events_and_streams_run_on(caller: Caller) -> None:
+    stream = asyncio.create_task(caller.ask("stream", ask(max_tokens=200)))
+    too_long = await caller.failure("long", ask("word " * 480_000))
+    assert too_long.kind == "context_length_exceeded"
+    bias = await caller.failure("bias", ask(sampling=Sampling(logit_bias={10**6: 1.0})))
+    assert (bias.kind, bias.param) == ("invalid_request", "logit_bias")
+    assert (await stream).usage.completion_tokens == 200
+    await caller.until_free()
+
+
+async def test_the_queue_is_bounded(model_folder: Path) -> None:
+    async for caller in started(model_folder, max_waiting=2):
+        for n in range(2):
+            caller.submit(f"r{n}", ask())
+        refused = await caller.failure("one too many", ask())
+        assert (refused.kind, refused.retry_after) == ("overloaded", 5)
+        await caller.until(lambda: caller.ended("r0") and caller.ended("r1"))  # noqa: B023
+        await caller.ask("later", ask())
+
+
+async def test_a_row_that_raises_fails_alone(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = Row.launch
+
+    def poisoned(row: Row, model: Any) -> None:
+        if row.job.id == "bad" and row.choice == 1:
+            raise RuntimeError("poison")
+        launch(row, model)
+
+    monkeypatch.setattr(Row, "launch", poisoned)
+    bad, good = await asyncio.gather(caller.failure("bad", ask(n=3)), caller.ask("good", ask(n=3)))
+    assert bad.kind == "internal"
+    assert good.usage.completion_tokens == 60
+    await caller.until_free()
+
+
+async def test_output_that_cannot_be_read_fails_alone(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed = Answer.feed
+
+    def poisoned(answer: Answer, drawn: Any) -> list[Event]:
+        if drawn.job == "bad":
+            raise RuntimeError("poison")
+        return feed(answer, drawn)
+
+    monkeypatch.setattr(Answer, "feed", poisoned)
+    bad, good = await asyncio.gather(caller.failure("bad", ask(n=2)), caller.ask("good", ask()))
+    assert bad.kind == "internal"
+    assert good.usage.completion_tokens == 20
+    await caller.until_free()
+
+
+async def test_a_folder_that_is_no_model(tmp_path: Path) -> None:
+    service = TextService(str(tmp_path))
+    with pytest.raises(OrchardError) as caught:
+        await service.start(lambda *_: None)
+    assert caught.value.kind == "model_failed"
+    await service.close()
+
+
+async def test_closing_ends_running_requests(model_folder: Path) -> None:
+    async for caller in started(model_folder):
+        caller.submit("a", ask(max_tokens=None))
+        await caller.until(lambda: bool(caller.events["a"]))  # noqa: B023
+
+
+@pytest.mark.parametrize("attack", [{"top_k": 10**6}, {"top_p": 0.0}, {"min_p": 1.0}, {"top_k": 1, "top_p": 0.0}])
+async def test_extreme_parameters_leave_the_engine_alive(caller: Caller, attack: dict[str, Any]) -> None:
+    assert (await caller.ask("a", ask(sampling=Sampling(temperature=1.0, **attack)))).usage.completion_tokens == 20
+    assert (await caller.ask("b", ask())).usage.completion_tokens == 20
