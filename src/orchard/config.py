@@ -16,7 +16,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_body_bytes: int = 32 * 1024 * 1024
     """A larger request body is refused with 413."""
     max_requests: int = 1024
-    """Requests in the server at once; one more is refused with 429."""
+    """Requests other than GET in the server at once; one more is refused with 429."""
     body_timeout: float = 60.0
     """A request body must have arrived by then."""
     shutdown_grace: float = 20.0

@@ -50,11 +50,11 @@ def encode(folder: Path, seed: int, count: int, shard: int) -> Rows:
     return rows
 
 
-def batches(folder: Path, seed: int, workers: int, skip: int = 0) -> Iterator[NDArray[np.uint16]]:
-    """Yield batches of ``BATCH`` tokens in rows of one length, from shard ``skip`` on."""
+def batches(folder: Path, seed: int, workers: int) -> Iterator[NDArray[np.uint16]]:
+    """Yield batches of ``BATCH`` tokens in rows of one length."""
     waiting: dict[int, list[NDArray[np.uint16]]] = {length: [] for length in LENGTHS}
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        for rows in pool.imap(partial(encode, folder, seed, 1000), range(skip, _SHARDS)):
+        for rows in pool.imap(partial(encode, folder, seed, 1000), range(_SHARDS)):
             for length, row in rows:
                 waiting[length].append(row)
                 if len(waiting[length]) * length == BATCH:

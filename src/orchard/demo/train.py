@@ -3,7 +3,7 @@
 Weights are float32, the forward pass is bfloat16. All but attention works on a flat list of tokens of constant size, so
 it compiles once; attention sees the batch as rows. Names of the weights are those of mlx-lm's qwen3.
 
-    python -m orchard.demo.train [--seed 1] [--steps 8000] [--out FOLDER]        (needs: pip install torch)
+    python -m orchard.demo.train [--seed 1] [--steps 20000] [--out FOLDER]        (needs: pip install torch)
 """
 
 # ruff: noqa: E501 - tables and progress lines
@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from orchard.demo import MODEL_PATH
 from orchard.demo.batches import LEARN, batches
@@ -119,12 +119,9 @@ def _loss(norm: torch.Tensor, embed: torch.Tensor, x: torch.Tensor, target: torc
 class Trainer:
     """The weights, the optimizer, and the compiled parts of a step."""
 
-    def __init__(self, device: str, resume: Path | None) -> None:
+    def __init__(self, device: str) -> None:
         self.device = device
         self.weights = initial(device)
-        if resume is not None:
-            for name, value in load_file(resume).items():
-                self.weights[name].data.copy_(value.to(device))
         matrices = [w for w in self.weights.values() if w.ndim == 2]
         vectors = [w for w in self.weights.values() if w.ndim == 1]
         groups = [{"params": matrices, "weight_decay": 0.05}, {"params": vectors, "weight_decay": 0.0}]
@@ -190,11 +187,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Train for the given number of steps, printing the loss and saving as it goes."""
     torch.manual_seed(arguments.seed)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    trainer = Trainer(device, arguments.resume)
+    trainer = Trainer(device)
     begun = last = time.perf_counter()
     seen = recent = 0
     losses: list[torch.Tensor] = []
-    for step, batch in enumerate(batches(arguments.out, arguments.seed, arguments.workers, arguments.skip)):
+    for step, batch in enumerate(batches(arguments.out, arguments.seed, arguments.workers)):
         if step == arguments.steps:
             break
         losses.append(
@@ -220,12 +217,10 @@ def main() -> None:
     """Read the options and train."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=8000)
+    parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--rate", type=float, default=3e-3, help="peak learning rate")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--every", type=int, default=500, help="steps between saves")
-    parser.add_argument("--skip", type=int, default=0, help="first shard, to go on with data not seen yet")
-    parser.add_argument("--resume", type=Path, help="weights to start from")
     parser.add_argument("--out", type=Path, default=MODEL_PATH, help="folder that holds the tokenizer")
     run(parser.parse_args())
 

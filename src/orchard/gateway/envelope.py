@@ -27,7 +27,8 @@ class RequestIdFilter(logging.Filter):
 
 class Envelope:
     """ASGI middleware: gives each request an id (`request.state.id`, the x-request-id header, log lines), logs it when
-    its response is complete, and refuses more than `max_requests` at once."""
+    its response is complete, and refuses more than `max_requests` at once. GET is always answered: it costs nothing,
+    and a server that is busy must be able to say so."""
 
     def __init__(self, app: ASGIApp, max_requests: int, fail: Callable[[OrchardError], Response]) -> None:
         self._app = app
@@ -53,12 +54,13 @@ class Envelope:
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
             await send(message)
 
-        app = self._app if self._active < self._max else self._busy()
-        self._active += 1
+        counted = scope["method"] != "GET"
+        app = self._busy() if counted and self._active >= self._max else self._app
+        self._active += counted
         try:
             await app(scope, receive, send_with_id)
         finally:
-            self._active -= 1
+            self._active -= counted
             log.info("%s %s %d %.3f s", scope["method"], scope["path"], status, time.monotonic() - begin)
 
     def _busy(self) -> ASGIApp:
