@@ -15,8 +15,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     log_level: LogLevel = "info"
     max_body_bytes: int = 32 * 1024 * 1024
     """A larger request body is refused with 413."""
+    max_connections: int = 4096
+    """Connections at once; one more is refused with 429."""
+    head_timeout: float = 30.0
+    """A connection on which no whole head of a request has arrived by then is closed."""
     max_requests: int = 1024
     """Requests other than GET in the server at once; one more is refused with 429."""
+    max_body_bytes_in_flight: int = 256 * 1024 * 1024
+    """All request bodies that are arriving; one that would exceed this is refused with 429."""
     body_timeout: float = 60.0
     """A request body must have arrived by then."""
     shutdown_grace: float = 20.0

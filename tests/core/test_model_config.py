@@ -12,6 +12,7 @@ from orchard.core.model_config import context_window
         ({"text_config": {"max_position_embeddings": 8192}}, 8192),
         ({"n_positions": 1024}, 1024),
         ({"max_position_embeddings": None}, None),
+        ({"text_config": [1]}, None),
         ({}, None),
     ],
 )

@@ -1,5 +1,6 @@
 import http.client
 import json
+import socket
 from typing import Any
 
 import httpx
@@ -147,6 +148,67 @@ def _unfinished(server: Server) -> httpx.Response:
     response = httpx.Response(reply.status, headers=reply.getheaders(), content=reply.read())
     connection.close()
     return response
+
+
+def test_the_rest_of_a_body_that_is_too_large_is_not_read_for_ever() -> None:
+    with serve() as server, socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
+        sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 999999999999\r\n\r\n")
+        with pytest.raises(ConnectionError):
+            _flood(sock)
+
+
+def _flood(sock: socket.socket) -> None:
+    for _ in range(1000):
+        sock.sendall(b" " * 1_000_000)
+
+
+def test_a_client_that_asks_first_is_told_at_once(server: Server) -> None:
+    head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 99999999\r\n\r\n"
+    assert_error(_raw(server, head.encode()), 413)
+
+
+def test_bodies_that_arrive_share_a_budget() -> None:
+    with serve(max_body_bytes_in_flight=100) as server:
+        assert_error(httpx.post(f"{server.url}/v1/chat/completions", content=b" " * 101), 429)
+        assert_error(httpx.post(f"{server.url}/v1/chat/completions", content=b" " * 99), 400)
+
+
+def test_a_compressed_body_is_refused(server: Server) -> None:
+    headers = {"content-encoding": "gzip"}
+    response = httpx.post(f"{server.url}/v1/chat/completions", content=b"\x1f\x8b", headers=headers)
+    assert_error(response, 400)
+    assert "gzip" in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("noise", [b"GET / HTTP/1.1\r\n\x00: x\r\n\r\n", b"\x16\x03\x01\x02", b"NONSENSE\r\n\r\n"])
+def test_what_is_no_http_is_told_so_in_the_same_shape(server: Server, noise: bytes) -> None:
+    assert_error(_raw(server, noise), 400, type="invalid_request_error")
+
+
+def test_a_head_that_does_not_come_is_not_waited_for() -> None:
+    with serve(head_timeout=0.2) as server:
+        assert_error(_raw(server, b"POST /v1/chat/completions HTTP/1.1\r\n"), 408)
+
+
+def test_more_connections_than_allowed_are_told_to_come_back() -> None:
+    with serve(max_connections=1) as server, socket.create_connection(("127.0.0.1", server.port)):
+        assert_error(_raw(server, b""), 429)
+
+
+def _raw(server: Server, data: bytes) -> httpx.Response:
+    """Send bytes and read the answer to its end."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock:
+        sock.sendall(data)
+        with sock.makefile("rb") as file:
+            status = int(file.readline().split()[1])
+            headers = dict(line.decode().rstrip().split(": ", 1) for line in iter(file.readline, b"\r\n"))
+            return httpx.Response(status, headers=headers, content=file.read(int(headers["content-length"])))
+
+
+def test_paths_cannot_forge_log_lines(capfd: pytest.CaptureFixture[str]) -> None:
+    with serve() as server:
+        httpx.get(f"{server.url}/%0aINFO%20forged%1b[31m")
+    assert "/%0aINFO%20forged%1b" in capfd.readouterr().err
 
 
 async def test_more_requests_than_allowed_are_told_to_come_back() -> None:

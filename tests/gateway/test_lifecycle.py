@@ -47,6 +47,24 @@ async def test_requests_that_come_while_the_worker_dies_are_served_by_the_next()
         assert (await chat(server, text="hello")).status_code == 200
 
 
+@pytest.mark.skipif(not hasattr(psutil.Process, "rlimit"), reason="needs Linux's prlimit")
+def test_a_worker_that_cannot_be_started_is_a_failed_model_until_it_can() -> None:
+    with serve() as server:
+        pid = server.until(state="ready")["pid"]
+        gateway = psutil.Process(server.process.pid)
+        # One more connection may come, but there is no room for a worker's socket and pipes.
+        gateway.rlimit(psutil.RLIMIT_NOFILE, (gateway.num_fds() + 1, 4096))
+        os.kill(pid, signal.SIGKILL)
+        server.until(state="stopped")
+        url = f"{server.url}/v1/chat/completions"
+        refused = httpx.post(url, json=body(), timeout=30)
+        assert refused.status_code == 500
+        assert "can't be started" in refused.json()["error"]["message"]
+        assert server.health()["state"] == "failed"
+        gateway.rlimit(psutil.RLIMIT_NOFILE, (4096, 4096))
+        assert httpx.post(url, json=body(text="hello"), timeout=30).status_code == 200
+
+
 async def _stream_to_the_end(server: Server) -> Stream:
     async with streamed(server, pieces=1000, interval=0.01) as stream:
         return await stream.read()

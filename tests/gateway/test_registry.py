@@ -54,13 +54,27 @@ def test_a_cached_model_is_found_by_its_id(folder: Path, cache: Path) -> None:
     assert [model.id for model in registry.installed()] == ["demo", "org/Tiny-1B"]
 
 
+def test_a_cache_that_is_a_file_holds_nothing(cache: Path) -> None:
+    cache.rmdir()
+    cache.write_text("no folder")
+    assert [model.id for model in registry.installed()] == ["demo"]
+
+
+def test_a_name_must_fit_into_json(folder: Path) -> None:
+    odd = folder.rename(folder.parent / "caf\udce9")
+    with pytest.raises(OrchardError, match="surrogates not allowed"):
+        registry.resolve(str(odd))
+
+
 def test_what_is_no_model_is_not_listed(folder: Path, cache: Path) -> None:
     (folder / "model.safetensors").unlink()
     _cache_model(cache, folder, "org/data")
     assert [model.id for model in registry.installed()] == ["demo"]
 
 
-@pytest.mark.parametrize("name", ["nowhere", "org/nowhere", "not a name!", "/no/such/folder", ""])
+@pytest.mark.parametrize(
+    "name", ["nowhere", "org/nowhere", "not a name!", "/no/such/folder", "", "~nobody/model", "a" * 5000, "a\0b"]
+)
 def test_a_name_that_is_nothing(name: str, cache: Path) -> None:
     with pytest.raises(OrchardError, match="no model") as raised:
         registry.resolve(name)
@@ -72,15 +86,17 @@ def test_a_name_that_is_nothing(name: str, cache: Path) -> None:
     [
         ("config.json", None, "no config.json"),
         ("config.json", "{", "can't be read"),
+        ("config.json", "[" * 100_000, "can't be read"),
+        ("config.json", b'{"model_type": "\xff"}', "can't be read"),
         ("config.json", "[]", "model_type"),
         ("config.json", "{}", "model_type"),
         ("model.safetensors", None, "safetensors"),
     ],
 )
-def test_a_folder_that_is_no_model_says_why(folder: Path, file: str, content: str | None, reason: str) -> None:
+def test_a_folder_that_is_no_model_says_why(folder: Path, file: str, content: str | bytes | None, reason: str) -> None:
     if content is None:
         (folder / file).unlink()
     else:
-        (folder / file).write_text(content)
+        (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(OrchardError, match=reason):
         registry.resolve(str(folder))

@@ -59,8 +59,8 @@ def serve(
         int, typer.Option(envvar="ORCHARD_MAX_BODY_BYTES", min=1, help="A larger request is refused with 413.")
     ] = _DEFAULTS.max_body_bytes,
     shutdown_grace: Annotated[
-        float, typer.Option(envvar="ORCHARD_SHUTDOWN_GRACE", min=0, help="Seconds that running answers get at the end.")
-    ] = _DEFAULTS.shutdown_grace,
+        int, typer.Option(envvar="ORCHARD_SHUTDOWN_GRACE", min=0, help="Seconds that running answers get at the end.")
+    ] = int(_DEFAULTS.shutdown_grace),
 ) -> None:
     """Serve a model until Ctrl-C, behind the OpenAI API."""
     from orchard.cli.serve import serve

@@ -139,15 +139,13 @@ def _demo() -> Finding:
 
 
 def _cache() -> Finding:
-    from huggingface_hub import scan_cache_dir
     from huggingface_hub.constants import HF_HUB_CACHE
-    from huggingface_hub.errors import CacheNotFound
 
-    try:
-        cache = scan_cache_dir()
-    except CacheNotFound:
+    from orchard.gateway.registry import cache
+
+    if (found := cache()) is None:
         return Finding("ok", "model cache", f"none yet in {HF_HUB_CACHE}; 'hf download ID' fetches a model")
-    return Finding("ok", "model cache", f"{decimal(cache.size_on_disk)} in {HF_HUB_CACHE}; 'orchard models' lists it")
+    return Finding("ok", "model cache", f"{decimal(found.size_on_disk)} in {HF_HUB_CACHE}; 'orchard models' lists it")
 
 
 def _address(host: str, port: int) -> Finding:

@@ -17,7 +17,7 @@ from orchard.core.errors import FailureKind, OrchardError
 from orchard.dialects import openai_chat
 from orchard.dialects.openai_errors import fail
 from orchard.gateway.answer import EventResponse
-from orchard.gateway.body import read_body
+from orchard.gateway.body import BodyReader
 from orchard.gateway.envelope import Envelope
 from orchard.gateway.pool import Pool
 from orchard.gateway.registry import ModelEntry
@@ -34,7 +34,7 @@ def create_app(pool: Pool, settings: Settings) -> ASGIApp:
         yield
         await pool.close()
 
-    app = FastAPI(title="Orchard", version=__version__, lifespan=lifespan)
+    app = FastAPI(title="Orchard", version=__version__, lifespan=lifespan, redirect_slashes=False)
     app.add_exception_handler(OrchardError, _orchard_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _bug)
@@ -45,13 +45,13 @@ def create_app(pool: Pool, settings: Settings) -> ASGIApp:
 
 
 def _add_chat(app: FastAPI, pool: Pool, settings: Settings) -> None:
+    bodies = BodyReader(settings)
     body = {"required": True, "content": {"application/json": {"schema": openai_chat.body_schema()}}}
 
     @app.post("/v1/chat/completions", tags=["OpenAI"], openapi_extra={"requestBody": body}, response_class=Response)
     async def chat_completions(http: Request) -> Response:
         """Answer a conversation: https://platform.openai.com/docs/api-reference/chat."""
-        raw = await read_body(http, settings.max_body_bytes, settings.body_timeout)
-        call = openai_chat.parse(raw, http.state.id)
+        call = openai_chat.parse(await bodies.read(http), http.state.id)
         answer = call.encoder() if call.stream else call.complete
         return EventResponse(pool, pool.open(call.request), answer, _failure, settings.keep_alive_interval)
 
@@ -87,6 +87,8 @@ def _add_models(app: FastAPI, pool: Pool) -> None:
 
 def _failure(error: OrchardError) -> Response:
     status, headers, body = fail(error)
+    if error.kind in ("payload_too_large", "timeout"):
+        headers["connection"] = "close"  # there may be more of that body
     return Response(body, status, headers, media_type="application/json")
 
 

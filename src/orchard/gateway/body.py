@@ -1,30 +1,79 @@
-"""Reading a request's body: bounded in size and time."""
+"""Reading requests' bodies: each is bounded in size and time, and all together in memory."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
+from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
+# What is read and thrown away of a body that is too large, so that its sender gets to reading the answer.
+_DRAIN_BYTES = 256 * 1024 * 1024
+_DRAIN_SECONDS = 2.0
 
-async def read_body(http: Request, limit: int, timeout: float) -> bytes:
-    """Give the whole body.
 
-    Raises OrchardError: payload_too_large over `limit` bytes (before reading, where the length is announced), timeout
-    after `timeout` seconds, cancelled where the client leaves.
-    """
-    too_large = OrchardError("payload_too_large", f"the request body is over the limit of {limit} bytes")
-    if int(http.headers.get("content-length", 0)) > limit:
-        raise too_large
-    body = bytearray()
-    try:
-        async with asyncio.timeout(timeout):
-            async for chunk in http.stream():
-                body += chunk
-                if len(body) > limit:
-                    raise too_large
-    except TimeoutError:
-        raise OrchardError("timeout", f"the request body did not arrive within {timeout:g} seconds") from None
-    except ClientDisconnect:
-        raise OrchardError("cancelled", "the client closed the connection") from None
-    return bytes(body)
+class BodyReader:
+    """Reads the bodies of one server's requests."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._limit = settings.max_body_bytes
+        self._timeout = settings.body_timeout
+        self._left = settings.max_body_bytes_in_flight
+
+    async def read(self, http: Request) -> bytes:
+        """Give the whole body.
+
+        Raises OrchardError: payload_too_large, timeout, overloaded where too many bytes are arriving already, cancelled
+        where the client leaves, invalid_request where the body is compressed.
+        """
+        if (encoding := http.headers.get("content-encoding", "identity")) != "identity":
+            raise OrchardError("invalid_request", f"the content-encoding '{encoding}' is not supported; send it plain")
+        chunks = _chunks(http)
+        too_large = OrchardError("payload_too_large", f"the request body is over the limit of {self._limit} bytes")
+        if int(http.headers.get("content-length", 0)) > self._limit:
+            if "expect" not in http.headers:  # a client that asks first has not begun to send
+                await _drain(chunks)
+            raise too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._timeout):
+                async for chunk in chunks:
+                    if len(body) + len(chunk) > self._limit:
+                        await _drain(chunks)
+                        raise too_large
+                    body += chunk
+                    self._take(len(chunk))
+        except TimeoutError:
+            message = f"the request body did not arrive within {self._timeout:g} seconds"
+            raise OrchardError("timeout", message) from None
+        finally:
+            self._left += len(body)
+        return bytes(body)
+
+    def _take(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise OrchardError("overloaded", "too many bytes of request bodies are arriving already", retry_after=1)
+
+
+async def _chunks(http: Request) -> AsyncIterator[bytes]:
+    more = True
+    while more:
+        message = await http.receive()
+        if message["type"] == "http.disconnect":
+            raise OrchardError("cancelled", "the client closed the connection")
+        yield message.get("body", b"")
+        more = message.get("more_body", False)
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """Throw away what still comes, within bounds."""
+    drained = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for chunk in chunks:
+                drained += len(chunk)
+                if drained > _DRAIN_BYTES:
+                    return

@@ -61,7 +61,9 @@ class Envelope:
             await app(scope, receive, send_with_id)
         finally:
             self._active -= counted
-            log.info("%s %s %d %.3f s", scope["method"], scope["path"], status, time.monotonic() - begin)
+            # The path as it came: decoded, it could hold line ends and colours for whoever reads the log.
+            path = scope["raw_path"].decode("ascii", "backslashreplace")
+            log.info("%s %s %d %.3f s", scope["method"], path, status, time.monotonic() - begin)
 
     def _busy(self) -> ASGIApp:
         error = OrchardError("overloaded", f"the server has {self._max} requests in hand already", retry_after=1)

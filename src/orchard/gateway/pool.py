@@ -1,6 +1,7 @@
 """Which model runs where: one worker a model, started with the server; one that died is started by the next request."""
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -51,7 +52,8 @@ class Model:
         """Begin to load, unless that is done or under way."""
         if self._worker is None:
             self._worker = Worker(self.entry, self._log_level, self._changed)
-            self._run = asyncio.create_task(self._worker.run())
+            # A context of its own: what the worker's end logs belongs to no request.
+            self._run = asyncio.create_task(self._worker.run(), context=contextvars.Context())
 
     def submit(self, request: Request, stream: EventStream) -> None:
         """Give the request to the worker, now or as soon as it is ready."""

@@ -1,8 +1,9 @@
 """Which models exist: the bundled demo, folders in mlx-lm's format, and what lies in the local Hugging Face cache."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -10,6 +11,9 @@ from msgspec import Struct
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import context_window
 from orchard.demo import MODEL_PATH
+
+if TYPE_CHECKING:
+    from huggingface_hub import HFCacheInfo
 
 DEMO = "demo"
 
@@ -30,9 +34,8 @@ def resolve(name: str) -> ModelEntry:
     """
     if name == DEMO:
         return _entry(DEMO, MODEL_PATH)
-    folder = Path(name).expanduser()
-    if name and folder.is_dir():
-        return _entry(folder.resolve().name, folder.resolve())
+    if folder := _folder(name):
+        return _entry(folder.name, folder)
     if snapshot := _cached(name):
         return _entry(name, snapshot)
     raise OrchardError(
@@ -45,39 +48,54 @@ def resolve(name: str) -> ModelEntry:
 def installed() -> Iterator[ModelEntry]:
     """The bundled demo and every MLX model of the local Hugging Face cache."""
     yield resolve(DEMO)
+    found = cache()
+    for repo in sorted(found.repos, key=lambda repo: repo.repo_id) if found else ():
+        snapshot = _cached(repo.repo_id) if repo.repo_type == "model" else None
+        with contextlib.suppress(OrchardError):
+            if snapshot:
+                yield _entry(repo.repo_id, snapshot)
+
+
+def cache() -> "HFCacheInfo | None":
+    """Look through the local Hugging Face cache; None where there is none."""
     from huggingface_hub import scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
 
     try:
-        cache = scan_cache_dir()
-    except CacheNotFound:
-        return
-    for repo in sorted(cache.repos, key=lambda repo: repo.repo_id):
-        snapshot = _cached(repo.repo_id) if repo.repo_type == "model" else None
-        if snapshot and _problem(snapshot) is None:
-            yield _entry(repo.repo_id, snapshot)
+        return scan_cache_dir()
+    except (CacheNotFound, ValueError):  # ValueError: a file stands where the folder should be
+        return None
+
+
+def _folder(name: str) -> Path | None:
+    try:
+        folder = Path(name).expanduser()
+        return folder.resolve() if name and folder.is_dir() else None
+    except (OSError, RuntimeError, ValueError):  # too long, a home of nobody, a null byte
+        return None
 
 
 def _entry(name: str, folder: Path) -> ModelEntry:
-    if problem := _problem(folder):
-        raise OrchardError("model_not_found", f"{folder} is not a model that can be served: {problem}")
-    config = msgspec.json.decode((folder / "config.json").read_bytes(), type=dict[str, Any])
-    return ModelEntry(name, str(folder), context_window(config))
+    try:
+        name.encode()  # it must fit into JSON
+        return ModelEntry(name, str(folder), context_window(_config(folder)))
+    except ValueError as error:
+        raise OrchardError("model_not_found", f"{folder} is not a model that can be served: {error}") from None
 
 
-def _problem(folder: Path) -> str | None:
-    """Say what keeps a folder from being a model in mlx-lm's format."""
+def _config(folder: Path) -> dict[str, Any]:
+    """Read the config.json of a folder in mlx-lm's format. Raises ValueError saying what keeps it from being one."""
     try:
         config = msgspec.json.decode((folder / "config.json").read_bytes())
     except FileNotFoundError:
-        return "it has no config.json"
-    except (OSError, msgspec.DecodeError) as error:
-        return f"its config.json can't be read ({error})"
+        raise ValueError("it has no config.json") from None
+    except (OSError, ValueError, RecursionError, msgspec.DecodeError) as error:
+        raise ValueError(f"its config.json can't be read ({error})") from None
     if not isinstance(config, dict) or "model_type" not in config:
-        return "its config.json names no model_type"
+        raise ValueError("its config.json names no model_type")
     if not any(folder.glob("model*.safetensors")):
-        return "it has no model*.safetensors"
-    return None
+        raise ValueError("it has no model*.safetensors")
+    return config
 
 
 def _cached(repo_id: str) -> Path | None:
@@ -87,5 +105,5 @@ def _cached(repo_id: str) -> Path | None:
 
     try:
         return Path(snapshot_download(repo_id, local_files_only=True))
-    except (HFValidationError, LocalEntryNotFoundError):
+    except (HFValidationError, LocalEntryNotFoundError, OSError):  # OSError: a name too long for a folder
         return None

@@ -4,12 +4,14 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import uvicorn
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.app import create_app
+from orchard.gateway.connection import Connection
 from orchard.gateway.envelope import RequestIdFilter
 from orchard.gateway.pool import Pool
 from orchard.gateway.registry import ModelEntry
@@ -24,8 +26,9 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except OSError as error:
-        raise OrchardError("invalid_request", f"can't listen on {host}:{port}: {error.strerror or error}") from None
+    except (OSError, UnicodeError) as error:  # UnicodeError: a host that no name can be
+        reason = getattr(error, "strerror", None) or error
+        raise OrchardError("invalid_request", f"can't listen on {host}:{port}: {reason}") from None
 
 
 def run(
@@ -39,6 +42,7 @@ def run(
     pool = Pool(models, settings.log_level)
     config = uvicorn.Config(
         create_app(pool, settings),
+        http=partial(Connection, settings=settings),  # type: ignore[arg-type]  # called, never subclassed
         backlog=_BACKLOG,
         log_config=None,
         access_log=False,

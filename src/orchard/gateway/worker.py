@@ -44,19 +44,14 @@ class Worker:
 
     async def run(self) -> None:
         """Start the process and carry its frames until it is gone; every stream has ended when this returns."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._command(theirs.fileno()), pass_fds=[theirs.fileno()], env=_environment()
-            )
-        reader, self._writer = await asyncio.open_connection(sock=ours)
-        if self._closing:
-            self._writer.close()
         try:
+            reader = await self._spawn()
             while (message := await wire.read(reader)) is not None:
                 self._receive(message)
         except wire.WireError as error:
             log.error("%s: the worker broke the protocol: %s", self.entry.id, error)
+        except OSError as error:
+            self.failure = f"its process can't be started: {error.strerror or error}"
         finally:
             await self._end()
 
@@ -71,6 +66,22 @@ class Worker:
         self._closing = True
         if self._writer:
             self._writer.close()
+
+    async def _spawn(self) -> asyncio.StreamReader:
+        """Start the process with one end of a socket pair. Raises OSError, for want of files or memory."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *self._command(theirs.fileno()), pass_fds=[theirs.fileno()], env=_environment()
+                )
+            except OSError:
+                ours.close()
+                raise
+        reader, self._writer = await asyncio.open_connection(sock=ours)
+        if self._closing:
+            self._writer.close()
+        return reader
 
     def _command(self, fd: int) -> list[str]:
         options = {
@@ -116,19 +127,20 @@ class Worker:
             stream.push([crash])
         if self._writer:
             self._writer.close()
-        code = await self._reap()
-        if not self._closing and self.failure is None:
-            log.error("%s: the worker died (exit code %d) with %d requests", self.entry.id, code, len(streams))
+        if self._process:
+            code = await _reap(self._process)
+            if not self._closing and self.failure is None:
+                log.error("%s: the worker died (exit code %d) with %d requests", self.entry.id, code, len(streams))
         self._on_change(self)
 
-    async def _reap(self) -> int:
-        assert self._process
-        try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                return await self._process.wait()
-        except TimeoutError:
-            self._process.kill()
-            return await self._process.wait()
+
+async def _reap(process: asyncio.subprocess.Process) -> int:
+    try:
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            return await process.wait()
+    except TimeoutError:
+        process.kill()
+        return await process.wait()
 
 
 def _environment() -> dict[str, str]:
