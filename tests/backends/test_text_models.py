@@ -28,9 +28,9 @@ def edited(name: str, **fields: object) -> Callable[[Path], None]:
     return edit
 
 
-def written(name: str, content: str) -> Callable[[Path], None]:
+def written(name: str, content: str, encoding: str = "utf-8") -> Callable[[Path], None]:
     def write(folder: Path) -> None:
-        (folder / name).write_text(content)
+        (folder / name).write_text(content, encoding)
 
     return write
 
@@ -44,6 +44,10 @@ def removed(name: str) -> Callable[[Path], None]:
     [
         (removed("config.json"), "no config.json"),
         (written("config.json", "{"), "config.json is not JSON"),
+        (written("config.json", "[1, 2]"), "config.json is not a JSON object"),
+        (written("config.json", '{"a": "é"}', "latin-1"), "config.json is not UTF-8"),
+        (written("generation_config.json", "[1, 2]"), "generation_config.json is not a JSON object"),
+        (written("generation_config.json", '{"a": "é"}', "latin-1"), "generation_config.json is not UTF-8"),
         (edited("config.json", model_type=None), "config.json has no 'model_type'"),
         (edited("config.json", model_type="frobnicator"), "does not know its architecture .*frobnicator"),
         (edited("config.json", model_file="evil.py"), "Python code of its own"),
@@ -74,6 +78,7 @@ def test_damage_is_told_in_a_sentence(
         (None, GenerationDefaults()),
         ("nonsense", GenerationDefaults()),
         ("{}", GenerationDefaults()),
+        ('{"top_k": 1e999, "temperature": Infinity, "top_p": NaN, "min_p": -1e999}', GenerationDefaults()),
         ('{"do_sample": false, "temperature": 0.7}', GenerationDefaults(temperature=0.0)),
         ('{"do_sample": true, "temperature": 1, "top_p": 0.9}', GenerationDefaults(temperature=1.0, top_p=0.9)),
         ('{"top_k": null, "min_p": "x", "top_p": true, "temperature": -1}', GenerationDefaults()),

@@ -25,6 +25,8 @@ USER = {"role": "user", "content": "Hi"}
 HI = Message("user", (TextPart("Hi"),))
 TOOL = {"type": "function", "function": {"name": "look_up"}}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"a": 1}'}}
+CALLS = {"role": "assistant"}
+TEXT = {"type": "text", "text": "a"}
 CALLED = Message("assistant", (ToolCallPart("call_1", "look_up", '{"a": 1}'),))
 
 
@@ -141,6 +143,19 @@ MESSAGES: list[tuple[list[Any], tuple[Message, ...]]] = [
         (Message("user", (TextPart("a"), TextPart("b"))),),
     ),
     ([{"role": "user", "content": []}], (Message("user", ()),)),
+    ([{"role": "system", "content": None}, {"role": "user"}], (Message("system", ()), Message("user", ()))),
+    (
+        [
+            {"role": "assistant", "tool_calls": [CALL], "function_call": {"name": "f"}},
+            {"role": "tool", "tool_call_id": "call_1", "content": None},
+            {"role": "function", "name": "f", "content": None},
+        ],
+        (
+            Message("assistant", (*CALLED.parts, ToolCallPart("call_function_0", "f", "{}"))),
+            Message("tool", (ToolResultPart("call_1", ""),)),
+            Message("tool", (ToolResultPart("call_function_0", ""),), "f"),
+        ),
+    ),
     ([{"role": "assistant"}], (Message("assistant", ()),)),
     ([{"role": "assistant", "content": None, "refusal": "No."}], (Message("assistant", (TextPart("No."),)),)),
     (
@@ -259,9 +274,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": [5]}, "messages[0]", "must be an object, got an integer"),
     ({"messages": [{"content": "Hi"}]}, "messages[0].role", "is required"),
     ({"messages": [USER, {"role": "robot"}]}, "messages[1].role", "'developer', 'function', 'system', 'tool', 'user'"),
-    ({"messages": [{"role": "user"}]}, "messages[0].content", "string or an array of text parts"),
-    ({"messages": [{"role": "system", "content": None}]}, "messages[0].content", "string or an array"),
-    ({"messages": [{"role": "user", "content": 1}]}, "messages[0].content", "a string or an array, got an integer"),
+    (
+        {"messages": [{"role": "user", "content": 1}]},
+        "messages[0].content",
+        "a string or an array of at most 4096 items, got an integer",
+    ),
     ({"messages": [{"role": "user", "content": ["Hi"]}]}, "messages[0].content[0]", "an object, got a string"),
     ({"messages": [{"role": "user", "content": [{"text": "Hi"}]}]}, "messages[0].content[0].type", "required"),
     ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text", "required"),
@@ -310,7 +327,9 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"logit_bias": [1]}, "logit_bias", "must be an object, got an array"),
     ({"seed": 2**63}, "seed", "from -9223372036854775808 to 9223372036854775807"),
     ({"seed": "x"}, "seed", "got a string"),
-    ({"stop": ""}, "stop", "a non-empty string or an array of at most 16 items"),
+    ({"stop": "x" * 1025}, "stop", "a non-empty string of at most 1024 characters or an array"),
+    ({"stop": ["a", "x" * 1025]}, "stop[1]", "a non-empty string of at most 1024 characters"),
+    ({"stop": ""}, "stop", "a non-empty string of at most 1024 characters or an array of at most 16 items"),
     ({"stop": ["a", ""]}, "stop[1]", "a non-empty string"),
     ({"stop": ["a"] * 17}, "stop", "at most 16 items"),
     ({"n": 0}, "n", "from 1 to 16"),
@@ -322,7 +341,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"stream": "true"}, "stream", "true or false"),
     ({"stream_options": {"include_usage": True}}, "stream_options", "when `stream` is true"),
     ({"stream": True, "stream_options": {"include_usage": 1}}, "stream_options.include_usage", "true or false"),
-    ({"tools": {}}, "tools", "an array, got an object"),
+    ({"tools": {}}, "tools", "an array of at most 512 items, got an object"),
     ({"tools": [{"type": "custom", "custom": {}}]}, "tools[0].type", "must be 'function'"),
     ({"tools": [{"type": "function"}]}, "tools[0].function", "required"),
     ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name", "required"),
@@ -333,6 +352,12 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"tools": [{"function": {"name": "f", "parameters": []}}]}, "tools[0].function.parameters", "an object"),
     ({"tools": [{"function": {"name": "f", "parameters": {"a": 2**64}}}]}, "tools[0].function.parameters", "64 bits"),
     ({"functions": [{"name": "f"}], "tools": [TOOL]}, "functions", "only one of them"),
+    ({"tools": [TOOL] * 513}, "tools", "an array of at most 512 items"),
+    ({"functions": [{"name": "f"}] * 513}, "functions", "an array of at most 512 items"),
+    ({"messages": [{"role": "user", "content": [TEXT] * 4097}]}, "messages[0].content", "array of at most 4096 items"),
+    ({"messages": [CALLS | {"tool_calls": [CALL] * 1025}]}, "messages[0].tool_calls", "an array of at most 1024 items"),
+    ({"messages": [CALLS | {"tool_calls": [CALL] * 1000}] * 33}, "messages", "at most 32768 are allowed in all"),
+    ({"messages": [{"role": "user", "content": [TEXT] * 4096}] * 9}, "messages", "at most 32768 are allowed in all"),
     ({"functions": [{"name": ""}]}, "functions[0].name", "1 to 128"),
     ({"tool_choice": "auto"}, "tool_choice", "when tools are given"),
     ({"tools": [], "tool_choice": "required"}, "tool_choice", "when tools are given"),
@@ -409,3 +434,37 @@ def test_free_form_values_have_a_depth_limit(param: str) -> None:
         assert caught.value.param == param
     with pytest.raises(OrchardError, match="nested too deeply"):
         parse(body(100_000), "r")
+
+
+@pytest.mark.parametrize(("param", "limit"), [*zip(FREE_FORM, (262_144, 262_144, 1_048_576), strict=True)])
+def test_free_form_values_have_a_length_limit(param: str, limit: int) -> None:
+    def body(size: int) -> bytes:
+        field = FREE_FORM[param] % ('{ "a":  "' + "x" * (size - len('{"a":""}')) + '"}')
+        return ('{"model": "m", "messages": [{"role": "user", "content": ""}], ' + field + "}").encode()
+
+    parse(body(limit), "r")
+    with pytest.raises(OrchardError, match=f"at most {limit} are allowed") as caught:
+        parse(body(limit + 1), "r")
+    assert caught.value.param == param
+    assert f"`{param}`" in caught.value.message
+
+
+def test_arguments_given_as_text_have_a_length_limit() -> None:
+    call = {"id": "c", "function": {"name": "f", "arguments": "é" * (512 * 1024)}}
+    assert task(messages=[{"role": "assistant", "tool_calls": [call]}])
+    call["function"] = {"name": "f", "arguments": "é" * (512 * 1024) + "x"}
+    error = refused(messages=[{"role": "assistant", "tool_calls": [call]}])
+    assert error.param == "messages[0].tool_calls[0].function.arguments"
+    assert "1048577 bytes of JSON, at most 1048576" in error.message
+
+
+def test_all_free_form_values_together_have_a_length_limit() -> None:
+    def tools(count: int) -> list[Any]:
+        parameters = {"a": "x" * (256 * 1024 - 8)}
+        return [{"function": {"name": f"f{n}", "parameters": parameters}} for n in range(count)]
+
+    assert len(task(tools=tools(31), chat_template_kwargs={"a": 1}).tools) == 31
+    assert refused(tools=tools(32), chat_template_kwargs={"a": 1}).param == "chat_template_kwargs"
+    error = refused(tools=tools(33))
+    assert error.param == "tools[32].function.parameters"
+    assert "8388608 bytes of JSON in all" in error.message

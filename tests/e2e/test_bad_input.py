@@ -11,6 +11,8 @@ import pytest
 from tests.serving import Server
 
 USER = {"role": "user", "content": "Hello"}
+CALL = {"id": "c", "function": {"name": "f"}}
+LONG = {"name": "f", "arguments": "[" + "1," * 2_000_000 + "1]"}
 
 
 def _chat(**fields: Any) -> bytes:
@@ -42,6 +44,31 @@ BAD: dict[str, tuple[Callable[[], bytes], str | None]] = {
     "invalid UTF-8": (lambda: _chat().replace(b"Hello", b"\xff\xfe"), None),
     "a lone surrogate": (lambda: _chat().replace(b"Hello", b"\\ud800"), None),
     "deep JSON": (lambda: b'{"model":"demo","messages":' + b"[" * 100_000 + b"]" * 100_000 + b"}", None),
+    "three million template variables": (
+        lambda: _chat().replace(b'"model"', b'"chat_template_kwargs":{"a":[' + b"[]," * 3_000_000 + b'1]},"model"'),
+        "chat_template_kwargs",
+    ),
+    "a long template variable": (lambda: _chat(chat_template_kwargs={"a": "x" * 5_000_000}), "chat_template_kwargs"),
+    "a long schema": (
+        lambda: _chat(tools=[{"function": {"name": "f", "parameters": {"enum": [1] * 200_000}}}]),
+        "tools[0].function.parameters",
+    ),
+    "too many tools": (lambda: _chat(tools=[{"function": {"name": f"f{n}"}} for n in range(1000)]), "tools"),
+    "two million empty tools": (lambda: _chat(tools=[{}] * 2_000_000), "tools"),
+    "too many calls": (
+        lambda: _chat(messages=[USER, {"role": "assistant", "tool_calls": [CALL] * 100_000}]),
+        "messages",
+    ),
+    "as many calls as may be sent": (
+        lambda: _chat(messages=[USER, *[{"role": "assistant", "tool_calls": [CALL] * 1000}] * 32]),
+        "messages",
+    ),
+    "long arguments": (
+        lambda: _chat(messages=[USER, {"role": "assistant", "tool_calls": [CALL | {"function": LONG}]}]),
+        "messages[1].tool_calls[0].function.arguments",
+    ),
+    "a long stop string": (lambda: _chat(stop="ab" * 2_000_000), "stop"),
+    "an internal template variable": (lambda: _chat(chat_template_kwargs={"self": 1}), "chat_template_kwargs"),
     "a deep schema": (
         lambda: _chat().replace(b'"model"', f'"chat_template_kwargs":{_deep(500)},"model"'.encode()),
         None,

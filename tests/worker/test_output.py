@@ -14,7 +14,7 @@ from orchard.engine.job import Drawn, EndReason, Sample
 from orchard.formats.pieces import Format
 from orchard.formats.plain import Plain
 from orchard.formats.qwen3 import Qwen3
-from orchard.worker.output import Answer, Detokenizer, StopFilter, Vocabulary
+from orchard.worker.output import Answer, Detokenizer, StopFilter, StopStrings, Vocabulary
 from tests.models import make_tokenizer
 
 
@@ -133,14 +133,14 @@ def reference_stop(text: str, stops: list[str]) -> str:
 )
 def test_stop_strings_are_found_over_any_cut(text: str, stops: list[str], places: list[int]) -> None:
     edges = [0, *sorted(min(place, len(text)) for place in places), len(text)]
-    filter_ = StopFilter(stops)
+    filter_ = StopFilter(StopStrings(stops))
     out = "".join(filter_.feed(text[begin:end]) for begin, end in pairwise(edges))
     assert out + filter_.flush() == reference_stop(text, stops)
     assert filter_.stopped == any(stop in text for stop in stops if stop)
 
 
 def test_only_the_beginning_of_a_stop_string_is_held_back() -> None:
-    filter_ = StopFilter(["END", "\n\n"])
+    filter_ = StopFilter(StopStrings(["END", "\n\n"]))
     assert [filter_.feed(text) for text in ("aE", "N", "x\n", "y", "E")] == ["a", "", "ENx", "\ny", ""]
     assert filter_.flush() == "E"
 
@@ -160,7 +160,7 @@ def answer(
     ids = [id_ for part in cuts or [text] for id_ in tokenizer.encode(part, add_special_tokens=False)]
     if reason == "stop":
         ids += tokenizer.convert_tokens_to_ids(["<|im_end|>"])
-    answer_ = Answer(Vocabulary(tokenizer), format_ or Plain(), stop, one_call=one_call)
+    answer_ = Answer(Vocabulary(tokenizer), format_ or Plain(), StopStrings(stop), one_call=one_call)
     events: list[Event] = []
     for place, id_ in enumerate(ids):
         last = place == len(ids) - 1
@@ -205,7 +205,7 @@ def test_what_only_began_a_stop_string_is_not_lost() -> None:
 
 def test_a_character_that_never_ends() -> None:
     tokenizer = byte_level()
-    found = Answer(Vocabulary(tokenizer), Plain(), ())
+    found = Answer(Vocabulary(tokenizer), Plain(), StopStrings(()))
     (first, *_) = tokenizer.encode("😀", add_special_tokens=False)
     assert found.feed(Drawn("a", 0, Sample(first), "length")) == [Text("\ufffd")]
 

@@ -1,4 +1,5 @@
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,7 +106,8 @@ def test_template_arguments(model: TextModel, arguments: dict[str, Any], tail: s
 
 
 @pytest.mark.parametrize(
-    "name", ["messages", "tools", "add_generation_prompt", "chat_template", "tokenize", "conversation", "return_dict"]
+    "name",
+    ["messages", "tools", "add_generation_prompt", "chat_template", "tokenize", "conversation", "return_dict", "self"],
 )
 def test_reserved_template_arguments_are_refused(model: TextModel, name: str) -> None:
     error = refusal(model, ask("Hi", template_args={name: "x"}))
@@ -117,6 +119,15 @@ def test_what_the_template_refuses(model: TextModel) -> None:
     error = refusal(model, ask("Hi", said("system", "late")))
     assert (error.kind, error.param) == ("invalid_request", "messages")
     assert "a system message must come first" in error.message
+
+
+@pytest.mark.parametrize("name", ["namespace", "raise_exception"])
+def test_a_variable_that_breaks_the_template_is_to_blame(model: TextModel, name: str) -> None:
+    error = refusal(model, ask("Hi", said("system", "late"), template_args={name: 1, "enable_thinking": True}))
+    assert (error.kind, error.param) == ("invalid_request", "chat_template_kwargs")
+    assert f"with {name} set" in error.message
+    error = refusal(model, ask("Hi", said("system", "late"), template_args={"enable_thinking": True}))
+    assert error.param == "messages"
 
 
 def test_no_messages(model: TextModel) -> None:
@@ -163,6 +174,9 @@ def test_a_prompt_must_leave_room_for_one_token(model: TextModel) -> None:
         ask(" " * 3_000_000),
         ask(*["Hi"] * 10_000),
         ask(*["word " * 1000] * 480),
+        ask("Hi", said("assistant", *[ToolCallPart("c", "f", "{}")] * 600_000)),
+        ask("Hi", said("tool", *[ToolResultPart("c", "")] * 600_000)),
+        ask("Hi", said("tool", ToolResultPart("c", "word " * 480_000))),
     ],
 )
 def test_a_huge_prompt_is_refused_at_once(model: TextModel, task: Generate) -> None:
@@ -184,7 +198,42 @@ def test_the_lower_bound_is_one(model: TextModel) -> None:
         "é" * 40,
         "x" * 200_000,
     ):
-        assert own._fewest_tokens(text) <= len(model.tokenizer.encode(text, add_special_tokens=False))
+        tokens = len(model.tokenizer.encode(text, add_special_tokens=False))
+        assert own._fewest_tokens([text]) <= tokens
+        assert own._fewest_tokens([text[:7], text[7:50], text[50:]]) <= tokens
+
+
+def test_what_a_template_may_leave_out_does_not_count(model: TextModel) -> None:
+    own = prompter(model, 10)
+    long = "word " * 100
+    left_out = ask(said("system", long), said("user", " " * 500), said("assistant", ReasoningPart(long), long))
+    assert own._fewest_of(left_out.messages) == 3
+    assert own._fewest_of((said("user", long),)) > 10
+
+
+def rewritten(model: TextModel, template: str) -> Prompter:
+    own = prompter(model)
+
+    def render(conversation: Any, **variables: Any) -> str:
+        text: str = model.tokenizer._tokenizer.apply_chat_template(
+            conversation, chat_template=template, tokenize=False, **variables
+        )
+        return text
+
+    own._tokenizer = SimpleNamespace(_chat_template=render)
+    return own
+
+
+@pytest.mark.parametrize("template", ["{{% bad", "{% if x %}", "{{ messages | no_such_filter }}"])
+def test_a_template_that_does_not_compile_is_no_model(model: TextModel, template: str) -> None:
+    with pytest.raises(OrchardError, match="chat template is broken: line 1: ") as caught:
+        rewritten(model, template).check_template()
+    assert caught.value.kind == "model_failed"
+
+
+@pytest.mark.parametrize("template", ["{{ raise_exception('no system message') }}", "{{ messages[7].content.x }}"])
+def test_a_template_may_refuse_a_lone_message(model: TextModel, template: str) -> None:
+    rewritten(model, template).check_template()
 
 
 def test_sampling_is_the_requests_then_the_models(model: TextModel) -> None:

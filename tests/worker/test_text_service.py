@@ -1,4 +1,7 @@
 import asyncio
+import json
+import shutil
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from orchard.core.request import Generate, Message, Request, Sampling, TextPart,
 from orchard.engine.row import Row
 from orchard.worker import text as text_module
 from orchard.worker.output import Answer
+from orchard.worker.prompt import Prepared, Prompter
 from orchard.worker.text import TextService
 from tests.models import WINDOW, Echo
 
@@ -216,6 +220,43 @@ async def test_a_request_cancelled_at_once_never_runs(caller: Caller) -> None:
     await caller.ask("b", ask())
     await caller.until_free()
     assert caller.events["a"] == []
+
+
+async def test_a_request_cancelled_while_it_waits_is_not_prepared(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, busy, asked = threading.Event(), threading.Event(), []
+    prepare = Prompter.prepare
+
+    def slow(prompter: Prompter, task: Generate) -> Prepared:
+        asked.append(task.max_tokens)
+        begun.set()
+        busy.wait(30)
+        return prepare(prompter, task)
+
+    monkeypatch.setattr(Prompter, "prepare", slow)
+    for n in (1, 2, 3):
+        caller.submit(f"r{n}", ask(max_tokens=n))
+    await asyncio.to_thread(begun.wait, 30)
+    caller.service.cancel("r1")
+    caller.service.cancel("r2")
+    await asyncio.sleep(0)  # the executor hears of it in the loop's next turn
+    busy.set()
+    await caller.until(lambda: caller.ended("r3"))
+    assert asked == [1, 3]
+    assert (caller.events["r1"], caller.events["r2"]) == ([], [])
+
+
+async def test_a_broken_template_fails_the_load(model_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(model_folder, folder)
+    config = json.loads((folder / "tokenizer_config.json").read_text()) | {"chat_template": "{{% bad"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    service = TextService(str(folder))
+    with pytest.raises(OrchardError, match="chat template is broken") as caught:
+        await service.start(lambda *_: None)
+    assert caught.value.kind == "model_failed"
+    await service.close()
 
 
 async def test_refusals_are_events_and_streams_run_on(caller: Caller) -> None:

@@ -1,6 +1,7 @@
 """Text models in mlx-lm's format."""
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +99,8 @@ def _why(folder: Path, error: Exception) -> str:
             return f"it has no {'model*.safetensors' if (folder / 'config.json').is_file() else 'config.json'}"
         case json.JSONDecodeError():
             return f"its config.json is not JSON ({first_line})"
+        case _ if broken := _broken_json(folder):
+            return broken
         case KeyError():
             return f"its config.json has no {first_line}"
     # What mlx-lm says where its exception's type says too little.
@@ -109,6 +112,21 @@ def _why(folder: Path, error: Exception) -> str:
     }
     reason = next((why for words, why in said.items() if words in first_line), None)
     return f"{reason or 'its files are broken or not in mlx-lm format'} ({first_line.rstrip('.')})"
+
+
+def _broken_json(folder: Path) -> str | None:
+    """Name the file where mlx-lm stumbled over what is no JSON object in UTF-8; none where both are."""
+    for name in ("config.json", "generation_config.json"):
+        try:
+            if not isinstance(json.loads((folder / name).read_text("utf-8")), dict):
+                return f"its {name} is not a JSON object"
+        except json.JSONDecodeError:
+            continue  # mlx-lm takes no offence at such a generation_config.json, and says so of a config.json
+        except UnicodeDecodeError:
+            return f"its {name} is not UTF-8"
+        except OSError:
+            continue
+    return None
 
 
 def _tokenizer(folder: Path, config: dict[str, Any]) -> Any:
@@ -139,6 +157,8 @@ def _defaults(folder: Path) -> GenerationDefaults:
         found = json.loads((folder / "generation_config.json").read_text("utf-8"))
     except (OSError, ValueError):
         found = {}
+    # mlx-lm takes other JSON where it is empty.
+    found = found if isinstance(found, dict) else {}
     known: dict[str, Any] = {}
     for name, neutral in (
         ("temperature", 1.0),
@@ -148,7 +168,7 @@ def _defaults(folder: Path) -> GenerationDefaults:
         ("repetition_penalty", 1.0),
     ):
         value = found.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
             known[name] = type(neutral)(value)
     if known.get("repetition_penalty") == 0:
         del known["repetition_penalty"]

@@ -11,7 +11,12 @@ from msgspec import Meta, Struct
 MAX_MESSAGES = 8192
 MAX_CHOICES = 16
 MAX_STOPS = 16
+MAX_STOP_CHARS = 1024
+MAX_TOOLS = 512
+MAX_PARTS = 4096
+MAX_CALLS = 1024
 MAX_TOP_LOGPROBS = 20
+MAX_MODALITIES = 16
 _INT64_MAX = 2**63 - 1
 
 IGNORED = (
@@ -28,6 +33,7 @@ IGNORED = (
 )
 """OpenAI's fields that change nothing in the answer of a local server; the docs list them."""
 
+Stop = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_CHARS)]
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Refused = Annotated[Any, Meta(description="Not supported: a request that sets it is refused.")]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
@@ -62,12 +68,12 @@ class Message(Struct):
     """One turn; which fields make sense depends on the role."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[ContentPart] | None = None
+    content: str | Annotated[list[ContentPart], Meta(max_length=MAX_PARTS)] | None = None
     name: str | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: Annotated[list[ToolCall], Meta(max_length=MAX_CALLS)] | None = None
     tool_call_id: str | None = None
     function_call: FunctionCall | None = None
     audio: Refused = None
@@ -123,7 +129,7 @@ class Body(Struct):
     max_completion_tokens: Count | None = None
     max_tokens: Count | None = None
     n: Annotated[int, Meta(ge=1, le=MAX_CHOICES)] | None = None
-    stop: NonEmpty | Annotated[list[NonEmpty], Meta(max_length=MAX_STOPS)] | None = None
+    stop: Stop | Annotated[list[Stop], Meta(max_length=MAX_STOPS)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     logprobs: bool | None = None
@@ -139,10 +145,10 @@ class Body(Struct):
     logit_bias: dict[TokenId, Annotated[float, Meta(ge=-100, le=100)]] | None = None
     seed: Annotated[int, Meta(ge=-(2**63), le=_INT64_MAX)] | None = None
 
-    tools: list[ToolEntry] | None = None
+    tools: Annotated[list[ToolEntry], Meta(max_length=MAX_TOOLS)] | None = None
     tool_choice: Literal["none", "auto", "required"] | NamedToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    functions: list[Function] | None = None
+    functions: Annotated[list[Function], Meta(max_length=MAX_TOOLS)] | None = None
     function_call: Literal["none", "auto"] | FunctionName | None = None
 
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
@@ -150,7 +156,7 @@ class Body(Struct):
     chat_template_kwargs: dict[str, Any] | None = None
 
     response_format: ResponseFormat | None = None
-    modalities: list[Literal["text", "audio"]] | None = None
+    modalities: Annotated[list[Literal["text", "audio"]], Meta(max_length=MAX_MODALITIES)] | None = None
     audio: Refused = None
     moderation: Refused = None
     web_search_options: Refused = None

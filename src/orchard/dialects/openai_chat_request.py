@@ -21,7 +21,13 @@ from orchard.core.request import (
     ToolResultPart,
 )
 from orchard.dialects import openai_chat_body as wire
-from orchard.dialects.decoding import check_free_form, invalid
+from orchard.dialects.decoding import FreeForm, invalid
+
+MAX_SCHEMA_BYTES = 256 * 1024
+MAX_TEMPLATE_BYTES = 256 * 1024
+MAX_ARGUMENTS_BYTES = 1024 * 1024
+MAX_ITEMS = 32_768
+"""How many content parts and tool calls all messages may have together."""
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _ROLES: dict[str, Role] = {
@@ -40,9 +46,10 @@ def translate(body: wire.Body, request_id: str) -> Request:
     if body.stream_options and not body.stream:
         raise invalid("stream_options", "`stream_options` is only allowed when `stream` is true.")
     stops = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
+    free_form = FreeForm()
     task = Generate(
-        messages=_Conversation().read(body.messages),
-        tools=_tools(body),
+        messages=_Conversation(free_form).read(body.messages),
+        tools=_tools(body, free_form),
         # The old form of an answer has room for one call.
         parallel_tool_calls=body.parallel_tool_calls is not False and not body.functions,
         sampling=_sampling(body),
@@ -50,7 +57,7 @@ def translate(body: wire.Body, request_id: str) -> Request:
         stop=stops,
         n=body.n or 1,
         top_logprobs=_top_logprobs(body),
-        template_args=_template_args(body),
+        template_args=_template_args(body, free_form),
     )
     return Request(id=request_id, model=body.model, task=task)
 
@@ -58,17 +65,22 @@ def translate(body: wire.Body, request_id: str) -> Request:
 class _Conversation:
     """Reads messages in order and remembers the calls that later results refer to."""
 
-    def __init__(self) -> None:
+    def __init__(self, free_form: FreeForm) -> None:
+        self._free_form = free_form
         self._call_ids: set[str] = set()
         self._legacy_ids: dict[str, str] = {}
         self._numbers = itertools.count()
 
     def read(self, messages: Sequence[wire.Message]) -> tuple[Message, ...]:
+        items = sum(map(_items, messages))
+        if items > MAX_ITEMS:
+            raise invalid(
+                "messages",
+                f"`messages` hold {items} content parts and tool calls; at most {MAX_ITEMS} are allowed in all.",
+            )
         return tuple(self._message(message, f"messages[{i}]") for i, message in enumerate(messages))
 
     def _message(self, message: wire.Message, where: str) -> Message:
-        if message.content is None and message.role != "assistant":
-            raise invalid(f"{where}.content", f"`{where}.content` must be a string or an array of text parts.")
         match message.role:
             case "assistant":
                 parts = self._assistant(message, where)
@@ -99,13 +111,22 @@ class _Conversation:
         if call.function is None:
             raise invalid(f"{where}.function", f"`{where}.function` is required.")
         self._call_ids.add(call.id)
-        return ToolCallPart(call.id, call.function.name, _arguments(call.function, f"{where}.function"))
+        return ToolCallPart(call.id, call.function.name, self._arguments(call.function, f"{where}.function"))
 
     def _function_call(self, call: wire.FunctionCall, where: str) -> ToolCallPart:
         # The old form has no ids: a result refers to the latest call of its name.
         call_id = f"call_function_{next(self._numbers)}"
         self._legacy_ids[call.name] = call_id
-        return ToolCallPart(call_id, call.name, _arguments(call, f"{where}.function_call"))
+        return ToolCallPart(call_id, call.name, self._arguments(call, f"{where}.function_call"))
+
+    def _arguments(self, call: wire.FunctionCall, where: str) -> str:
+        param = f"{where}.arguments"
+        if isinstance(call.arguments, dict):
+            self._free_form.check(call.arguments, param, MAX_ARGUMENTS_BYTES)
+            return msgspec.json.encode(call.arguments).decode()
+        text = call.arguments or "{}"
+        self._free_form.check_text(text, param, MAX_ARGUMENTS_BYTES)
+        return text
 
     def _tool_result(self, message: wire.Message, where: str) -> ToolResultPart:
         param = f"{where}.tool_call_id"
@@ -120,6 +141,11 @@ class _Conversation:
         if message.name not in self._legacy_ids:
             raise invalid(param, f"`{param}` must be the name of a function call in an earlier assistant message.")
         return ToolResultPart(self._legacy_ids[message.name], _joined(message, where))
+
+
+def _items(message: wire.Message) -> int:
+    parts = len(message.content) if isinstance(message.content, list) else 0
+    return parts + len(message.tool_calls or ())
 
 
 def _text_parts(message: wire.Message, where: str) -> tuple[TextPart, ...]:
@@ -146,19 +172,12 @@ def _joined(message: wire.Message, where: str) -> str:
     return "\n".join(part.text for part in _text_parts(message, where))
 
 
-def _arguments(call: wire.FunctionCall, where: str) -> str:
-    if isinstance(call.arguments, dict):
-        check_free_form(call.arguments, f"{where}.arguments")
-        return msgspec.json.encode(call.arguments).decode()
-    return call.arguments or "{}"
-
-
 def _function_type(kind: str | None, where: str) -> None:
     if kind not in (None, "function"):
         raise invalid(f"{where}.type", f"`{where}.type` must be 'function': other kinds of tools are not supported.")
 
 
-def _tools(body: wire.Body) -> tuple[Tool, ...]:
+def _tools(body: wire.Body, free_form: FreeForm) -> tuple[Tool, ...]:
     """Give the tools that the model is to see."""
     if body.tools and body.functions:
         raise invalid("functions", "`functions` is the old name of `tools`: give only one of them.")
@@ -168,7 +187,7 @@ def _tools(body: wire.Body) -> tuple[Tool, ...]:
     for function, where in functions:
         if function.name in tools:
             raise invalid(f"{where}.name", f"`{where}.name` must be unique: another tool has the same name.")
-        tools[function.name] = _tool(function, where)
+        tools[function.name] = _tool(function, where, free_form)
     _check_tool_choice(body.tool_choice, "tool_choice", set(tools) if body.tools else set())
     _check_tool_choice(body.function_call, "function_call", set(tools) if body.functions else set())
     return () if "none" in (body.tool_choice, body.function_call) else tuple(tools.values())
@@ -181,11 +200,11 @@ def _function(entry: wire.ToolEntry, where: str) -> tuple[wire.Function, str]:
     return entry.function, f"{where}.function"
 
 
-def _tool(function: wire.Function, where: str) -> Tool:
+def _tool(function: wire.Function, where: str, free_form: FreeForm) -> Tool:
     if not _TOOL_NAME.fullmatch(function.name):
         param = f"{where}.name"
         raise invalid(param, f"`{param}` must be 1 to 128 characters long: letters, digits, '_', '.' and '-'.")
-    check_free_form(function.parameters, f"{where}.parameters")
+    free_form.check(function.parameters, f"{where}.parameters", MAX_SCHEMA_BYTES)
     return Tool(function.name, function.description, function.parameters, function.strict)
 
 
@@ -234,9 +253,9 @@ def _top_logprobs(body: wire.Body) -> int | None:
     return None
 
 
-def _template_args(body: wire.Body) -> dict[str, Any]:
+def _template_args(body: wire.Body, free_form: FreeForm) -> dict[str, Any]:
     args = body.chat_template_kwargs or {}
-    check_free_form(args, "chat_template_kwargs")
+    free_form.check(args, "chat_template_kwargs", MAX_TEMPLATE_BYTES)
     for name, value in (("enable_thinking", body.enable_thinking), ("reasoning_effort", body.reasoning_effort)):
         if value is not None and args.setdefault(name, value) != value:
             raise invalid(name, f"`{name}` and `chat_template_kwargs` contradict each other.")

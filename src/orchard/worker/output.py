@@ -121,6 +121,13 @@ class Detokenizer:
         return after[len(before) :]
 
 
+class StopStrings:
+    """The stop strings of a request, made ready to be looked for in each of its choices."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self.tables = [(stop, _failures(stop)) for stop in stops if stop]
+
+
 class StopFilter:
     """Cuts a text before the stop string that is completed first (the longest, where several end at one place).
 
@@ -128,8 +135,8 @@ class StopFilter:
     (Knuth-Morris-Pratt), however the text is cut.
     """
 
-    def __init__(self, stops: Sequence[str]) -> None:
-        self._stops = [(stop, _failures(stop)) for stop in stops if stop]
+    def __init__(self, stops: StopStrings) -> None:
+        self._stops = stops.tables
         self._matched = [0] * len(self._stops)
         self._held = ""
         self.stopped = False
@@ -198,7 +205,7 @@ class Answer:
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, format_: Format, stop: Sequence[str], choice: int = 0, *, one_call: bool = False
+        self, vocabulary: Vocabulary, format_: Format, stop: StopStrings, choice: int = 0, *, one_call: bool = False
     ) -> None:
         """With `one_call` the answer ends with its first tool call."""
         self._vocabulary = vocabulary

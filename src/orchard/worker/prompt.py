@@ -3,8 +3,10 @@
 import functools
 import inspect
 import json
+import logging
 import math
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -25,8 +27,11 @@ from orchard.engine.engine import MAX_ROWS
 from orchard.engine.job import SamplingParams
 from orchard.worker.output import Vocabulary
 
+log = logging.getLogger("orchard.worker")
+
 _SLICE = 16_384  # characters handled at once: the interpreter's lock is never held for long
 _LONG_CHARS_PER_TOKEN = 6  # more than prose has, so a text with more characters hardly fits
+_COMMON_ARGS = {"enable_thinking", "reasoning_effort"}  # what requests can set by fields of their own
 
 
 class Prepared(Struct, frozen=True):
@@ -56,17 +61,31 @@ class Prompter:
         self._defaults = defaults
         self._hf = tokenizer._tokenizer
         own = inspect.signature(self._hf.apply_chat_template).parameters.keys() - {"documents", "kwargs"}
-        self._reserved = own | {"messages"}
+        self._reserved = own | {"messages", "self"}
         pieces = [vocabulary.bytes_of(token).decode("utf-8", "replace") for token in tokenizer.get_vocab().values()]
         self._longest = max(map(len, pieces), default=1)
         self._most_words = max((len(piece.split()) for piece in pieces), default=1)
+
+    def check_template(self) -> None:
+        """Raise OrchardError (model_failed) where the chat template is broken in itself.
+
+        One that runs and refuses a lone user message may be made for other conversations.
+        """
+        try:
+            self._apply(Generate((Message("user", (TextPart("Hi"),)),)))
+        except Exception as error:
+            # Like Python's, Jinja's error of a source that does not compile has the number of the line.
+            if (line := getattr(error, "lineno", None)) is not None:
+                reason = str(error).splitlines()[0]
+                message = f"the model's chat template is broken: line {line}: {reason}"
+                raise OrchardError("model_failed", message) from error
+            log.info("the chat template refuses a lone user message: %s", error)
 
     def prepare(self, task: Generate) -> Prepared:
         """Render, tokenise and check. Raises OrchardError on what the caller did wrong."""
         self._check(task)
         params = self._params(task.sampling, task.top_logprobs)
-        # Every template writes at least one token a message.
-        self._refuse_beyond_window(len(task.messages), at_least=True)
+        self._refuse_beyond_window(self._fewest_of(task.messages), at_least=True)
         text = self._render(task)
         tokens = self._tokenize(text)
         if not tokens:
@@ -115,25 +134,32 @@ class Prompter:
         )
 
     def _render(self, task: Generate) -> str:
+        try:
+            return self._apply(task)
+        except Exception as error:
+            # A variable of the caller's may have taken the place of something that the template needs.
+            own = sorted(task.template_args.keys() - _COMMON_ARGS)
+            given = f" with {', '.join(own)} set" if own else ""
+            message = f"the model's chat template refused these messages{given}: {error or type(error).__name__}"
+            param = "chat_template_kwargs" if own else "messages"
+            raise OrchardError("invalid_request", message, param=param) from error
+
+    def _apply(self, task: Generate) -> str:
         # Not mlx-lm's apply_chat_template: it sets enable_thinking where the request says nothing, and the template's
         # own default is what the model was made for.
         template = self._tokenizer._chat_template
         render = template or functools.partial(self._hf.apply_chat_template, tokenize=False)
-        try:
-            text: str = render(
-                _conversation(task.messages),
-                tools=[_tool(tool) for tool in task.tools] or None,
-                add_generation_prompt=True,
-                **task.template_args,
-            )
-        except Exception as error:
-            message = f"the model's chat template refused these messages: {error or type(error).__name__}"
-            raise OrchardError("invalid_request", message, param="messages") from error
+        text: str = render(
+            _conversation(task.messages),
+            tools=[_tool(tool) for tool in task.tools] or None,
+            add_generation_prompt=True,
+            **task.template_args,
+        )
         return text
 
     def _tokenize(self, text: str) -> list[int]:
         """Tokenise; a text that can't fit is refused before the work of tokenising all of it."""
-        self._refuse_beyond_window(self._fewest_tokens(text), at_least=True)
+        self._refuse_beyond_window(self._fewest_tokens([text]), at_least=True)
         if len(text) > _LONG_CHARS_PER_TOKEN * self._window:
             count = 0
             for start in range(0, len(text), _SLICE):
@@ -150,18 +176,38 @@ class Prompter:
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False, verbose=False)
         return tokens
 
-    def _fewest_tokens(self, text: str) -> int:
-        """Give a cheap lower bound: from the longest token, and from the token with the most words in it."""
-        if len(text) < self._window:
+    def _fewest_of(self, messages: tuple[Message, ...]) -> int:
+        """Give a lower bound without rendering: what a template may leave out does not count.
+
+        Every template writes at least one token for a message, a call and a result. Texts of users and tools are
+        written in full, but for the space around them; what assistants said may have been thinking, and only one
+        system message may be kept.
+        """
+        turns = sum(map(_turns, messages))
+        if turns >= self._window:
+            return turns
+        told = (part for message in messages if message.role in ("user", "tool") for part in message.parts)
+        texts = [part.text for part in told if isinstance(part, TextPart | ToolResultPart)]
+        return max(turns, self._fewest_tokens(text.strip() for text in texts))
+
+    def _fewest_tokens(self, texts: Iterable[str]) -> int:
+        """Give a cheap lower bound: from the longest token, and from the token with the most words in it.
+
+        The texts may stand next to each other, or with anything between them.
+        """
+        texts = list(texts)
+        chars = sum(map(len, texts))
+        if chars < self._window:
             return 0
-        if (bound := len(text) // self._longest) >= self._window:
+        if (bound := chars // self._longest) >= self._window:
             return bound
         words = 0
-        for start in range(0, len(text), _SLICE):
-            words += len(text[start : start + _SLICE].split()) - 1  # a cut may make two words of one
+        for text in texts:
+            for start in range(0, len(text), _SLICE):
+                words += len(text[start : start + _SLICE].split()) - 1  # a cut may make two words of one
             if words // self._most_words >= self._window:
                 break
-        return words // self._most_words
+        return max(0, words) // self._most_words
 
     def _refuse_beyond_window(self, count: int, *, at_least: bool) -> None:
         if count < self._window:
@@ -174,6 +220,12 @@ class Prompter:
             "Please reduce the length of the messages.",
             param="messages",
         )
+
+
+def _turns(message: Message) -> int:
+    calls = sum(isinstance(part, ToolCallPart) for part in message.parts)
+    results = sum(isinstance(part, ToolResultPart) for part in message.parts)
+    return calls + max(1, results)
 
 
 def _conversation(messages: tuple[Message, ...]) -> list[dict[str, Any]]:

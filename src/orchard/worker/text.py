@@ -20,7 +20,7 @@ from orchard.engine.engine import Engine
 from orchard.engine.job import Drawn, Job, Step
 from orchard.formats import choose
 from orchard.formats.pieces import Format
-from orchard.worker.output import Answer, Vocabulary
+from orchard.worker.output import Answer, StopStrings, Vocabulary
 from orchard.worker.prompt import Prepared, Prompter
 
 log = logging.getLogger("orchard.worker")
@@ -82,6 +82,7 @@ class TextService:
         tokenizer = model.tokenizer
         self._vocabulary = Vocabulary(tokenizer)
         self._prompter = Prompter(tokenizer, self._vocabulary, model.context_window, model.vocab_size, model.defaults)
+        self._prompter.check_template()
         self._format: Callable[[str, bool], Format] = choose(_template(tokenizer))
 
     def submit(self, request: Request) -> None:
@@ -127,11 +128,12 @@ class TextService:
     def _begin(self, live: _Live, prepared: Prepared) -> None:
         request, task = live.request, live.request.task
         live.prompt_tokens = len(prepared.tokens)
+        stops = StopStrings(task.stop)
         live.answers = [
             Answer(
                 self._vocabulary,
                 self._format(prepared.text, bool(task.tools)),
-                task.stop,
+                stops,
                 choice,
                 one_call=not task.parallel_tool_calls,
             )
