@@ -83,7 +83,7 @@ class TestCommands:
             ({}, (), Settings()),
             ({"ORCHARD_PORT": "9000", "ORCHARD_LOG_LEVEL": "debug"}, (), Settings(port=9000, log_level="debug")),
             ({"ORCHARD_PORT": "9000", "ORCHARD_HOST": "::1"}, ("--port", "9001"), Settings(port=9001, host="::1")),
-            ({}, ("--shutdown-grace", "1.5", "--max-requests", "7"), Settings(shutdown_grace=1.5, max_requests=7)),
+            ({}, ("--shutdown-grace", "2", "--max-requests", "7"), Settings(shutdown_grace=2, max_requests=7)),
             ({"ORCHARD_MAX_BODY_BYTES": "9"}, (), Settings(max_body_bytes=9)),
         ],
     )
