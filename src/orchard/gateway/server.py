@@ -17,6 +17,8 @@ from orchard.gateway.pool import Pool
 from orchard.gateway.registry import ModelEntry
 
 _BACKLOG = 2048
+# Longer than clients keep idle connections (httpx: 5 s), so that none is closed just as it is used again.
+_KEEP_ALIVE_SECONDS = 75
 # What running requests get to send their last words once their grace is over.
 _LAST_WORDS_SECONDS = 2
 
@@ -47,6 +49,7 @@ def run(
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(settings.shutdown_grace) + _LAST_WORDS_SECONDS,
     )
     # uvicorn raises the signals it caught once more when it is done; a graceful end is no failure.
