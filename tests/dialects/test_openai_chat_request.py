@@ -238,7 +238,7 @@ FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
                 {"function": {"name": "f.x-1", "description": "d", "parameters": {"type": "object"}, "strict": True}}
             ]
         },
-        {"tools": (Tool("f.x-1", "d", {"type": "object"}, True),)},
+        {"tools": (Tool("f.x-1", "d", {"type": "object"}),)},
     ),
     ({"enable_thinking": False}, {"template_args": {"enable_thinking": False}}),
     ({"reasoning_effort": "none"}, {"template_args": {"enable_thinking": False, "reasoning_effort": "none"}}),

@@ -51,7 +51,6 @@ class Tool(Struct, frozen=True):
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
-    strict: bool | None = None
 
 
 class Sampling(Struct, frozen=True):

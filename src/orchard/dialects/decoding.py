@@ -110,10 +110,12 @@ class FreeForm:
     def __init__(self) -> None:
         self._bytes = 0
 
-    def check(self, value: Any, param: str, limit: int) -> None:
-        """Check a value; written as JSON it may have `limit` bytes. Raises OrchardError (invalid_request)."""
+    def check(self, value: Any, param: str, limit: int) -> bytes:
+        """Give a value as JSON, which may have `limit` bytes. Raises OrchardError (invalid_request)."""
         check_free_form(value, param)
-        self._add(len(msgspec.json.encode(value)), param, limit)
+        encoded = msgspec.json.encode(value)
+        self._add(len(encoded), param, limit)
+        return encoded
 
     def check_text(self, text: str, param: str, limit: int) -> None:
         """Check a value that came as JSON text, which nobody reads here."""

@@ -5,8 +5,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from orchard.core.request import (
     Generate,
     Message,
@@ -122,8 +120,7 @@ class _Conversation:
     def _arguments(self, call: wire.FunctionCall, where: str) -> str:
         param = f"{where}.arguments"
         if isinstance(call.arguments, dict):
-            self._free_form.check(call.arguments, param, MAX_ARGUMENTS_BYTES)
-            return msgspec.json.encode(call.arguments).decode()
+            return self._free_form.check(call.arguments, param, MAX_ARGUMENTS_BYTES).decode()
         text = call.arguments or "{}"
         self._free_form.check_text(text, param, MAX_ARGUMENTS_BYTES)
         return text
@@ -205,7 +202,7 @@ def _tool(function: wire.Function, where: str, free_form: FreeForm) -> Tool:
         param = f"{where}.name"
         raise invalid(param, f"`{param}` must be 1 to 128 characters long: letters, digits, '_', '.' and '-'.")
     free_form.check(function.parameters, f"{where}.parameters", MAX_SCHEMA_BYTES)
-    return Tool(function.name, function.description, function.parameters, function.strict)
+    return Tool(function.name, function.description, function.parameters)
 
 
 def _check_tool_choice(
