@@ -1,6 +1,8 @@
 """Tiny models: random weights in mlx-lm's format, and one that says back what it was told."""
 
+import importlib
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +79,12 @@ def make_model(folder: Path) -> None:
         for part in (layer.self_attn.v_proj, layer.self_attn.o_proj, layer.mlp.down_proj):
             part.weight = part.weight * 4
     network.lm_head.weight = network.lm_head.weight * 6
-    mx.save_safetensors(str(folder / "model.safetensors"), dict(tree_flatten(network.parameters())))
+    _write(folder, config, dict(tree_flatten(network.parameters())))
+
+
+def _write(folder: Path, config: dict[str, Any], weights: dict[str, mx.array]) -> None:
+    """Write all of a model folder but tokenizer.json."""
+    mx.save_safetensors(str(folder / "model.safetensors"), weights)
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "generation_config.json").write_text(json.dumps({"temperature": 0.7, "top_k": 20}))
     settings = {
@@ -87,6 +94,76 @@ def make_model(folder: Path) -> None:
         "clean_up_tokenization_spaces": False,
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+SLIDING_WINDOW = 16
+_SPARSE = {
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+    "moe_intermediate_size": 32,
+    "norm_topk_prob": True,
+}
+# By mlx-lm's module. Heads are 32 wide, so that keys and values can be quantised, and Metal's delta-net kernel runs.
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "qwen3": {},
+    "gemma3_text": {"num_hidden_layers": 4, "sliding_window": SLIDING_WINDOW, "sliding_window_pattern": 2}
+    | {"query_pre_attn_scalar": 32},
+    "qwen3_next": {"num_hidden_layers": 3, "full_attention_interval": 3, "partial_rotary_factor": 0.5}
+    | {"linear_num_value_heads": 2, "linear_num_key_heads": 1, "linear_conv_kernel_dim": 4}
+    | {"linear_key_head_dim": 32, "linear_value_head_dim": 32, "shared_expert_intermediate_size": 32}
+    | _SPARSE,
+    "lfm2": {"num_hidden_layers": 4, "layer_types": ["conv", "conv", "full_attention", "conv"]}
+    | {"norm_eps": 1e-6, "conv_bias": False, "conv_L_cache": 3, "block_dim": 64, "block_ff_dim": 64}
+    | {"block_multiple_of": 32, "block_ffn_dim_multiplier": 1.0, "block_auto_adjust_ff_dim": False},
+    "qwen3_moe": _SPARSE,
+}
+
+
+def make_architecture(folder: Path, kind: str, dtype: mx.Dtype = mx.float32) -> None:
+    """Write a random model of one of the `ARCHITECTURES`, whose greedy answers depend on all of their context."""
+    tokenizer = make_tokenizer()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = {
+        "model_type": kind,
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "intermediate_size": 64,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 32,
+        "vocab_size": tokenizer.get_vocab_size() + 5,
+        "tie_word_embeddings": False,
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 10000.0,
+        "max_position_embeddings": WINDOW,
+        "eos_token_id": tokenizer.token_to_id("<|im_end|>"),
+        **ARCHITECTURES[kind],
+    }
+    module = importlib.import_module(f"mlx_lm.models.{kind}")
+    network = module.Model(module.ModelArgs.from_dict(config))
+    mx.random.seed(1)
+    shapes: list[tuple[str, mx.array]] = tree_flatten(network.parameters())
+    weights = {name: _random(name, weight).astype(dtype) for name, weight in shapes}
+    network.load_weights(list(weights.items()))
+    _write(folder, config, weights)
+
+
+def _random(name: str, weight: mx.array) -> mx.array:
+    """Give a weight's random values. Whatever carries the context is made strong, and what a token says of itself weak:
+    else the last token alone would decide, and answers would soon go in circles."""
+    if name.endswith("A_log"):
+        return mx.log(mx.linspace(0.01, 0.1, weight.size))  # a delta net that forgets half in 5 to 50 tokens
+    if weight.ndim < 2:
+        sharp = name.endswith(("q_norm.weight", "q_layernorm.weight"))  # attention that picks, not averages
+        return weight + 2.0 if sharp else weight
+    gain = next((gain for part, gain in _GAINS.items() if part in name), 1.0)
+    fan_in = weight.shape[1] if "conv" in name and weight.ndim == 3 else weight.shape[-1]
+    return mx.random.normal(weight.shape) * (gain / math.sqrt(fan_in))
+
+
+_GAINS = {"embed_tokens": 4.0, "lm_head": 4.0, "o_proj": 2.0, "out_proj": 2.0, "down_proj": 2.0, "w2": 2.0}
 
 
 @pytest.fixture(scope="session")
@@ -130,7 +207,7 @@ class Echo:
     def new_cache(self) -> list[Any]:
         return [Heard()]
 
-    def forward(self, tokens: mx.array, cache: list[Any]) -> mx.array:
+    def forward(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
         heard: list[int] = cache[0].tokens
         heard += tokens.tolist()[0]  # type: ignore[index, arg-type]
         word = self._next(heard)

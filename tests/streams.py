@@ -40,6 +40,9 @@ def lawful_streams(draw: st.DrawFn) -> list[Event]:
         elif calls[choice]:
             events.append(ToolArgs(calls[choice] - 1, draw(st.text(min_size=1, max_size=5)), choice))
     reasons = tuple(draw(st.sampled_from(_REASONS)) for _ in range(choices))
-    done = Finished(reasons, Usage(draw(st.integers(0, 100)), draw(st.integers(0, 100)), draw(st.integers(0, 9))))
+    done = Finished(
+        reasons,
+        Usage(draw(st.integers(0, 100)), draw(st.integers(0, 100)), draw(st.integers(0, 9)), draw(st.integers(0, 9))),
+    )
     end: Event = Failed("internal", "a bug") if draw(st.integers(0, 3)) == 3 else done
     return [*events, end]

@@ -16,14 +16,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer import BadParameter
 from typer.testing import CliRunner
 
 from orchard.cli import chat, doctor
 from orchard.cli import serve as serve_command
 from orchard.cli.app import app
 from orchard.cli.client import Client, Piece, ServerError, sse_data
+from orchard.cli.options import parse_size
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
+from orchard.core.options import TextOptions
 from tests.serving import Server, serve
 
 COMMANDS = ("serve", "chat", "models", "doctor")
@@ -85,6 +88,30 @@ class TestCommands:
             ({"ORCHARD_PORT": "9000", "ORCHARD_HOST": "::1"}, ("--port", "9001"), Settings(port=9001, host="::1")),
             ({}, ("--shutdown-grace", "2", "--max-requests", "7"), Settings(shutdown_grace=2, max_requests=7)),
             ({"ORCHARD_MAX_BODY_BYTES": "9"}, (), Settings(max_body_bytes=9)),
+            (
+                {"ORCHARD_KV_BITS": "8", "ORCHARD_PROMPT_CACHE_BYTES": "0", "ORCHARD_DECODE_CONCURRENCY": "3"},
+                ("--kv-bits", "4", "--kv-group-size", "32", "--quantized-kv-start", "5000"),
+                Settings(
+                    text=TextOptions(
+                        kv_bits=4, kv_group_size=32, quantized_kv_start=5000, prompt_cache_bytes=0, max_rows=3
+                    )
+                ),
+            ),
+            (
+                {"ORCHARD_MEMORY_LIMIT": "1.5 GiB", "ORCHARD_PROMPT_CACHE_DIR": "/"},
+                ("--queue-size", "7", "--prefill-step-size", "64", "--max-kv-size", "9", "--adapter-path", "/"),
+                Settings(
+                    text=TextOptions(
+                        memory_limit=3 * 2**29,
+                        prompt_cache_dir="/",
+                        max_waiting=7,
+                        prefill_chunk=64,
+                        max_kv_size=9,
+                        adapter_path="/",
+                    )
+                ),
+            ),
+            ({}, ("--prompt-cache-dir-bytes", "512MB"), Settings(text=TextOptions(prompt_cache_dir_bytes=512_000_000))),
         ],
     )
     def test_defaults_give_way_to_the_environment_and_that_to_flags(
@@ -96,9 +123,55 @@ class TestCommands:
         assert result.exit_code == 0, result.output
         assert served == [("demo", expected)]
 
-    @pytest.mark.parametrize("flags", [("--port", "70000"), ("--port", "x"), ("--log-level", "loud"), ("--colour",)])
-    def test_a_wrong_flag_is_a_usage_error(self, flags: tuple[str, ...]) -> None:
-        assert CliRunner().invoke(app, ["serve", *flags]).exit_code == 2
+    @pytest.mark.parametrize(
+        ("flags", "words"),
+        [
+            (("--port", "70000"), "65535"),
+            (("--port", "x"), "valid integer"),
+            (("--log-level", "loud"), "debug"),
+            (("--colour",), "--colour"),
+            (("--kv-bits", "5"), "2, 3, 4, 6, 8"),
+            (("--kv-group-size", "16"), "32, 64, 128"),
+            (("--decode-concurrency", "0"), "1"),
+            (("--queue-size", "0"), "1"),
+            (("--prefill-step-size", "0"), "1"),
+            (("--max-kv-size", "4"), "5"),
+            (("--quantized-kv-start", "-1"), "0"),
+            (("--memory-limit", "0"), "at least 1 byte"),
+            (("--memory-limit", "8XB"), "8GiB"),
+            (("--prompt-cache-bytes", "-1"), "8GiB"),
+            (("--prompt-cache-dir-bytes", "9999999TB"), "any machine"),
+            (("--adapter-path", "/no/such/folder"), "not exist"),
+            (("--prompt-cache-dir", __file__), "is a file"),
+        ],
+    )
+    def test_a_wrong_flag_is_a_usage_error(self, flags: tuple[str, ...], words: str) -> None:
+        result = CliRunner().invoke(app, ["serve", *flags], env={"COLUMNS": "200"})
+        assert result.exit_code == 2
+        assert words in result.output
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("0", 0),
+            ("123", 123),
+            ("512MB", 512_000_000),
+            ("8GB", 8 * 10**9),
+            ("8GiB", 2**33),
+            ("8gib", 2**33),
+            ("1.5 MiB", 3 * 2**19),
+            (".5K", 500),
+            ("7B", 7),
+            ("2T", 2 * 10**12),
+        ],
+    )
+    def test_sizes(self, text: str, expected: int) -> None:
+        assert parse_size(text) == expected
+
+    @pytest.mark.parametrize("text", ["", "GB", "8 bytes", "-1", "1e9", "1.2.3", "8iB", "8GBB"])
+    def test_no_sizes(self, text: str) -> None:
+        with pytest.raises(BadParameter, match="is no size"):
+            parse_size(text)
 
 
 class TestServe:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard import wire
+from orchard.core.cache import CacheReport, CacheState
 from orchard.core.events import Event
 from orchard.core.request import Generate, Message, Request, Sampling, TextPart, Tool
 from tests.streams import lawful_streams
@@ -21,8 +22,11 @@ REQUEST = Request(
         sampling=Sampling(temperature=0.5, logit_bias={7: -100.0}, seed=-1),
         stop=("a", "b"),
         template_args={"deep": [{"x": None}]},
+        thinking_budget=0,
     ),
+    "background",
 )
+CACHE = CacheState({"entries": 2**40}, [CacheReport("req_1", 9, 5, "all of it", 6, "a\ufffd", "b", "")])
 
 
 async def _read_all(data: bytes, cuts: Sequence[int]) -> Sequence[object]:
@@ -43,6 +47,9 @@ def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cut
         wire.Submit(REQUEST),
         wire.Step([(f"req_{index}", events) for index, events in enumerate(streams)], len(streams), 2),
         wire.Cancel("req_1"),
+        wire.AskCache(7),
+        wire.AskCache(8, "req_1"),
+        wire.CacheIs(7, CACHE),
         wire.Ready(0.25),
         wire.LoadFailed("no"),
     ]

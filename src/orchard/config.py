@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from orchard.core.options import TextOptions
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -29,3 +31,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How long running requests may go on after SIGTERM."""
     keep_alive_interval: float = 15.0
     """A stream with nothing to say sends a comment this often."""
+    cache_timeout: float = 5.0
+    """A worker that has not said by then what it has cached gets a 503 in its stead."""
+    text: TextOptions = TextOptions()
+    """How the workers of text models run them."""

@@ -9,6 +9,7 @@ import asyncio
 import msgspec
 from msgspec import Struct
 
+from orchard.core.cache import CacheState
 from orchard.core.events import Event
 from orchard.core.request import Request
 
@@ -27,6 +28,20 @@ class Cancel(Struct, frozen=True, array_like=True, tag="cancel"):
     but events already on their way may still arrive."""
 
     request_id: str
+
+
+class AskCache(Struct, frozen=True, array_like=True, tag="ask_cache"):
+    """Gateway to worker: what is cached? With a request's id, only the report on that one. `CacheIs` has the number."""
+
+    number: int
+    request_id: str | None = None
+
+
+class CacheIs(Struct, frozen=True, array_like=True, tag="cache_is"):
+    """Worker to gateway: the answer to the `AskCache` of that number."""
+
+    number: int
+    state: CacheState
 
 
 class Ready(Struct, frozen=True, array_like=True, tag="ready"):
@@ -49,9 +64,9 @@ class Step(Struct, frozen=True, array_like=True, tag="step"):
     waiting: int
 
 
-ToWorker = Submit | Cancel
-FromWorker = Ready | LoadFailed | Step
-_Any = Submit | Cancel | Ready | LoadFailed | Step
+ToWorker = Submit | Cancel | AskCache
+FromWorker = Ready | LoadFailed | Step | CacheIs
+_Any = Submit | Cancel | AskCache | Ready | LoadFailed | Step | CacheIs
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[_Any] = msgspec.msgpack.Decoder(_Any)

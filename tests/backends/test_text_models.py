@@ -5,9 +5,12 @@ from pathlib import Path
 
 import mlx.core as mx
 import pytest
+from mlx.utils import tree_flatten
+from mlx_lm.tuner.utils import linear_to_lora_layers
 
 from orchard.backends.text import GenerationDefaults, TextModel, load
 from orchard.core.errors import OrchardError
+from orchard.core.options import TextOptions
 from tests.models import WINDOW
 
 
@@ -70,6 +73,57 @@ def test_damage_is_told_in_a_sentence(
         load(str(folder))
     assert caught.value.kind == "model_failed"
     assert "\n" not in caught.value.message
+
+
+LORA = {"fine_tune_type": "lora", "num_layers": 1, "lora_parameters": {"rank": 2, "scale": 1.0, "dropout": 0.5}}
+
+
+def make_adapter(folder: Path, adapter: Path) -> None:
+    """Write LoRA weights that change what the model says."""
+    network = load(str(folder)).network
+    network.freeze()
+    linear_to_lora_layers(network, LORA["num_layers"], LORA["lora_parameters"])
+    weights = {name: weight + 0.5 for name, weight in tree_flatten(network.trainable_parameters())}
+    (adapter / "adapter_config.json").write_text(json.dumps(LORA))
+    mx.save_safetensors(str(adapter / "adapters.safetensors"), weights)
+
+
+def test_an_adapter_is_laid_over_the_model(model_folder: Path, model: TextModel, tmp_path: Path) -> None:
+    make_adapter(model_folder, tmp_path)
+    adapted = load(str(model_folder), TextOptions(adapter_path=str(tmp_path)))
+    tokens = mx.array([[1, 2, 3]])
+    first, again, plain = (each.forward(tokens, each.new_cache()) for each in (adapted, adapted, model))
+    assert mx.array_equal(first, again)  # nothing is dropped out
+    assert not mx.allclose(first, plain)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (removed("adapter_config.json"), "it has no adapter_config.json"),
+        (removed("adapters.safetensors"), "it has no adapters.safetensors"),
+        (written("adapter_config.json", "{"), "its adapter_config.json is broken"),
+        (written("adapter_config.json", "[]"), "its adapter_config.json is broken"),
+        (written("adapter_config.json", "{}"), "its adapter_config.json is broken"),
+        (edited("adapter_config.json", lora_parameters={"rank": 3, "scale": 1.0, "dropout": 0}), "do not fit"),
+        (written("adapters.safetensors", "none"), "its files are broken"),
+    ],
+)
+def test_a_damaged_adapter_is_told_in_a_sentence(
+    model_folder: Path, tmp_path: Path, damage: Callable[[Path], None], words: str
+) -> None:
+    make_adapter(model_folder, tmp_path)
+    damage(tmp_path)
+    with pytest.raises(OrchardError, match=f"the adapter in .* can't be applied: .*{words}") as caught:
+        load(str(model_folder), TextOptions(adapter_path=str(tmp_path)))
+    assert caught.value.kind == "model_failed"
+    assert "\n" not in caught.value.message
+
+
+def test_a_cache_may_have_a_limit(model_folder: Path, model: TextModel) -> None:
+    limited = load(str(model_folder), TextOptions(max_kv_size=9)).new_cache()
+    assert [cache.max_size for cache in limited] == [9, 9]
+    assert not hasattr(model.new_cache()[0], "max_size")
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,12 @@ from orchard.core.events import (
 from orchard.dialects.openai_chat import ChatCall, parse
 from tests.streams import lawful_streams
 
-USAGE = Usage(5, 7, 2)
+USAGE = Usage(5, 7, 2, 3)
 USAGE_BODY = {
     "prompt_tokens": 5,
     "completion_tokens": 7,
     "total_tokens": 12,
-    "prompt_tokens_details": {"cached_tokens": 0},
+    "prompt_tokens_details": {"cached_tokens": 3},
     "completion_tokens_details": {"reasoning_tokens": 2},
 }
 ROLE = {"role": "assistant", "content": "", "refusal": None}

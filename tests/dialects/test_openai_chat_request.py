@@ -64,6 +64,13 @@ def test_everything_at_once() -> None:
         "frequency_penalty": 2.0,
         "logit_bias": {"0": -100, "17": 1.5},
         "seed": -(2**63),
+        "xtc_probability": 1,
+        "xtc_threshold": 0.5,
+        "repetition_context_size": 1,
+        "presence_context_size": 2,
+        "frequency_context_size": 3,
+        "thinking_budget": 4,
+        "priority": "background",
         "stop": ["a", "b"],
         "n": 2,
         "logprobs": True,
@@ -80,7 +87,8 @@ def test_everything_at_once() -> None:
         "made_up_field": {"deep": [1]},
     }
     call = read(**fields)
-    sampling = Sampling(1.0, 0.5, 40, 0.1, 1.1, -2.0, 2.0, {0: -100.0, 17: 1.5}, -(2**63))
+    sampling = Sampling(1.0, 0.5, 40, 0.1, 1.1, -2.0, 2.0, {0: -100.0, 17: 1.5}, -(2**63), 1.0, 0.5, 1, 2, 3)
+    assert call.request.priority == "background"
     assert call.request.task == Generate(
         messages=(HI,),
         tools=(Tool("look_up"),),
@@ -90,7 +98,8 @@ def test_everything_at_once() -> None:
         stop=("a", "b"),
         n=2,
         top_logprobs=3,
-        template_args={"style": ["x", 1], "enable_thinking": True},
+        template_args={"style": ["x", 1], "enable_thinking": True, "thinking_budget": 4},
+        thinking_budget=4,
     )
     assert (call.stream, call.include_usage) == (True, True)
     assert wire.encode(wire.Submit(call.request))
@@ -252,6 +261,24 @@ FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"template_args": {"enable_thinking": True, "reasoning_effort": "none"}},
     ),
     (
+        {"thinking_budget": 0},
+        {"thinking_budget": 0, "template_args": {"thinking_budget": 0, "enable_thinking": False}},
+    ),
+    (
+        {"thinking_budget": 9},
+        {"thinking_budget": 9, "template_args": {"thinking_budget": 9, "enable_thinking": True}},
+    ),
+    (
+        {"thinking_budget": 9, "enable_thinking": False},
+        {"thinking_budget": 9, "template_args": {"thinking_budget": 9, "enable_thinking": False}},
+    ),
+    ({"chat_template_kwargs": {"thinking_budget": 9}}, {"template_args": {"thinking_budget": 9}}),
+    ({"xtc_threshold": 0}, {"sampling": Sampling(xtc_threshold=0.0)}),
+    (
+        {"repetition_context_size": 0, "presence_context_size": 0, "frequency_context_size": 2**63 - 1},
+        {"sampling": Sampling(frequency_context=2**63 - 1)},
+    ),
+    (
         {"enable_thinking": True, "chat_template_kwargs": {"enable_thinking": True}},
         {"template_args": {"enable_thinking": True}},
     ),
@@ -320,6 +347,15 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"repetition_penalty": 0}, "repetition_penalty", "above 0 and at most 10"),
     ({"presence_penalty": 3}, "presence_penalty", "from -2 to 2"),
     ({"frequency_penalty": -3}, "frequency_penalty", "from -2 to 2"),
+    ({"xtc_probability": 1.1}, "xtc_probability", "a number from 0 to 1"),
+    ({"xtc_threshold": 0.6}, "xtc_threshold", "a number from 0 to 0.5"),
+    ({"repetition_context_size": -1}, "repetition_context_size", "an integer from 0 to"),
+    ({"presence_context_size": 1.5}, "presence_context_size", "an integer from 0 to"),
+    ({"frequency_context_size": "all"}, "frequency_context_size", "an integer from 0 to"),
+    ({"thinking_budget": -1}, "thinking_budget", "an integer from 0 to"),
+    ({"thinking_budget": 5, "chat_template_kwargs": {"thinking_budget": 6}}, "thinking_budget", "contradict"),
+    ({"priority": 5}, "priority", "one of 'background', 'interactive', 'normal', got an integer"),
+    ({"priority": "high"}, "priority", "one of 'background', 'interactive', 'normal', got 'high'"),
     ({"logit_bias": {"the": 1}}, "logit_bias", "Each key of `logit_bias` must be an integer from 0"),
     ({"logit_bias": {"-1": 1}}, "logit_bias", "Each key"),
     ({"logit_bias": {"1.5": 1}}, "logit_bias", "Each key"),
@@ -392,6 +428,22 @@ def test_bad_fields_are_named(fields: dict[str, Any], param: str, words: str) ->
     assert error.param == param
     assert words in error.message
     assert param.split("[", maxsplit=1)[0] in error.message
+
+
+def with_header(header: str, **fields: Any) -> str:
+    body = json.dumps({"model": "demo", "messages": [USER], **fields}).encode()
+    return parse(body, "request-1", header).request.priority
+
+
+def test_the_header_gives_the_priority_where_the_body_does_not() -> None:
+    assert read().request.priority == "normal"
+    assert with_header("interactive") == "interactive"
+    assert with_header("background", priority="interactive") == "interactive"
+    assert with_header("5", priority="normal") == "normal"
+    for wrong in ("5", "", "high"):
+        with pytest.raises(OrchardError, match="`X-Priority` must be one of 'interactive', 'normal', 'b") as caught:
+            with_header(wrong)
+        assert (caught.value.kind, caught.value.param) == ("invalid_request", "X-Priority")
 
 
 def test_a_long_wrong_value_is_not_repeated() -> None:

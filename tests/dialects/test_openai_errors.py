@@ -11,6 +11,7 @@ STATUS = {
     "unauthorized": 401,
     "not_found": 404,
     "model_not_found": 404,
+    "request_not_found": 404,
     "method_not_allowed": 405,
     "payload_too_large": 413,
     "context_length_exceeded": 400,
@@ -19,6 +20,7 @@ STATUS = {
     "cancelled": 499,
     "model_failed": 500,
     "worker_crashed": 503,
+    "unavailable": 503,
     "timeout": 408,
     "internal": 500,
 }

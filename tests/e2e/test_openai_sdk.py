@@ -6,6 +6,7 @@ import os
 import signal
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
@@ -54,7 +55,10 @@ def test_streaming_equals_not_streaming(client: OpenAI) -> None:
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert text == whole.choices[0].message.content
     assert "12" in text
-    assert chunks[-1].usage == whole.usage
+    assert chunks[-1].usage
+    assert whole.usage
+    cached = {"prompt_tokens_details"}  # the second finds the first's prompt
+    assert chunks[-1].usage.model_dump(exclude=cached) == whole.usage.model_dump(exclude=cached)
     assert chunks[-2].choices[0].finish_reason == "stop"
     assert len({chunk.id for chunk in chunks}) == 1
 
@@ -120,6 +124,40 @@ def test_thinking_is_kept_apart(client: OpenAI) -> None:
     assert thoughtful.usage.completion_tokens_details.reasoning_tokens
     plain = ask(client, "What is 12 + 30?")
     assert getattr(plain.choices[0].message, "reasoning_content", None) is None
+
+
+def test_thinking_ends_where_its_budget_does(client: OpenAI) -> None:
+    for budget in (0, 3):
+        extra = {"thinking_budget": budget, "enable_thinking": True}
+        answer = ask(client, "What is 12 + 30?", extra_body=extra, max_tokens=200)
+        assert answer.usage
+        assert answer.usage.completion_tokens_details
+        # The token that ends it is counted too.
+        assert (answer.usage.completion_tokens_details.reasoning_tokens or 0) <= budget + 1
+        assert answer.choices[0].message.content
+        assert "</think>" not in answer.choices[0].message.content
+
+
+def test_a_conversation_is_read_once(server: Server, client: OpenAI) -> None:
+    messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "My name is Ada. " * 20}]
+    first = client.chat.completions.create(model="demo", temperature=0, messages=messages)
+    messages += [
+        {"role": "assistant", "content": first.choices[0].message.content},
+        {"role": "user", "content": "What is my name?"},
+    ]
+    raw = client.chat.completions.with_raw_response.create(model="demo", temperature=0, messages=messages)
+    answer = raw.parse()
+    assert first.usage
+    assert answer.usage
+    assert answer.usage.prompt_tokens_details
+    cached = answer.usage.prompt_tokens_details.cached_tokens or 0
+    assert first.usage.prompt_tokens // 2 < cached < answer.usage.prompt_tokens
+    report = httpx.get(f"{server.url}/v1/cache", params={"request_id": raw.headers["x-request-id"]}).json()
+    assert (report["object"], report["model"]) == ("cache.report", "demo")
+    assert (report["prompt_tokens"], report["cached_tokens"]) == (answer.usage.prompt_tokens, cached)
+    (model,) = httpx.get(f"{server.url}/v1/cache").json()["models"]
+    assert model["counters"]["hits"] >= 1
+    assert model["reports"][-1]["summary"] == report["summary"]
 
 
 def test_length(client: OpenAI) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchard.backends.text import TextModel, load
+from orchard.core.options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import Job, SamplingParams, Step
 
@@ -21,7 +22,7 @@ class Running:
     def __init__(self, folder: Path) -> None:
         self.steps: queue.Queue[Step] = queue.Queue()
         self.thread: threading.Thread | None = None
-        self.engine: Engine[TextModel] = Engine(lambda: load(str(folder)), self._deliver)
+        self.engine: Engine[TextModel] = Engine(lambda: load(str(folder)), self._deliver, TextOptions())
         self.engine.start().result(60)
 
     def _deliver(self, step: Step) -> None:
@@ -53,7 +54,7 @@ def test_a_cancelled_job_stops_before_its_end(model_folder: Path) -> None:
         pass
     running.engine.cancel("a")
     running.engine.cancel("unknown")
-    assert running.until_idle()[-1] == Step([], [], 0, 0)
+    assert running.until_idle()[-1] == Step([], [], [], 0, 0)
     running.engine.close()
     assert running.engine.join(30)
 
@@ -63,7 +64,7 @@ def test_the_model_is_freed(model_folder: Path) -> None:
     network = weakref.ref(loaded.network)
     models = [loaded]
     del loaded
-    engine: Engine[TextModel] = Engine(models.pop, lambda step: None)
+    engine: Engine[TextModel] = Engine(models.pop, lambda step: None, TextOptions())
     engine.start()
     engine.submit(Job("a", [1, 2, 3], GREEDY, 10**9))
     engine.close()
@@ -73,7 +74,7 @@ def test_the_model_is_freed(model_folder: Path) -> None:
 
 
 def test_a_model_that_does_not_load(tmp_path: Path) -> None:
-    engine: Engine[TextModel] = Engine(lambda: load(str(tmp_path)), lambda step: None)
+    engine: Engine[TextModel] = Engine(lambda: load(str(tmp_path)), lambda step: None, TextOptions())
     with pytest.raises(Exception, match=r"config\.json"):
         engine.start().result(30)
     assert engine.join(30)
@@ -88,17 +89,18 @@ def run(program: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 BROKEN = """
 import sys
 from orchard.backends.text import load
+from orchard.core.options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import Job, SamplingParams
-from orchard.engine.scheduler import Scheduler
+from orchard.engine.runner import Runner
 
-engine = Engine(lambda: load(sys.argv[1]), print)
+engine = Engine(lambda: load(sys.argv[1]), print, TextOptions())
 engine.start().result()
 
 def broken(self):
-    raise RuntimeError("the scheduler is broken")
+    raise RuntimeError("the runner is broken")
 
-Scheduler.step = broken
+Runner.step = broken
 engine.submit(Job("a", [1, 2], SamplingParams(seed=0), 4))
 engine.join(60)
 print("still alive")
@@ -108,17 +110,18 @@ print("still alive")
 def test_a_broken_engine_takes_its_process_with_it(model_folder: Path) -> None:
     done = run(BROKEN, model_folder)
     assert done.returncode == 70
-    assert "the scheduler is broken" in done.stderr
+    assert "the runner is broken" in done.stderr
     assert "still alive" not in done.stdout
 
 
 LEFT = """
 import sys
 from orchard.backends.text import load
+from orchard.core.options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import Job, SamplingParams
 
-engine = Engine(lambda: load(sys.argv[1]), lambda step: None)
+engine = Engine(lambda: load(sys.argv[1]), lambda step: None, TextOptions())
 engine.start().result()
 engine.submit(Job("a", [1, 2], SamplingParams(seed=0), 10**9))
 """

@@ -1,5 +1,6 @@
 import math
 from collections import Counter
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -20,28 +21,35 @@ def draw(
     prompt: list[int] | None = None,
     choice: int = 0,
 ) -> list[Sample]:
-    sampler = Sampler(params, prompt or [0], len(logits), choice)
-    return [sampler.draw(mx.array([logits])).read() for _ in range(count)]
+    sampler = Sampler(len(logits))
+    sampler.add(params, prompt or [0], choice)
+    return [sampler.draw(mx.array([logits])).read()[0] for _ in range(count)]
 
 
 def tokens(params: SamplingParams, count: int = 400) -> Counter[int]:
-    return Counter(sample.token for sample in draw(params, count=count))
+    """Count what many choices draw first."""
+    sampler = Sampler(SIZE)
+    for choice in range(count):
+        sampler.add(params, [0], choice)
+    return Counter(sample.token for sample in sampler.draw(mx.array([LOGITS] * count)).read())
 
 
-def test_temperature_0_takes_the_likeliest() -> None:
-    assert tokens(SamplingParams(seed=1, temperature=0.0), 3) == {0: 3}
+def greedy(**settings: Any) -> SamplingParams:
+    return SamplingParams(seed=1, temperature=0.0, **settings)
 
 
-@pytest.mark.parametrize("temperature", [1e-300, 1e-6])
-def test_tiny_temperatures_are_greedy(temperature: float) -> None:
+@pytest.mark.parametrize("temperature", [0.0, 1e-300, 1e-6])
+def test_no_or_tiny_temperatures_are_greedy(temperature: float) -> None:
     assert tokens(SamplingParams(seed=1, temperature=temperature), 3) == {0: 3}
 
 
-def test_draws_follow_the_distribution() -> None:
-    counts = tokens(SamplingParams(seed=5, temperature=2.0), 4000)
-    expected = np.exp(np.array(LOGITS) / 2)
-    expected /= expected.sum()
-    assert all(abs(counts[token] / 4000 - expected[token]) < 0.03 for token in range(SIZE))
+def test_ties_go_to_the_lowest_id() -> None:
+    sampler = Sampler(700)
+    for _ in range(5):
+        sampler.add(greedy(), [0], 0)
+    logits = np.zeros((5, 700), np.float32)
+    logits[:, [300, 650]] = 1
+    assert [sample.token for sample in sampler.draw(mx.array(logits)).read()] == [300] * 5
 
 
 @pytest.mark.parametrize(
@@ -50,10 +58,12 @@ def test_draws_follow_the_distribution() -> None:
         (SamplingParams(seed=2, temperature=9.0, top_k=1), {0}),
         (SamplingParams(seed=2, temperature=9.0, top_k=3), {0, 1, 2}),
         (SamplingParams(seed=2, temperature=9.0, top_k=SIZE), set(range(SIZE))),
-        (SamplingParams(seed=2, temperature=9.0, top_k=10**9), set(range(SIZE))),
+        (SamplingParams(seed=2, temperature=9.0, top_k=10**30), set(range(SIZE))),
         (SamplingParams(seed=2, temperature=9.0, top_p=0.0), {0}),
         (SamplingParams(seed=2, temperature=9.0, top_p=1e-30), {0}),
         (SamplingParams(seed=2, temperature=9.0, top_p=1.0), set(range(SIZE))),
+        (SamplingParams(seed=2, temperature=9.0, top_k=4, top_p=0.0), {0}),
+        (SamplingParams(seed=2, temperature=9.0, top_k=4, top_p=1e-30), {0}),
         # At temperature 1 the probabilities are .56 .21 .12 .08 .03 .004.
         (SamplingParams(seed=2, top_p=0.5), {0}),
         (SamplingParams(seed=2, top_p=0.6), {0, 1}),
@@ -65,12 +75,33 @@ def test_draws_follow_the_distribution() -> None:
         (SamplingParams(seed=2, temperature=9.0, min_p=5.0), {0}),
         (SamplingParams(seed=2, min_p=0.3), {0, 1}),
         (SamplingParams(seed=2, top_k=2, min_p=0.01), {0, 1}),
+        (SamplingParams(seed=2, top_p=0.95, min_p=0.3), {0, 1}),
+        (SamplingParams(seed=2, temperature=1e300), set(range(SIZE))),
+        (SamplingParams(seed=2, temperature=1e-4), {0}),
+        # XTC: .56 .21 .12 are above a tenth, and only the least of them stays.
+        (SamplingParams(seed=2, temperature=1.0, xtc_probability=1.0, top_k=4), {2, 3}),
+        (SamplingParams(seed=2, xtc_probability=1.0, xtc_threshold=0.1, top_p=0.85), {2}),
+        (SamplingParams(seed=2, xtc_probability=1.0, xtc_threshold=0.2, min_p=0.3), {1}),
+        (SamplingParams(seed=2, xtc_probability=1.0, xtc_threshold=0.5, top_k=2), {0, 1}),
+        (SamplingParams(seed=2, xtc_probability=1.0, xtc_threshold=0.0, min_p=0.1), {3}),
+        (SamplingParams(seed=2, xtc_probability=1.0, xtc_keep=(0, 999), top_p=0.85), {0, 2}),
+        (SamplingParams(seed=2, xtc_probability=1.0, xtc_keep=(1,), min_p=0.1), {1, 2, 3}),
+        (SamplingParams(seed=2, xtc_probability=0.5, min_p=0.2), {0, 1, 2}),
     ],
 )
 def test_cut_offs(params: SamplingParams, survivors: set[int]) -> None:
     assert set(tokens(params)) <= survivors
     if survivors != set(range(SIZE)):
         assert set(tokens(params)) == survivors
+
+
+@pytest.mark.parametrize("settings", [{}, {"top_p": 0.5}, {"top_k": 2}, {"min_p": 0.5}, {"xtc_probability": 1.0}])
+def test_impossible_tokens_and_one_certain_token(settings: dict[str, Any]) -> None:
+    for temperature in (0.0, 0.01, 1.0, 1e300):
+        params = SamplingParams(seed=3, temperature=temperature, **settings)
+        lone = [-math.inf, -math.inf, 4.0, -math.inf]
+        assert {sample.token for sample in draw(params, lone, count=20)} == {2}
+        assert {sample.token for sample in draw(params, [-1e4, 3e4, -math.inf], count=20)} <= {0, 1}
 
 
 def test_a_seed_fixes_the_draws_and_choices_differ() -> None:
@@ -86,23 +117,57 @@ def test_any_integer_is_a_seed(seed: int) -> None:
     assert 0 <= draw(SamplingParams(seed=seed))[0].token < SIZE
 
 
+@pytest.mark.parametrize("dtype", [mx.float16, mx.bfloat16, mx.float32])
+def test_any_float_type_and_the_logits_stay_as_they_are(dtype: mx.Dtype) -> None:
+    sampler = Sampler(SIZE)
+    sampler.add(greedy(logit_bias={5: 100.0}, repetition_penalty=2.0), [0, 1], 0)
+    sampler.add(greedy(), [0], 1)
+    logits = mx.array([LOGITS] * 2, dtype)
+    assert [sample.token for sample in sampler.draw(logits).read()] == [5, 0]
+    assert logits.tolist() == [LOGITS] * 2
+
+
 def test_logit_bias() -> None:
-    assert draw(SamplingParams(seed=0, temperature=0.0, logit_bias={5: 100.0, 0: -100.0}))[0].token == 5
+    assert draw(greedy(logit_bias={5: 100.0, 0: -100.0}))[0].token == 5
+    assert draw(greedy(logit_bias={0: -100.0}))[0].token == 1
 
 
 def test_presence_and_frequency_count_generated_tokens_only() -> None:
-    presence = SamplingParams(seed=0, temperature=0.0, presence_penalty=1.2)
     # Token 0 falls to 0.8 after its first use, below token 1, which then falls to -0.2, and so on.
-    assert [s.token for s in draw(presence, count=4, prompt=[0, 0, 1])] == [0, 1, 0, 0]
-    frequency = SamplingParams(seed=0, temperature=0.0, frequency_penalty=0.6)
-    assert [s.token for s in draw(frequency, count=4, prompt=[0, 0, 1])] == [0, 0, 1, 0]
+    assert [s.token for s in draw(greedy(presence_penalty=1.2), count=4, prompt=[0, 0, 1])] == [0, 1, 0, 0]
+    assert [s.token for s in draw(greedy(frequency_penalty=0.6), count=4, prompt=[0, 0, 1])] == [0, 0, 1, 0]
 
 
 def test_repetition_penalty_counts_the_prompt_and_knows_signs() -> None:
-    params = SamplingParams(seed=0, temperature=0.0, repetition_penalty=3.0)
-    assert [s.token for s in draw(params, count=3, prompt=[0])] == [1, 0, 0]
-    negative = [-1.0, -2.0, -10.0]
-    assert draw(params, negative, prompt=[0])[0].token == 1
+    assert [s.token for s in draw(greedy(repetition_penalty=3.0), count=3, prompt=[0])] == [1, 0, 0]
+    assert draw(greedy(repetition_penalty=3.0), [-1.0, -2.0, -10.0], prompt=[0])[0].token == 1
+
+
+def test_a_context_forgets() -> None:
+    presence = greedy(presence_penalty=9.0, presence_context=2)
+    assert [s.token for s in draw(presence, count=6)] == [0, 1, 2, 0, 1, 2]
+    repetition = greedy(repetition_penalty=9.0, repetition_context=1)
+    assert [s.token for s in draw(repetition, count=4, prompt=[1, 0])] == [1, 0, 1, 0]
+
+
+def test_thinking_is_ended_after_its_budget() -> None:
+    end = {"think_end": 4, "thinking_budget": 2}
+    assert [s.token for s in draw(greedy(**end), count=5)] == [0, 0, 4, 0, 0]
+    assert [s.token for s in draw(greedy(**end | {"thinking_budget": 0}), count=3)] == [4, 0, 0]
+    assert [s.token for s in draw(greedy(**end | {"think_end": -1}), count=3)] == [0, 0, 0]
+    # A row that ends its reasoning by itself is left alone.
+    assert [s.token for s in draw(greedy(**end | {"think_end": 0}, presence_penalty=5.0), count=4)] == [0, 1, 2, 3]
+
+
+def test_thinking_goes_on_where_a_row_resumes() -> None:
+    params = greedy(think_end=4, thinking_budget=2)
+    sampler = Sampler(SIZE)
+    for generated in ([], [0], [0, 0], [4], [0, 0, 4]):
+        sampler.add(params, [4], 0, generated)
+    sampler.add(greedy(), [0], 0)
+    sampler.keep([5, 4, 3, 2, 1, 0])
+    steps = [[sample.token for sample in sampler.draw(mx.array([LOGITS] * 6)).read()] for _ in range(3)]
+    assert steps == [[0, 0, 0, 4, 0, 0], [0, 0, 0, 0, 4, 0], [0, 0, 0, 0, 0, 4]]
 
 
 def test_logprobs_are_the_models_own() -> None:
@@ -122,10 +187,29 @@ def test_any_number_of_top_logprobs(wanted: int, given: int) -> None:
     assert sample.logprob is not None
 
 
-def test_no_logprobs_unless_wanted() -> None:
-    assert draw(SamplingParams(seed=3)) == [Sample(draw(SamplingParams(seed=3))[0].token)]
+def test_logprobs_for_those_who_ask() -> None:
+    sampler = Sampler(SIZE)
+    for wanted in (None, 2, None, 0, 1):
+        sampler.add(greedy(top_logprobs=wanted), [0], 0)
+    samples = sampler.draw(mx.array([LOGITS] * 5)).read()
+    assert [len(sample.top) for sample in samples] == [0, 2, 0, 0, 1]
+    assert [sample.logprob is None for sample in samples] == [True, False, True, False, False]
+    assert samples[1] == draw(greedy(top_logprobs=2))[0]
 
 
 def test_infinite_logits_give_finite_logprobs() -> None:
-    sample = draw(SamplingParams(seed=0, temperature=0.0, logit_bias={1: 1.0}, top_logprobs=2), [0.0, -math.inf])[0]
+    sample = draw(greedy(logit_bias={1: 1.0}, top_logprobs=2), [0.0, -math.inf])[0]
     assert all(math.isfinite(value) for _, value in sample.top)
+
+
+def test_draws_are_launched_ahead_and_feed_each_other() -> None:
+    sampler = Sampler(SIZE)
+    sampler.add(greedy(presence_penalty=1.2, presence_context=2, think_end=3, thinking_budget=2), [0], 0)
+    assert len(sampler) == 1
+    extra = mx.zeros(3) + 1
+    draws = []
+    for _ in range(3):
+        draws.append(sampler.draw(mx.array([LOGITS])))
+        draws[-1].launch(extra, [extra])
+    assert draws[0].token.dtype == mx.uint32
+    assert [one.read()[0].token for one in draws] == [0, 1, 3]

@@ -1,212 +1,318 @@
-from collections import defaultdict
 from typing import Any
 
-import mlx.core as mx
 import pytest
-from mlx_lm import stream_generate
 
-from orchard.backends.text import TextModel
-from orchard.engine.job import Drawn, Job, SamplingParams, Step
-from orchard.engine.scheduler import Scheduler
-
-Choice = tuple[str, int]
+from orchard.core.request import Priority
+from orchard.engine.scheduler import Limits, Plan, Scheduler, Ticket, TooLarge
 
 
-def prompt(seed: int, length: int = 20) -> list[int]:
-    return [(seed * 31 + n * 17) % 300 for n in range(length)]
+def scheduler(**changes: int) -> Scheduler:
+    given = {"max_rows": 4, "memory_bytes": 1000, "chunk": 10, "idle_chunk": 40, "room": 8} | changes
+    return Scheduler(Limits(**given))
 
 
-def greedy(**params: Any) -> SamplingParams:
-    return SamplingParams(seed=0, temperature=0.0, **params)
+def ticket(name: str, priority: Priority = "normal", prompt: int = 0, **changes: Any) -> Ticket:
+    """One that takes a byte a token, and has nothing to read unless told otherwise."""
+    given = {"prompt_tokens": 0, "rows": 1, "max_tokens": 100, "bytes_per_token": 1} | changes
+    return Ticket(name, priority, prompt_bytes=prompt, **given)
 
 
-def run(model: Any, *jobs: Job, max_rows: int = 64, chunk: int = 8) -> dict[Choice, list[Drawn]]:
-    scheduler = Scheduler(model, max_rows, chunk)
-    for job in jobs:
-        scheduler.add(job)
-    return finish(scheduler)
+def reading(name: str, tokens: int, priority: Priority = "normal") -> Ticket:
+    return ticket(name, priority, prompt_tokens=tokens)
 
 
-def finish(scheduler: Scheduler) -> dict[Choice, list[Drawn]]:
-    drawn: dict[Choice, list[Drawn]] = defaultdict(list)
-    for _ in range(500):
-        if scheduler.idle:
-            return drawn
-        collect(drawn, scheduler.step())
-    raise AssertionError("the scheduler never becomes idle")
+def admitted(*tickets: Ticket, **limits: int) -> tuple[Scheduler, Plan]:
+    """A scheduler with these, after its first plan."""
+    it = scheduler(**limits)
+    for each in tickets:
+        assert it.add(each) is None
+    return it, it.plan()
 
 
-def collect(drawn: dict[Choice, list[Drawn]], step: Step) -> None:
-    assert not step.broken
-    for item in step.drawn:
-        drawn[item.job, item.choice].append(item)
+def test_nothing_to_do() -> None:
+    it = scheduler()
+    assert it.idle
+    assert it.plan() == Plan([], [], [], [])
+    it.cancel("nobody")
+    it.ended("nobody")
+    it.remains("nobody", 3)
+    assert it.returned("nobody", 3, 3) is None
+    assert (it.idle, it.running, it.waiting, it.used_bytes) == (True, 0, 0, 0)
 
 
-def tokens(drawn: list[Drawn]) -> list[int]:
-    return [item.sample.token for item in drawn]
+def test_the_life_of_a_request() -> None:
+    it, plan = admitted(ticket("a", prompt=50, prompt_tokens=50, rows=2, fixed_bytes=7))
+    assert plan == Plan([], [], ["a"], [("a", 40)])
+    assert (it.running, it.waiting, it.used_bytes) == (1, 0, 114)
+    assert it.plan() == Plan([], [], [], [("a", 10)])
+    assert it.used_bytes == 114
+    for step in range(1, 4):
+        assert it.plan() == Plan([], [], [], [])
+        assert it.used_bytes == 114 + 2 * step
+    it.ended("a")
+    assert (it.running, it.used_bytes) == (1, 60)
+    it.ended("a")
+    it.ended("a")
+    assert it.idle
 
 
-def company() -> list[Job]:
-    """Jobs of every kind."""
-    return [
-        Job("greedy", prompt(1), greedy(), 12),
-        Job("sampled", prompt(2, 33), SamplingParams(seed=11, temperature=0.9, top_p=0.95), 9),
-        Job("many", prompt(3, 9), SamplingParams(seed=12, top_k=50, presence_penalty=0.5), 7, choices=3),
-        Job("penalised", prompt(4, 50), greedy(repetition_penalty=1.3, frequency_penalty=0.2), 15),
-        Job("probed", prompt(5, 1), SamplingParams(seed=13, min_p=0.01, top_logprobs=2), 5),
-    ]
+def test_a_row_grows_no_further_than_its_last_token() -> None:
+    it, _ = admitted(ticket("a", max_tokens=3))
+    for _ in range(5):
+        it.plan()
+    assert it.used_bytes == 3
 
 
-def test_greedy_is_what_mlx_lm_generates(model: TextModel) -> None:
-    for length in (1, 2, 20, 70):
-        job = Job("a", prompt(6, length), greedy(), 40)
-        mine = tokens(run(model, job)["a", 0])
-        theirs = [part.token for part in stream_generate(model.network, model.tokenizer, job.prompt, max_tokens=40)]
-        assert mine == theirs
-        assert len(mine) == 40
+def test_cancelling_at_any_time() -> None:
+    it, _ = admitted(ticket("a"), reading("b", 500), ticket("c", rows=4))
+    assert (it.running, it.waiting) == (2, 1)
+    for left, name in enumerate("cba"):
+        it.cancel(name)
+        assert it.running + it.waiting == 2 - left
+    assert it.idle
 
 
-@pytest.mark.parametrize("chunk", [1, 3, 19, 20, 21, 500])
-def test_a_prompt_may_be_cut_anywhere(model: TextModel, chunk: int) -> None:
-    whole = run(model, Job("a", prompt(7, 21), greedy(), 10), chunk=1000)
-    assert tokens(run(model, Job("a", prompt(7, 21), greedy(), 10), chunk=chunk)["a", 0]) == tokens(whole["a", 0])
+@pytest.mark.parametrize("rows", [0, 5])
+def test_more_rows_than_may_ever_run_are_a_mistake_of_the_caller(rows: int) -> None:
+    with pytest.raises(ValueError, match=f"a has {rows} rows; between 1 and 4"):
+        scheduler().add(ticket("a", rows=rows))
 
 
-def test_company_changes_nothing(model: TextModel) -> None:
-    together = run(model, *company())
-    for job in company():
-        alone = run(model, job, chunk=5)
-        assert len(alone) == job.choices
-        for key, drawn in alone.items():
-            assert drawn == together[key]
+def test_what_could_never_run_is_refused_with_the_numbers() -> None:
+    it = scheduler()
+    assert it.add(ticket("a", prompt=495, rows=2, fixed_bytes=5)) == TooLarge("a", 1002, 1000)
+    assert it.idle
+    assert it.add(ticket("b", prompt=494, rows=2, fixed_bytes=5)) is None
+    assert it.plan().begin == ["b"]
 
 
-@pytest.mark.parametrize("when", range(0, 26, 2))
-@pytest.mark.parametrize("who", ["greedy", "many", "penalised"])
-def test_cancelling_changes_nothing_for_others(model: TextModel, when: int, who: str) -> None:
-    expected = run(model, *company(), max_rows=5)
-    scheduler = Scheduler(model, max_rows=5, prefill_chunk=8)
-    for job in company():
-        scheduler.add(job)
-    drawn: dict[Choice, list[Drawn]] = defaultdict(list)
-    for _ in range(when):
-        collect(drawn, scheduler.step())
-    scheduler.cancel(who)
-    for key, items in finish(scheduler).items():
-        assert key[0] != who
-        drawn[key] += items
-    assert {k: v for k, v in drawn.items() if k[0] != who} == {k: v for k, v in expected.items() if k[0] != who}
+def test_one_that_outgrows_the_memory_alone_is_failed_and_nobody_preempted_for_it() -> None:
+    it, _ = admitted(ticket("a", prompt=989), ticket("b", "background"))
+    assert (it.running, it.waiting) == (1, 1)  # b waits: a could grow
+    for _ in range(10):
+        assert it.plan() == Plan([], [], [], [])
+    assert it.plan() == Plan([TooLarge("a", 1001, 1000)], [], ["b"], [])
 
 
-def test_cancelling_one_choice_leaves_the_others(model: TextModel) -> None:
-    job = Job("many", prompt(3), SamplingParams(seed=1), 10, choices=3)
-    expected = run(model, job)
-    scheduler = Scheduler(model, 64, 64)
-    scheduler.add(job)
+def test_rows_bound_admission() -> None:
+    it, plan = admitted(ticket("a", rows=3), ticket("b"), ticket("c"))
+    assert plan.begin == ["a", "b"]
+    assert it.plan().begin == []
+    it.ended("a")
+    assert it.plan().begin == ["c"]
+
+
+def test_memory_bounds_admission_by_what_rows_may_soon_take() -> None:
+    it, plan = admitted(ticket("a", prompt=400), ticket("b", prompt=585), ticket("c", prompt=1, max_tokens=6))
+    assert plan.begin == ["a", "c"]  # 408 + 593 are too much; c won't grow by 8
+    it.cancel("c")
+    it.cancel("a")
+    assert it.plan().begin == ["b"]
+
+
+def test_admission_is_in_order_within_a_class() -> None:
+    _, plan = admitted(*(ticket(name) for name in "abcdef"))
+    assert plan.begin == ["a", "b", "c", "d"]
+
+
+def test_admission_between_the_classes_is_by_weight() -> None:
+    it = scheduler(max_rows=1)
+    classes: dict[str, Priority] = {"i": "interactive", "n": "normal", "b": "background"}
+    for name, priority in classes.items():
+        for number in range(100):
+            it.add(ticket(f"{name}{number}", priority))
+    begun = []
+    for _ in range(2 * 21):
+        begun += it.plan().begin
+        it.cancel(begun[-1])
+    assert [sum(name[0] == kind for name in begun) for kind in "inb"] == [32, 8, 2]
+    assert begun[:6] == ["i0", "i1", "i2", "i3", "n0", "i4"]
+
+
+def test_a_class_saves_nothing_up_while_it_has_no_requests() -> None:
+    it = scheduler(max_rows=1)
+    for number in range(100):
+        it.add(ticket(f"i{number}", "interactive"))
+    for number in range(50):
+        assert it.plan().begin == [f"i{number}"]
+        it.cancel(f"i{number}")
+    for number in range(10):
+        it.add(ticket(f"b{number}", "background"))
+    begun = []
+    for _ in range(34):
+        begun += it.plan().begin
+        it.cancel(begun[-1])
+    assert sum(name[0] == "b" for name in begun) == 2
+
+
+@pytest.mark.parametrize(("priority", "times"), [("interactive", 4), ("normal", 16), ("background", 64)])
+def test_what_does_not_fit_is_overtaken_only_so_often(priority: Priority, times: int) -> None:
+    it, _ = admitted(ticket("first", prompt=500))
+    it.add(ticket("large", priority, prompt=600))
+    for number in range(times):
+        it.add(ticket(f"small{number}", priority))
+        assert it.plan().begin == [f"small{number}"]
+        it.cancel(f"small{number}")
+    it.add(ticket("late", priority))
+    assert it.plan().begin == []
+    it.cancel("first")
+    assert it.plan().begin == ["large", "late"]
+
+
+def test_short_prompts_share_a_step() -> None:
+    it, plan = admitted(*(reading(name, 5) for name in "abcdef"), max_rows=8)
+    assert plan.prefill == [("a", 5), ("b", 5), ("c", 5), ("d", 5)]  # no more than four
+    assert it.plan().prefill == [("e", 5), ("f", 5)]
+
+
+def test_reading_is_slower_while_a_row_decodes() -> None:
+    it, plan = admitted(ticket("a"), reading("b", 100))
+    assert plan.prefill == [("b", 10)]
+    it.cancel("a")
+    assert it.plan().prefill == [("b", 40)]
+
+
+def test_a_small_remainder_goes_only_to_a_prompt_that_it_ends() -> None:
+    _, plan = admitted(reading("a", 31), reading("b", 60), reading("c", 9))
+    assert plan.prefill == [("c", 9), ("a", 31)]
+    _, plan = admitted(reading("a", 31), reading("b", 60))
+    assert plan.prefill == [("a", 31)]
+    _, plan = admitted(reading("a", 30), reading("b", 60))
+    assert plan.prefill == [("a", 30), ("b", 10)]
+
+
+def test_a_short_prompt_passes_a_long_one() -> None:
+    it, _ = admitted(reading("long", 10_000))
+    for _ in range(20):
+        it.plan()
+    it.add(reading("short", 30))
+    assert it.plan().prefill == [("short", 30), ("long", 10)]
+
+
+def test_equal_prompts_take_turns_and_unequal_ones_by_weight() -> None:
+    it, _ = admitted(reading("a", 10_000), reading("b", 10_000))
+    assert [it.plan().prefill[0][0] for _ in range(5)] == ["b", "a", "b", "a", "b"]
+    it, _ = admitted(reading("a", 10_000, "interactive"), reading("b", 10_000))
+    assert [it.plan().prefill[0][0] for _ in range(9)] == ["a", "a", "a", "b", "a", "a", "a", "a", "b"]
+
+
+def test_a_new_prompt_makes_nothing_up_for_the_time_before_it() -> None:
+    it, _ = admitted(reading("a", 10_000))
+    for _ in range(50):
+        it.plan()
+    it.add(reading("b", 10_000))
+    assert [it.plan().prefill[0][0] for _ in range(4)] == ["a", "b", "a", "b"]
+
+
+def test_the_prefix_cache_may_change_its_mind() -> None:
+    it, _ = admitted(reading("a", 100))
+    it.remains("a", 5)
+    assert it.plan().prefill == [("a", 5)]
+    it.remains("a", 70)
+    assert [it.plan().prefill for _ in range(3)] == [[("a", 40)], [("a", 30)], []]
+
+
+def test_what_is_read_again_takes_as_much_as_before() -> None:
+    it, _ = admitted(ticket("a", prompt=20))
     for _ in range(4):
-        scheduler.step()
-    scheduler.cancel("many", 1)
-    scheduler.cancel("nobody", 1)
-    rest = finish(scheduler)
-    assert {choice for _, choice in rest} == {0, 2}
-    assert all(items == expected[key][-len(items) :] for key, items in rest.items())
+        it.plan()
+    it.remains("a", 25)
+    assert it.plan().prefill == [("a", 25)]
+    assert it.used_bytes == 25
+    it.plan()
+    assert it.used_bytes == 26
 
 
-def test_choices_differ_and_the_first_is_that_of_a_single_one(model: TextModel) -> None:
-    params = SamplingParams(seed=4, temperature=2.0)
-    three = run(model, Job("a", prompt(8), params, 12, choices=3))
-    one = run(model, Job("a", prompt(8), params, 12))
-    assert three["a", 0] == one["a", 0]
-    assert len({tuple(tokens(three["a", choice])) for choice in range(3)}) == 3
+def full(**priorities: Priority) -> Scheduler:
+    """Three with 300 bytes and one with 40, of a kind to grow until the memory is full."""
+    sizes = dict(zip(priorities, (300, 300, 300, 40), strict=True))
+    it, plan = admitted(*(ticket(name, priority, prompt=sizes[name]) for name, priority in priorities.items()))
+    assert len(plan.begin) == 4
+    for _ in range(14):
+        assert it.plan().preempt == []
+    assert it.used_bytes == 1000
+    return it
 
 
-def test_length_and_end_of_turn(model: TextModel) -> None:
-    (eos,) = model.eos_token_ids
-    for limit in (1, 2, 5):
-        drawn = run(model, Job("a", prompt(1), greedy(), limit))["a", 0]
-        assert [item.reason for item in drawn] == [None] * (limit - 1) + ["length"]
-    stopped = run(model, Job("a", prompt(1), greedy(logit_bias={eos: 100.0}), 5))["a", 0]
-    assert [(item.sample.token, item.reason) for item in stopped] == [(eos, "stop")]
+def test_the_last_admitted_is_preempted_first() -> None:
+    it = full(a="normal", b="normal", c="normal", d="normal")
+    assert it.plan().preempt == ["d"]
+    assert (it.running, it.waiting) == (3, 1)
 
 
-def test_logprobs_are_those_of_a_direct_forward_pass(model: TextModel) -> None:
-    job = Job("a", prompt(9), SamplingParams(seed=3, top_logprobs=3), 6)
-    drawn = run(model, job)["a", 0]
-    logits = model.network(mx.array([job.prompt + tokens(drawn)]))[0, len(job.prompt) - 1 : -1]
-    expected = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
-    for place, item in enumerate(drawn):
-        assert item.sample.logprob == pytest.approx(expected[place, item.sample.token].item(), abs=1e-4)
-        best = sorted(expected[place].tolist(), reverse=True)[:3]
-        assert [value for _, value in item.sample.top] == pytest.approx(best, abs=1e-4)
+def test_the_lowest_class_is_preempted_first() -> None:
+    it = full(a="background", b="normal", c="interactive", d="interactive")
+    assert it.plan().preempt == ["a"]
 
 
-def test_rows_are_bounded_and_jobs_wait_in_order(model: TextModel) -> None:
-    scheduler = Scheduler(model, max_rows=3, prefill_chunk=64)
-    for name, choices in (("a", 1), ("b", 2), ("c", 3), ("d", 1)):
-        scheduler.add(Job(name, prompt(1), greedy(), 4, choices=choices))
-    step = scheduler.step()
-    assert (step.running, step.waiting) == (2, 2)
-    begun: list[str] = []
-    while not scheduler.idle:
-        step = scheduler.step()
-        assert step.running <= 2
-        begun += [item.job for item in step.drawn]
-    assert list(dict.fromkeys(begun)) == ["a", "b", "c", "d"]
-    assert (step.running, step.waiting) == (0, 0)
+def test_as_many_are_preempted_as_it_takes() -> None:
+    growing = [ticket(name, prompt=300, bytes_per_token=50) for name in "ab"]
+    small = [ticket(name, prompt=20, bytes_per_token=0) for name in "cd"]
+    it, plan = admitted(*growing, *small, room=1)
+    assert plan.begin == ["a", "b", "c", "d"]
+    assert [it.plan().preempt for _ in range(3)] == [[], [], ["d", "c"]]
+    assert it.used_bytes == 1000
 
 
-def test_a_long_prompt_never_stalls_a_stream(model: TextModel) -> None:
-    scheduler = Scheduler(model, 64, prefill_chunk=8)
-    scheduler.add(Job("stream", prompt(1, 4), greedy(), 60))
-    while not scheduler.step().drawn:
+def test_nobody_takes_the_place_of_who_was_preempted() -> None:
+    it = full(a="normal", b="normal", c="normal", d="normal")
+    it.add(ticket("e", "normal"))
+    assert it.plan() == Plan([], ["d"], [], [])
+    it.cancel("a")
+    assert it.plan().begin == []  # d isn't back yet
+    assert it.returned("d", 55, 15) is None
+    assert it.plan().begin == ["d", "e"]
+
+
+def test_a_preempted_request_goes_on_where_it_was() -> None:
+    it = full(a="normal", b="normal", c="normal", d="normal")
+    it.add(ticket("e"))
+    assert it.plan().preempt == ["d"]
+    assert it.returned("d", 30, 15) is None
+    it.cancel("a")
+    plan = it.plan()
+    assert plan.begin == ["d", "e"]
+    assert plan.prefill == [("d", 10)]
+    assert it.used_bytes == 2 * 317 + 55 + 1
+    for name in "bce":
+        it.cancel(name)
+    for _ in range(100):
+        it.plan()
+    assert it.used_bytes == 40 + 100  # 15 tokens of its 100 before, 85 since
+
+
+def test_a_preempted_request_may_end_before_it_is_back() -> None:
+    for end in (Scheduler.cancel, Scheduler.ended):
+        it = full(a="normal", b="normal", c="normal", d="normal")
+        assert it.plan().preempt == ["d"]
+        end(it, "d")
+        assert it.returned("d", 55, 15) is None
+        assert (it.running, it.waiting) == (3, 0)
+        it.add(ticket("e"))
+        it.cancel("a")
+        assert it.plan().begin == ["e"]
+
+
+def test_one_that_comes_back_too_large_is_refused() -> None:
+    it, _ = admitted(ticket("a", prompt=490), ticket("b", prompt=490, max_tokens=2000))
+    while not it.plan().preempt:
         pass
-    scheduler.add(Job("long", prompt(2, 300), greedy(), 2))
-    steps = [scheduler.step() for _ in range(40)]
-    assert all([item.job for item in step.drawn if item.job == "stream"] == ["stream"] for step in steps)
-    assert any(item.job == "long" for step in steps for item in step.drawn)
+    assert it.returned("b", 0, 511) == TooLarge("b", 1002, 1000)
+    assert (it.running, it.waiting) == (1, 0)
 
 
-def test_prompts_take_turns(model: TextModel) -> None:
-    scheduler = Scheduler(model, 64, prefill_chunk=8)
-    scheduler.add(Job("long", prompt(1, 400), greedy(), 2))
-    scheduler.add(Job("short", prompt(2, 10), greedy(), 2))
-    steps = [scheduler.step() for _ in range(8)]
-    assert any(item.job == "short" for step in steps for item in step.drawn)
+def test_each_preemption_lifts_a_request_by_a_class() -> None:
+    low, high = ticket("low", "background"), ticket("high", "interactive")
+    low.seniority, high.seniority = 0, 1
+    assert low.rank > high.rank
+    low.preemptions = 1
+    assert low.rank > high.rank
+    for low.preemptions in (2, 3):
+        assert low.rank < high.rank  # it was admitted before it
 
 
-class Poisoned:
-    """Raises where the poison is in a forward pass."""
-
-    def __init__(self, model: TextModel, poison: int) -> None:
-        self._model = model
-        self._poison = poison
-        self.vocab_size = model.vocab_size
-        self.eos_token_ids = model.eos_token_ids
-
-    def new_cache(self) -> list[Any]:
-        return self._model.new_cache()
-
-    def forward(self, tokens: mx.array, cache: list[Any]) -> mx.array:
-        if self._poison in tokens.tolist()[0]:  # type: ignore[index, operator]
-            raise RuntimeError("poison")
-        return self._model.forward(tokens, cache)
-
-
-@pytest.mark.parametrize("place", [3, 19])
-def test_a_poisoned_job_fails_alone(model: TextModel, place: int) -> None:
-    """While its prompt is read (3), or in its rows' first step (19)."""
-    poisoned = prompt(2)
-    poisoned[place] = poison = 299
-    assert poison not in prompt(1)
-    expected = run(model, Job("good", prompt(1), greedy(), 8))
-    assert poison not in tokens(expected["good", 0])
-    scheduler = Scheduler(Poisoned(model, poison), 64, 8)
-    scheduler.add(Job("bad", poisoned, greedy(), 8, choices=2))
-    scheduler.add(Job("good", prompt(1), greedy(), 8))
-    steps = []
-    while not scheduler.idle:
-        steps.append(scheduler.step())
-    assert [item.job for step in steps for item in step.broken] == ["bad"]
-    assert "poison" in next(item.message for step in steps for item in step.broken)
-    assert [item for step in steps for item in step.drawn] == expected["good", 0]
-    assert (steps[-1].running, steps[-1].waiting) == (0, 0)
+def test_those_who_come_back_keep_their_order_at_the_head() -> None:
+    it = scheduler()
+    for name, seniority in (("new", -1), ("c", 2), ("a", 0), ("b", 1)):
+        it.add(ticket(name, seniority=seniority))
+    assert it.plan().begin == ["a", "b", "c", "new"]

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from orchard import __version__
+from orchard.core.options import TextOptions
 from tests.gateway.client import body, chat, streamed
 from tests.serving import FAKE, Server, serve
 
@@ -69,6 +70,8 @@ def test_docs_describe_the_chat_body(server: Server) -> None:
     post = spec["paths"]["/v1/chat/completions"]["post"]
     schema = post["requestBody"]["content"]["application/json"]["schema"]
     assert "messages" in json.dumps(schema)
+    (priority,) = post["parameters"]
+    assert (priority["name"], priority["schema"]["enum"][0]) == ("X-Priority", "interactive")
 
 
 @pytest.mark.parametrize(
@@ -221,6 +224,50 @@ async def test_more_requests_than_allowed_are_told_to_come_back() -> None:
             assert server.health()["running"] == 1  # that one is answered all the same
             await stream.read()
         assert (await chat(server)).status_code == 200
+
+
+async def test_a_full_queue_is_told_to_come_back() -> None:
+    with serve(text=TextOptions(max_rows=1, max_waiting=1)) as server:
+        server.until(state="ready")
+        async with (
+            streamed(server, pieces=2, interval=0.5) as first,
+            streamed(server, pieces=2, interval=0.5) as second,
+        ):
+            await first.read(until=1)
+            async with streamed(server) as refused:
+                await refused.response.aread()
+            for response in (refused.response, await chat(server)):
+                assert_error(response, 429, type="rate_limit_error", code="rate_limit_exceeded")
+                assert response.headers["retry-after"] == "5"
+            await first.read()
+            await second.read()
+            assert (first.error, second.error) == (None, None)
+        assert (await chat(server)).status_code == 200
+
+
+def test_what_is_cached(server: Server) -> None:
+    server.until(state="ready")
+    found = httpx.get(f"{server.url}/v1/cache").json()
+    assert found == {"object": "cache", "models": [{"model": "fake", "counters": {}, "reports": []}]}
+    unknown = httpx.get(f"{server.url}/v1/cache", params={"request_id": "req_1"})
+    assert_error(unknown, 404, code="request_not_found", param="request_id")
+    assert "'req_1'" in unknown.json()["error"]["message"]
+
+
+def test_a_worker_that_does_not_say_what_is_cached_is_not_waited_for() -> None:
+    with serve([FAKE.__class__("m", "mute", None, "fake")], cache_timeout=0.1) as server:
+        server.until("m", state="ready")
+        busy = httpx.get(f"{server.url}/v1/cache")
+        assert_error(busy, 503, code="unavailable")
+        assert int(busy.headers["retry-after"]) >= 1
+        assert httpx.post(f"{server.url}/v1/chat/completions", json=body(model="m")).status_code == 200
+
+
+def test_a_wrong_priority_is_a_400(server: Server) -> None:
+    url = f"{server.url}/v1/chat/completions"
+    assert_error(httpx.post(url, json=body() | {"priority": 5}), 400, param="priority")
+    assert_error(httpx.post(url, json=body(), headers={"x-priority": "5"}), 400, param="X-Priority")
+    assert httpx.post(url, json=body(), headers={"x-priority": "interactive"}).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["slow", "broken"])

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from orchard.config import Settings
+from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed, Finished, Started, Usage
 from orchard.core.request import Generate, Message, Request, TextPart
@@ -19,7 +21,7 @@ class StubWorker:
 
     made: list["StubWorker"]
 
-    def __init__(self, entry: ModelEntry, log_level: str, on_change: Callable[["StubWorker"], None]) -> None:
+    def __init__(self, entry: ModelEntry, settings: Settings, on_change: Callable[["StubWorker"], None]) -> None:
         self.ready = self.loaded = False
         self.failure: str | None = None
         self.running = self.waiting = 0
@@ -34,6 +36,9 @@ class StubWorker:
     def submit(self, request: Request, stream: EventStream) -> None:
         self.streams[request.id] = stream
         stream.on_drop = lambda: self.streams.__delitem__(request.id)
+
+    async def cache(self, request_id: str | None) -> CacheState:
+        return CacheState({"asked": 1})
 
     def close(self) -> None:
         pass
@@ -60,7 +65,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> list[StubWorker]:
 
 @pytest.fixture
 def pool() -> Pool:
-    return Pool([FAKE], "info")
+    return Pool([FAKE], Settings())
 
 
 def request(number: int = 1) -> Request:
@@ -143,6 +148,17 @@ async def test_draining_refuses_new_requests_and_cuts_old_ones(workers: list[Stu
     assert isinstance(cut, Failed)
     assert cut.kind == "shutting_down"
     assert list(workers[0].streams) == ["req_2"]
+
+
+async def test_only_a_ready_worker_is_asked_what_it_has_cached(workers: list[StubWorker], pool: Pool) -> None:
+    model = pool.models["fake"]
+    assert await model.cache() == CacheState()
+    pool.start()
+    assert await model.cache() == CacheState()
+    workers[0].become_ready()
+    assert await model.cache() == CacheState({"asked": 1})
+    workers[0].lose_its_socket()
+    assert await model.cache() == CacheState()
 
 
 async def test_closing_is_no_failed_load(workers: list[StubWorker], pool: Pool) -> None:

@@ -1,8 +1,12 @@
+import copy
 import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
 
 from orchard.backends.text import GenerationDefaults, TextModel
 from orchard.core.errors import OrchardError
@@ -24,7 +28,11 @@ from tests.models import WINDOW
 
 
 def prompter(model: TextModel, window: int = WINDOW) -> Prompter:
-    return Prompter(model.tokenizer, Vocabulary(model.tokenizer), window, model.vocab_size, model.defaults)
+    return like(model, model.tokenizer, window)
+
+
+def like(model: TextModel, tokenizer: Any, window: int = WINDOW) -> Prompter:
+    return Prompter(tokenizer, Vocabulary(tokenizer), window, model.vocab_size, model.defaults, max_rows=64)
 
 
 def said(role: Role, *parts: Part | str, name: str | None = None) -> Message:
@@ -245,6 +253,104 @@ def test_sampling_is_the_requests_then_the_models(model: TextModel) -> None:
     params = own.prepare(ask("Hi", sampling=wanted, top_logprobs=2)).params
     assert (params.temperature, params.top_k, params.top_p, params.min_p) == (0.0, 0, 0.5, 0.1)
     assert (params.repetition_penalty, params.seed, params.top_logprobs) == (1.1, 3, 2)
+
+
+def test_every_field_of_sampling_reaches_the_engine(model: TextModel) -> None:
+    wanted = Sampling(
+        xtc_probability=0.5, xtc_threshold=0.2, repetition_context=1, presence_context=2, frequency_context=3
+    )
+    params = prompter(model).prepare(ask("Hi", sampling=wanted)).params
+    assert (params.xtc_probability, params.xtc_threshold) == (0.5, 0.2)
+    assert (params.repetition_context, params.presence_context, params.frequency_context) == (1, 2, 3)
+    end_of_line = model.tokenizer.encode("\n", add_special_tokens=False)
+    assert set(params.xtc_keep) == {*end_of_line, *model.eos_token_ids}
+    assert (params.thinking_budget, params.think_end) == (None, token(model, "</think>"))
+
+
+def token(model: TextModel, text: str) -> int:
+    id_: int = model.tokenizer.convert_tokens_to_ids(text)
+    return id_
+
+
+@pytest.mark.parametrize(
+    ("arguments", "budget", "tail"),
+    [
+        ({"enable_thinking": True}, 5, "assistant\n<think>\n"),
+        ({}, 5, "assistant\n<think>"),  # the model would open its reasoning itself
+        ({"enable_thinking": False}, None, "</think>\n\n"),
+    ],
+)
+def test_the_budget_of_thinking_counts_from_its_beginning(
+    model: TextModel, arguments: dict[str, Any], budget: int | None, tail: str
+) -> None:
+    prepared = prompter(model).prepare(ask("Hi", thinking_budget=5, template_args=arguments))
+    assert (prepared.params.thinking_budget, prepared.params.think_end) == (budget, token(model, "</think>"))
+    assert prepared.text.endswith(tail)
+    assert model.tokenizer.decode(prepared.tokens) == prepared.text
+
+
+def test_a_template_that_always_leaves_thinking_open_is_not_forced_to_think(model: TextModel) -> None:
+    template = "<think></think>{% for m in messages %}<|im_start|>user\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    own = like(model, retold(model, template))
+    prepared = own.prepare(ask("Hi", thinking_budget=5, template_args={"enable_thinking": False}))
+    assert (prepared.text[-11:], prepared.params.thinking_budget) == ("<|im_end|>\n", None)
+
+
+def retold(model: TextModel, template: str, tokenizer: Any = None) -> TokenizerWrapper:
+    """A tokenizer with another chat template."""
+    other = copy.deepcopy(tokenizer or model.tokenizer._tokenizer)
+    other.chat_template = template
+    return TokenizerWrapper(other)
+
+
+CHATML = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+OPEN = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+
+
+def test_a_budget_needs_a_token_that_ends_the_reasoning(model: TextModel) -> None:
+    own = like(model, retold(model, CHATML + OPEN))
+    assert own.prepare(ask("Hi")).params.think_end == -1
+    with pytest.raises(OrchardError) as caught:
+        own.prepare(ask("Hi", thinking_budget=5))
+    assert (caught.value.kind, caught.value.param) == ("invalid_request", "thinking_budget")
+
+
+def test_boundaries_are_where_messages_begin(model: TextModel) -> None:
+    conversation = (said("system", "S"), said("user", "U"), said("assistant", "A"), said("user", "V"))
+    prepared = prompter(model).prepare(ask(*conversation))
+    opener = token(model, "<|im_start|>")
+    assert len(prepared.boundaries) == 4  # the first message begins at 0, the answer at the last
+    assert [prepared.tokens[place] for place in prepared.boundaries] == [opener] * 4
+    assert list(prepared.boundaries) == sorted(prepared.boundaries)
+    assert prepared.tokens[0] == opener
+    assert model.tokenizer.decode(prepared.tokens[prepared.boundaries[-1] :]) == "<|im_start|>assistant\n"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        CHATML,  # an answer is opened by nothing
+        CHATML + "{% if add_generation_prompt %}assistant: {% endif %}",  # by no token of its own
+        CHATML + "{% if add_generation_prompt %}<tool_call>{% endif %}",  # by one that opens no other message
+        "{% if add_generation_prompt %}<|im_start|>{% endif %}" + CHATML,  # by nothing at the end
+        "{% if messages[1] is not defined %}{{ raise_exception('two') }}{% endif %}" + CHATML + OPEN,
+    ],
+)
+def test_a_template_without_an_opening_token_has_no_boundaries(model: TextModel, template: str) -> None:
+    own = like(model, retold(model, template))
+    assert own.prepare(ask(said("user", "U"), said("assistant", "A"), said("user", "V"))).boundaries == ()
+
+
+def test_a_tokenizer_without_such_tokens_has_no_boundaries(model: TextModel) -> None:
+    plain = Tokenizer(models.BPE())
+    plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    plain.decoder = decoders.ByteLevel()
+    plain.train_from_iterator(
+        [], trainers.BpeTrainer(initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+    )
+    own = like(model, retold(model, CHATML + OPEN, PreTrainedTokenizerFast(tokenizer_object=plain)))
+    prepared = own.prepare(ask("U", said("assistant", "A"), "V"))
+    assert (prepared.boundaries, prepared.params.think_end) == ((), -1)
 
 
 def test_without_a_seed_it_is_fresh(model: TextModel) -> None:

@@ -12,9 +12,13 @@ import msgspec
 from msgspec import Struct
 
 from orchard.backends.service import Emit
+from orchard.core.cache import CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
+from orchard.core.options import TextOptions
 from orchard.core.request import Request, TextPart
+
+_RETRY_AFTER = 5
 
 
 class Script(Struct, forbid_unknown_fields=True):
@@ -37,9 +41,13 @@ class Script(Struct, forbid_unknown_fields=True):
 class FakeService:
     """Plays scripts, all streams in step: events that fall due together are emitted together, as an engine does."""
 
-    def __init__(self, path: str) -> None:
-        """`path` "broken" fails to load, "slow" takes a second; anything else loads at once."""
+    def __init__(self, path: str, options: TextOptions) -> None:
+        """`path` "broken" fails to load, "slow" takes a second; anything else loads at once.
+
+        "mute" never says what is cached. More requests than the options' rows and waiting ones together are refused.
+        """
         self._path = path
+        self._most = options.max_rows + options.max_waiting
         self._running: dict[str, asyncio.Task[None]] = {}
         self._due: list[tuple[str, list[Event]]] = []
         self._flush: asyncio.Handle | None = None
@@ -54,6 +62,9 @@ class FakeService:
 
     def submit(self, request: Request) -> None:
         """Begin to play the request's script."""
+        if len(self._running) >= self._most:
+            self._push(request.id, Failed("overloaded", "the fake model's queue is full", retry_after=_RETRY_AFTER))
+            return
         self._running[request.id] = asyncio.create_task(self._play(request))
         self._schedule()
 
@@ -63,6 +74,12 @@ class FakeService:
             task.cancel()
             self._due = [(id_, events) for id_, events in self._due if id_ != request_id]
             self._schedule()
+
+    async def cache(self, request_id: str | None) -> CacheState:
+        """Nothing is cached here."""
+        if self._path == "mute":
+            await asyncio.get_running_loop().create_future()
+        return CacheState()
 
     async def close(self) -> None:
         """Stop playing everything."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from orchard.core.cache import CacheState
 from orchard.core.events import Event
 from orchard.core.request import Request
 
@@ -26,6 +27,13 @@ class Service(Protocol):
 
     def cancel(self, request_id: str) -> None:
         """Drop a request before the engine's next step; no event of it is emitted after this. Unknown ids are fine."""
+        ...
+
+    async def cache(self, request_id: str | None) -> CacheState:
+        """Say what is cached; with a request's id, give only the report on that one (none where it is unknown).
+
+        May wait for the engine's step under way; without it ever to end, where the service is closed meanwhile.
+        """
         ...
 
     async def close(self) -> None:

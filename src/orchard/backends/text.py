@@ -1,5 +1,6 @@
 """Text models in mlx-lm's format."""
 
+import hashlib
 import json
 import math
 import os
@@ -10,10 +11,13 @@ from typing import Any
 import mlx.core as mx
 from msgspec import Struct
 
+from orchard.backends import cuda
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import context_window
+from orchard.core.options import TextOptions
 
 _UNKNOWN_WINDOW = 32_768
+_DEFAULTS = TextOptions()
 
 
 class GenerationDefaults(Struct, frozen=True):
@@ -30,7 +34,8 @@ class GenerationDefaults(Struct, frozen=True):
 class TextModel:
     """A loaded model: the engine's `Model`, and what the rest of the worker must know about it.
 
-    `tokenizer` is mlx-lm's wrapper, `context_window` the tokens that prompt and answer share.
+    `tokenizer` is mlx-lm's wrapper, `context_window` the tokens that prompt and answer share, `max_kv_size` the tokens
+    that a cache holds (None: all of them).
     """
 
     network: Any
@@ -39,24 +44,40 @@ class TextModel:
     context_window: int
     vocab_size: int
     defaults: GenerationDefaults
+    fingerprint: str
+    max_kv_size: int | None = None
 
     def new_cache(self) -> list[Any]:
         """Give an empty cache, one entry a layer."""
         from mlx_lm.models.cache import make_prompt_cache
 
-        cache: list[Any] = make_prompt_cache(self.network)
+        cache: list[Any] = make_prompt_cache(self.network, self.max_kv_size)
         return cache
 
-    def forward(self, tokens: mx.array, cache: list[Any]) -> mx.array:
-        """Read tokens (1, n), append them to the cache, and give lazy logits (1, n, vocab_size)."""
-        logits: mx.array = self.network(tokens, cache=cache)
+    def forward(
+        self,
+        tokens: mx.array,
+        cache: list[Any],
+        *,
+        embeddings: mx.array | None = None,
+        positions: mx.array | None = None,
+    ) -> mx.array:
+        """Read tokens (rows, n), append them to the cache, and give lazy logits (rows, n, vocab_size).
+
+        `embeddings` (rows, n, width) are read in place of the tokens' own, where mlx-lm's model takes them. ValueError
+        for `positions`: a text model's are its cache's lengths.
+        """
+        if positions is not None:
+            raise ValueError("a text model counts its positions itself")
+        given = {} if embeddings is None else {"input_embeddings": embeddings}
+        logits: mx.array = self.network(tokens, cache=cache, **given)
         return logits
 
 
-def load(path: str) -> TextModel:
+def load(path: str, options: TextOptions = _DEFAULTS) -> TextModel:
     """Load a model folder; on Metal its memory is wired, as mlx-lm does. Nothing is fetched and no code of it is run.
 
-    Raises OrchardError("model_failed") with a sentence that says what is wrong with the folder.
+    Raises OrchardError("model_failed") with a sentence that says what is wrong with the folder or the adapter's.
     """
     # A folder is complete or broken: asking the network would only delay the answer.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -64,12 +85,15 @@ def load(path: str) -> TextModel:
 
     folder = Path(path)
     network, config = _network(folder)
+    if options.adapter_path is not None:
+        _adapt(network, Path(options.adapter_path))
     tokenizer = _tokenizer(folder, config)
     if not tokenizer.has_chat_template:
         raise OrchardError(
             "model_failed", f"the model in {folder} has no chat template, so it can't hold a conversation"
         )
     maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
+    cuda.adapt(network)
     probe = network(mx.array([[0]], mx.uint32))
     return TextModel(
         network=network,
@@ -78,7 +102,22 @@ def load(path: str) -> TextModel:
         context_window=_window(config, tokenizer),
         vocab_size=probe.shape[-1],
         defaults=_defaults(folder),
+        fingerprint=_fingerprint(folder, options.adapter_path),
+        max_kv_size=options.max_kv_size,
     )
+
+
+def _fingerprint(folder: Path, adapter_path: str | None) -> str:
+    """Tell models apart by their folders' configurations and the sizes and times of their weights."""
+    known = hashlib.blake2b(digest_size=16)
+    for one in [folder, *([Path(adapter_path)] if adapter_path else [])]:
+        for file in sorted(one.glob("*.safetensors")):
+            stat = file.stat()
+            known.update(f"{file.name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+        for name in ("config.json", "adapter_config.json"):
+            if (file := one / name).is_file():
+                known.update(file.read_bytes())
+    return known.hexdigest()
 
 
 def _network(folder: Path) -> tuple[Any, dict[str, Any]]:
@@ -89,6 +128,31 @@ def _network(folder: Path) -> tuple[Any, dict[str, Any]]:
     except Exception as error:
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {_why(folder, error)}") from error
     return network, config
+
+
+def _adapt(network: Any, adapter: Path) -> None:
+    """Lay LoRA weights over a network. Raises OrchardError("model_failed") with the reason."""
+    from mlx_lm.utils import load_adapters
+
+    try:
+        for name in ("adapter_config.json", "adapters.safetensors"):
+            if not (adapter / name).is_file():
+                raise FileNotFoundError(f"it has no {name}")
+        load_adapters(network, str(adapter))
+        network.eval()  # what was laid over it is made in training mode
+        mx.eval(network.parameters())
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        match error:
+            case FileNotFoundError():
+                reason = lines[0]
+            case ValueError() if "incompatible" in lines[0]:
+                reason = f"its weights do not fit the model ({lines[-1].strip()})"
+            case ValueError() | TypeError() | AttributeError() | KeyError():
+                reason = f"its adapter_config.json is broken ({lines[0]})"
+            case _:
+                reason = f"its files are broken ({lines[0]})"
+        raise OrchardError("model_failed", f"the adapter in {adapter} can't be applied: {reason}") from error
 
 
 def _why(folder: Path, error: Exception) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from orchard import __version__
+from orchard.cli import options
 from orchard.config import LogLevel, Settings
 from orchard.core.errors import OrchardError
 
@@ -61,10 +62,36 @@ def serve(
     shutdown_grace: Annotated[
         int, typer.Option(envvar="ORCHARD_SHUTDOWN_GRACE", min=0, help="Seconds that running answers get at the end.")
     ] = int(_DEFAULTS.shutdown_grace),
+    adapter_path: options.AdapterPath = None,
+    decode_concurrency: options.DecodeConcurrency = _DEFAULTS.text.max_rows,
+    queue_size: options.QueueSize = _DEFAULTS.text.max_waiting,
+    prefill_step_size: options.PrefillStepSize = _DEFAULTS.text.prefill_chunk,
+    max_kv_size: options.MaxKvSize = _DEFAULTS.text.max_kv_size,
+    kv_bits: options.KvBits = _DEFAULTS.text.kv_bits,
+    kv_group_size: options.KvGroupSize = _DEFAULTS.text.kv_group_size,
+    quantized_kv_start: options.QuantizedKvStart = _DEFAULTS.text.quantized_kv_start,
+    memory_limit: options.MemoryLimit = _DEFAULTS.text.memory_limit,
+    prompt_cache_bytes: options.PromptCacheBytes = _DEFAULTS.text.prompt_cache_bytes,
+    prompt_cache_dir: options.PromptCacheDir = None,
+    prompt_cache_dir_bytes: options.PromptCacheDirBytes = _DEFAULTS.text.prompt_cache_dir_bytes,
 ) -> None:
     """Serve a model until Ctrl-C, behind the OpenAI API."""
     from orchard.cli.serve import serve
 
+    text = options.text_options(
+        adapter_path=adapter_path,
+        max_rows=decode_concurrency,
+        max_waiting=queue_size,
+        prefill_chunk=prefill_step_size,
+        max_kv_size=max_kv_size,
+        kv_bits=kv_bits,
+        kv_group_size=kv_group_size,
+        quantized_kv_start=quantized_kv_start,
+        memory_limit=memory_limit,
+        prompt_cache_bytes=prompt_cache_bytes,
+        prompt_cache_dir=prompt_cache_dir,
+        prompt_cache_dir_bytes=prompt_cache_dir_bytes,
+    )
     settings = Settings(
         host=host,
         port=port,
@@ -72,6 +99,7 @@ def serve(
         max_requests=max_requests,
         max_body_bytes=max_body_bytes,
         shutdown_grace=shutdown_grace,
+        text=text,
     )
     serve(model, settings)
 
@@ -99,6 +127,34 @@ def models() -> None:
     from orchard.cli.models import models
 
     models()
+
+
+@app.command()
+def bench(
+    url: Annotated[str, typer.Argument(help="The server, as in http://127.0.0.1:8000.")],
+    model: Annotated[
+        str | None, typer.Argument(help="The model to ask for; else the first that the server lists.")
+    ] = None,
+    *,
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="c1, c8, c32, c128 (streams at once), shared, growing, long, mixed or again; may be repeated."
+        ),
+    ] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of an answer.")] = 128,
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a prompt.")] = 256,
+    prefix_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a long prefix; 'long' sends twice that.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Another seed makes other prompts.")] = 0,
+    api_key: Annotated[str | None, typer.Option(envvar="ORCHARD_API_KEY", help="Sent as a bearer token.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for each scenario.")] = False,
+) -> None:
+    """Measure a server, any that speaks the OpenAI API; exit code 1 where a request failed."""
+    from orchard.cli.bench import Load, bench
+
+    load = Load(max_tokens=max_tokens, prompt_tokens=prompt_tokens, prefix_tokens=prefix_tokens, seed=seed)
+    if bench(url, model, load, scenarios=scenario or (), api_key=api_key, as_json=as_json):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -10,14 +10,16 @@ FailureKind = Literal[
     "unauthorized",  # no key, or a wrong one
     "not_found",  # no such route
     "model_not_found",  # no such model
+    "request_not_found",  # nothing is known of a request of that id
     "method_not_allowed",  # the route exists, the HTTP method does not
     "payload_too_large",  # the body is over the limit
-    "context_length_exceeded",  # the prompt does not fit the model's context window
+    "context_length_exceeded",  # the prompt does not fit the model's context window, or the memory
     "overloaded",  # a queue or a connection limit is full; try again later
     "shutting_down",  # the server is going away
     "cancelled",  # the caller went away
     "model_failed",  # the model could not be loaded
     "worker_crashed",  # the model's process died with the request in it
+    "unavailable",  # the model's process does not answer in time
     "timeout",  # the caller took too long to send its request
     "internal",  # a bug in Orchard
 ]

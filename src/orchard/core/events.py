@@ -34,11 +34,15 @@ class Logprob(Struct, frozen=True, array_like=True):
 
 
 class Usage(Struct, frozen=True, array_like=True):
-    """Tokens of the prompt (once, however many answers), and of all answers, with thinking and end-of-turn tokens."""
+    """Tokens of the prompt (once, however many answers), and of all answers, with thinking and end-of-turn tokens.
+
+    `cached_tokens`: those at the prompt's head that did not have to be read again.
+    """
 
     prompt_tokens: int
     completion_tokens: int
     reasoning_tokens: int = 0
+    cached_tokens: int = 0
 
 
 class Started(Struct, frozen=True, array_like=True, tag="started"):

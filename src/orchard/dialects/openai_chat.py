@@ -25,10 +25,10 @@ from orchard.core.events import (
 from orchard.core.request import Request
 from orchard.dialects.decoding import decode
 from orchard.dialects.openai_chat_body import Body, body_schema
-from orchard.dialects.openai_chat_request import translate
+from orchard.dialects.openai_chat_request import PRIORITY_HEADER, translate
 from orchard.dialects.openai_errors import error_body
 
-__all__ = ["ChatCall", "ChatEncoder", "body_schema", "parse"]
+__all__ = ["PRIORITY_HEADER", "ChatCall", "ChatEncoder", "body_schema", "parse"]
 
 _DONE = b"data: [DONE]\n\n"
 _LEAST_LOGPROB = -9999.0  # what OpenAI writes where a token is next to impossible; JSON has no -Infinity
@@ -39,11 +39,14 @@ _decoder = msgspec.json.Decoder(Body)
 _json = msgspec.json.Encoder().encode
 
 
-def parse(body: bytes, request_id: str) -> "ChatCall":
-    """Read the body of a request. Raises OrchardError (invalid_request), its `param` naming the field to blame."""
+def parse(body: bytes, request_id: str, priority: str | None = None) -> "ChatCall":
+    """Read the body of a request, and the priority that its header gives.
+
+    Raises OrchardError (invalid_request), its `param` naming the field to blame.
+    """
     decoded = decode(_decoder, body)
     return ChatCall(
-        request=translate(decoded, request_id),
+        request=translate(decoded, request_id, priority),
         stream=bool(decoded.stream),
         include_usage=bool(decoded.stream_options and decoded.stream_options.include_usage),
         legacy_functions=bool(decoded.functions),
@@ -199,7 +202,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-        "prompt_tokens_details": {"cached_tokens": 0},
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }
 

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from orchard.core.request import Priority
+
 MAX_MESSAGES = 8192
 MAX_CHOICES = 16
 MAX_STOPS = 16
@@ -38,7 +40,7 @@ NonEmpty = Annotated[str, Meta(min_length=1)]
 Refused = Annotated[Any, Meta(description="Not supported: a request that sets it is refused.")]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Count = Annotated[int, Meta(ge=1, le=_INT64_MAX)]
-TokenId = Annotated[int, Meta(ge=0, le=_INT64_MAX)]
+Natural = Annotated[int, Meta(ge=0, le=_INT64_MAX)]
 
 
 class ContentPart(Struct):
@@ -139,10 +141,15 @@ class Body(Struct):
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     top_k: Annotated[int, Meta(ge=-1, le=_INT64_MAX)] | None = None
     min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    xtc_probability: Annotated[float, Meta(ge=0, le=1)] | None = None
+    xtc_threshold: Annotated[float, Meta(ge=0, le=0.5)] | None = None
     repetition_penalty: Annotated[float, Meta(gt=0, le=10)] | None = None
     presence_penalty: Penalty | None = None
     frequency_penalty: Penalty | None = None
-    logit_bias: dict[TokenId, Annotated[float, Meta(ge=-100, le=100)]] | None = None
+    repetition_context_size: Natural | None = None
+    presence_context_size: Natural | None = None
+    frequency_context_size: Natural | None = None
+    logit_bias: dict[Natural, Annotated[float, Meta(ge=-100, le=100)]] | None = None
     seed: Annotated[int, Meta(ge=-(2**63), le=_INT64_MAX)] | None = None
 
     tools: Annotated[list[ToolEntry], Meta(max_length=MAX_TOOLS)] | None = None
@@ -153,8 +160,10 @@ class Body(Struct):
 
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     enable_thinking: bool | None = None
+    thinking_budget: Natural | None = None
     chat_template_kwargs: dict[str, Any] | None = None
 
+    priority: Priority | None = None
     response_format: ResponseFormat | None = None
     modalities: Annotated[list[Literal["text", "audio"]], Meta(max_length=MAX_MODALITIES)] | None = None
     audio: Refused = None

@@ -3,12 +3,13 @@
 import itertools
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from orchard.core.request import (
     Generate,
     Message,
     Part,
+    Priority,
     ReasoningPart,
     Request,
     Role,
@@ -27,6 +28,9 @@ MAX_ARGUMENTS_BYTES = 1024 * 1024
 MAX_ITEMS = 32_768
 """How many content parts and tool calls all messages may have together."""
 
+PRIORITY_HEADER = "X-Priority"
+_PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+_XTC_THRESHOLD = Sampling().xtc_threshold
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -38,8 +42,11 @@ _ROLES: dict[str, Role] = {
 }
 
 
-def translate(body: wire.Body, request_id: str) -> Request:
-    """Make the request that a body asks for. Raises OrchardError (invalid_request) where it can't be served."""
+def translate(body: wire.Body, request_id: str, priority: str | None = None) -> Request:
+    """Make the request that a body asks for; `priority` is that of the header, which the body's goes before.
+
+    Raises OrchardError (invalid_request) where it can't be served.
+    """
     _refuse_unsupported(body)
     if body.stream_options and not body.stream:
         raise invalid("stream_options", "`stream_options` is only allowed when `stream` is true.")
@@ -56,8 +63,9 @@ def translate(body: wire.Body, request_id: str) -> Request:
         n=body.n or 1,
         top_logprobs=_top_logprobs(body),
         template_args=_template_args(body, free_form),
+        thinking_budget=body.thinking_budget,
     )
-    return Request(id=request_id, model=body.model, task=task)
+    return Request(request_id, body.model, task, body.priority or _header_priority(priority))
 
 
 class _Conversation:
@@ -232,7 +240,22 @@ def _sampling(body: wire.Body) -> Sampling:
         frequency_penalty=body.frequency_penalty or 0.0,
         logit_bias=body.logit_bias or {},
         seed=body.seed,
+        xtc_probability=body.xtc_probability or 0.0,
+        xtc_threshold=_XTC_THRESHOLD if body.xtc_threshold is None else body.xtc_threshold,
+        repetition_context=body.repetition_context_size or 0,
+        presence_context=body.presence_context_size or 0,
+        frequency_context=body.frequency_context_size or 0,
     )
+
+
+def _header_priority(priority: str | None) -> Priority:
+    for known in _PRIORITIES:
+        if priority == known:
+            return known
+    if priority is None:
+        return "normal"
+    names = ", ".join(map(repr, _PRIORITIES))
+    raise invalid(PRIORITY_HEADER, f"The header `{PRIORITY_HEADER}` must be one of {names}.")
 
 
 def _max_tokens(body: wire.Body) -> int | None:
@@ -253,11 +276,14 @@ def _top_logprobs(body: wire.Body) -> int | None:
 def _template_args(body: wire.Body, free_form: FreeForm) -> dict[str, Any]:
     args = body.chat_template_kwargs or {}
     free_form.check(args, "chat_template_kwargs", MAX_TEMPLATE_BYTES)
-    for name, value in (("enable_thinking", body.enable_thinking), ("reasoning_effort", body.reasoning_effort)):
+    for name in ("enable_thinking", "reasoning_effort", "thinking_budget"):
+        value = getattr(body, name)
         if value is not None and args.setdefault(name, value) != value:
             raise invalid(name, f"`{name}` and `chat_template_kwargs` contradict each other.")
     if body.reasoning_effort is not None:
         args.setdefault("enable_thinking", body.reasoning_effort != "none")
+    if body.thinking_budget is not None:
+        args.setdefault("enable_thinking", body.thinking_budget > 0)
     return args
 
 

@@ -22,6 +22,7 @@ _SHAPES: dict[FailureKind, _Shape] = {
     "unauthorized": _Shape(401, "invalid_request_error", "invalid_api_key", (("www-authenticate", "Bearer"),)),
     "not_found": _Shape(404, "invalid_request_error", "unknown_url"),
     "model_not_found": _Shape(404, "invalid_request_error", "model_not_found"),
+    "request_not_found": _Shape(404, "invalid_request_error", "request_not_found"),
     "method_not_allowed": _Shape(405, "invalid_request_error", "method_not_supported"),
     "payload_too_large": _Shape(413, "invalid_request_error", "payload_too_large"),
     "context_length_exceeded": _Shape(400, "invalid_request_error", "context_length_exceeded"),
@@ -32,6 +33,7 @@ _SHAPES: dict[FailureKind, _Shape] = {
     "model_failed": _Shape(500, "server_error", "model_failed", (("x-should-retry", "false"),)),
     # The worker is started again for the next request, so trying again helps.
     "worker_crashed": _Shape(503, "server_error", "worker_crashed"),
+    "unavailable": _Shape(503, "server_error", "unavailable"),
     "timeout": _Shape(408, "invalid_request_error", "request_timeout"),
     "internal": _Shape(500, "server_error", "internal_error"),
 }

@@ -11,53 +11,36 @@ from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 import mlx.core as mx
+from msgspec.structs import replace
 
-from orchard.engine.job import Job, SamplingParams, Step
+from orchard.core.options import TextOptions
+from orchard.engine.fit import fit
+from orchard.engine.job import Job, Step
 from orchard.engine.model import Model
-from orchard.engine.scheduler import Scheduler
+from orchard.engine.runner import Runner
 
 log = logging.getLogger("orchard.engine")
 
 M = TypeVar("M", bound=Model)
 
-MAX_ROWS = 64
 _CRASHED = 70  # sysexits.h: EX_SOFTWARE
 _STEPS_PER_CLEAR = 256
-_PREFILLED_TOKENS_PER_CLEAR = 1024
+_READ_TOKENS_PER_CLEAR = 4096
 _SECONDS_UNTIL_IDLE_CLEAR = 5.0
 _SECONDS_TO_END = 10.0
-
-
-def prefill_chunk() -> int:
-    """Give the number of prompt tokens read in one step: few enough that running streams barely notice."""
-    return 256 if mx.default_device() == mx.cpu else 512
-
-
-def warm(model: Model, chunk: int) -> None:
-    """Run the shapes and kernels that serving uses, so that no request waits for their compilation."""
-    scheduler = Scheduler(model, max_rows=2, prefill_chunk=chunk)
-    # A whole chunk takes the CPU seconds with a large model, and there is nothing to compile for it.
-    prompt = [0] * (17 if mx.default_device() == mx.cpu else chunk + 1)
-    scheduler.add(Job("greedy", prompt, SamplingParams(seed=0, temperature=0.0), max_tokens=4))
-    sampled = SamplingParams(
-        seed=0, top_p=0.9, top_k=20, min_p=0.01, repetition_penalty=1.1, presence_penalty=0.1, top_logprobs=1
-    )
-    scheduler.add(Job("sampled", prompt, sampled, max_tokens=4))
-    while not scheduler.idle:
-        if broken := scheduler.step().broken:
-            raise RuntimeError(broken[0].message)
-    mx.clear_cache()
+_SECONDS_TO_SAVE = 5.0
 
 
 class Engine(Generic[M]):
     """Runs jobs on a model of its own. Every method may be called from any thread and returns at once."""
 
-    def __init__(self, load: Callable[[], M], deliver: Callable[[Step], None], max_rows: int = MAX_ROWS) -> None:
+    def __init__(self, load: Callable[[], M], deliver: Callable[[Step], None], options: TextOptions) -> None:
         """`load` and `deliver` are called in the engine's thread; `deliver` gets each step that brought news."""
         self._load = load
         self._deliver = deliver
-        self._max_rows = max_rows
-        self._inbox: queue.SimpleQueue[Callable[[Scheduler], None] | None] = queue.SimpleQueue()
+        self._options = options
+        self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
+        self._fetching: set[str] = set()  # jobs whose prompts come from the disk; the engine's thread alone uses it
         self._ready: Future[M] = Future()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
@@ -71,11 +54,15 @@ class Engine(Generic[M]):
 
     def submit(self, job: Job) -> None:
         """Queue a job. It must be valid: every token id in the vocabulary, at most `max_rows` choices."""
-        self._inbox.put(lambda scheduler: scheduler.add(job))
+        self._inbox.put(lambda runner: self._add(runner, job))
 
     def cancel(self, job_id: str, choice: int | None = None) -> None:
         """Forget a job, or one choice of it, before the next step. A step under way may still deliver tokens of it."""
-        self._inbox.put(lambda scheduler: scheduler.cancel(job_id, choice))
+        self._inbox.put(lambda runner: self._cancel(runner, job_id, choice))
+
+    def report(self, done: Callable[[dict[str, int]], None]) -> None:
+        """Let `done` have the prefix cache's numbers, in the engine's thread."""
+        self._inbox.put(lambda runner: done(runner.store.numbers()))
 
     def close(self) -> None:
         """Stop after the step under way and free the model."""
@@ -109,41 +96,59 @@ class Engine(Generic[M]):
         """From loading to closing; nothing of the model is left when this returns."""
         try:
             model = self._load()
-            chunk = prefill_chunk()
-            warm(model, chunk)
+            runner = fit(model, self._options, lambda: self._inbox.put(lambda _: None))
         except Exception as error:
             self._ready.set_exception(error)
             return
         self._ready.set_result(model)
-        del self._ready  # it must not keep the model
-        self._loop(Scheduler(model, self._max_rows, chunk))
+        del self._ready, model  # they must not keep the model
+        self._loop(runner)
+        runner.store.close(_SECONDS_TO_SAVE)
 
-    def _loop(self, scheduler: Scheduler) -> None:
+    def _loop(self, runner: Runner) -> None:
         steps = 0
-        prefilled = 0
+        read = 0
         told = (0, 0)
-        while self._take(scheduler):
-            step = scheduler.step()
-            if step.drawn or step.broken or told != (step.running, step.waiting):
-                told = (step.running, step.waiting)
-                self._deliver(step)
+        while self._take(runner):
+            step = runner.step()
+            numbers = step.running, step.waiting + len(self._fetching)
+            if step.begun or step.drawn or step.broken or told != numbers:
+                told = numbers
+                self._deliver(replace(step, waiting=numbers[1]))
             steps += 1
-            if steps >= _STEPS_PER_CLEAR or scheduler.prefilled_tokens - prefilled >= _PREFILLED_TOKENS_PER_CLEAR:
-                steps, prefilled = 0, scheduler.prefilled_tokens
+            if steps >= _STEPS_PER_CLEAR or runner.read_tokens - read >= _READ_TOKENS_PER_CLEAR:
+                steps, read = 0, runner.read_tokens
                 mx.clear_cache()
 
-    def _take(self, scheduler: Scheduler) -> bool:
+    def _take(self, runner: Runner) -> bool:
         """Do what was asked since the last step, waiting while there is nothing to do; False: close."""
-        wait = scheduler.idle
         while True:
+            # The disk's thread is fed while nobody waits for the device.
+            busy = not runner.idle or runner.store.tend()
             try:
-                message = self._inbox.get(wait, _SECONDS_UNTIL_IDLE_CLEAR)
+                message = self._inbox.get(not busy, _SECONDS_UNTIL_IDLE_CLEAR)
             except queue.Empty:
-                if not wait:
+                if not runner.idle:
                     return True
-                mx.clear_cache()
-                message = self._inbox.get()
+                if not busy:
+                    mx.clear_cache()
+                    message = self._inbox.get()
+                else:
+                    continue
             if message is None:
                 return False
-            message(scheduler)
-            wait = False
+            message(runner)
+
+    def _add(self, runner: Runner, job: Job) -> None:
+        def fetched(runner: Runner) -> None:
+            if job.id in self._fetching:  # else it was cancelled
+                self._fetching.remove(job.id)
+                runner.add(job)
+
+        self._fetching.add(job.id)
+        if job.embed or not runner.store.fetch(job.prompt, lambda: self._inbox.put(fetched)):
+            fetched(runner)
+
+    def _cancel(self, runner: Runner, job_id: str, choice: int | None) -> None:
+        self._fetching.discard(job_id)
+        runner.cancel(job_id, choice)

@@ -1,8 +1,11 @@
 """What goes into the engine and what comes out of it. Nothing here touches MLX, so any thread may hold it."""
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from msgspec import Struct, field
+
+from orchard.core.request import Priority
 
 EndReason = Literal["stop", "length"]
 
@@ -10,7 +13,11 @@ EndReason = Literal["stop", "length"]
 class SamplingParams(Struct, frozen=True):
     """How a job's tokens are drawn; everything is decided, nothing is None but `top_logprobs` (None: not wanted).
 
-    `seed` is any integer; with the number of the choice and of the token it fixes every draw.
+    `seed` is any integer; with the number of the choice and of the token it fixes every draw. A `..._context` is how
+    many of the last tokens a penalty looks at (0: all). XTC (https://github.com/oobabooga/text-generation-webui/pull/6335)
+    drops, with `xtc_probability`, every token likelier than `xtc_threshold` but the least likely of them, and never one
+    of `xtc_keep`.
+    `think_end` is the token that ends the reasoning; after `thinking_budget` tokens without it, it is forced.
     """
 
     seed: int
@@ -21,18 +28,34 @@ class SamplingParams(Struct, frozen=True):
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
+    repetition_context: int = 0
+    presence_context: int = 0
+    frequency_context: int = 0
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
+    xtc_keep: tuple[int, ...] = ()
+    thinking_budget: int | None = None
+    think_end: int = -1
     logit_bias: dict[int, float] = field(default_factory=dict)
     top_logprobs: int | None = None
 
 
 class Job(Struct, frozen=True):
-    """A request for the engine: continue `prompt` (token ids, at least one) `choices` times by up to `max_tokens`."""
+    """A request for the engine: continue `prompt` (token ids, at least one) `choices` times by up to `max_tokens`.
+
+    `boundaries`: places in the prompt, ascending, where a message ends; a later prompt may part from this one there.
+    `embed`: called in the engine's thread, gives the `Embedded` prompt that is read in place of the tokens' own
+    embeddings; such a prompt is not cached.
+    """
 
     id: str
     prompt: list[int]
     params: SamplingParams
     max_tokens: int
     choices: int = 1
+    priority: Priority = "normal"
+    boundaries: tuple[int, ...] = ()
+    embed: Callable[[], Any] | None = None
 
 
 class Sample(Struct, frozen=True):
@@ -52,16 +75,38 @@ class Drawn(Struct, frozen=True):
     reason: EndReason | None = None
 
 
+class Miss(Struct, frozen=True):
+    """Why no more of a prompt was cached: from token `place` on it differs from the closest cached text.
+
+    `cached` and `given` are the tokens around the place, in the cached text and in the prompt, and begin at `begin`.
+    """
+
+    place: int
+    begin: int
+    cached: list[int]
+    given: list[int]
+
+
+class Begun(Struct, frozen=True):
+    """A job whose prompt is being read, but for the `cached_tokens` at its head that were known."""
+
+    job: str
+    cached_tokens: int
+    miss: Miss | None = None
+
+
 class Broken(Struct, frozen=True):
-    """A job whose step raised; all its choices are gone from the engine."""
+    """A job that failed; all its choices are gone from the engine. `too_large`: it needs more memory than there is."""
 
     job: str
     message: str
+    too_large: bool = False
 
 
 class Step(Struct, frozen=True):
     """What one engine step brought, and how many jobs are being worked on and are waiting after it."""
 
+    begun: list[Begun]
     drawn: list[Drawn]
     broken: list[Broken]
     running: int

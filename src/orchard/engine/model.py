@@ -1,8 +1,21 @@
 """What the engine needs of a language model."""
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import mlx.core as mx
+
+
+class Embedded(NamedTuple):
+    """A prompt that is read from embeddings, (1, n, width), in place of its n tokens; the last one is read by its id.
+
+    `positions`: the prompt's own positions, in the form that the model's `forward` takes; None: 0 to n - 1.
+    `position_delta`: the first generated token has position n + position_delta (M-RoPE,
+    https://arxiv.org/abs/2409.12191: the tokens of an image share positions).
+    """
+
+    embeddings: mx.array
+    positions: mx.array | None = None
+    position_delta: int = 0
 
 
 class Model(Protocol):
@@ -18,10 +31,26 @@ class Model(Protocol):
         """The tokens that end a turn."""
         ...
 
+    @property
+    def fingerprint(self) -> str:
+        """Tells models apart whose caches must not be mixed up."""
+        ...
+
     def new_cache(self) -> list[Any]:
         """Give an empty cache, one entry a layer; `copy.deepcopy` forks it, `state` is what must be evaluated."""
         ...
 
-    def forward(self, tokens: mx.array, cache: list[Any]) -> mx.array:
-        """Read tokens (1, n), append them to the cache, and give lazy logits (1, n, vocab_size)."""
+    def forward(
+        self,
+        tokens: mx.array,
+        cache: list[Any],
+        *,
+        embeddings: mx.array | None = None,
+        positions: mx.array | None = None,
+    ) -> mx.array:
+        """Read tokens (rows, n), append them to the cache, and give lazy logits (rows, n, vocab_size).
+
+        `embeddings` (rows, n, width) are read in place of the tokens' own. `positions`: of the tokens, where they are
+        not simply the cache's lengths and on; (rows,) in decode, else as `Embedded` has them.
+        """
         ...

@@ -1,6 +1,6 @@
-"""How one row's next token is drawn from the model's logits.
+"""How the next tokens of a batch of rows are drawn from the model's logits.
 
-The order is that of vLLM and Hugging Face:
+The order is that of vLLM, Hugging Face and, for XTC, text-generation-webui:
 
 1. log-probabilities are taken from the model's own distribution, before anything below;
 2. `logit_bias` is added;
@@ -8,23 +8,31 @@ The order is that of vLLM and Hugging Face:
    `frequency_penalty` times the count and `presence_penalty` once are subtracted (over generated tokens);
 4. temperature 0 takes the likeliest token; otherwise logits are divided by the temperature;
 5. `top_k`, then `top_p` (of what top_k left; the likeliest token always stays), then `min_p` (relative to the
-   likeliest token) cut the tail off; tokens that tie with the last one kept by `top_k` or `top_p` may go either way;
-6. one token is drawn.
+   likeliest token) cut the tail off; of tokens that tie at the edge, `top_k` keeps the lowest ids, the others keep all;
+6. XTC cuts the head off, with probabilities as 5 left them;
+7. one token is drawn, or `think_end` is forced.
 
-Everything is float32 and stays on the device: nothing here waits for a result.
+Rows are drawn together with the rows that take the same path, and a row's path depends on its own parameters alone.
+Everything stays on the device: nothing here waits for a result.
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
+from orchard.engine import weights
 from orchard.engine.job import Sample, SamplingParams
+from orchard.engine.penalties import Penalties
 
 _MASK64 = (1 << 64) - 1
 _GREEDY_BELOW = 1e-5  # dividing by less than this only overflows
+_HOTTEST = 1e30  # all the same beyond, and float32 has no more
 _SMALLEST_LOGPROB = -9999.0  # JSON has no infinity; OpenAI writes this number too
+_FEW = 64  # candidates for any top_k up to this
 
 
 def _mix(number: int) -> int:
@@ -35,114 +43,272 @@ def _mix(number: int) -> int:
     return number ^ (number >> 31)
 
 
+@dataclass
+class _Logprobs:
+    """Log-probabilities for n of the rows: `drawn` (n, 1), the `top` ids and values (n, k), of which `counts` count."""
+
+    rows: list[int]
+    counts: list[int]
+    drawn: mx.array
+    top: tuple[mx.array, mx.array] | None
+
+    def arrays(self) -> list[mx.array]:
+        return [self.drawn, *(self.top or ())]
+
+
 class Draw:
-    """A token that has been asked for and perhaps not been computed yet."""
+    """The next token of every row, asked for and perhaps not computed yet. `token` is uint32 (B,)."""
 
-    def __init__(self, token: mx.array, logprob: mx.array | None, top: tuple[mx.array, mx.array] | None) -> None:
-        """`token` (1,); `logprob` (1, 1); `top` ids and log-probabilities, both (1, k)."""
+    def __init__(self, token: mx.array, logprobs: _Logprobs | None, state: list[mx.array]) -> None:
         self.token = token
-        self._logprob = logprob
-        self._top = top
+        self._logprobs = logprobs
+        self._state = state
 
-    def launch(self) -> None:
-        """Let the device begin; returns at once."""
-        mx.async_eval(self.token, self._logprob, self._top)  # type: ignore[no-untyped-call]
+    def launch(self, *more: Any) -> None:
+        """Let the device begin, also with `more` (arrays, or lists of them); returns at once."""
+        wanted = self._logprobs.arrays() if self._logprobs else []
+        mx.async_eval(self.token, wanted, self._state, *more)  # type: ignore[no-untyped-call]
+        self._state = []  # so that the next draw may write into the same memory
 
-    def read(self) -> Sample:
-        """Wait for the token. No new operation is queued, so this doesn't wait for work launched later."""
-        token: Any = self.token.item()
-        if self._logprob is None:
-            return Sample(token)
-        top: list[tuple[int, float]] = []
-        if self._top is not None:
-            rows: list[Any] = [array.tolist() for array in self._top]
-            (ids,), (values,) = rows
-            top = sorted(((id_, _finite(value)) for id_, value in zip(ids, values, strict=True)), key=_likeliest_first)
-        logprob: Any = self._logprob.item()
-        return Sample(token, _finite(logprob), tuple(top))
-
-
-def _likeliest_first(token: tuple[int, float]) -> tuple[float, int]:
-    return -token[1], token[0]
+    def read(self) -> list[Sample]:
+        """Wait for the tokens. No new operation is queued, so this doesn't wait for work launched later."""
+        tokens: Any = self.token.tolist()
+        samples = [Sample(token) for token in tokens]
+        if self._logprobs is None:
+            return samples
+        read: Any = [array.tolist() for array in self._logprobs.arrays()]
+        drawn, *top = read
+        for place, (row, count) in enumerate(zip(self._logprobs.rows, self._logprobs.counts, strict=True)):
+            pairs = list(zip(top[0][place], top[1][place], strict=True))[:count] if top else []
+            best = tuple((id_, _finite(value)) for id_, value in pairs)
+            samples[row] = Sample(tokens[row], _finite(drawn[place][0]), best)
+        return samples
 
 
 def _finite(logprob: float) -> float:
     return max(logprob, _SMALLEST_LOGPROB) if math.isfinite(logprob) else _SMALLEST_LOGPROB
 
 
-class Sampler:
-    """Draws the tokens of one choice. The i-th draw depends on seed, choice, i and logits alone, never on company."""
+@dataclass
+class _Row:
+    """One choice: its parameters, where its draws begin, and how many there have been."""
 
-    def __init__(self, params: SamplingParams, prompt: list[int], vocab_size: int, choice: int = 0) -> None:
+    params: SamplingParams
+    seed: int
+    drawn: int
+
+    def chance(self) -> int:
+        """Give 64 random bits, those of the next draw."""
+        return _mix(self.seed + self.drawn)
+
+
+@dataclass(frozen=True)
+class _Path:
+    """How a row is drawn: from `width` sorted candidates (0: all the vocabulary, unsorted), with top-p or not."""
+
+    greedy: bool
+    width: int = 0
+    nucleus: bool = False
+
+
+def _path(params: SamplingParams, vocab_size: int) -> _Path:
+    if params.temperature < _GREEDY_BELOW or params.top_p <= 0:
+        return _Path(True)
+    if 0 < params.top_k < vocab_size:
+        return _Path(False, min(vocab_size, max(_FEW, 1 << (params.top_k - 1).bit_length())), params.top_p < 1)
+    # XTC must know what top_p leaves, not only draw from it: the one case that sorts the vocabulary.
+    sort = params.top_p < 1 and params.xtc_probability > 0
+    return _Path(False, vocab_size if sort else 0, params.top_p < 1)
+
+
+class _Group:
+    """The rows that take one path, n of them, and their parameters as arrays (n, 1)."""
+
+    def __init__(self, path: _Path, rows: list[int], params: list[SamplingParams], vocab_size: int) -> None:
+        self.rows = rows
+        self._path = path
         self._params = params
+        self._temperature = _column([min(one.temperature, _HOTTEST) for one in params], mx.float32)
+        self._top_k = _column([one.top_k if 0 < one.top_k < vocab_size else vocab_size for one in params], mx.int64)
+        self._top_p = _column([weights.fraction(one.top_p) for one in params], mx.int64)
+        self._tries = [weights.tries(one.top_p, vocab_size) for one in params]
+        self._min_p = _column([min(max(one.min_p, 0.0), 1.0) for one in params], mx.float32)
+        self._cuts = path.nucleus or any(one.min_p > 0 for one in params)
+        self._xtc_threshold = _column([weights.fraction(one.xtc_threshold) for one in params], mx.int64)
+        self._xtc_keep = _masks([one.xtc_keep if one.xtc_probability > 0 else () for one in params], vocab_size)
+
+    def choose(self, scores: mx.array, chances: list[int]) -> mx.array:
+        """Draw tokens, uint32 (n,), from adjusted scores (n, vocab_size); `chances` are 64 random bits a row."""
+        if self._path.greedy:
+            return mx.argmax(scores, axis=-1)
+        ids = None
+        if self._path.width:
+            ids = weights.leading(scores, self._path.width)
+            scores = mx.take_along_axis(scores, ids, axis=-1)
+        relative = weights.likelihood(scores, self._temperature)
+        if self._path.nucleus and ids is None:
+            place = self._pick_nucleus(relative, chances)
+        else:
+            heavy = self._exclude(self._cut(relative), ids, chances)
+            place = weights.pick(heavy, _column([weights.chance(bits) for bits in chances], mx.int64))
+        token = place if ids is None else mx.take_along_axis(ids, place, axis=-1)
+        return token[:, 0].astype(mx.uint32)
+
+    def _pick_nucleus(self, relative: mx.array, chances: list[int]) -> mx.array:
+        most = max(self._tries)
+        tosses = [
+            [weights.chance(_mix(bits + number)) if number < tries else -1 for number in range(most)]
+            for bits, tries in zip(chances, self._tries, strict=True)
+        ]
+        heavy = weights.weigh(relative)
+        return weights.pick_nucleus(relative, heavy, self._min_p, self._top_p, mx.array(tosses, mx.int64))
+
+    def _cut(self, relative: mx.array) -> mx.array:
+        """Give the weights (n, m) that top_k, top_p and min_p leave; the first two come with sorted tokens only."""
+        heavy = weights.weigh(relative)
+        if self._path.width:
+            heavy = mx.where(mx.arange(self._path.width) < self._top_k, heavy, 0)
+        if not self._cuts:
+            return heavy
+        floor = self._min_p
+        if self._path.nucleus:
+            floor = mx.maximum(floor, weights.nucleus(relative, heavy, self._top_p))
+        return mx.where(relative >= floor, heavy, 0)
+
+    def _exclude(self, heavy: mx.array, ids: mx.array | None, chances: list[int]) -> mx.array:
+        """Apply XTC for the rows whose own coin, which the host can toss, says so."""
+        pairs = zip(chances, self._params, strict=True)
+        active = [_mix(bits) < one.xtc_probability * (1 << 64) for bits, one in pairs]
+        if not any(active):
+            return heavy
+        keep = self._xtc_keep
+        if keep is not None and ids is not None:
+            keep = mx.take_along_axis(keep, ids, axis=-1)
+        return weights.exclude_top_choices(heavy, self._xtc_threshold, keep, _column(active, mx.bool_))
+
+
+def _column(values: list[Any], dtype: mx.Dtype) -> mx.array:
+    return mx.array(values, dtype)[:, None]
+
+
+def _masks(ids: list[tuple[int, ...]], vocab_size: int) -> mx.array | None:
+    """Mark each row's ids, bool (n, vocab_size); None where there are none."""
+    if not any(ids):
+        return None
+    marks = np.zeros((len(ids), vocab_size), dtype=bool)
+    for row, some in enumerate(ids):
+        marks[row, [id_ for id_ in some if 0 <= id_ < vocab_size]] = True
+    return mx.array(marks)
+
+
+class _Plan:
+    """What stays the same from draw to draw until rows come or go."""
+
+    def __init__(self, params: list[SamplingParams], vocab_size: int) -> None:
+        paths: dict[_Path, list[int]] = {}
+        for row, one in enumerate(params):
+            paths.setdefault(_path(one, vocab_size), []).append(row)
+        self._groups = [_Group(path, rows, [params[row] for row in rows], vocab_size) for path, rows in paths.items()]
+        order = np.argsort([row for group in self._groups for row in group.rows])
+        self._places = mx.array(order.astype(np.uint32))
+        biases = [(row, id_, value) for row, one in enumerate(params) for id_, value in one.logit_bias.items()]
+        self._bias = tuple(mx.array(list(values)) for values in zip(*biases, strict=True))
+        self._asking = [row for row, one in enumerate(params) if one.top_logprobs is not None]
+        self._counts = [min(params[row].top_logprobs or 0, vocab_size) for row in self._asking]
+        self.think_end = mx.array([one.think_end if _thinks(one) else 0 for one in params], mx.uint32)
+
+    def bias(self, scores: mx.array) -> mx.array:
+        """Add `logit_bias` to scores (B, vocab_size)."""
+        if not self._bias:
+            return scores
+        rows, ids, values = self._bias
+        return scores.at[rows, ids].add(values.astype(mx.float32))
+
+    def choose(self, scores: mx.array, rows: list[_Row]) -> mx.array:
+        """Draw tokens, uint32 (B,), from adjusted scores (B, vocab_size)."""
+        if len(self._groups) == 1:
+            return self._groups[0].choose(scores, [row.chance() for row in rows])
+        tokens = [
+            group.choose(scores[mx.array(group.rows)], [rows[row].chance() for row in group.rows])
+            for group in self._groups
+        ]
+        return mx.concatenate(tokens)[self._places]
+
+    def logprobs(self, token: mx.array, raw: mx.array) -> _Logprobs | None:
+        """Give the log-probabilities that were asked for, of token (B,) and the model's logits (B, vocab_size)."""
+        if not self._asking:
+            return None
+        if len(self._asking) < raw.shape[0]:
+            rows = mx.array(self._asking)
+            token, raw = token[rows], raw[rows]
+        total = mx.logsumexp(raw, axis=-1, keepdims=True)
+        top = None
+        if count := max(self._counts):
+            ids = weights.leading(raw, count)
+            top = ids, mx.take_along_axis(raw, ids, axis=-1) - total
+        drawn = mx.take_along_axis(raw, token[:, None], axis=-1) - total
+        return _Logprobs(self._asking, self._counts, drawn, top)
+
+
+def _thinks(params: SamplingParams) -> bool:
+    return params.thinking_budget is not None and params.think_end >= 0
+
+
+class Sampler:
+    """Draws the tokens of a batch, one a row and step.
+
+    A row's draw depends on its seed, choice and number, on its logits and on its own tokens, never on its company.
+    """
+
+    def __init__(self, vocab_size: int) -> None:
         self._vocab_size = vocab_size
-        self._seed = _mix(_mix(params.seed & _MASK64) + choice)
-        self._drawn = 0
-        self._bias: tuple[mx.array, mx.array] | None = None
-        if params.logit_bias:
-            self._bias = mx.array(list(params.logit_bias)), mx.array(list(params.logit_bias.values()), mx.float32)
-        self._counts: mx.array | None = None
-        if params.repetition_penalty != 1 or params.presence_penalty or params.frequency_penalty:
-            self._counts = mx.zeros((vocab_size,), mx.float32)
-        self._in_prompt: mx.array | None = None
-        if params.repetition_penalty != 1:
-            seen = np.zeros(vocab_size, dtype=bool)
-            seen[np.asarray(prompt)] = True
-            self._in_prompt = mx.array(seen)
+        self._rows: list[_Row] = []
+        self._penalties = Penalties(vocab_size)
+        self._closed: mx.array | None = None  # (B,): whether a row may go on without end; None: nobody thinks
+        self._plan: _Plan | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, params: SamplingParams, prompt: Sequence[int], choice: int, generated: Sequence[int] = ()) -> None:
+        """Append a row; one that was stopped before goes on after the tokens `generated`."""
+        seed = _mix(_mix(params.seed & _MASK64) + choice)
+        self._penalties.add(len(self._rows), params, prompt, generated)
+        if _thinks(params) or self._closed is not None:
+            before = mx.array([True] * len(self._rows), mx.bool_) if self._closed is None else self._closed
+            closed = not _thinks(params) or params.think_end in generated
+            self._closed = mx.concatenate([before, mx.array([closed])])
+        self._rows.append(_Row(params, seed, len(generated)))
+        self._plan = None
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Keep only these rows, in this order; no row may be named twice."""
+        self._penalties.keep(rows)
+        self._rows = [self._rows[row] for row in rows]
+        if self._closed is not None:
+            thinking = any(_thinks(row.params) for row in self._rows)
+            self._closed = self._closed[mx.array(list(rows))] if thinking else None
+        self._plan = None
 
     def draw(self, logits: mx.array) -> Draw:
-        """Draw from logits (1, vocab_size), lazily."""
+        """Draw a token for each row from logits (B, vocab_size) of any float type, lazily."""
+        if self._plan is None:
+            self._plan = _Plan([row.params for row in self._rows], self._vocab_size)
         raw = logits.astype(mx.float32)
-        scores = self._adjust(raw)
-        greedy = self._params.temperature < _GREEDY_BELOW
-        token = mx.argmax(scores, axis=-1) if greedy else self._sample(scores / self._params.temperature)
-        if self._counts is not None:
-            self._counts = self._counts.at[token].add(1.0)
-        self._drawn += 1
-        return self._with_logprobs(token, raw)
+        scores = self._penalties.apply(self._plan.bias(raw))
+        token = self._end_thinking(self._plan.choose(scores, self._rows), self._plan.think_end)
+        self._penalties.count(token)
+        for row in self._rows:
+            row.drawn += 1
+        state = self._penalties.state() + ([] if self._closed is None else [self._closed])
+        return Draw(token, self._plan.logprobs(token, raw), state)
 
-    def _adjust(self, scores: mx.array) -> mx.array:
-        params = self._params
-        if self._bias is not None:
-            ids, values = self._bias
-            scores = scores.at[:, ids].add(values)
-        if self._counts is None:
-            return scores
-        generated = self._counts > 0
-        if self._in_prompt is not None:
-            penalised = mx.where(scores > 0, scores / params.repetition_penalty, scores * params.repetition_penalty)
-            scores = mx.where(generated | self._in_prompt, penalised, scores)
-        return scores - (params.frequency_penalty * self._counts + params.presence_penalty * generated)
-
-    def _sample(self, scores: mx.array) -> mx.array:
-        params = self._params
-        key = mx.random.key(_mix(self._seed + self._drawn))
-        cut_k, cut_p = 0 < params.top_k < self._vocab_size, params.top_p < 1
-        ids = None
-        if cut_k:
-            ids = mx.argpartition(-scores, kth=params.top_k - 1, axis=-1)[:, : params.top_k]
-            scores = mx.take_along_axis(scores, ids, axis=-1)
-        if cut_p:
-            order = mx.argsort(-scores, axis=-1)
-            scores = mx.take_along_axis(scores, order, axis=-1)
-            ids = order if ids is None else mx.take_along_axis(ids, order, axis=-1)
-            before = mx.cumsum(mx.softmax(scores, axis=-1), axis=-1, inclusive=False)
-            # Nothing stands before the likeliest token, so it stays, also where top_p is 0.
-            scores = mx.where((before > 0) & (before >= params.top_p), -mx.inf, scores)
-        if params.min_p > 0:
-            floor = mx.max(scores, axis=-1, keepdims=True) + min(math.log(params.min_p), 0.0)
-            scores = mx.where(scores < floor, -mx.inf, scores)
-        place = mx.random.categorical(scores, key=key)
-        return place if ids is None else mx.take_along_axis(ids, place[:, None], axis=-1)[:, 0]
-
-    def _with_logprobs(self, token: mx.array, raw: mx.array) -> Draw:
-        count = self._params.top_logprobs
-        if count is None:
-            return Draw(token, None, None)
-        logprobs = raw - mx.logsumexp(raw, axis=-1, keepdims=True)
-        drawn = mx.take_along_axis(logprobs, token[:, None], axis=-1)
-        count = min(count, self._vocab_size)
-        if count == 0:
-            return Draw(token, drawn, None)
-        ids = mx.argpartition(-logprobs, kth=count - 1, axis=-1)[:, :count]
-        return Draw(token, drawn, (ids, mx.take_along_axis(logprobs, ids, axis=-1)))
+    def _end_thinking(self, token: mx.array, think_end: mx.array) -> mx.array:
+        if self._closed is None:
+            return token
+        budgets = [(row, row.params.thinking_budget) for row in self._rows]
+        due = [budget is not None and row.drawn >= budget for row, budget in budgets]
+        if any(due):
+            token = mx.where(mx.array(due) & ~self._closed, think_end, token)
+        self._closed = self._closed | (token == think_end)
+        return token

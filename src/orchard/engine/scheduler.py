@@ -1,112 +1,303 @@
-"""Which row runs when.
+"""Which request is worked on when. It decides and never computes: no MLX, no clock, no thread.
 
-Each step decodes every running row once, each with a forward pass of its own, and then reads one chunk of one waiting
-prompt; the prompts take turns. So a row's tokens can't depend on its company, and a long prompt holds running streams
-up by no more than one chunk.
+Every running row decodes in every step, so what is decided is the rest: who is admitted, whose prompt is read, and who
+must give its memory back. All three know the same weights of the priorities.
+
+Reading: self-clocked fair queueing (Golestani 1994, https://doi.org/10.1109/INFCOM.1994.337677). The next piece goes
+to the prompt whose piece ends first in virtual time (tokens by weight), and a new prompt starts at the present one. So
+short prompts don't wait for long ones, and everyone gets its share.
+
+Admission: the same between the classes, counted in rows; first come, first served within one. What doesn't fit may be
+overtaken by what does, `_PATIENCE` / weight times; then nothing that comes after it is admitted before it. Nobody is
+admitted unless every running row could grow by `Limits.room` tokens more, so nobody is preempted within that many steps
+after an admission: what has been admitted gets somewhere.
+
+Preemption: the lowest class first, in it the last admitted. Each time lifts a request by one class in this order, and
+it keeps its place in the order of admission, so that everyone comes to be the one that is never preempted.
 """
 
-import logging
-from collections import deque
-from collections.abc import Callable
-from functools import partial
+from itertools import islice
 
-from orchard.engine.job import Broken, Drawn, Job, Step
-from orchard.engine.model import Model
-from orchard.engine.row import Prefill, Row
+from msgspec import Struct
 
-log = logging.getLogger("orchard.engine")
+from orchard.core.request import Priority
+
+WEIGHTS: dict[Priority, int] = {"interactive": 16, "normal": 4, "background": 1}
+_RANKS: dict[Priority, int] = {"interactive": 0, "normal": 1, "background": 2}
+_PATIENCE = 64
+_LOOK_AHEAD = 16
+_PIECES = 4  # each is a forward pass of its own
+
+
+class Limits(Struct, frozen=True):
+    """What there is to share out.
+
+    `memory_bytes`: for the keys and values of all rows. `chunk`: the most prompt tokens read in a step in which a row
+    decodes; `idle_chunk`: in any other. `room`: the tokens that every row must be able to grow by, at an admission.
+    """
+
+    max_rows: int
+    memory_bytes: int
+    chunk: int
+    idle_chunk: int
+    room: int = 256
+
+
+class Ticket(Struct, eq=False):
+    """A request, as far as the scheduler knows it; it belongs to the scheduler once it has been added.
+
+    `prompt_tokens`: still to be read, after what the prefix cache gave; may be 0. `rows`: choices that have not ended.
+    `max_tokens`: the most that a row may still generate, at least 1. `prompt_bytes`: what one row's copy of the whole
+    prompt takes. `bytes_per_token`: what one row grows by with each token. `fixed_bytes`: what one row takes anyhow.
+    """
+
+    id: str
+    priority: Priority
+    prompt_tokens: int
+    rows: int
+    max_tokens: int
+    prompt_bytes: int
+    bytes_per_token: int
+    fixed_bytes: int = 0
+    # The scheduler's own notes. `generated`: tokens of each row since it was last admitted.
+    generated: int = 0
+    seniority: int = -1
+    preemptions: int = 0
+    overtaken: int = 0
+    tag: float = 0.0
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Who keeps its memory: the least."""
+        return max(_RANKS[self.priority] - self.preemptions, 0), self.seniority
+
+    def bytes_with(self, tokens: int) -> int:
+        """Give what all rows take once each has generated `tokens` more, or as many as it may."""
+        generated = min(self.generated + tokens, self.max_tokens)
+        return self.rows * (self.fixed_bytes + self.prompt_bytes + generated * self.bytes_per_token)
+
+
+class TooLarge(Struct, frozen=True):
+    """A request that doesn't fit although it is alone: it needs `needed_bytes`, and there are `memory_bytes`."""
+
+    id: str
+    needed_bytes: int
+    memory_bytes: int
+
+
+class Plan(Struct, frozen=True):
+    """One step, to be carried out in this order; every row decodes before prompts are read.
+
+    `too_large`: to be failed; already forgotten. `preempt`: free the memory of these, then say `returned`. `begin`:
+    admitted, some of them again. `prefill`: (id, tokens) of the prompts to read; what is read up decodes from the next
+    step on.
+    """
+
+    too_large: list[TooLarge]
+    preempt: list[str]
+    begin: list[str]
+    prefill: list[tuple[str, int]]
+
+
+class _Queue:
+    """The waiting requests of one class: first those that were preempted, in the order of their first admission."""
+
+    def __init__(self, weight: int) -> None:
+        self.weight = weight
+        self.tickets: list[Ticket] = []
+        self.tag = 0.0
+
+    def turn(self) -> float:
+        """Give the virtual time at which the first one's turn is over."""
+        return self.tag + self.tickets[0].rows / self.weight
+
+    def insert(self, ticket: Ticket, now: float) -> None:
+        """Put a request behind those that come before it; `now`: the present virtual time."""
+        if not self.tickets:
+            self.tag = max(self.tag, now)  # time without requests earns nothing
+        place = len(self.tickets)
+        if ticket.seniority >= 0:
+            place = sum(0 <= other.seniority < ticket.seniority for other in self.tickets)
+        self.tickets.insert(place, ticket)
 
 
 class Scheduler:
-    """Holds all jobs. Not thread-safe: it lives in the engine's thread."""
+    """Holds every request that has not ended. A plan counts as done once it is given; what fails is cancelled."""
 
-    def __init__(self, model: Model, max_rows: int, prefill_chunk: int) -> None:
-        """At most `max_rows` choices run at once, later jobs wait in order; prompts are read `prefill_chunk` tokens
-        at a time."""
-        self._model = model
-        self._max_rows = max_rows
-        self._prefill_chunk = prefill_chunk
-        self._waiting: deque[Job] = deque()
-        self._prefills: deque[Prefill] = deque()
-        self._rows: list[Row] = []
-        self.prefilled_tokens = 0
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._queues = {priority: _Queue(weight) for priority, weight in WEIGHTS.items()}
+        self._running: dict[str, Ticket] = {}
+        self._returning: dict[str, Ticket] = {}
+        self._admitted = 0
+        self._admission_time = 0.0
+        self._reading_time = 0.0
 
     @property
     def running(self) -> int:
-        """How many jobs are being worked on."""
-        return len(self._prefills) + len({row.job.id for row in self._rows})
+        """How many requests are admitted."""
+        return len(self._running)
 
     @property
     def waiting(self) -> int:
-        """How many jobs wait for their turn."""
-        return len(self._waiting)
+        """How many requests wait to be admitted, for the first time or again."""
+        return len(self._returning) + sum(len(queue.tickets) for queue in self._queues.values())
 
     @property
     def idle(self) -> bool:
-        """Whether a step would do nothing."""
-        return not (self._rows or self._prefills or self._waiting)
+        """Whether a plan would be empty."""
+        return not (self.running or self.waiting)
 
-    def add(self, job: Job) -> None:
-        """Take a job in."""
-        self._waiting.append(job)
+    @property
+    def used_bytes(self) -> int:
+        """What the rows take now; a prompt that is being read counts as if it had been read."""
+        return sum(ticket.bytes_with(0) for ticket in self._running.values())
 
-    def cancel(self, job_id: str, choice: int | None = None) -> None:
-        """Forget a job, or one choice of it (which must have begun). Unknown ids are fine."""
-        self._rows = [row for row in self._rows if row.job.id != job_id or choice not in (None, row.choice)]
-        if choice is None:
-            self._prefills = deque(prefill for prefill in self._prefills if prefill.job.id != job_id)
-            self._waiting = deque(job for job in self._waiting if job.id != job_id)
+    def add(self, ticket: Ticket) -> TooLarge | None:
+        """Take a request in, unless it could never run: then say why. ValueError: more rows than may ever run."""
+        if not 1 <= ticket.rows <= self._limits.max_rows:
+            raise ValueError(f"{ticket.id} has {ticket.rows} rows; between 1 and {self._limits.max_rows} can run")
+        return self._enqueue(ticket)
 
-    def step(self) -> Step:
-        """Decode every row once, then read one chunk of one prompt."""
-        drawn: list[Drawn] = []
-        broken: list[Broken] = []
-        self._admit(broken)
-        # All rows' work is queued before the first result is waited for.
-        for row in list(self._rows):
-            self._guard(row.job, partial(row.launch, self._model), broken)
-        for row in list(self._rows):
-            self._guard(row.job, partial(self._read, row, drawn), broken)
-        if self._prefills:
-            prefill = self._prefills[0]
-            self._prefills.rotate(-1)
-            self._guard(prefill.job, partial(self._advance, prefill), broken)
-        failed = {item.job for item in broken}
-        return Step([item for item in drawn if item.job not in failed], broken, self.running, self.waiting)
+    def cancel(self, ticket_id: str) -> None:
+        """Forget a request. Unknown ids are fine."""
+        self._running.pop(ticket_id, None)
+        self._returning.pop(ticket_id, None)
+        for queue in self._queues.values():
+            queue.tickets = [ticket for ticket in queue.tickets if ticket.id != ticket_id]
 
-    def _admit(self, broken: list[Broken]) -> None:
-        taken = len(self._rows) + sum(prefill.job.choices for prefill in self._prefills)
-        while self._waiting and taken + self._waiting[0].choices <= self._max_rows:
-            job = self._waiting.popleft()
-            taken += job.choices
-            self._guard(job, partial(self._begin, job), broken)
+    def ended(self, ticket_id: str) -> None:
+        """One row of a request has ended or was cancelled; with its last row it is forgotten. Unknown ids are fine."""
+        if ticket := self._find(ticket_id):
+            ticket.rows -= 1
+            if not ticket.rows:
+                self.cancel(ticket_id)
 
-    def _begin(self, job: Job) -> None:
-        prefill = Prefill(job, self._model)
-        if prefill.finished:
-            self._rows += prefill.rows(self._model)
-        else:
-            self._prefills.append(prefill)
+    def remains(self, ticket_id: str, prompt_tokens: int) -> None:
+        """So many prompt tokens are left after the latest plan: for when the prefix cache has more or less than it had,
+        or when a request that has generated must be read again. Unknown ids are fine.
+        """
+        if ticket := self._find(ticket_id):
+            ticket.prompt_tokens = prompt_tokens
 
-    def _read(self, row: Row, drawn: list[Drawn]) -> None:
-        if item := row.read(self._model.eos_token_ids):
-            drawn.append(item)
-            if item.reason:
-                self._rows.remove(row)
+    def returned(self, ticket_id: str, prompt_tokens: int, generated: int) -> TooLarge | None:
+        """A preempted request has freed its memory: it waits again, at the head of its class.
 
-    def _advance(self, prefill: Prefill) -> None:
-        self.prefilled_tokens += prefill.advance(self._model, self._prefill_chunk)
-        if prefill.finished:
-            self._prefills.remove(prefill)
-            self._rows += prefill.rows(self._model)
+        `prompt_tokens`: to be read when it begins again, what it has generated among them. `generated`: by each row
+        since it began. To be said before the next plan. Unknown ids are fine: it may have ended meanwhile.
+        """
+        ticket = self._returning.pop(ticket_id, None)
+        if not ticket:
+            return None
+        ticket.prompt_tokens = prompt_tokens
+        ticket.prompt_bytes += generated * ticket.bytes_per_token
+        ticket.max_tokens -= generated
+        ticket.generated = 0
+        return self._enqueue(ticket)
 
-    def _guard(self, job: Job, act: Callable[[], None], broken: list[Broken]) -> None:
-        """Do one job's part of a step; where it raises, that job is to blame and the others go on."""
-        if any(item.job == job.id for item in broken):
-            return
-        try:
-            act()
-        except Exception as error:
-            log.exception("request %s failed in the engine", job.id)
-            self.cancel(job.id)
-            broken.append(Broken(job.id, f"the model failed on this request: {type(error).__name__}: {error}"))
+    def plan(self) -> Plan:
+        """Decide the next step."""
+        too_large = self._outgrown()
+        preempt = self._preempt()
+        # Whoever was preempted is not in its queue yet; nobody may take its place.
+        begin = [] if self._returning else self._admit()
+        decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
+        prefill = self._share(self._limits.chunk if decoding else self._limits.idle_chunk)
+        for ticket in decoding:
+            ticket.generated += 1
+        return Plan(too_large, preempt, begin, prefill)
+
+    def _find(self, ticket_id: str) -> Ticket | None:
+        waiting = (ticket for queue in self._queues.values() for ticket in queue.tickets if ticket.id == ticket_id)
+        return self._running.get(ticket_id) or self._returning.get(ticket_id) or next(waiting, None)
+
+    def _enqueue(self, ticket: Ticket) -> TooLarge | None:
+        refusal = self._refusal(ticket)
+        if not refusal:
+            self._queues[ticket.priority].insert(ticket, self._admission_time)
+        return refusal
+
+    def _refusal(self, ticket: Ticket) -> TooLarge | None:
+        """Say whether a request could not take its next step even if it were alone."""
+        needed = ticket.bytes_with(1)
+        return TooLarge(ticket.id, needed, self._limits.memory_bytes) if needed > self._limits.memory_bytes else None
+
+    def _outgrown(self) -> list[TooLarge]:
+        refusals = [refusal for ticket in self._running.values() if (refusal := self._refusal(ticket))]
+        for refusal in refusals:
+            del self._running[refusal.id]
+        return refusals
+
+    def _preempt(self) -> list[str]:
+        """Take requests out of the running until all others can take a step."""
+        needed = {ticket.id: ticket.bytes_with(1) for ticket in self._running.values()}
+        excess = sum(needed.values()) - self._limits.memory_bytes
+        preempted: list[str] = []
+        # One that is alone never gets here: `_outgrown` has taken it.
+        while excess > 0:
+            victim = max(self._running.values(), key=lambda ticket: ticket.rank)
+            excess -= needed[victim.id]
+            self._returning[victim.id] = self._running.pop(victim.id)
+            victim.preemptions += 1
+            preempted.append(victim.id)
+        return preempted
+
+    def _admit(self) -> list[str]:
+        begun: list[str] = []
+        while ticket := self._next():
+            queue = self._queues[ticket.priority]
+            queue.tickets.remove(ticket)
+            queue.tag += ticket.rows / queue.weight
+            self._admission_time = max(self._admission_time, queue.tag)
+            if ticket.seniority < 0:
+                ticket.seniority = self._admitted
+                self._admitted += 1
+            ticket.tag = self._reading_time
+            self._running[ticket.id] = ticket
+            begun.append(ticket.id)
+        return begun
+
+    def _next(self) -> Ticket | None:
+        """Give the first one that fits, unless one before it has been overtaken often enough."""
+        limits = self._limits
+        rows = limits.max_rows - sum(ticket.rows for ticket in self._running.values())
+        room = limits.memory_bytes - sum(ticket.bytes_with(limits.room) for ticket in self._running.values())
+        passed: list[Ticket] = []
+        for queue in sorted((queue for queue in self._queues.values() if queue.tickets), key=_Queue.turn):
+            for ticket in islice(queue.tickets, _LOOK_AHEAD):
+                # One that is nearly as large as the memory gets it to itself, with less room to grow.
+                if ticket.rows <= rows and min(ticket.bytes_with(limits.room), limits.memory_bytes) <= room:
+                    for other in passed:
+                        other.overtaken += 1
+                    return ticket
+                if ticket.overtaken >= _PATIENCE // queue.weight:
+                    return None
+                passed.append(ticket)
+        return None
+
+    def _share(self, budget: int) -> list[tuple[str, int]]:
+        """Share out `budget` prompt tokens."""
+        pieces: list[tuple[str, int]] = []
+        left = budget
+        while left and len(pieces) < _PIECES:
+            reading = [ticket for ticket in self._running.values() if ticket.prompt_tokens]
+            if left < budget // 4:
+                # A small remainder isn't worth a forward pass, except for a prompt that it ends.
+                reading = [ticket for ticket in reading if ticket.prompt_tokens <= left]
+            if not reading:
+                break
+            finish, ticket = self._soonest(reading, left)
+            tokens = min(ticket.prompt_tokens, left)
+            ticket.tag = finish
+            self._reading_time = max(self._reading_time, finish)
+            ticket.prompt_tokens -= tokens
+            left -= tokens
+            pieces.append((ticket.id, tokens))
+        return pieces
+
+    @staticmethod
+    def _soonest(reading: list[Ticket], left: int) -> tuple[float, Ticket]:
+        """Give the prompt whose piece of at most `left` tokens ends first in virtual time, and that time."""
+        ends = [(t.tag + min(t.prompt_tokens, left) / WEIGHTS[t.priority], t.rank, t) for t in reading]
+        finish, _, ticket = min(ends)  # no two ranks are the same
+        return finish, ticket

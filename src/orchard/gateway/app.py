@@ -1,11 +1,13 @@
 """The routes: thin arrows between a dialect and the pool."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import FastAPI
+from msgspec import to_builtins
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,6 +16,7 @@ from starlette.types import ASGIApp
 from orchard import __version__
 from orchard.config import Settings
 from orchard.core.errors import FailureKind, OrchardError
+from orchard.core.request import Priority
 from orchard.dialects import openai_chat
 from orchard.dialects.openai_errors import fail
 from orchard.gateway.answer import EventResponse
@@ -40,6 +43,7 @@ def create_app(pool: Pool, settings: Settings) -> ASGIApp:
     app.add_exception_handler(Exception, _bug)
     _add_chat(app, pool, settings)
     _add_models(app, pool)
+    _add_cache(app, pool)
     # Around the whole application, so that answers of its outermost error handler have a request id too.
     return Envelope(app, settings.max_requests, _failure)
 
@@ -47,11 +51,13 @@ def create_app(pool: Pool, settings: Settings) -> ASGIApp:
 def _add_chat(app: FastAPI, pool: Pool, settings: Settings) -> None:
     bodies = BodyReader(settings)
     body = {"required": True, "content": {"application/json": {"schema": openai_chat.body_schema()}}}
+    priority = {"name": openai_chat.PRIORITY_HEADER, "in": "header", "schema": {"enum": get_args(Priority)}}
+    extra = {"requestBody": body, "parameters": [priority]}
 
-    @app.post("/v1/chat/completions", tags=["OpenAI"], openapi_extra={"requestBody": body}, response_class=Response)
+    @app.post("/v1/chat/completions", tags=["OpenAI"], openapi_extra=extra, response_class=Response)
     async def chat_completions(http: Request) -> Response:
         """Answer a conversation: https://platform.openai.com/docs/api-reference/chat."""
-        call = openai_chat.parse(await bodies.read(http), http.state.id)
+        call = openai_chat.parse(await bodies.read(http), http.state.id, http.headers.get(openai_chat.PRIORITY_HEADER))
         answer = call.encoder() if call.stream else call.complete
         return EventResponse(pool, pool.open(call.request), answer, _failure, settings.keep_alive_interval)
 
@@ -83,6 +89,22 @@ def _add_models(app: FastAPI, pool: Pool) -> None:
         """Say that the server is up, and for each model: loading, ready, failed (with the reason) or stopped."""
         models = {name: model.health() for name, model in pool.models.items()}
         return {"status": "ok", "version": __version__, "models": models}
+
+
+def _add_cache(app: FastAPI, pool: Pool) -> None:
+    @app.get("/v1/cache", tags=["Server"])
+    async def cache(request_id: str | None = None) -> dict[str, Any]:
+        """Say what each model's prompt cache holds and how it served the last requests, or one of them."""
+        names = list(pool.models)
+        states = await asyncio.gather(*(model.cache(request_id) for model in pool.models.values()))
+        if request_id is None:
+            entries = [{"model": name, **to_builtins(state)} for name, state in zip(names, states, strict=True)]
+            return {"object": "cache", "models": entries}
+        for name, state in zip(names, states, strict=True):
+            for report in state.reports:
+                return {"object": "cache.report", "model": name, **to_builtins(report)}
+        message = f"no cache report on request '{request_id}': it is unknown, waits still, or was long ago"
+        raise OrchardError("request_not_found", message, param="request_id")
 
 
 def _failure(error: OrchardError) -> Response:

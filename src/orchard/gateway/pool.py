@@ -6,6 +6,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from orchard.config import Settings
+from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
 from orchard.core.request import Request
@@ -21,10 +23,10 @@ State = Literal["loading", "ready", "failed", "stopped"]
 class Model:
     """A served model: its worker, if it has one, and the requests that wait for it to load."""
 
-    def __init__(self, entry: ModelEntry, log_level: str) -> None:
+    def __init__(self, entry: ModelEntry, settings: Settings) -> None:
         self.entry = entry
         self.failure: str | None = None
-        self._log_level = log_level
+        self._settings = settings
         self._worker: Worker | None = None
         self._run: asyncio.Task[None] | None = None
         self._pending: list[tuple[Request, EventStream]] = []
@@ -48,10 +50,19 @@ class Model:
             "waiting": (worker.waiting if worker else 0) + len(self._pending),
         }
 
+    async def cache(self, request_id: str | None = None) -> CacheState:
+        """What the worker has cached, or its report on one request; nothing where none is ready.
+
+        Raises OrchardError("unavailable") where it does not say so in time.
+        """
+        if self._worker and self._worker.ready:
+            return await self._worker.cache(request_id)
+        return CacheState()
+
     def start(self) -> None:
         """Begin to load, unless that is done or under way."""
         if self._worker is None:
-            self._worker = Worker(self.entry, self._log_level, self._changed)
+            self._worker = Worker(self.entry, self._settings, self._changed)
             # A context of its own: what the worker's end logs belongs to no request.
             self._run = asyncio.create_task(self._worker.run(), context=contextvars.Context())
 
@@ -100,8 +111,8 @@ class Model:
 class Pool:
     """All served models, by id."""
 
-    def __init__(self, entries: Sequence[ModelEntry], log_level: str) -> None:
-        self.models = {entry.id: Model(entry, log_level) for entry in entries}
+    def __init__(self, entries: Sequence[ModelEntry], settings: Settings) -> None:
+        self.models = {entry.id: Model(entry, settings) for entry in entries}
         self._open: set[EventStream] = set()
         self._draining = False
 

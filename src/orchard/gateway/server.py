@@ -41,7 +41,7 @@ def run(
 ) -> None:
     """Serve until SIGTERM or SIGINT; running requests then get `settings.shutdown_grace` seconds to finish."""
     _configure_logging(settings.log_level)
-    pool = Pool(models, settings.log_level)
+    pool = Pool(models, settings)
     config = uvicorn.Config(
         create_app(pool, settings),
         http=partial(Connection, settings=settings),  # type: ignore[arg-type]  # called, never subclassed

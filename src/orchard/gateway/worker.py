@@ -1,13 +1,19 @@
 """One worker process as the gateway sees it: a socket, a process, and the streams that run through it."""
 
 import asyncio
+import itertools
 import logging
 import os
 import socket
 import sys
 from collections.abc import Callable
 
+import msgspec
+
 from orchard import wire
+from orchard.config import Settings
+from orchard.core.cache import CacheState
+from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
 from orchard.core.request import Request
 from orchard.gateway.registry import ModelEntry
@@ -21,7 +27,7 @@ _CLOSE_SECONDS = 5.0
 class Worker:
     """`run` spawns it. `on_change` is called when it becomes ready and when it is gone."""
 
-    def __init__(self, entry: ModelEntry, log_level: str, on_change: Callable[["Worker"], None]) -> None:
+    def __init__(self, entry: ModelEntry, settings: Settings, on_change: Callable[["Worker"], None]) -> None:
         self.entry = entry
         self.ready = False
         self.loaded = False
@@ -30,9 +36,11 @@ class Worker:
         """Why the model could not be loaded."""
         self.running = 0
         self.waiting = 0
-        self._log_level = log_level
+        self._settings = settings
         self._on_change = on_change
         self._streams: dict[str, EventStream] = {}
+        self._questions: dict[int, asyncio.Future[CacheState]] = {}
+        self._numbers = itertools.count()
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._closing = False
@@ -61,6 +69,21 @@ class Worker:
         stream.on_drop = lambda: self._cancel(request.id)
         self._send(wire.Submit(request))
 
+    async def cache(self, request_id: str | None) -> CacheState:
+        """Ask what is cached, or for the report on one request. Raises OrchardError("unavailable")."""
+        number = next(self._numbers)
+        answer: asyncio.Future[CacheState] = asyncio.get_running_loop().create_future()
+        self._questions[number] = answer
+        self._send(wire.AskCache(number, request_id))
+        try:
+            async with asyncio.timeout(self._settings.cache_timeout):
+                return await answer
+        except TimeoutError:
+            message = f"model '{self.entry.id}' is busy and did not say what it has cached; try again"
+            raise OrchardError("unavailable", message, retry_after=1) from None
+        finally:
+            del self._questions[number]
+
     def close(self) -> None:
         """Ask the process to end, by the end of its socket."""
         self._closing = True
@@ -88,7 +111,8 @@ class Worker:
             "--fd": str(fd),
             "--backend": self.entry.backend,
             "--path": self.entry.path,
-            "--log-level": self._log_level,
+            "--options": msgspec.json.encode(self._settings.text).decode(),
+            "--log-level": self._settings.log_level,
         }
         return [sys.executable, "-m", "orchard.worker", *(word for option in options.items() for word in option)]
 
@@ -110,6 +134,10 @@ class Worker:
                         stream.push(batch)
                         if stream.ended:
                             del self._streams[request_id]
+            case wire.CacheIs(number, state):
+                # Whoever asked may have given up.
+                if (answer := self._questions.get(number)) and not answer.done():
+                    answer.set_result(state)
             case wire.Ready(load_seconds):
                 log.info("%s is ready, loaded in %.2f s", self.entry.id, load_seconds)
                 self.ready = self.loaded = True
@@ -125,6 +153,9 @@ class Worker:
         crash = Failed("worker_crashed", f"the process of model '{self.entry.id}' died; it is started again", None, 1)
         for stream in streams.values():
             stream.push([crash])
+        for answer in self._questions.values():
+            if not answer.done():
+                answer.set_exception(crash.error())
         if self._writer:
             self._writer.close()
         if self._process:

@@ -8,22 +8,25 @@ import signal
 import socket
 import time
 
+import msgspec
+
 from orchard import wire
 from orchard.backends.service import Service
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
+from orchard.core.options import TextOptions
 
 log = logging.getLogger("orchard.worker")
 
 
-def _service(backend: str, path: str) -> Service:
+def _service(backend: str, path: str, options: TextOptions) -> Service:
     if backend == "fake":
         from orchard.backends.fake import FakeService
 
-        return FakeService(path)
+        return FakeService(path, options)
     from orchard.worker.text import TextService
 
-    return TextService(path)
+    return TextService(path, options)
 
 
 async def serve(sock: socket.socket, service: Service) -> None:
@@ -43,13 +46,24 @@ async def serve(sock: socket.socket, service: Service) -> None:
             await writer.drain()
         return
     writer.write(wire.encode(wire.Ready(time.monotonic() - begin)))
+    answers: set[asyncio.Task[None]] = set()
     while (message := await wire.read(reader)) is not None:
         match message:
             case wire.Submit(request):
                 service.submit(request)
             case wire.Cancel(request_id):
                 service.cancel(request_id)
+            case wire.AskCache(number, request_id):
+                task = asyncio.create_task(_tell_cache(writer, service, number, request_id))
+                answers.add(task)
+                task.add_done_callback(answers.discard)
+    for task in answers:
+        task.cancel()
     await service.close()
+
+
+async def _tell_cache(writer: asyncio.StreamWriter, service: Service, number: int, request_id: str | None) -> None:
+    writer.write(wire.encode(wire.CacheIs(number, await service.cache(request_id))))
 
 
 def main() -> None:
@@ -58,9 +72,11 @@ def main() -> None:
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--backend", choices=("text", "fake"), required=True)
     parser.add_argument("--path", required=True)
+    parser.add_argument("--options", default="{}", help="TextOptions as JSON")
     parser.add_argument("--log-level", default="info")
     args = parser.parse_args()
     logging.basicConfig(level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s worker %(message)s")
     # Ctrl-C reaches the whole process group; it is the gateway that decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    asyncio.run(serve(socket.socket(fileno=args.fd), _service(args.backend, args.path)))
+    options = msgspec.json.decode(args.options, type=TextOptions)
+    asyncio.run(serve(socket.socket(fileno=args.fd), _service(args.backend, args.path, options)))

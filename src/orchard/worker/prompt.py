@@ -23,24 +23,32 @@ from orchard.core.request import (
     ToolCallPart,
     ToolResultPart,
 )
-from orchard.engine.engine import MAX_ROWS
 from orchard.engine.job import SamplingParams
+from orchard.worker import markers
 from orchard.worker.output import Vocabulary
 
 log = logging.getLogger("orchard.worker")
 
 _SLICE = 16_384  # characters handled at once: the interpreter's lock is never held for long
 _LONG_CHARS_PER_TOKEN = 6  # more than prose has, so a text with more characters hardly fits
-_COMMON_ARGS = {"enable_thinking", "reasoning_effort"}  # what requests can set by fields of their own
+_COMMON_ARGS = {
+    "enable_thinking",
+    "reasoning_effort",
+    "thinking_budget",
+}  # what requests can set by fields of their own
 
 
 class Prepared(Struct, frozen=True):
-    """A request that the engine can take. `text` is the rendered prompt, `max_tokens` what the window leaves."""
+    """A request that the engine can take. `text` is the rendered prompt, `max_tokens` what the window leaves.
+
+    `boundaries`: the places but the first where a message begins in `tokens`, ascending.
+    """
 
     tokens: list[int]
     text: str
     params: SamplingParams
     max_tokens: int
+    boundaries: tuple[int, ...] = ()
 
 
 class Prompter:
@@ -51,20 +59,31 @@ class Prompter:
     """
 
     def __init__(
-        self, tokenizer: Any, vocabulary: Vocabulary, context_window: int, vocab_size: int, defaults: GenerationDefaults
+        self,
+        tokenizer: Any,
+        vocabulary: Vocabulary,
+        context_window: int,
+        vocab_size: int,
+        defaults: GenerationDefaults,
+        *,
+        max_rows: int,
     ) -> None:
-        """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits."""
+        """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits, `max_rows` the most choices."""
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
         self._window = context_window
         self._vocab_size = vocab_size
         self._defaults = defaults
+        self._max_rows = max_rows
         self._hf = tokenizer._tokenizer
         own = inspect.signature(self._hf.apply_chat_template).parameters.keys() - {"documents", "kwargs"}
         self._reserved = own | {"messages", "self"}
         pieces = [vocabulary.bytes_of(token).decode("utf-8", "replace") for token in tokenizer.get_vocab().values()]
         self._longest = max(map(len, pieces), default=1)
         self._most_words = max((len(piece.split()) for piece in pieces), default=1)
+        self._xtc_keep = markers.xtc_keep(tokenizer)
+        self._thinking = markers.thinking(tokenizer)
+        self._opener = markers.turn_opener(tokenizer, self._fill)
 
     def check_template(self) -> None:
         """Raise OrchardError (model_failed) where the chat template is broken in itself.
@@ -84,15 +103,21 @@ class Prompter:
     def prepare(self, task: Generate) -> Prepared:
         """Render, tokenise and check. Raises OrchardError on what the caller did wrong."""
         self._check(task)
-        params = self._params(task.sampling, task.top_logprobs)
         self._refuse_beyond_window(self._fewest_of(task.messages), at_least=True)
-        text = self._render(task)
+        text, budget = self._budget(task, self._render(task))
+        params = self._params(task.sampling, task.top_logprobs, budget)
         tokens = self._tokenize(text)
         if not tokens:
             message = "the model's chat template made an empty prompt of these messages"
             raise OrchardError("invalid_request", message, param="messages")
         left = self._window - len(tokens)
-        return Prepared(tokens, text, params, left if task.max_tokens is None else min(left, task.max_tokens))
+        return Prepared(
+            tokens,
+            text,
+            params,
+            left if task.max_tokens is None else min(left, task.max_tokens),
+            tuple(place for place, token in enumerate(tokens) if token == self._opener and place),
+        )
 
     def _check(self, task: Generate) -> None:
         for token, bias in task.sampling.logit_bias.items():
@@ -104,17 +129,35 @@ class Prompter:
                 )
             if not math.isfinite(bias):
                 raise OrchardError("invalid_request", f"the bias of token {token} is not a number", param="logit_bias")
-        if not 1 <= task.n <= MAX_ROWS:
-            raise OrchardError("invalid_request", f"n must be from 1 to {MAX_ROWS}", param="n")
+        if not 1 <= task.n <= self._max_rows:
+            raise OrchardError("invalid_request", f"n must be from 1 to {self._max_rows}", param="n")
         if task.max_tokens is not None and task.max_tokens < 1:
             raise OrchardError("invalid_request", "max_tokens must be at least 1", param="max_tokens")
+        if task.thinking_budget is not None and self._thinking is None:
+            message = "this model has no token of its own that ends its reasoning, so thinking_budget can't be kept"
+            raise OrchardError("invalid_request", message, param="thinking_budget")
         for name in task.template_args:
             if name in self._reserved:
                 raise OrchardError(
                     "invalid_request", f"'{name}' can't be set for the chat template", param="chat_template_kwargs"
                 )
 
-    def _params(self, sampling: Sampling, top_logprobs: int | None) -> SamplingParams:
+    def _budget(self, task: Generate, text: str) -> tuple[str, int | None]:
+        """Give the prompt and the budget of an answer that begins within the reasoning, else None.
+
+        The engine counts from the answer's first token, so where the template leaves it to the model to open its
+        reasoning, that is done here. Where the template has ended it, or the caller turned it off, there is none.
+        """
+        if task.thinking_budget is None or self._thinking is None:
+            return text, None
+        tail = text.rstrip()
+        if tail.endswith(self._thinking.start):
+            return text, task.thinking_budget
+        if tail.endswith(self._thinking.end) or task.template_args.get("enable_thinking") is False:
+            return text, None
+        return text + self._thinking.start, task.thinking_budget
+
+    def _params(self, sampling: Sampling, top_logprobs: int | None, thinking_budget: int | None) -> SamplingParams:
         defaults = self._defaults
 
         def known(wanted: float | None, default: float) -> float:
@@ -129,6 +172,14 @@ class Prompter:
             repetition_penalty=known(sampling.repetition_penalty, defaults.repetition_penalty),
             presence_penalty=sampling.presence_penalty,
             frequency_penalty=sampling.frequency_penalty,
+            repetition_context=sampling.repetition_context,
+            presence_context=sampling.presence_context,
+            frequency_context=sampling.frequency_context,
+            xtc_probability=sampling.xtc_probability,
+            xtc_threshold=sampling.xtc_threshold,
+            xtc_keep=self._xtc_keep,
+            thinking_budget=thinking_budget,
+            think_end=self._thinking.end_id if self._thinking else -1,
             logit_bias=sampling.logit_bias,
             top_logprobs=top_logprobs,
         )
@@ -145,16 +196,19 @@ class Prompter:
             raise OrchardError("invalid_request", message, param=param) from error
 
     def _apply(self, task: Generate) -> str:
-        # Not mlx-lm's apply_chat_template: it sets enable_thinking where the request says nothing, and the template's
-        # own default is what the model was made for.
-        template = self._tokenizer._chat_template
-        render = template or functools.partial(self._hf.apply_chat_template, tokenize=False)
-        text: str = render(
+        return self._fill(
             _conversation(task.messages),
             tools=[_tool(tool) for tool in task.tools] or None,
             add_generation_prompt=True,
             **task.template_args,
         )
+
+    def _fill(self, conversation: list[dict[str, Any]], **variables: Any) -> str:
+        # Not mlx-lm's apply_chat_template: it sets enable_thinking where the request says nothing, and the template's
+        # own default is what the model was made for.
+        template = self._tokenizer._chat_template
+        render = template or functools.partial(self._hf.apply_chat_template, tokenize=False)
+        text: str = render(conversation, **variables)
         return text
 
     def _tokenize(self, text: str) -> list[int]:

@@ -9,23 +9,25 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 from orchard.backends.service import Emit
 from orchard.backends.text import TextModel, load
+from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Usage
+from orchard.core.options import TextOptions
 from orchard.core.request import Request
 from orchard.engine.engine import Engine
-from orchard.engine.job import Drawn, Job, Step
+from orchard.engine.job import Begun, Broken, Drawn, Job, Step
 from orchard.formats import choose
 from orchard.formats.pieces import Format
+from orchard.worker.cache_reports import CacheReports
+from orchard.worker.markers import template_source
 from orchard.worker.output import Answer, StopStrings, Vocabulary
 from orchard.worker.prompt import Prepared, Prompter
 
 log = logging.getLogger("orchard.worker")
 
-MAX_WAITING = 1024
 _RETRY_AFTER = 5
 
 
@@ -37,6 +39,8 @@ class _Live:
         self.preparing: asyncio.Task[None] | None = None
         self.answers: list[Answer] = []
         self.prompt_tokens = 0
+        self.cached_tokens = 0
+        self.begun = False
 
     def finished(self) -> Finished | None:
         """Give the last event once every choice has ended."""
@@ -45,17 +49,17 @@ class _Live:
             return None
         completion = sum(answer.completion_tokens for answer in self.answers)
         reasoning = sum(answer.reasoning_tokens for answer in self.answers)
-        return Finished(reasons, Usage(self.prompt_tokens, completion, reasoning))
+        return Finished(reasons, Usage(self.prompt_tokens, completion, reasoning, self.cached_tokens))
 
 
 class TextService:
     """Serves one text model from a folder in mlx-lm's format."""
 
-    def __init__(self, path: str, max_waiting: int = MAX_WAITING) -> None:
-        """More than `max_waiting` requests that wait for the prompt thread or the engine are refused."""
-        self._engine: Engine[TextModel] = Engine(partial(load, path), self._deliver)
+    def __init__(self, path: str, options: TextOptions) -> None:
+        """Requests wait for the prompt thread or for the engine, `options.max_waiting` of them at most."""
+        self._engine: Engine[TextModel] = Engine(partial(load, path, options), self._deliver, options)
         self._prompts = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prompt")
-        self._max_waiting = max_waiting
+        self._options = options
         self._live: dict[str, _Live] = {}
         self._running = 0  # as the engine said last
         self._told = (0, 0)
@@ -81,14 +85,22 @@ class TextService:
         """Keep what the model's surroundings need, but not the model: the engine's thread frees it."""
         tokenizer = model.tokenizer
         self._vocabulary = Vocabulary(tokenizer)
-        self._prompter = Prompter(tokenizer, self._vocabulary, model.context_window, model.vocab_size, model.defaults)
+        self._reports = CacheReports(self._vocabulary)
+        self._prompter = Prompter(
+            tokenizer,
+            self._vocabulary,
+            model.context_window,
+            model.vocab_size,
+            model.defaults,
+            max_rows=self._options.max_rows,
+        )
         self._prompter.check_template()
-        self._format: Callable[[str, bool], Format] = choose(_template(tokenizer))
+        self._format: Callable[[str, bool], Format] = choose(template_source(tokenizer))
 
     def submit(self, request: Request) -> None:
         """Begin a request; whatever is wrong with it comes as a `Failed` event."""
-        if self._waiting >= self._max_waiting:
-            message = f"{self._max_waiting} requests are waiting for this model already"
+        if self._waiting >= self._options.max_waiting:
+            message = f"{self._options.max_waiting} requests are waiting for this model already"
             self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
             return
         live = self._live[request.id] = _Live(request)
@@ -103,6 +115,20 @@ class TextService:
             else:
                 self._engine.cancel(request_id)
             self._tell([])
+
+    async def cache(self, request_id: str | None) -> CacheState:
+        """Say what is cached; with a request's id, give only the report on that one (none where it is unknown)."""
+        reports = self._reports.find(request_id)
+        if request_id is not None:
+            return CacheState({}, reports)
+        counters: asyncio.Future[dict[str, int]] = self._loop.create_future()
+
+        def settle(found: dict[str, int]) -> None:
+            if not counters.done():
+                counters.set_result(found)
+
+        self._engine.report(lambda found: self._cross(partial(settle, dict(found))))
+        return CacheState(await counters, reports)
 
     async def close(self) -> None:
         """Stop the engine and free the model."""
@@ -139,8 +165,17 @@ class TextService:
             )
             for choice in range(task.n)
         ]
-        self._engine.submit(Job(request.id, prepared.tokens, prepared.params, prepared.max_tokens, task.n))
-        self._tell([(request.id, [Started(live.prompt_tokens)])])
+        self._engine.submit(
+            Job(
+                request.id,
+                prepared.tokens,
+                prepared.params,
+                prepared.max_tokens,
+                task.n,
+                request.priority,
+                prepared.boundaries,
+            )
+        )
 
     def _fail(self, request_id: str, failed: Failed) -> None:
         del self._live[request_id]
@@ -148,19 +183,34 @@ class TextService:
 
     def _deliver(self, step: Step) -> None:
         """Called in the engine's thread: a step's news cross over in one call."""
+        self._cross(partial(self._on_step, step))
+
+    def _cross(self, call: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
-            self._loop.call_soon_threadsafe(self._on_step, step)
+            self._loop.call_soon_threadsafe(call)
 
     def _on_step(self, step: Step) -> None:
         self._running = step.running
         events: dict[str, list[Event]] = {}
+        for begun in step.begun:
+            if live := self._live.get(begun.job):
+                events.setdefault(begun.job, []).extend(self._on_begun(live, begun))
         for drawn in step.drawn:
             if live := self._live.get(drawn.job):
                 events.setdefault(drawn.job, []).extend(self._on_token(live, drawn))
         for broken in step.broken:
             if self._live.pop(broken.job, None):
-                events.setdefault(broken.job, []).append(Failed("internal", broken.message))
+                events.setdefault(broken.job, []).append(_failed(broken))
         self._tell([(request_id, found) for request_id, found in events.items() if found])
+
+    def _on_begun(self, live: _Live, begun: Begun) -> list[Event]:
+        """The request is accepted only now: one that was too large for the memory never begins."""
+        if live.begun:  # the engine had put it off in favour of another
+            return []
+        live.begun = True
+        live.cached_tokens = begun.cached_tokens
+        self._reports.add(begun, live.prompt_tokens)
+        return [Started(live.prompt_tokens)]
 
     def _on_token(self, live: _Live, drawn: Drawn) -> list[Event]:
         answer = live.answers[drawn.choice]
@@ -188,9 +238,5 @@ class TextService:
             self._emit(events, *numbers)
 
 
-def _template(tokenizer: Any) -> str:
-    """Give the source of a model's chat template; of one that is Python code, the tag that opens its reasoning."""
-    template = tokenizer.chat_template
-    if isinstance(template, dict):
-        return "\n".join(template.values())
-    return template or tokenizer.think_start or ""
+def _failed(broken: Broken) -> Failed:
+    return Failed("context_length_exceeded" if broken.too_large else "internal", broken.message)

@@ -1,0 +1,129 @@
+"""The engine without HTTP against mlx-lm's own loops, in turn on the same machine and model.
+
+engine: `Engine` in this process, driven as a worker drives it. raw: mlx-lm's `BatchGenerator`, and for one row also its
+single-stream loop. Each line counts while all rows run: tokens per second over that many steps. "mixed" gives every
+row sampling parameters of its own, half of them with filters and penalties. For one row also the seconds from a
+prompt to its first token. Prints JSON lines: medians, and of the ratios engine/raw the median over the pairs of runs.
+"""
+
+import argparse
+import json
+import queue
+import statistics
+import sys
+import time
+from dataclasses import replace
+
+from benchmarks.raw_loops import Loops, prompt, sampling
+from orchard.backends.text import TextModel, load
+from orchard.core.options import TextOptions
+from orchard.engine.engine import Engine
+from orchard.engine.job import Job, SamplingParams, Step
+from orchard.gateway.registry import resolve
+
+_SETTLE = 5  # tokens that every row draws before time counts
+
+
+class Driven:
+    """An engine whose rows never end by themselves."""
+
+    def __init__(self, path: str) -> None:
+        self._steps: queue.SimpleQueue[tuple[float, Step]] = queue.SimpleQueue()
+        self._engine: Engine[TextModel] = Engine(
+            lambda: replace(load(path), eos_token_ids=frozenset()),
+            lambda step: self._steps.put((time.perf_counter(), step)),
+            TextOptions(),
+        )
+        self._vocabulary = self._engine.start().result().vocab_size
+        self._runs = 0
+
+    def measure(self, rows: int, context: int, steps: int, mixed: bool) -> dict[str, float]:
+        """Tokens per second while all rows run, and the time until the first token."""
+        self._runs += 1
+        jobs = [self._job(row, context, mixed) for row in range(rows)]
+        counts = dict.fromkeys((job.id for job in jobs), 0)
+        begin = time.perf_counter()
+        for job in jobs:
+            self._engine.submit(job)
+        first, started = 0.0, (0.0, 0)
+        while not started[0] or sum(counts.values()) - started[1] < rows * steps:
+            now, step = self._steps.get()
+            assert not step.broken, step.broken
+            for drawn in step.drawn:
+                counts[drawn.job] += 1
+            first = first or (now if step.drawn else 0.0)
+            if not started[0] and min(counts.values()) >= _SETTLE:
+                started = now, sum(counts.values())
+        rate = (sum(counts.values()) - started[1]) / (now - started[0])
+        self._forget(jobs)
+        return {"tokens_s": rate, "first_s": first - begin}
+
+    def close(self) -> None:
+        self._engine.close()
+        self._engine.join()
+
+    def _job(self, row: int, context: int, mixed: bool) -> Job:
+        way = {"temperature": 0.0, **sampling(row, mixed)}
+        # Another prompt each run: nothing of it may be in a cache.
+        tokens = prompt(self._runs * 1000 + row, context, self._vocabulary)
+        return Job(f"{self._runs}-{row}", tokens, SamplingParams(seed=row, **way), max_tokens=10**6)
+
+    def _forget(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            self._engine.cancel(job.id)
+        while (step := self._steps.get()[1]).running or step.waiting:
+            pass
+
+
+def measure(name: str, rows: list[int], context: int, steps: int, runs: int) -> None:
+    """Print a line for each number of rows, greedy and mixed."""
+    entry = resolve(name)
+    shape = {"context": context, "steps": steps}
+    with Loops(sys.executable, entry.path) as loops:
+        driven = Driven(entry.path)
+        for mixed in (False, True):
+            for count in rows:
+                ours, batch, single = [], [], []
+                for _ in range(runs + 1):
+                    ours.append(driven.measure(count, mixed=mixed, **shape))
+                    batch.append(loops.ask("batch", rows=count, mixed=mixed, **shape))
+                    if count == 1:
+                        single.append(loops.ask("single", mixed=mixed, **shape))
+                line = {"benchmark": "engine", "model": entry.id, "rows": count, "mixed": mixed, **shape}
+                print(json.dumps({**line, **_compare(ours[1:], batch[1:], single[1:])}), flush=True)
+        driven.close()
+
+
+def _compare(
+    ours: list[dict[str, float]], batch: list[dict[str, float]], single: list[dict[str, float]]
+) -> dict[str, float]:
+    """Medians and ratios; the first of each list, which warmed up, has been left out."""
+    figures = {"engine_tokens_s": _median(ours, "tokens_s"), "batch_tokens_s": _median(batch, "tokens_s")}
+    figures["ratio_to_batch"] = _ratio(ours, batch)
+    if single:
+        figures |= {"single_tokens_s": _median(single, "tokens_s"), "ratio_to_single": _ratio(ours, single)}
+        figures |= {"engine_first_s": _median(ours, "first_s"), "single_first_s": _median(single, "first_s")}
+    return figures
+
+
+def _median(runs: list[dict[str, float]], key: str) -> float:
+    return round(statistics.median(run[key] for run in runs), 4)
+
+
+def _ratio(ours: list[dict[str, float]], raw: list[dict[str, float]]) -> float:
+    return round(statistics.median(a["tokens_s"] / b["tokens_s"] for a, b in zip(ours, raw, strict=True)), 3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="demo")
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 8, 32])
+    parser.add_argument("--context", type=int, default=256, help="tokens of each prompt")
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=5)
+    args = parser.parse_args()
+    measure(args.model, args.rows, args.context, args.steps, args.runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Quantised layers on MLX's CUDA backend (0.32), in the forms for which it has fast kernels.
+
+A product with inputs (rows, 1, width) reads the weights once a row there, one with (rows, width) reads them once.
+And from some hundred rows on, unpacking the weights and multiplying by them as they are is faster than MLX's product
+with packed ones. Metal's kernels do both by themselves. Measured in docs/performance.md.
+"""
+
+from typing import Any
+
+import mlx.core as mx
+from mlx import nn
+
+_UNPACK_FROM = 256  # rows
+
+
+def adapt(network: nn.Module) -> None:
+    """Let a network's quantised layers take these forms, where it runs on CUDA."""
+    if mx.default_device() != mx.gpu or not mx.cuda.is_available():
+        return
+    for _, module in network.named_modules():
+        if type(module) is nn.QuantizedLinear:
+            module.__class__ = _Linear
+        elif type(module) is nn.QuantizedEmbedding:
+            module.__class__ = _Embedding
+
+
+def product(inputs: mx.array, layer: Any) -> mx.array:
+    """Multiply inputs (..., width) by a quantised layer's weights (outputs, width), without its bias."""
+    width = inputs.shape[-1]
+    rows = inputs.size // width
+    packed = {"group_size": layer.group_size, "bits": layer.bits, "mode": layer.mode}
+    weights, scales, biases = layer["weight"], layer["scales"], layer.get("biases")
+    if rows >= _UNPACK_FROM:
+        return inputs @ mx.dequantize(weights, scales, biases, dtype=inputs.dtype, **packed).T
+    outputs = mx.quantized_matmul(inputs.reshape(rows, width), weights, scales, biases, transpose=True, **packed)
+    return outputs.reshape(*inputs.shape[:-1], -1)
+
+
+def _one_row(inputs: mx.array) -> bool:
+    return inputs.size == inputs.shape[-1]
+
+
+class _Linear(nn.QuantizedLinear):  # type: ignore[misc]
+    def __call__(self, inputs: mx.array) -> mx.array:
+        if _one_row(inputs):
+            return super().__call__(inputs)  # type: ignore[no-any-return]
+        outputs = product(inputs, self)
+        return outputs + self["bias"] if "bias" in self else outputs
+
+
+class _Embedding(nn.QuantizedEmbedding):  # type: ignore[misc]
+    def as_linear(self, inputs: mx.array) -> mx.array:
+        return super().as_linear(inputs) if _one_row(inputs) else product(inputs, self)

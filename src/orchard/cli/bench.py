@@ -1,0 +1,277 @@
+"""`orchard bench`: how fast a server of the OpenAI API is, in one command and the same for every server.
+
+The prompts are random words from a fixed list, so nothing is in a server's cache unless a scenario put it there. How
+many words make the wanted number of tokens is asked of the server first. `Figures` says what is measured.
+"""
+
+import asyncio
+import random
+import re
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from orchard.cli.bench_client import Answer, Client, Figures, figures
+from orchard.core.errors import OrchardError
+
+DEFAULT_SCENARIOS = ("c1", "c8", "c32", "shared", "growing", "long", "mixed", "again")
+
+_WORDS = re.findall(
+    r"\w+",
+    """
+    import return class value index error count name path data list type self print yield async module open close read
+    write time line file text code test user main next last first state order group table field event action model input
+    output start stop end begin left right top down size level point number string object method result
+    """,
+)
+_CALIBRATION = (40, 240)  # words
+_WARM_STREAMS = 8
+_WARM_TOKENS = 16
+_USERS = 16
+_TURNS = 5
+_TURN_TOKENS = 30  # of a question in a scenario where the prefix is what counts
+_REPLY_TOKENS = 32
+_FIRST_TOKENS = 8  # of an answer of which only the first token counts
+_RUNNING = 4
+_RUNNING_TIMES = 16  # how much longer than others the streams may run that a long prompt meets
+_MIXED = 32
+
+
+class Load(Struct, frozen=True, kw_only=True):
+    """How much is asked of the server, in tokens; another seed gives other prompts."""
+
+    max_tokens: int = 128
+    prompt_tokens: int = 256
+    prefix_tokens: int = 2000
+    seed: int = 0
+
+
+class Bench:
+    """The scenarios against one server."""
+
+    def __init__(self, client: Client, load: Load) -> None:
+        self._client = client
+        self._load = load
+        self._words_per_token = 1.0
+
+    async def warm(self, scenarios: Sequence[str]) -> None:
+        """Find out how long a word is, and let the server compile what it compiles. Raises OrchardError on failure."""
+        short, long = [
+            await self._client.ask([_user(_words("calibration", count))], 1) for count in _CALIBRATION
+        ]  # one after the other, as the model may have to load
+        if error := short.error or long.error:
+            raise OrchardError("internal", f"{self._client.url} does not answer: {error}")
+        if short.prompt_tokens and long.prompt_tokens and long.prompt_tokens > short.prompt_tokens:
+            tokens = long.prompt_tokens - short.prompt_tokens
+            self._words_per_token = (_CALIBRATION[1] - _CALIBRATION[0]) / tokens
+        await self._together(_WARM_STREAMS, _WARM_STREAMS, "warm", min(_WARM_TOKENS, self._load.max_tokens))
+        if {"shared", "growing", "long", "again"} & set(scenarios):
+            await self._client.ask([_user(self._prompt("warm prefix", 0, self._load.prefix_tokens))], _FIRST_TOKENS)
+        if "mixed" in scenarios:
+            await self._together(_WARM_STREAMS, _WARM_STREAMS, "warm mixed", _FIRST_TOKENS, self._sampling)
+
+    async def run(self, scenario: str) -> Figures:
+        """Run one scenario. Its name must have passed `check`."""
+        if scenario in SCENARIOS:
+            return await SCENARIOS[scenario](self)
+        streams = int(scenario[1:])
+        total = 2 * streams if streams < 64 else streams
+        return figures(scenario, await self._together(streams, total, scenario, self._load.max_tokens))
+
+    async def shared(self) -> Figures:
+        """Users on one system prompt that one request before them brought into the cache."""
+        prefix = {"role": "system", "content": self._prompt("shared", 0, self._load.prefix_tokens)}
+        await self._client.ask([prefix, _user("Hello")], _FIRST_TOKENS)
+        questions = [_user(self._prompt("shared", user + 1, _TURN_TOKENS)) for user in range(_USERS)]
+        streams = [self._client.stream([prefix, question], _REPLY_TOKENS) for question in questions]
+        return figures("shared", [stream.answer() for stream in await asyncio.gather(*streams)])
+
+    async def growing(self) -> Figures:
+        """Give the turns after the first of a conversation in which each repeats all before it."""
+        messages = [{"role": "system", "content": self._prompt("growing", 0, self._load.prefix_tokens)}]
+        answers = []
+        for turn in range(_TURNS):
+            messages.append(_user(self._prompt("growing", turn + 1, _TURN_TOKENS)))
+            answers.append(await self._client.ask(messages, _REPLY_TOKENS))
+            messages.append({"role": "assistant", "content": answers[-1].text or "ok"})
+        return figures("growing", answers[1:])
+
+    async def long(self) -> Figures:
+        """Bring a long prompt while a few streams run: its first token, and the gaps in the others until then."""
+        arrived = asyncio.Event()
+        begun = [asyncio.Event() for _ in range(_RUNNING)]
+        running = [asyncio.create_task(self._keep(index, begun[index], arrived)) for index in range(_RUNNING)]
+        for event in begun:
+            await event.wait()
+        prompt = _user(self._prompt("long", 0, 2 * self._load.prefix_tokens))
+        arrival = await self._client.ask([prompt], _FIRST_TOKENS)
+        arrived.set()
+        others = [answer for answers in await asyncio.gather(*running) for answer in answers]
+        await self._client.ask([_user("Hello")], 1)  # the server has noticed by now that the others hung up
+        gaps = [
+            end - begin
+            for answer in others
+            for begin, end in zip(answer.stamps, answer.stamps[1:], strict=False)
+            if end > arrival.sent and begin < arrival.first
+        ]
+        result = figures("long", [arrival], gaps=gaps)
+        failures = [answer.error for answer in others if answer.error]
+        result.requests += len(others)
+        result.failed += len(failures)
+        result.error = result.error or next(iter(failures), None)
+        return msgspec.structs.replace(result, tokens_s=None, stream_tokens_s=None)
+
+    async def mixed(self) -> Figures:
+        """Run many streams that all sample, each in its own way."""
+        return figures(
+            "mixed", await self._together(_MIXED, 2 * _MIXED, "mixed", self._load.max_tokens, self._sampling)
+        )
+
+    async def again(self) -> Figures:
+        """Open a conversation that is the same in each run with this seed: cold once, then what a cache remembers."""
+        prefix = {"role": "system", "content": self._prompt("again", 0, self._load.prefix_tokens)}
+        question = _user(self._prompt("again", 1, _TURN_TOKENS))
+        return figures("again", [await self._client.ask([prefix, question], _FIRST_TOKENS)])
+
+    async def _together(
+        self,
+        streams: int,
+        total: int,
+        name: str,
+        max_tokens: int,
+        sampling: Callable[[int], dict[str, Any]] = lambda _: {},
+    ) -> list[Answer]:
+        """Ask `total` times, `streams` at once, each with a prompt of its own."""
+        places = asyncio.Semaphore(streams)
+        prompts = [_user(self._prompt(name, index, self._load.prompt_tokens)) for index in range(total)]
+
+        async def one(index: int) -> Any:
+            async with places:
+                return await self._client.stream([prompts[index]], max_tokens, sampling(index))
+
+        return [stream.answer() for stream in await asyncio.gather(*map(one, range(total)))]
+
+    async def _keep(self, index: int, begun: asyncio.Event, arrived: asyncio.Event) -> list[Answer]:
+        """Keep one stream running, answer after answer, until the long prompt is answered or a request fails."""
+        answers: list[Answer] = []
+        most = _RUNNING_TIMES * self._load.max_tokens
+        while not arrived.is_set() and not (answers and answers[-1].error):
+            prompt = _user(self._prompt(f"long {index}", len(answers), _TURN_TOKENS))
+            answers.append(await self._client.ask([prompt], most, begun=begun, enough=arrived))
+        return answers
+
+    def _prompt(self, name: str, index: int, tokens: int) -> str:
+        return _words(f"{self._load.seed} {name} {index}", max(1, round(tokens * self._words_per_token)))
+
+    def _sampling(self, index: int) -> dict[str, Any]:
+        """Give a row's own way to sample; every second one filters and penalises too."""
+        source = random.Random(f"{self._load.seed} sampling {index}")  # noqa: S311 - no secret
+        chosen: dict[str, Any] = {"temperature": round(source.uniform(0.2, 1.2), 3)}
+        if index % 2:
+            chosen |= {
+                "top_p": round(source.uniform(0.7, 0.99), 3),
+                "top_k": source.randint(10, 200),
+                "repetition_penalty": round(source.uniform(1.01, 1.3), 3),
+                "presence_penalty": round(source.uniform(0.05, 1.0), 3),
+                "frequency_penalty": round(source.uniform(0.05, 1.0), 3),
+            }
+        return chosen
+
+
+def _user(content: str) -> dict[str, str]:
+    return {"role": "user", "content": content}
+
+
+def _words(seed: str, count: int) -> str:
+    source = random.Random(seed)  # noqa: S311 - no secret
+    return " ".join(source.choices(_WORDS, k=count))
+
+
+SCENARIOS: dict[str, Callable[[Bench], Awaitable[Figures]]] = {
+    "shared": Bench.shared,
+    "growing": Bench.growing,
+    "long": Bench.long,
+    "mixed": Bench.mixed,
+    "again": Bench.again,
+}
+
+
+def check(scenario: str) -> str:
+    """Give the name back. Raises OrchardError where there is no such scenario."""
+    if scenario in SCENARIOS or re.fullmatch(r"c[1-9]\d{0,3}", scenario):
+        return scenario
+    known = ", ".join(("c1", "c8", "c32", "c128", *SCENARIOS))
+    raise OrchardError(
+        "invalid_request", f"there is no scenario '{scenario}'; there are {known}, and c with any number"
+    )
+
+
+async def measure(client: Client, load: Load, scenarios: Sequence[str], report: Callable[[Figures], None]) -> None:
+    """Warm the server up, then run scenarios one after the other, telling each one's figures when it ends."""
+    bench = Bench(client, load)
+    await bench.warm(scenarios)
+    for scenario in scenarios:
+        report(await bench.run(scenario))
+
+
+def bench(
+    url: str, model: str | None, load: Load, *, scenarios: Sequence[str], api_key: str | None, as_json: bool
+) -> int:
+    """Measure a server and print what came out; gives the number of requests that failed. Raises OrchardError."""
+    chosen = [check(scenario) for scenario in scenarios or DEFAULT_SCENARIOS]
+    failed = 0
+
+    def report(result: Figures) -> None:
+        nonlocal failed
+        failed += result.failed
+        typer.echo(msgspec.json.encode(result).decode() if as_json else row(result))
+
+    async def run() -> None:
+        async with Client(url, api_key) as client:
+            name = await client.choose(model)
+            if not as_json:
+                typer.echo(
+                    f"{name} at {client.url}: {load.prompt_tokens} tokens in, up to {load.max_tokens} out; ", nl=False
+                )
+                typer.echo(f"prefixes of {load.prefix_tokens}. Times in ms.\n{HEAD}")
+            await measure(client, load, chosen, report)
+
+    try:
+        asyncio.run(run())
+    except KeyboardInterrupt:
+        sys.exit(130)
+    return failed
+
+
+_COLUMNS: tuple[tuple[str, int, Callable[[Figures], float | None]], ...] = (
+    ("requests", 9, lambda result: result.requests),
+    ("failed", 7, lambda result: result.failed),
+    ("tokens", 8, lambda result: result.tokens),
+    ("tok/s", 9, lambda result: result.tokens_s),
+    ("each", 8, lambda result: result.stream_tokens_s),
+    ("first p50", 11, lambda result: result.ttft_p50_ms),
+    ("p99", 9, lambda result: result.ttft_p99_ms),
+    ("gap p50", 9, lambda result: result.gap_p50_ms),
+    ("p99", 8, lambda result: result.gap_p99_ms),
+    ("max", 8, lambda result: result.gap_max_ms),
+    ("prompt", 8, lambda result: result.prompt_tokens),
+    ("cached", 8, lambda result: result.cached_tokens),
+)
+HEAD = f"{'':9}" + "".join(f"{title:>{width}}" for title, width, _ in _COLUMNS)
+
+
+def row(result: Figures) -> str:
+    """Give a scenario's line of the table, and the first failure on a line of its own."""
+    cells = (f"{_cell(figure(result)):>{width}}" for _, width, figure in _COLUMNS)
+    failure = f"\n  {result.failed} failed: {result.error}" if result.failed else ""
+    return f"{result.scenario:9}{''.join(cells)}{failure}"
+
+
+def _cell(number: float | None) -> str:
+    if number is None:
+        return "-"
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.1f}"

@@ -1,0 +1,28 @@
+"""What a worker says of its prompt cache."""
+
+from msgspec import Struct, field
+
+
+class CacheReport(Struct, frozen=True):
+    """How much of one request's prompt was cached, and where it parts from the cached text that is closest to it.
+
+    `parted_at` is the number of the first token that differs, from 0; None: none did, or nothing was compared.
+    `before`, `cached` and `given` are the text before that place, and after it in the cache and in the prompt.
+    `summary` says it all in a sentence.
+    """
+
+    request_id: str
+    prompt_tokens: int
+    cached_tokens: int
+    summary: str
+    parted_at: int | None = None
+    before: str = ""
+    cached: str = ""
+    given: str = ""
+
+
+class CacheState(Struct, frozen=True):
+    """The engine's counters (entries, bytes, budget, hits, ...), and its last reports, oldest first."""
+
+    counters: dict[str, int] = field(default_factory=dict)
+    reports: list[CacheReport] = field(default_factory=list)

@@ -1,0 +1,34 @@
+"""How a text model is run: what the gateway passes to a worker and the worker to its engine."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sizes are in bytes or tokens; None: decided from the model and the machine."""
+
+    adapter_path: str | None = None
+    """A folder with LoRA weights in mlx-lm's format, fixed for the life of the worker."""
+    max_rows: Positive = 64
+    """Answers that are generated at once; further requests wait."""
+    max_waiting: Positive = 1024
+    """Requests that may wait; one more is refused."""
+    prefill_chunk: Positive | None = None
+    """Prompt tokens read in one step while answers are being generated."""
+    max_kv_size: Annotated[int, Meta(ge=5)] | None = None
+    """Tokens that an answer can look back on; older ones are forgotten, all but the first four."""
+    kv_bits: Literal[2, 3, 4, 6, 8] | None = None
+    """Keys and values are kept in this many bits; None: as the model computes them."""
+    kv_group_size: Literal[32, 64, 128] = 64
+    quantized_kv_start: Annotated[int, Meta(ge=0)] = 0
+    """Sequences shorter than this keep their keys and values unquantised."""
+    memory_limit: Positive | None = None
+    """What weights, keys and values may take together; None: what the device recommends."""
+    prompt_cache_bytes: Annotated[int, Meta(ge=0)] | None = None
+    """What cached prompts may take of the memory; 0: nothing is cached."""
+    prompt_cache_dir: str | None = None
+    """A folder where cached prompts outlive the worker; None: they don't."""
+    prompt_cache_dir_bytes: Annotated[int, Meta(ge=0)] = 10 * 2**30

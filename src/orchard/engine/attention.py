@@ -1,0 +1,52 @@
+"""Attention over a batch whose rows lie in several groups.
+
+mlx-lm's models hand the keys and values that a cache returned to one function, `scaled_dot_product_attention` of
+`models/base.py`. A batch's cache may return them in parts, one for each group of rows; `install` puts `attend` in that
+function's place in the modules of a loaded model, so that each part meets the queries of its own rows.
+"""
+
+import sys
+from typing import Any
+
+import mlx.core as mx
+
+_NAME = "scaled_dot_product_attention"
+
+
+class Parts:
+    """What stands for one array where rows lie in groups: `of[i]` belongs to the rows from `cuts[i]` to `cuts[i+1]`."""
+
+    def __init__(self, of: list[Any], cuts: list[int], layers: list[Any]) -> None:
+        """`layers[i]` is the cache of group i, as the library's function wants to see it."""
+        self.of = of
+        self.cuts = cuts
+        self.layers = layers
+
+
+def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
+    """Like the library's function; keys, values and the mask (the last argument but one, or by name) may be `Parts`."""
+    from mlx_lm.models.base import scaled_dot_product_attention as plain
+
+    if not isinstance(keys, Parts):
+        whole: mx.array = plain(queries, keys, values, cache, *args, **kwargs)
+        return whole
+    attended = []
+    for index, layer in enumerate(keys.layers):
+        rows = queries[keys.cuts[index] : keys.cuts[index + 1]]
+        own = [_part(arg, index) for arg in args]
+        named = {name: _part(arg, index) for name, arg in kwargs.items()}
+        attended.append(plain(rows, keys.of[index], values.of[index], layer, *own, **named))
+    return mx.concatenate(attended)
+
+
+def install() -> None:
+    """Make every model module that has been loaded use `attend`."""
+    from mlx_lm.models import base
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("mlx_lm.models.") and module is not base and hasattr(module, _NAME):
+            setattr(module, _NAME, attend)
+
+
+def _part(value: Any, index: int) -> Any:
+    return value.of[index] if isinstance(value, Parts) else value

@@ -1,0 +1,133 @@
+"""Fits the engine to a model and a machine: what its rows can share, what memory there is, how long a piece may be."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+import mlx.core as mx
+
+from orchard.core.options import TextOptions
+from orchard.engine import attention, kv, memory
+from orchard.engine.batch import Batch, Seat, Together
+from orchard.engine.job import Job, SamplingParams
+from orchard.engine.model import Model
+from orchard.engine.runner import Runner
+from orchard.engine.scheduler import Limits
+from orchard.engine.store import Store
+
+log = logging.getLogger("orchard.engine")
+
+_MOST_TOKENS_A_STEP = 2048
+_FEWEST_TOKENS_A_STEP = 32
+_SECONDS_A_STEP = 0.1  # what a running stream may be held up by one piece of a prompt
+_TIMED_TOKENS = 64
+_TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 stays far below, a wrong mask far above
+_PROBES = ((1, 2, 3, 4, 5, 6, 7), (9, 8, 7), (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3))
+
+
+def fit(model: Model, options: TextOptions, wake: Callable[[], None]) -> Runner:
+    """Make a runner for a loaded model, and run what serving uses once, so that no request waits for compilation.
+
+    `wake`: see `Store`. Raises OrchardError where the model leaves no memory for requests.
+    """
+    attention.install()
+    shares = memory.divide(options)
+    # The disk's thread looks for its files while the model is made warm.
+    store = Store(model, options, shares.cache, wake)
+    footprint = _footprint(model, options)
+    together = how_together(model, options)
+    multiple = 8 if mx.default_device() == mx.gpu and mx.cuda.is_available() else 1
+    _warm(Runner(model, Store(model, options), Batch(model, together, multiple), _LOOSE, footprint))
+    chunk = options.prefill_chunk or _tokens_a_step(model)
+    limits = Limits(
+        max_rows=options.max_rows,
+        memory_bytes=shares.rows,
+        chunk=chunk,
+        idle_chunk=max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP)),
+    )
+    mx.clear_cache()
+    return Runner(model, store, Batch(model, together, multiple), limits, footprint)
+
+
+_LOOSE = Limits(max_rows=16, memory_bytes=2**62, chunk=_MOST_TOKENS_A_STEP, idle_chunk=_MOST_TOKENS_A_STEP)
+
+
+def _footprint(model: Model, options: TextOptions) -> kv.Footprint:
+    store = Store(model, options)
+    cache = store.settled(store.new_cache(), 0)
+    model.forward(mx.array([[0]], mx.uint32), cache)
+    return kv.footprint(store.settled(cache, options.quantized_kv_start))
+
+
+def how_together(model: Model, options: TextOptions) -> Together:
+    """Find out how far a model's rows can share a pass without a change of their logits."""
+    alone = mx.concatenate([_logits(model, options, [probe], Together.NONE) for probe in _PROBES])
+    spread = float(mx.std(alone.astype(mx.float32)))
+    for together in (Together.ALL, Together.LIKE):
+        try:
+            shared = _logits(model, options, _PROBES, together)
+            off = float(mx.abs(shared.astype(mx.float32) - alone.astype(mx.float32)).max())
+        except Exception as error:
+            log.info("the model can't do this: %s (%s)", together.value, error)
+            continue
+        if off <= _TOLERANCE * spread:
+            return together
+        log.info(
+            "the model can't do this: %s (its logits change by %.3g, they spread by %.3g)", together.value, off, spread
+        )
+    log.warning("this model's rows take turns: its cache or its attention is of a kind that can't be shared")
+    return Together.NONE
+
+
+def _logits(model: Model, options: TextOptions, prompts: Sequence[Sequence[int]], together: Together) -> mx.array:
+    """Give the logits (rows, vocab_size) after two steps of decode, in the order of the prompts."""
+    store = Store(model, options)
+    seats = []
+    for prompt in prompts:
+        cache = store.new_cache()
+        model.forward(mx.array([prompt], mx.uint32), cache)
+        seats.append(Seat(store.settled(cache, len(prompt)), len(prompt)))
+    batch = Batch(model, together, short=16)
+    batch.reseat(seats)
+    order = [seats.index(seat) for seat in batch.seats]
+    logits = None
+    for token in (1, 2):
+        logits, failed = batch.forward(mx.full((len(seats),), token, mx.uint32))
+        for _, error in failed:
+            raise error
+    assert logits is not None
+    return logits[mx.array([order.index(index) for index in range(len(seats))])]
+
+
+def _warm(runner: Runner) -> None:
+    """Run each kind of step: one row and several, greedy and not, a piece of a prompt and the end of it."""
+    on_gpu = mx.default_device() == mx.gpu
+    # A long prompt takes the CPU seconds with a large model, and there is nothing to compile for it.
+    lengths = (2, 17, 300, 600, _MOST_TOKENS_A_STEP + 2) if on_gpu else (2, 17)
+    sampled = SamplingParams(
+        seed=0, top_p=0.9, top_k=20, min_p=0.01, repetition_penalty=1.1, presence_penalty=0.1, top_logprobs=1
+    )
+    params = {"greedy": SamplingParams(seed=0, temperature=0.0), "plain": SamplingParams(seed=0), "sampled": sampled}
+    for length in lengths:
+        for name, one in params.items():
+            for choices in (1, 3, 9) if on_gpu else (1, 2):
+                runner.add(Job(f"{name} {choices}", [0] * length, one, max_tokens=4, choices=choices))
+                while not runner.idle:
+                    if broken := runner.step().broken:
+                        raise RuntimeError(broken[0].message)
+    mx.clear_cache()
+
+
+def _tokens_a_step(model: Model) -> int:
+    """Time a piece of a prompt; gives how many tokens a running stream may be held up by."""
+    tokens = mx.zeros((1, _TIMED_TOKENS), mx.uint32)
+    seconds = []
+    for _ in range(2):
+        cache = model.new_cache()
+        begin = time.perf_counter()
+        model.forward(tokens, cache)
+        mx.eval([layer.state for layer in cache])
+        seconds.append(time.perf_counter() - begin)
+    fitting = _TIMED_TOKENS * _SECONDS_A_STEP / min(seconds)
+    power = 1 << max(int(fitting), 1).bit_length() - 1
+    return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_TOKENS_A_STEP)

@@ -1,0 +1,95 @@
+"""What of the trie is in memory, and what leaves it first.
+
+Slots are ordered by their last use. Of a path that is used, the deepest node goes to the end of the order first, so
+whatever is at the front of it is either a snapshot or the payload of a node below which nothing is in memory. Hence a
+node in memory has all of its ancestors there.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from orchard.engine import prefix_trie as trie
+from orchard.engine.prefix_trie import Node, Record, Slot
+
+T = TypeVar("T")
+
+
+class Memory:
+    """The trie, and its payloads and snapshots in memory."""
+
+    def __init__(self, budget: int, seed: str) -> None:
+        """`budget`: in bytes, what `evict` leaves at most. `seed`: of the texts' hashes."""
+        self.budget = budget
+        self.root = trie.root(seed)
+        self.nbytes = 0
+        self.unsaved: dict[Slot[Any], None] = {}
+        """What is in memory and isn't on disk, the oldest first."""
+        self.forget: Callable[[Record], None] = lambda record: None
+        """Called with each file that a dropped node has; more than once where nodes share it."""
+        self._order: OrderedDict[Slot[Any], None] = OrderedDict()
+        self._clock = 0
+
+    @property
+    def held(self) -> int:
+        """How many payloads and snapshots are in memory."""
+        return len(self._order)
+
+    def hold(self, slot: Slot[T], value: T) -> None:
+        """Take something into memory; the slot must be without. `touch` must follow."""
+        slot.value = value
+        self.nbytes += slot.nbytes
+        self._order[slot] = None
+        if slot.file is None:
+            self.unsaved[slot] = None
+
+    def touch(self, path: Sequence[Node], snapshot: Node | None = None) -> None:
+        """Note that a path from the root on has been used, and perhaps a snapshot at a node of it."""
+        self._clock += 1
+        if snapshot is not None and snapshot.snapshot in self._order:
+            self._order.move_to_end(snapshot.snapshot)
+        for node in reversed(path):
+            node.used = self._clock
+            if node.payload.value is not None:
+                self._order.move_to_end(node.payload)
+
+    def evict(self, to_bytes: int | None = None) -> None:
+        """Let go what was used least recently until at most `to_bytes`, or the budget, are left."""
+        while self.nbytes > (self.budget if to_bytes is None else to_bytes):
+            slot = next(iter(self._order))
+            self._release(slot)
+            if slot.file is None and slot is slot.node.payload:
+                self.drop(slot.node)
+
+    def lay(self, top: Node, text: bytes, boundary: bool) -> list[Node]:
+        """Make nodes as `prefix_trie.lay` does."""
+        return trie.lay(top, text, boundary, self.split)
+
+    def split(self, node: Node, at: int) -> Node:
+        """Cut a node in two as `prefix_trie.split` does."""
+        before = node.payload.nbytes if node.payload.value is not None else 0
+        upper = trie.split(node, at)
+        if upper.payload.value is not None:
+            self.nbytes += node.payload.nbytes - before
+            self.hold(upper.payload, upper.payload.value)
+            self.touch(upper.path)  # the upper half must be younger than the lower one, and its ancestors than both
+        return upper
+
+    def drop(self, node: Node) -> None:
+        """Take a node and all below it out of the trie."""
+        assert node.parent is not None
+        del node.parent.children[node.edge[:4]]
+        node.parent = None
+        for below in node.subtree():
+            for slot in below.slots:
+                if slot.value is not None:
+                    self._release(slot)
+                if slot.file is not None:
+                    self.forget(slot.file)
+                    slot.file = None
+
+    def _release(self, slot: Slot[Any]) -> None:
+        self.nbytes -= slot.nbytes
+        slot.value = None
+        del self._order[slot]
+        self.unsaved.pop(slot, None)

@@ -1,0 +1,85 @@
+"""A prompt on its way into a cache."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import mlx.core as mx
+
+from orchard.engine import kv
+from orchard.engine.job import Miss
+from orchard.engine.model import Embedded, Model
+from orchard.engine.store import Store
+
+
+class Reading:
+    """Reads tokens into a cache of their own, all but the last one, which is the row's first input."""
+
+    def __init__(
+        self, tokens: list[int], boundaries: Sequence[int], store: Store, embedded: Embedded | None = None
+    ) -> None:
+        """Takes over at once what is cached of `tokens`. `boundaries`: where to keep a snapshot, ascending.
+
+        Prompts from embeddings are not cached: equal tokens may stand for different images.
+        """
+        self._tokens = tokens
+        self._embedded = embedded
+        self._store = store
+        self._unfinished: list[Any] = []
+        found = None if embedded else store.find(tokens)
+        self.cached = found.length if found else 0
+        self.miss: Miss | None = found.miss if found else None
+        self.cache = found.cache if found else store.new_cache()
+        self.done = self.cached
+        self._stops = [stop for stop in store.stops(boundaries) if self.done < stop < len(tokens) - 1]
+
+    @property
+    def left(self) -> int:
+        """How many tokens are still to be read."""
+        return len(self._tokens) - 1 - self.done
+
+    @property
+    def position_delta(self) -> int:
+        """How much further than its length the first generated token's position is."""
+        return self._embedded.position_delta if self._embedded else 0
+
+    def advance(self, model: Model, budget: int) -> int:
+        """Launch the reading of up to `budget` tokens; gives how many. At most one piece is under way on return."""
+        before = self.done
+        while self.left and self.done - before < budget:
+            self._piece(model, min(self.left, budget - (self.done - before)))
+        return self.done - before
+
+    def _piece(self, model: Model, count: int) -> None:
+        stop = self.done + count
+        if self._stops:
+            stop = min(stop, self._stops[0])
+        if self._embedded and self.done < self._embedded.embeddings.shape[1]:
+            stop = min(stop, self._embedded.embeddings.shape[1])
+        mx.eval(self._unfinished)
+        tokens = mx.array([self._tokens[self.done : stop]], mx.uint32)
+        embeddings, positions = self._given(stop)
+        # Only the cache is evaluated, so that the logits of a prompt, which nobody reads, are never computed.
+        model.forward(tokens, self.cache, embeddings=embeddings, positions=positions)
+        self.done = stop
+        if self._stops and stop == self._stops[0]:
+            self._stops.pop(0)
+            self.keep()
+        self.cache = self._store.settled(self.cache, stop)
+        self._unfinished = [layer.state for _, layer in kv.layers(self.cache)]
+        mx.async_eval(self._unfinished)  # type: ignore[no-untyped-call]
+
+    def _given(self, stop: int) -> tuple[mx.array | None, mx.array | None]:
+        """Give the embeddings and positions of the next tokens, where they are not those of the tokens themselves."""
+        if not self._embedded:
+            return None, None
+        embeddings, positions, delta = self._embedded
+        if self.done < embeddings.shape[1]:
+            own = None if positions is None else positions[..., self.done : stop]
+            return embeddings[:, self.done : stop], own
+        # A preempted row reads what it had generated, too.
+        return None, mx.arange(self.done + delta, stop + delta) if delta else None
+
+    def keep(self) -> None:
+        """Let later prompts take over what has been read so far."""
+        if not self._embedded:
+            self._store.save(self._tokens[: self.done], self.cache)

@@ -1,0 +1,245 @@
+"""Carries out what the scheduler decides: reads prompts, lets rows decode, and says what came of it."""
+
+import copy
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from orchard.engine.batch import Batch, Seat
+from orchard.engine.job import Begun, Broken, Drawn, Job, Step
+from orchard.engine.kv import Footprint
+from orchard.engine.model import Model
+from orchard.engine.reading import Reading
+from orchard.engine.rows import Row, Rows
+from orchard.engine.scheduler import Limits, Scheduler, Ticket, TooLarge
+from orchard.engine.store import Store
+
+log = logging.getLogger("orchard.engine")
+
+
+class _Work:
+    """A job that has not ended: its prompt being read, then its rows.
+
+    `answers[i]`: what choice i had generated when its row was last taken from it; None: that choice has ended.
+    `admitted_with[i]`: how many tokens it had when the scheduler last admitted the job.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.readings: list[tuple[Reading, list[int]]] = []  # with the choices that each one is for
+        self.rows: list[Row] = []
+        self.answers: list[list[int] | None] = [[] for _ in range(job.choices)]
+        self.admitted_with = [0] * job.choices
+        self.apart = False
+        self.begun = False
+
+    @property
+    def left(self) -> int:
+        """How many tokens are still to be read."""
+        return sum(reading.left for reading, _ in self.readings)
+
+
+class Runner:
+    """Holds all jobs. Not thread-safe: it lives in the engine's thread."""
+
+    def __init__(self, model: Model, store: Store, batch: Batch, limits: Limits, footprint: Footprint) -> None:
+        self._model = model
+        self.store = store
+        self._rows = Rows(model, batch, store)
+        self._scheduler = Scheduler(limits)
+        self._footprint = footprint
+        self._work: dict[str, _Work] = {}
+        self._broken: list[Broken] = []
+        self._begun: list[Begun] = []
+        self.read_tokens = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether a step would do nothing."""
+        return self._scheduler.idle and self._rows.idle and not self._broken
+
+    def add(self, job: Job) -> None:
+        """Take a job in."""
+        tokens = len(job.prompt)
+        growth = self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
+        ticket = Ticket(
+            id=job.id,
+            priority=job.priority,
+            prompt_tokens=tokens - 1,
+            rows=job.choices,
+            max_tokens=job.max_tokens,
+            prompt_bytes=self._footprint.bytes(tokens) - self._footprint.fixed,
+            bytes_per_token=growth,
+            fixed_bytes=self._footprint.fixed,
+        )
+        self._work[job.id] = _Work(job)
+        if refusal := self._scheduler.add(ticket):
+            self._refuse(refusal)
+
+    def cancel(self, job_id: str, choice: int | None = None) -> None:
+        """Forget a job, or one choice of it (which must have begun). Unknown ids are fine."""
+        if not (work := self._work.get(job_id)):
+            return
+        for row in work.rows:
+            if choice in (None, row.choice):
+                self._rows.leave(row)
+        if choice is None:
+            self._forget(job_id)
+        else:
+            self._end(work, choice)
+
+    def step(self) -> Step:
+        """Take one step: every row decodes, then prompts are read."""
+        plan = self._scheduler.plan()
+        for refusal in plan.too_large:
+            self._refuse(refusal)
+        drawn = self._preempt(plan.preempt) if plan.preempt else []
+        for job_id in plan.begin:
+            self._guard(job_id, self._admit)
+        drawn += self._decode()
+        for job_id, tokens in plan.prefill:
+            self._guard(job_id, partial(self._read, budget=tokens))
+        for one in drawn:
+            if one.reason and one.job in self._work:
+                self._end(self._work[one.job], one.choice)
+        begun, self._begun = self._begun, []
+        broken, self._broken = self._broken, []
+        failed = {one.job for one in broken}
+        drawn = [one for one in drawn if one.job not in failed]
+        return Step(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting)
+
+    def _admit(self, work: _Work) -> None:
+        work.admitted_with = [len(answer or []) for answer in work.answers]
+        self._begin(work)
+
+    def _begin(self, work: _Work) -> None:
+        """Find out what of the prompt is known, and let the reading of the rest begin."""
+        job = work.job
+        embedded = job.embed() if job.embed else None
+        if any(work.answers):
+            work.readings = [
+                (Reading([*job.prompt, *answer], job.boundaries, self.store, embedded), [choice])
+                for choice, answer in enumerate(work.answers)
+                if answer is not None
+            ]
+        else:
+            reading = Reading(job.prompt, job.boundaries, self.store, embedded)
+            work.readings = [(reading, list(range(job.choices)))]
+            if not work.begun:
+                self._begun.append(Begun(job.id, reading.cached, reading.miss))
+        work.begun = True
+        self._read(work, 0)
+
+    def _read(self, work: _Work, budget: int) -> None:
+        """Read up to `budget` tokens; what is read up decodes from the next step on."""
+        while work.readings:
+            reading, choices = work.readings[0]
+            read = reading.advance(self._model, budget)
+            budget -= read
+            self.read_tokens += read
+            if reading.left:
+                break
+            reading.keep()
+            del work.readings[0]
+            self._seat(work, reading, choices)
+        self._scheduler.remains(work.job.id, work.left)
+
+    def _seat(self, work: _Work, reading: Reading, choices: list[int]) -> None:
+        """Give one row a choice. A forked cache shares its buffers; MLX copies them at the first write."""
+        for choice in choices:
+            if (answer := work.answers[choice]) is None:
+                continue
+            cache = reading.cache if choice == choices[-1] else copy.deepcopy(reading.cache)
+            tokens = [*work.job.prompt, *answer]
+            seat = Seat(cache, len(tokens) - 1, reading.position_delta, apart=work.apart)
+            row = Row(work.job, choice, tokens, seat)
+            work.rows.append(row)
+            self._rows.join(row)
+
+    def _decode(self) -> list[Drawn]:
+        drawn, failed = self._rows.step()
+        for rows, error in failed:
+            jobs = {row.job.id for row in rows}
+            if len(jobs) == 1:
+                self._fail(jobs.pop(), error)
+            else:
+                self._retry_apart(jobs, error)
+        return drawn
+
+    def _retry_apart(self, job_ids: set[str], error: Exception) -> None:
+        """Nobody knows whose fault it was: each of these jobs goes on from its tokens, in passes of its own."""
+        log.warning("a step of %d requests failed; each of them goes on alone", len(job_ids), exc_info=error)
+        for job_id in job_ids:
+            if work := self._work.get(job_id):
+                self._unseat(work)
+                work.apart = True
+                self._guard(job_id, self._begin)
+
+    def _preempt(self, job_ids: list[str]) -> list[Drawn]:
+        """Take jobs out of the running, to go on later from their tokens; gives what was drawn meanwhile."""
+        drawn = self._rows.read()
+        for one in drawn:
+            if one.reason:
+                self._end(self._work[one.job], one.choice)
+        for job_id in job_ids:
+            if work := self._work.get(job_id):
+                self._put_back(work)
+        return drawn
+
+    def _put_back(self, work: _Work) -> None:
+        generated = self._unseat(work)
+        left = sum(len(work.job.prompt) + len(answer) - 1 for answer in work.answers if answer is not None)
+        if refusal := self._scheduler.returned(work.job.id, left, generated):
+            self._refuse(refusal)
+
+    def _unseat(self, work: _Work) -> int:
+        """Note what a job has generated and free its rows; gives the most that one of them has since its admission."""
+        generated = 0
+        for row in work.rows:
+            if work.answers[row.choice] is not None:
+                generated = max(generated, len(row.generated) - work.admitted_with[row.choice])
+                work.answers[row.choice] = row.generated
+                row.kept = False
+                self._rows.leave(row)
+        work.rows, work.readings = [], []
+        return generated
+
+    def _end(self, work: _Work, choice: int) -> None:
+        """One choice has ended."""
+        if work.answers[choice] is None:
+            return
+        work.answers[choice] = None
+        self._scheduler.ended(work.job.id)
+        if all(answer is None for answer in work.answers):
+            self._work.pop(work.job.id, None)
+
+    def _forget(self, job_id: str) -> None:
+        self._scheduler.cancel(job_id)
+        self._work.pop(job_id, None)
+
+    def _refuse(self, refusal: TooLarge) -> None:
+        message = (
+            f"this request needs {refusal.needed_bytes:,} bytes for its keys and values; "
+            f"there are {refusal.memory_bytes:,} for all requests"
+        )
+        self._break(Broken(refusal.id, message, too_large=True))
+
+    def _fail(self, job_id: str, error: Exception) -> None:
+        log.error("request %s failed in the engine", job_id, exc_info=error)
+        self._break(Broken(job_id, f"the model failed on this request: {type(error).__name__}: {error}"))
+
+    def _break(self, broken: Broken) -> None:
+        if work := self._work.get(broken.job):
+            for row in work.rows:
+                row.kept = False
+                self._rows.leave(row)
+        self._forget(broken.job)
+        self._broken.append(broken)
+
+    def _guard(self, job_id: str, act: Callable[[_Work], None]) -> None:
+        """Do one job's part of a step; where it raises, that job is to blame and the others go on."""
+        if work := self._work.get(job_id):
+            try:
+                act(work)
+            except Exception as error:
+                self._fail(job_id, error)

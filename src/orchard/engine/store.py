@@ -1,0 +1,134 @@
+"""Caches for rows: new ones, ones that begin with what is known of a prompt, and keeping what a row has computed."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import mlx.core as mx
+
+from orchard.core.options import TextOptions
+from orchard.engine import kv
+from orchard.engine.job import Miss
+from orchard.engine.model import Model
+from orchard.engine.prefix_cache import PrefixCache
+from orchard.engine.prefix_disk import DiskTier
+from orchard.engine.prefix_payload import Cut, State
+
+_TEND_BYTES = 32 * 2**20
+
+
+class Found(NamedTuple):
+    """A row's cache that holds the first `length` tokens of a prompt already, and why not more."""
+
+    cache: kv.Cache
+    length: int
+    miss: Miss | None
+
+
+class Store:
+    """What the engine knows about caches of one model. Only its thread calls this."""
+
+    def __init__(
+        self, model: Model, options: TextOptions, budget: int = 0, wake: Callable[[], None] = lambda: None
+    ) -> None:
+        """`budget`: what may be kept in memory, in bytes; 0: nothing. `wake` is called in the disk's thread when
+        `tend` may have more to do."""
+        self._model = model
+        self._bits = options.kv_bits
+        self._group_size = options.kv_group_size
+        self._quantized_from = options.quantized_kv_start
+        self._prefixes: PrefixCache | None = None
+        self._disk: DiskTier | None = None
+        self._snapshots = False
+        if budget and kv.cacheable(model.new_cache()):
+            if options.prompt_cache_dir:
+                folder = Path(options.prompt_cache_dir)
+                self._disk = DiskTier(folder, self._fingerprint(options), options.prompt_cache_dir_bytes, wake)
+            self._snapshots = kv.needs_snapshot(model.new_cache())
+            self._prefixes = PrefixCache(budget, self._snapshots, self._disk, Cut.from_host, State.from_host)
+
+    def _fingerprint(self, options: TextOptions) -> str:
+        form = (self._bits, self._group_size, self._quantized_from) if self._bits else ()
+        return f"{self._model.fingerprint} {form} {options.max_kv_size}"
+
+    def new_cache(self) -> kv.Cache:
+        """Give an empty cache."""
+        return self.settled(self._model.new_cache(), 0)
+
+    def settled(self, cache: kv.Cache, length: int) -> kv.Cache:
+        """Give a cache of `length` tokens in the form that it has from this length on: quantised or not."""
+        if self._bits is None or length < self._quantized_from:
+            return cache
+        return kv.quantized(cache, self._bits, self._group_size)
+
+    def settles_at(self, length: int) -> bool:
+        """Whether a row that decodes takes another form at this length."""
+        return self._bits is not None and length == self._quantized_from > 0
+
+    def stops(self, boundaries: Sequence[int]) -> list[int]:
+        """Give the places where reading must pause: where a snapshot is kept, and where quantising begins."""
+        stops = set(boundaries) if self._snapshots else set()
+        if self._bits is not None and self._quantized_from:
+            stops.add(self._quantized_from)
+        return sorted(stops)
+
+    def find(self, tokens: list[int]) -> Found:
+        """Give a cache that holds as much of a prompt as is known, at most all but its last token."""
+        if self._prefixes is None:
+            return Found(self.new_cache(), 0, None)
+        match = self._prefixes.find(tokens, len(tokens) - 1, disk=False)
+        miss = None
+        if match.parted < len(tokens):
+            given = tokens[match.begin : match.begin + max(len(match.closest), 1)]
+            miss = Miss(match.parted, match.begin, match.closest, given)
+        cache = self.settled(self._model.new_cache(), match.length)
+        if match.length:
+            kv.restore(cache, match.pieces, match.snapshot, match.length)
+        return Found(cache, match.length, miss)
+
+    def fetch(self, tokens: list[int], done: Callable[[], None]) -> bool:
+        """Bring what is known of a prompt from the disk; False: there is nothing to wait for.
+
+        `done` is called in another thread, also where the disk fails.
+        """
+        if self._prefixes is None:
+            return False
+        match = self._prefixes.find(tokens, len(tokens) - 1)
+        if match.cold:
+            self._prefixes.fetch(match, done)
+        return match.cold
+
+    def save(self, tokens: Sequence[int], cache: kv.Cache) -> None:
+        """Keep what a row's cache holds: exactly these tokens."""
+        if self._prefixes is None or not tokens:
+            return
+        start = self._prefixes.covered(tokens)
+        if self._bits is not None and start < self._quantized_from <= len(tokens) and self._is_quantized(cache):
+            return  # what came before quantising began is not known any more
+        state = kv.snapshot(cache) if self._snapshots and not self._prefixes.has_snapshot(tokens) else None
+        piece = kv.cut(cache, start, len(tokens)) if start < len(tokens) else None
+        if piece or state:
+            # A lazy copy would keep all of the row's cache alive.
+            mx.async_eval([one.arrays for one in (piece, state) if one])  # type: ignore[no-untyped-call]
+            self._prefixes.insert(tokens, start, piece, state)
+
+    def _is_quantized(self, cache: kv.Cache) -> bool:
+        return any(hasattr(layer, "bits") for _, layer in kv.layers(cache))
+
+    def tend(self) -> bool:
+        """Hand some of what isn't on disk yet to the disk's thread; whether more could be handed over now."""
+        return self._prefixes is not None and self._prefixes.tend(_TEND_BYTES)
+
+    def numbers(self) -> dict[str, int]:
+        """Give counters for a report."""
+        return self._prefixes.counters if self._prefixes else {}
+
+    def close(self, timeout: float) -> None:
+        """Save what isn't on disk yet, as far as that goes in `timeout` seconds."""
+        if not self._disk:
+            return
+        end = time.monotonic() + timeout
+        while self.tend() and time.monotonic() < end:
+            pass
+        self._disk.close(max(end - time.monotonic(), 0))

@@ -1,0 +1,160 @@
+"""Probabilities as whole numbers, and how a token is picked by them.
+
+A token weighs floor(2^40 p / p_max). Sums of whole numbers don't depend on their order, so what a row draws can't
+depend on the kernel that a batch of some size gets, nor on blocks; 40 bits are more than float32 tells apart.
+`n` rows are drawn from at once; `m` is the vocabulary or the number of candidates.
+"""
+
+import math
+
+import mlx.core as mx
+
+FRACTION_BITS = 31  # of a chance or a share, so that a product with 31 bits of a sum fits an int64
+_WEIGHT_BITS = 40  # with a vocabulary of up to 2^22, a sum stays below 2^62
+_BLOCK = 64
+_ID_MASK = (1 << 32) - 1
+
+
+def fraction(value: float) -> int:
+    """Write a number of [0, 1] in `FRACTION_BITS` bits."""
+    return round(min(max(value, 0.0), 1.0) * (1 << FRACTION_BITS))
+
+
+def chance(bits: int) -> int:
+    """Make a chance of 64 random bits."""
+    return bits >> (64 - FRACTION_BITS)
+
+
+def likelihood(scores: mx.array, temperature: mx.array) -> mx.array:
+    """Give probabilities relative to the likeliest token's: float32 (n, m) of scores (n, m), temperature (n, 1)."""
+    return mx.exp((scores - mx.max(scores, axis=-1, keepdims=True)) / temperature)
+
+
+def weigh(relative: mx.array) -> mx.array:
+    """Turn what `likelihood` gives (n, m) into weights, int64 (n, m)."""
+    return (relative * float(1 << _WEIGHT_BITS)).astype(mx.int64)
+
+
+def leading(values: mx.array, count: int) -> mx.array:
+    """Give the ids of the `count` greatest of each row, int64 (n, count), greatest first, the lower id where they tie.
+
+    No full sort: they can only be in the `count` blocks whose own greatest are greatest.
+    """
+    size = values.shape[-1]
+    ids = mx.arange(size, dtype=mx.int64)
+    if 2 * count * _BLOCK < size:
+        blocks = _blocks(values, -mx.inf)
+        tops = mx.max(blocks, axis=-1)
+        best = _lowest(_keys(tops, mx.arange(tops.shape[-1], dtype=mx.int64)), count)
+        values = mx.take_along_axis(blocks, best[:, :, None], axis=1).reshape(-1, count * _BLOCK)
+        ids = (best[:, :, None] * _BLOCK + mx.arange(_BLOCK, dtype=mx.int64)).reshape(-1, count * _BLOCK)
+    return mx.sort(_lowest_keys(_keys(values, ids), count), axis=-1) & _ID_MASK
+
+
+def nucleus(relative: mx.array, weights: mx.array, top_p: mx.array) -> mx.array:
+    """Give the least likelihood that top-p keeps, float32 (n, 1), where tokens (n, m) come likeliest first.
+
+    A token is kept where those likelier than it have less than `top_p`, int64 (n, 1), of the weight; ties stay.
+    """
+    until = mx.cumsum(weights, axis=-1)
+    kept = mx.sum(until - weights < _share(until[:, -1:], top_p), axis=-1, keepdims=True)
+    return mx.take_along_axis(relative, mx.maximum(kept - 1, 0), axis=-1)
+
+
+def tries(top_p: float, vocab_size: int) -> int:
+    """Give how often `pick_nucleus` must try, so that it fails less than once in 2^31 draws.
+
+    Each rejected place is uniform in what is left, so there are Poisson(ln(all / nucleus)) rejections.
+    """
+    mean = min(math.log(1 / max(top_p, 1e-30)), math.log(vocab_size))  # the likeliest has 1 / vocab_size at least
+    count, term, left = 0, math.exp(-mean), 1.0 - math.exp(-mean)
+    while left > 2.0**-FRACTION_BITS:
+        count += 1
+        term *= mean / count
+        left -= term
+    return count + 1
+
+
+def pick_nucleus(
+    relative: mx.array, weights: mx.array, min_p: mx.array, top_p: mx.array, chances: mx.array
+) -> mx.array:
+    """Give a place of each row, int64 (n, 1), of those that top-p and min-p, float32 (n, 1), leave. Nothing is sorted.
+
+    Draw from all. If the token drawn is in the nucleus, that is it; if not, draw again from those likelier than it,
+    which hold the nucleus: a quickselect whose pivots are the draws. `chances`, int64 (n, t), are for up to t tries,
+    negative where a row has fewer (the function `tries`); if all fail, the row gets its likeliest token.
+    """
+    goal = _share(mx.sum(weights, axis=-1, keepdims=True), top_p)
+    left = mx.where(relative >= min_p, weights, 0)
+    place, found = mx.argmax(relative, axis=-1, keepdims=True).astype(mx.int64), mx.zeros(goal.shape, mx.bool_)
+    for toss in mx.split(chances, chances.shape[-1], axis=-1):
+        candidate = pick(left, toss)
+        left = mx.where(relative > mx.take_along_axis(relative, candidate, axis=-1), weights, 0)
+        above = mx.sum(left, axis=-1, keepdims=True)
+        inside = ((above < goal) | (above == 0)) & (toss >= 0)
+        place = mx.where(inside & ~found, candidate, place)
+        found = found | inside
+    return place
+
+
+def exclude_top_choices(weights: mx.array, threshold: mx.array, keep: mx.array | None, active: mx.array) -> mx.array:
+    """Apply XTC: tokens of more than `threshold`, int64 (n, 1), go, but the least likely of them and those of `keep`.
+
+    `keep` (n, m) and `active` (n, 1) are bool. The same as mlx-lm's `apply_xtc`.
+    """
+    above = weights > _share(mx.sum(weights, axis=-1, keepdims=True), threshold)
+    least = mx.min(mx.where(above, weights, mx.array(1 << 62, mx.int64)), axis=-1, keepdims=True)
+    gone = (weights > least) & active
+    if keep is not None:
+        gone = gone & ~keep
+    return mx.where(gone, 0, weights)
+
+
+def pick(weights: mx.array, chances: mx.array) -> mx.array:
+    """Give a place of each row, int64 (n, 1), by its weight; `chances`, int64 (n, 1), have `FRACTION_BITS` bits."""
+    size = weights.shape[-1]
+    if size < 4 * _BLOCK:
+        until = mx.cumsum(weights, axis=-1)
+        return _crossing(until, _share(until[:, -1:], chances))
+    blocks = _blocks(weights, 0)
+    sums = mx.sum(blocks, axis=-1)
+    until = mx.cumsum(sums, axis=-1)
+    goal = _share(until[:, -1:], chances)
+    block = _crossing(until, goal)
+    inside = mx.take_along_axis(blocks, block[:, :, None], axis=1)[:, 0]
+    goal = goal - mx.take_along_axis(until - sums, block, axis=-1)
+    return block * _BLOCK + _crossing(mx.cumsum(inside, axis=-1), goal)
+
+
+def _crossing(until: mx.array, goal: mx.array) -> mx.array:
+    place = mx.sum(until <= goal, axis=-1, keepdims=True).astype(mx.int64)
+    return mx.minimum(place, until.shape[-1] - 1)  # only NaN could lead beyond
+
+
+def _share(total: mx.array, part: mx.array) -> mx.array:
+    """Give floor(total * part / 2^31), without overflow."""
+    low = total & ((1 << FRACTION_BITS) - 1)
+    return (total >> FRACTION_BITS) * part + ((low * part) >> FRACTION_BITS)
+
+
+def _blocks(values: mx.array, filler: float) -> mx.array:
+    """Cut (n, m) into (n, blocks, _BLOCK)."""
+    missing = -values.shape[-1] % _BLOCK
+    if missing:
+        values = mx.pad(values, [(0, 0), (0, missing)], constant_values=mx.array(filler, values.dtype))
+    return values.reshape(values.shape[0], -1, _BLOCK)
+
+
+def _keys(values: mx.array, ids: mx.array) -> mx.array:
+    """Give whole numbers, int64 (n, m), that ascend as the values fall, then as the ids rise; no two are equal."""
+    bits = values.view(mx.int32)
+    rank = mx.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(mx.int64)
+    return ids - rank * (1 << 32)
+
+
+def _lowest_keys(keys: mx.array, count: int) -> mx.array:
+    return keys if count == keys.shape[-1] else mx.partition(keys, kth=count - 1, axis=-1)[:, :count]
+
+
+def _lowest(keys: mx.array, count: int) -> mx.array:
+    return _lowest_keys(keys, count) & _ID_MASK

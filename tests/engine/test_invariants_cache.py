@@ -1,0 +1,147 @@
+"""What is known of a prompt saves time and changes nothing else."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import mlx.core as mx
+import pytest
+
+from orchard.engine.job import Job, SamplingParams
+from orchard.engine.model import Embedded
+from tests.engine.drive import Driver, Engines, greedy, prompt
+from tests.models import ARCHITECTURES
+
+# Keys and values can be cut at any token; a rotating cache and a recurrent state only be kept where they once were.
+CUT_ANYWHERE = {"qwen3", "qwen3_moe"}
+
+Make = Callable[[str, list[int]], Job]
+
+every_kind = pytest.mark.parametrize("kind", ARCHITECTURES)
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+    engines = Engines(tmp_path_factory.getbasetemp())
+    yield engines
+    engines.close()
+
+
+def cached(engines: Engines, kind: str, driver: Driver, job: Job) -> int:
+    """Run the job, which must give what it gives where nothing is cached; says how much of its prompt was known."""
+    found, expected = driver.alone(job), engines.alone(kind, job)
+    assert (found.tokens, found.reasons) == (expected.tokens, expected.reasons)
+    assert found.cached_tokens is not None
+    assert expected.cached_tokens == 0
+    return found.cached_tokens
+
+
+def seeded(name: str, tokens: list[int]) -> Job:
+    params = SamplingParams(seed=5, temperature=1.2, top_p=0.9, repetition_penalty=1.1)
+    return Job(name, tokens, params, 10, choices=2)
+
+
+@every_kind
+@pytest.mark.parametrize("make", [greedy, seeded])
+def test_the_same_prompt_again(engines: Engines, kind: str, make: Make) -> None:
+    """All of it is known but the last token, which gives the first logits."""
+    with engines.fresh(kind) as driver:
+        for length in (1, 2, 16, 17, 90, 257):
+            job = make("a", prompt(length, length))
+            assert [cached(engines, kind, driver, job) for _ in range(3)] == [0, length - 1, length - 1]
+
+
+@every_kind
+def test_a_shared_head(engines: Engines, kind: str) -> None:
+    marks = (10, 40, 80)
+    with engines.fresh(kind) as driver:
+        for seed, (shared, boundary) in enumerate([(3, 0), (12, 10), (40, 40), (77, 40), (98, 80)]):
+            text, other = prompt(seed, 100), prompt(100 + seed, 100)
+            assert text[shared] != other[shared]
+            first = greedy("a", text, boundaries=marks)
+            second = greedy("b", text[:shared] + other[shared:], boundaries=marks)
+            assert cached(engines, kind, driver, first) == 0
+            assert cached(engines, kind, driver, second) == (shared if kind in CUT_ANYWHERE else boundary)
+            # Neither has spoiled the other.
+            assert [cached(engines, kind, driver, job) for job in (first, second)] == [99, 99]
+
+
+@every_kind
+@pytest.mark.parametrize("make", [greedy, seeded])
+def test_a_prompt_that_holds_its_own_answer(engines: Engines, kind: str, make: Make) -> None:
+    """The next turn of a conversation, three times. Whether an answer's last token was read is up to the engine."""
+    text = prompt(3, 30)
+    with engines.fresh(kind) as driver:
+        known = 0
+        for turn in range(3):
+            job = make(f"turn {turn}", text)
+            assert cached(engines, kind, driver, job) in ({0} if not known else {known - 1, known})
+            text = text + engines.alone(kind, job).tokens[0]
+            known = len(text)
+            text = text + prompt(10 + turn, 20)
+
+
+@every_kind
+def test_a_prompt_that_ends_within_a_known_one(engines: Engines, kind: str) -> None:
+    text = prompt(1, 100)
+    with engines.fresh(kind) as driver:
+        assert cached(engines, kind, driver, greedy("a", text, boundaries=(30, 60))) == 0
+        assert cached(engines, kind, driver, greedy("b", text[:61])) == 60
+        assert cached(engines, kind, driver, greedy("c", text[:51])) == (50 if kind in CUT_ANYWHERE else 30)
+
+
+@every_kind
+def test_jobs_at_once_that_share_a_head(engines: Engines, kind: str) -> None:
+    text = prompt(1, 60)
+    jobs = [seeded(str(n), text + prompt(n, 5 * n)) for n in range(5)]
+    with engines.fresh(kind) as driver:
+        for _ in range(2):
+            results = driver.run(jobs)
+            assert [results[job.id].tokens for job in jobs] == [engines.alone(kind, job).tokens for job in jobs]
+        assert [results[job.id].cached_tokens for job in jobs] == [len(job.prompt) - 1 for job in jobs]
+
+
+@every_kind
+def test_a_small_cache_forgets_what_is_old(engines: Engines, kind: str) -> None:
+    jobs = [greedy(str(seed), prompt(seed, 100), 6) for seed in range(20)]
+    with engines.fresh(kind, prompt_cache_bytes=400_000) as driver:
+        assert [cached(engines, kind, driver, job) for job in jobs] == [0] * len(jobs)
+        assert cached(engines, kind, driver, jobs[-1]) == 99
+        assert cached(engines, kind, driver, jobs[0]) == 0
+
+
+@every_kind
+def test_a_cache_of_nothing(engines: Engines, kind: str) -> None:
+    job = greedy("a", prompt(1, 50), boundaries=(20,))
+    with engines.fresh(kind, prompt_cache_bytes=0) as driver:
+        assert [cached(engines, kind, driver, job) for _ in range(2)] == [0, 0]
+
+
+@every_kind
+def test_a_restart_keeps_what_is_on_the_disk(engines: Engines, kind: str, tmp_path: Path) -> None:
+    text, other = prompt(1, 200), prompt(2, 200)
+    first = greedy("a", text, boundaries=(150,))
+    with engines.fresh(kind, prompt_cache_dir=str(tmp_path)) as driver:
+        assert cached(engines, kind, driver, first) == 0
+    with engines.fresh(kind, prompt_cache_dir=str(tmp_path)) as driver:
+        parted = greedy("b", text[:160] + other[160:])
+        assert cached(engines, kind, driver, parted) == (160 if kind in CUT_ANYWHERE else 150)
+    with engines.fresh(kind, prompt_cache_dir=str(tmp_path)) as driver:
+        assert cached(engines, kind, driver, first) == len(text) - 1
+
+
+@pytest.mark.parametrize("chunk", [7, 4096])
+def test_a_prompt_of_embeddings(engines: Engines, chunk: int) -> None:
+    """They take the place of the tokens' own, and neither they nor what is known of their tokens goes by the cache."""
+    with engines.fresh("qwen3", prefill_chunk=chunk) as driver:
+        embed = driver.model.network.model.embed_tokens
+        for length in (1, 17, 60):
+            tokens, other = prompt(1, length), prompt(2 + length, length)
+            expected = engines.alone("qwen3", greedy("a", tokens)).tokens
+            assert driver.alone(greedy("a", other)).cached_tokens == 0
+            # The ids are another text's, but for the last one: only the embeddings may count.
+            for _ in range(2):
+                job = greedy(
+                    "a", [*other[:-1], tokens[-1]], embed=lambda tokens=tokens: Embedded(embed(mx.array([tokens])))
+                )
+                result = driver.alone(job)
+                assert (result.tokens, result.cached_tokens) == (expected, 0)

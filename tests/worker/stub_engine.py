@@ -1,0 +1,63 @@
+"""An engine that does only what the test says, in place of the one that computes."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, ClassVar
+
+from orchard.core.options import TextOptions
+from orchard.engine.job import Begun, Broken, Drawn, Job, Step
+
+
+class StubEngine:
+    """Loads its model at once, keeps jobs, and delivers the steps that the test makes up."""
+
+    made: ClassVar[list["StubEngine"]] = []
+
+    def __init__(self, load: Callable[[], Any], deliver: Callable[[Step], None], options: TextOptions) -> None:
+        self.options = options
+        self.jobs: list[Job] = []
+        self.cancelled: list[str] = []
+        self.counters: dict[str, int] | None = {"entries": 3}
+        self._news = asyncio.Event()
+        self._load = load
+        self._deliver = deliver
+        self.made.append(self)
+
+    def start(self) -> "Future[Any]":
+        ready: Future[Any] = Future()
+        ready.set_result(self._load())
+        return ready
+
+    def submit(self, job: Job) -> None:
+        self.jobs.append(job)
+        self._news.set()
+
+    async def until(self, ids: set[str]) -> None:
+        """Wait until there are jobs of these ids."""
+        while not ids <= {job.id for job in self.jobs}:
+            self._news.clear()
+            await self._news.wait()
+
+    def cancel(self, job_id: str, choice: int | None = None) -> None:
+        self.cancelled.append(job_id)
+
+    def report(self, done: Callable[[dict[str, int]], None]) -> None:
+        if self.counters is not None:
+            done(self.counters)
+
+    def close(self) -> None:
+        pass
+
+    def join(self, timeout: float | None = None) -> bool:
+        return True
+
+    def step(
+        self,
+        *,
+        begun: tuple[Begun, ...] = (),
+        drawn: tuple[Drawn, ...] = (),
+        broken: tuple[Broken, ...] = (),
+        running: int = 1,
+    ) -> None:
+        self._deliver(Step(list(begun), list(drawn), list(broken), running, 0))

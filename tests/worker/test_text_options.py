@@ -1,0 +1,177 @@
+"""What the text service makes of its options and of the engine's news, over an engine that computes nothing."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from orchard.backends.text import TextModel
+from orchard.core.cache import CacheState
+from orchard.core.events import Failed, Finished, Started, Text, Usage
+from orchard.core.options import TextOptions
+from orchard.core.request import Generate, Message, Priority, Request, TextPart
+from orchard.engine.job import Begun, Broken, Drawn, Miss, Sample
+from orchard.worker import cache_reports
+from orchard.worker import text as text_module
+from orchard.worker.text import TextService
+from tests.worker.caller import Caller
+from tests.worker.stub_engine import StubEngine
+
+OPTIONS = TextOptions(max_rows=2, max_waiting=3)
+
+
+@pytest.fixture
+async def caller(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Caller]:
+    loaded: list[tuple[str, TextOptions]] = []
+
+    def load(path: str, options: TextOptions) -> TextModel:
+        loaded.append((path, options))
+        return model
+
+    monkeypatch.setattr(StubEngine, "made", [])
+    monkeypatch.setattr(text_module, "Engine", StubEngine)
+    monkeypatch.setattr(text_module, "load", load)
+    service = TextService("a folder", OPTIONS)
+    caller = Caller(service)
+    await service.start(caller.emit)
+    assert loaded == [("a folder", OPTIONS)]
+    yield caller
+    await service.close()
+
+
+@pytest.fixture
+def engine(caller: Caller) -> StubEngine:
+    (engine,) = StubEngine.made
+    assert engine.options == OPTIONS
+    return engine
+
+
+def task(n: int = 1) -> Generate:
+    return Generate((Message("user", (TextPart("Hi"),)),), n=n)
+
+
+async def submitted(caller: Caller, engine: StubEngine, *ids: str, priority: Priority = "normal") -> int:
+    """Submit requests and wait until the engine has them; gives the tokens of each prompt."""
+    for request_id in ids:
+        caller.events[request_id] = []
+        caller.service.submit(Request(request_id, "tiny", task(), priority))
+    await asyncio.wait_for(engine.until(set(ids)), 30)
+    return len(engine.jobs[-1].prompt)
+
+
+async def test_priority_and_boundaries_reach_the_engine(caller: Caller, engine: StubEngine) -> None:
+    await submitted(caller, engine, "a", priority="background")
+    (job,) = engine.jobs
+    assert (job.priority, len(job.boundaries)) == ("background", 1)
+
+
+async def test_a_request_starts_when_it_begins_and_tells_what_was_cached(
+    caller: Caller, engine: StubEngine, model: TextModel
+) -> None:
+    size = await submitted(caller, engine, "a")
+    assert caller.events["a"] == []
+    engine.step(begun=(Begun("a", 7),))
+    (token,) = model.tokenizer.encode("x", add_special_tokens=False)
+    engine.step(begun=(Begun("a", 1), Begun("unknown", 1)), drawn=(Drawn("a", 0, Sample(token), "length"),))
+    await caller.until(lambda: caller.ended("a"))
+    assert caller.events["a"] == [Started(size), Text("x"), Finished(("length",), Usage(size, 1, 0, 7))]
+
+
+@pytest.mark.parametrize(("too_large", "kind"), [(True, "context_length_exceeded"), (False, "internal")])
+async def test_a_broken_job(caller: Caller, engine: StubEngine, too_large: bool, kind: str) -> None:
+    await submitted(caller, engine, "a")
+    engine.step(broken=(Broken("a", "needs 3 GB of 2", too_large),))
+    await caller.until(lambda: caller.ended("a"))
+    (failed,) = caller.events["a"]
+    assert isinstance(failed, Failed)
+    assert (failed.kind, failed.message) == (kind, "needs 3 GB of 2")
+
+
+async def test_more_choices_than_rows_are_refused(caller: Caller) -> None:
+    failed = await caller.failure("a", task(n=3))
+    assert (failed.kind, failed.param) == ("invalid_request", "n")
+    assert "from 1 to 2" in failed.message
+
+
+async def test_the_queue_is_bounded(caller: Caller, engine: StubEngine) -> None:
+    await submitted(caller, engine, "a", "b", "c")
+    refused = await caller.failure("d", task())
+    assert (refused.kind, refused.retry_after) == ("overloaded", 5)
+    engine.step(begun=(Begun("a", 0),), running=1)
+    await caller.until(lambda: caller.numbers[-1] == (1, 2))
+    await submitted(caller, engine, "e")
+
+
+async def test_what_is_cached(caller: Caller, engine: StubEngine) -> None:
+    assert await caller.service.cache(None) == CacheState({"entries": 3}, [])
+    size = await submitted(caller, engine, "a", "b")
+    engine.step(begun=(Begun("a", 0), Begun("b", size - 1)))
+    await caller.until(lambda: caller.events["b"])
+    state = await caller.service.cache(None)
+    assert [report.request_id for report in state.reports] == ["a", "b"]
+    assert await caller.service.cache("b") == CacheState({}, [state.reports[1]])
+    assert state.reports[1].summary == f"{size - 1} of {size} tokens were cached"
+    assert await caller.service.cache("c") == CacheState({}, [])
+
+
+async def test_an_engine_that_is_busy_keeps_nothing_else_waiting(caller: Caller, engine: StubEngine) -> None:
+    engine.counters = None
+    asked = asyncio.create_task(caller.service.cache(None))
+    assert await caller.service.cache("a") == CacheState()
+    assert not asked.done()
+    asked.cancel()
+
+
+def miss(model: TextModel, before: str, cached: str, given: str, begin: int = 10) -> Miss:
+    def tokens(text: str) -> list[int]:
+        found: list[int] = model.tokenizer.encode(text, add_special_tokens=False)
+        return found
+
+    head = tokens(before)
+    return Miss(begin + len(head), begin, head + tokens(cached), head + tokens(given))
+
+
+async def test_a_miss_is_told_in_words(
+    caller: Caller, engine: StubEngine, model: TextModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    size = await submitted(caller, engine, "a", "b", "c")
+    found = miss(model, "The sea", " is\nblue", " was grey")
+    with caplog.at_level(logging.DEBUG, "orchard.worker"):
+        engine.step(begun=(Begun("a", 8, found),))
+        engine.step(begun=(Begun("b", 8, miss(model, "The sea", "", " was")),))
+        engine.step(begun=(Begun("c", 8, miss(model, "", "x", "")),))
+        await caller.until(lambda: caller.events["c"])
+        await submitted(caller, engine, "d")
+        engine.step(begun=(Begun("d", 0, Miss(0, 0, [], [1])),))
+        await caller.until(lambda: caller.events["d"])
+    a, b, c, d = (await caller.service.cache(None)).reports
+    assert (a.prompt_tokens, a.cached_tokens, a.parted_at) == (size, 8, found.place)
+    assert (a.before, a.cached, a.given) == ("The sea", " is\nblue", " was grey")
+    assert a.summary == (
+        f"8 of {size} tokens were cached; token {found.place} of {size}: "
+        'the closest cached text goes on " is\\nblue", this prompt goes on " was grey"'
+    )
+    assert b.summary.endswith('the closest cached text ends there, this prompt goes on " was"')
+    assert c.summary.endswith('the closest cached text goes on "x", this prompt ends there')
+    assert d.summary == f"0 of {size} tokens were cached; no cached text begins like this prompt"
+    assert [record.levelname for record in caplog.records if a.summary in record.getMessage()] == ["DEBUG"]
+
+
+async def test_only_the_last_reports_are_kept(
+    caller: Caller, engine: StubEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_reports, "KEPT", 2)
+    await submitted(caller, engine, "a", "b", "c")
+    engine.step(begun=(Begun("a", 0), Begun("b", 0), Begun("c", 0)))
+    await caller.until(lambda: caller.events["c"])
+    assert [report.request_id for report in (await caller.service.cache(None)).reports] == ["b", "c"]
+
+
+async def test_the_engine_may_be_gone_when_it_answers(model_folder: Path) -> None:
+    service = TextService(str(model_folder), TextOptions())
+    loop = asyncio.new_event_loop()
+    loop.close()
+    service._loop = loop
+    service._cross(lambda: None)
