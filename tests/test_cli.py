@@ -29,7 +29,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.options import TextOptions
 from tests.serving import Server, serve
 
-COMMANDS = ("serve", "chat", "models", "doctor")
+COMMANDS = ("serve", "chat", "models", "bench", "doctor")
 SLOW = '{"pieces": 1000, "text": "tick ", "interval": 0.02}'
 
 

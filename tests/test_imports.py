@@ -166,7 +166,14 @@ def test_a_good_arrow_is_not(tmp_path: Path, file: str, code: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["orchard.gateway.server", "orchard.cli.serve", "orchard.cli.chat", "orchard.cli.models", "orchard.cli.doctor"],
+    [
+        "orchard.gateway.server",
+        "orchard.cli.serve",
+        "orchard.cli.chat",
+        "orchard.cli.models",
+        "orchard.cli.bench",
+        "orchard.cli.doctor",
+    ],
 )
 def test_gateway_and_command_line_leave_mlx_alone(module: str) -> None:
     program = f"import sys, {module}; print(*sys.modules)"

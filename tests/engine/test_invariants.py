@@ -130,7 +130,7 @@ def expect(results: dict[str, Result], jobs: list[Job], alone: dict[str, Result]
 
 
 @every_kind
-@settings(max_examples=10, deadline=None, derandomize=True, database=None)
+@settings(max_examples=8, deadline=None, derandomize=True, database=None)
 @given(mix=mixes(), cached=st.booleans())
 def test_company_changes_nothing(
     engines: Engines, kind: str, mix: tuple[list[Job], list[Happening]], cached: bool
@@ -167,11 +167,11 @@ def test_leaving_changes_nothing_for_others(engines: Engines, kind: str) -> None
     alone = {job.id: engines.alone(kind, job) for job in jobs}
     driver = engines.get(kind, max_rows=5, prefill_chunk=8)
     for who in ("greedy", "many", "penalised"):
-        for watched, tokens in [("sampled", 0), ("sampled", 1), ("sampled", 5), (who, 1), (who, 6)]:
+        for watched, tokens in [("sampled", 0), ("sampled", 4), (who, 1), (who, 6)]:
             results = driver.run(jobs, [(At(watched, tokens), Leave(who))])
             expect(results, jobs, alone)
             assert all(results[job.id].reasons == alone[job.id].reasons for job in jobs if job.id != who)
-    for tokens in (1, 3, 8, 14):
+    for tokens in (1, 8):
         left = driver.run(jobs, [(At("many", tokens), Leave("many", 1))])
         expect(left, jobs, alone)
         assert left["many"].reasons[0] == left["many"].reasons[2] == "length"

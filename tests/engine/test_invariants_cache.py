@@ -45,7 +45,7 @@ def seeded(name: str, tokens: list[int]) -> Job:
 def test_the_same_prompt_again(engines: Engines, kind: str, make: Make) -> None:
     """All of it is known but the last token, which gives the first logits."""
     with engines.fresh(kind) as driver:
-        for length in (1, 2, 16, 17, 90, 257):
+        for length in (1, 2, 17, 257):
             job = make("a", prompt(length, length))
             assert [cached(engines, kind, driver, job) for _ in range(3)] == [0, length - 1, length - 1]
 
@@ -102,7 +102,7 @@ def test_jobs_at_once_that_share_a_head(engines: Engines, kind: str) -> None:
 
 @every_kind
 def test_a_small_cache_forgets_what_is_old(engines: Engines, kind: str) -> None:
-    jobs = [greedy(str(seed), prompt(seed, 100), 6) for seed in range(20)]
+    jobs = [greedy(str(seed), prompt(seed, 100), 2) for seed in range(20)]
     with engines.fresh(kind, prompt_cache_bytes=400_000) as driver:
         assert [cached(engines, kind, driver, job) for job in jobs] == [0] * len(jobs)
         assert cached(engines, kind, driver, jobs[-1]) == 99

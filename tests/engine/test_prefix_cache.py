@@ -262,7 +262,8 @@ def test_counters() -> None:
     cache = new()
     put(cache, [1, 2, 3])
     look(cache, [1, 2])
-    look(cache, [5])
+    look(cache, [1, 2], disk=False)
+    look(cache, [5], disk=False)
     counters = cache.counters
     assert (counters["hits"], counters["misses"], counters["tokens"], counters["entries"]) == (1, 1, 2, 1)
     assert (counters["bytes"], counters["disk_bytes"]) == (3 * WIDTH, 0)

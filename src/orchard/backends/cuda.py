@@ -3,8 +3,12 @@
 A product with inputs (rows, 1, width) reads the weights once a row there, one with (rows, width) reads them once.
 And from some hundred rows on, unpacking the weights and multiplying by them as they are is faster than MLX's product
 with packed ones. Metal's kernels do both by themselves. Measured in docs/performance.md.
+
+cuDNN's attention is left out: it prepares each new pair of lengths for 40 ms and more (seconds for some), and nearly
+every piece of a prompt has a new one.
 """
 
+import os
 from typing import Any
 
 import mlx.core as mx
@@ -14,9 +18,10 @@ _UNPACK_FROM = 256  # rows
 
 
 def adapt(network: nn.Module) -> None:
-    """Let a network's quantised layers take these forms, where it runs on CUDA."""
+    """Let a network take these forms, where it runs on CUDA. To be called before anything is computed."""
     if mx.default_device() != mx.gpu or not mx.cuda.is_available():
         return
+    os.environ.setdefault("MLX_CUDA_USE_CUDNN_SDPA", "0")
     for _, module in network.named_modules():
         if type(module) is nn.QuantizedLinear:
             module.__class__ = _Linear

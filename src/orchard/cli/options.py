@@ -47,10 +47,16 @@ def _one_of(*allowed: int) -> Callable[[str | int], int]:
 
 
 def text_options(**values: Any) -> TextOptions:
-    """Make the worker's options of checked flags; those that are None or absent keep their defaults."""
+    """Make the worker's options of checked flags; those that are None or absent keep their defaults.
+
+    Raises typer.BadParameter where two of them don't go together.
+    """
     given = {name: value for name, value in values.items() if value is not None}
     paths = {name: str(value) for name, value in given.items() if isinstance(value, Path)}
-    return msgspec.convert(given | paths, TextOptions)
+    try:
+        return msgspec.convert(given | paths, TextOptions)
+    except msgspec.ValidationError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 AdapterPath = Annotated[

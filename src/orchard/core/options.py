@@ -32,3 +32,10 @@ class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     prompt_cache_dir: str | None = None
     """A folder where cached prompts outlive the worker; None: they don't."""
     prompt_cache_dir_bytes: Annotated[int, Meta(ge=0)] = 10 * 2**30
+
+    def __post_init__(self) -> None:
+        """ValueError where one option would be ignored because of another."""
+        if self.kv_bits and self.max_kv_size:
+            raise ValueError("kv_bits and max_kv_size don't go together: a bounded cache is not quantised")
+        if self.prompt_cache_dir and self.prompt_cache_bytes == 0:
+            raise ValueError("prompt_cache_dir needs prompt_cache_bytes above 0: files are written from memory")

@@ -12,6 +12,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from orchard.engine import kv
 from orchard.engine.attention import Parts
 from orchard.engine.model import Model
 from orchard.engine.slots import Dense, Lengths, Nested, Ring, Shelf, States, shelf_for
@@ -41,7 +42,7 @@ class Seat:
     def replace(self, cache: list[Any]) -> None:
         """Give the row another cache of its own, to be used from the next `Batch.reseat` on."""
         self.cache: list[Any] | None = cache
-        self.kind = tuple(type(layer).__name__ for layer in cache)
+        self.kind = tuple(type(layer).__name__ for _, layer in kv.layers(cache))
 
 
 class _Group:
@@ -55,7 +56,8 @@ class _Group:
 
     def reseat(self, seats: list[Seat], spare: int) -> None:
         """Hold exactly these rows from now on."""
-        if seats == self.seats and spare == self.spare:
+        replaced = len(seats) > 1 and any(seat.cache is not None for seat in seats)
+        if seats == self.seats and spare == self.spare and not replaced:
             return
         stay = [seat for seat in seats if seat in self.seats and seat.cache is None]
         if len(seats) == 1:

@@ -3,9 +3,11 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import mlx.core as mx
 
+from orchard.core.errors import OrchardError
 from orchard.core.options import TextOptions
 from orchard.engine import attention, kv, memory
 from orchard.engine.batch import Batch, Seat, Together
@@ -34,7 +36,7 @@ def fit(model: Model, options: TextOptions, wake: Callable[[], None]) -> Runner:
     shares = memory.divide(options)
     # The disk's thread looks for its files while the model is made warm.
     store = Store(model, options, shares.cache, wake)
-    footprint = _footprint(model, options)
+    footprint = _footprint(model, store, options)
     together = how_together(model, options)
     multiple = 8 if mx.default_device() == mx.gpu and mx.cuda.is_available() else 1
     _warm(Runner(model, Store(model, options), Batch(model, together, multiple), _LOOSE, footprint))
@@ -52,11 +54,21 @@ def fit(model: Model, options: TextOptions, wake: Callable[[], None]) -> Runner:
 _LOOSE = Limits(max_rows=16, memory_bytes=2**62, chunk=_MOST_TOKENS_A_STEP, idle_chunk=_MOST_TOKENS_A_STEP)
 
 
-def _footprint(model: Model, options: TextOptions) -> kv.Footprint:
-    store = Store(model, options)
-    cache = store.settled(store.new_cache(), 0)
-    model.forward(mx.array([[0]], mx.uint32), cache)
-    return kv.footprint(store.settled(cache, options.quantized_kv_start))
+def _footprint(model: Model, store: Store, options: TextOptions) -> kv.Footprint:
+    """Measure a row; where short ones are not quantised, as they are. Raises OrchardError where none can be."""
+    cache = store.new_cache()
+    try:
+        model.forward(mx.array([[0]], mx.uint32), cache)
+        if options.kv_bits:
+            kv.quantized(cache, options.kv_bits, options.kv_group_size)
+    except ValueError as error:
+        if options.kv_bits is None:
+            raise
+        message = (
+            f"its keys and values can't be quantised in groups of {options.kv_group_size} (--kv-group-size): {error}"
+        )
+        raise OrchardError("model_failed", message) from error
+    return kv.footprint(cache)
 
 
 def how_together(model: Model, options: TextOptions) -> Together:
@@ -100,21 +112,29 @@ def _logits(model: Model, options: TextOptions, prompts: Sequence[Sequence[int]]
 
 
 def _warm(runner: Runner) -> None:
-    """Run each kind of step: one row and several, greedy and not, a piece of a prompt and the end of it."""
-    on_gpu = mx.default_device() == mx.gpu
-    # A long prompt takes the CPU seconds with a large model, and there is nothing to compile for it.
-    lengths = (2, 17, 300, 600, _MOST_TOKENS_A_STEP + 2) if on_gpu else (2, 17)
-    sampled = SamplingParams(
-        seed=0, top_p=0.9, top_k=20, min_p=0.01, repetition_penalty=1.1, presence_penalty=0.1, top_logprobs=1
+    """Run each kind of step: one row and several, every way to draw, a piece of a prompt and the end of it."""
+    ways: tuple[dict[str, Any], ...] = (
+        {"temperature": 0.0},
+        {},
+        {"top_k": 20, "top_p": 0.9, "min_p": 0.01},
+        {"top_p": 0.9},
+        {"top_k": 20, "xtc_probability": 1.0, "xtc_threshold": 0.01},
+        {"repetition_penalty": 1.1, "presence_penalty": 0.1, "frequency_penalty": 0.1, "frequency_context": 4},
+        {"logit_bias": {0: 1.0}, "top_logprobs": 1, "thinking_budget": 1, "think_end": 0},
     )
-    params = {"greedy": SamplingParams(seed=0, temperature=0.0), "plain": SamplingParams(seed=0), "sampled": sampled}
-    for length in lengths:
-        for name, one in params.items():
-            for choices in (1, 3, 9) if on_gpu else (1, 2):
-                runner.add(Job(f"{name} {choices}", [0] * length, one, max_tokens=4, choices=choices))
-                while not runner.idle:
-                    if broken := runner.step().broken:
-                        raise RuntimeError(broken[0].message)
+    draws = [SamplingParams(seed=0, **way) for way in ways]
+    jobs = [[Job("greedy", [0, 0], draws[0], max_tokens=4)]]
+    jobs.append([Job(f"mixed {number}", [0] * 17, params, max_tokens=4) for number, params in enumerate(draws)])
+    if mx.default_device() == mx.gpu:
+        # There each kernel is compiled at its first use; the CPU would take seconds for long prompts, and for nothing.
+        for length, rows in ((300, 1), (600, 9), (_MOST_TOKENS_A_STEP + 2, 1)):
+            jobs.append([Job("rows", [0] * length, draws[0], max_tokens=4, choices=rows)])
+    for together in jobs:
+        for job in together:
+            runner.add(job)
+        while not runner.idle:
+            if broken := runner.step().broken:
+                raise RuntimeError(broken[0].message)
     mx.clear_cache()
 
 

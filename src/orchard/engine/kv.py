@@ -13,8 +13,8 @@ import mlx.core as mx
 from msgspec import Struct
 
 from orchard.engine.prefix_payload import Cut, State
+from orchard.engine.slots import GROWTH
 
-_STEP = 256  # mlx-lm's caches grow by so many tokens
 _CUTTABLE = ("KVCache", "QuantizedKVCache")
 _KNOWN = (*_CUTTABLE, "RotatingKVCache", "ArraysCache")
 
@@ -94,12 +94,12 @@ def _quantized(layer: Any, bits: int, group_size: int) -> Any:
 
 
 def cut(cache: Cache, start: int, stop: int) -> Cut:
-    """Copy the tokens from `start` to `stop` of every layer that can be cut, lazily."""
+    """Give the tokens from `start` to `stop` of every layer that can be cut; they share the cache's memory."""
     arrays = {}
     for name, layer in layers(cache):
         if type(layer).__name__ in _CUTTABLE:
             for index, part in enumerate(_parts(layer)):
-                arrays[f"{name}.{index}"] = mx.contiguous(part[:, :, start:stop])
+                arrays[f"{name}.{index}"] = part[:, :, start:stop]
     return Cut(arrays)
 
 
@@ -152,7 +152,7 @@ def _joined(pieces: Sequence[tuple[Cut, int]], name: str, layer: Any, length: in
             parts = [q for part in parts for q in mx.quantize(part, group_size=layer.group_size, bits=layer.bits)]
         rows.append(parts)
     # With the room that mlx-lm's cache would make for the next token, which would copy it all once more.
-    room = _STEP - length % _STEP
+    room = GROWTH - length % GROWTH
     rows.append([mx.zeros((*part.shape[:2], room, part.shape[3]), part.dtype) for part in rows[0]])
     return [mx.concatenate(list(parts), axis=2) for parts in zip(*rows, strict=True)]
 

@@ -11,6 +11,7 @@ from orchard.core.options import TextOptions
 
 _SHARE = 0.75  # of the machine's memory, where the device recommends nothing; the rest is the system's
 _CACHE_SHARE = 0.25  # of what the weights leave
+_WORK_SHARE = 0.1  # of what is left then: activations, logits, and copies while rows come and go
 
 
 class Shares(Struct, frozen=True):
@@ -34,7 +35,7 @@ def divide(options: TextOptions) -> Shares:
             f"the model's weights take {weights:,} bytes and the prompt cache may take {cache:,}; the memory limit of "
             f"{limit:,} leaves nothing for requests",
         )
-    return Shares(left - cache, cache)
+    return Shares(int((left - cache) * (1 - _WORK_SHARE)), cache)
 
 
 def recommended() -> int:

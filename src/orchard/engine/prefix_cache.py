@@ -84,7 +84,10 @@ class PrefixCache:
         }
 
     def find(self, tokens: Sequence[int], limit: int, disk: bool = True) -> Match:
-        """Find the longest prefix of at most `limit` tokens that is cached; `disk`: in memory or on disk."""
+        """Find the longest prefix of at most `limit` tokens that is cached; `disk`: in memory or on disk.
+
+        With `disk` it is a look at what might be fetched, and isn't counted as a hit or a miss.
+        """
         self._absorb()
         text = pack(tokens)
         nodes, parted = walk(self._memory.root, text)
@@ -96,7 +99,7 @@ class PrefixCache:
         cold = len(held) < len(path) or (end is not None and snapshot is None)
         if length:
             self._touch(path, end)
-        if not cold:
+        if not disk:
             self._hits += length > 0
             self._misses += length == 0
             self._tokens += length
@@ -122,8 +125,8 @@ class PrefixCache:
     ) -> None:
         """Keep the payload of tokens[start:] and the snapshot at the end; what is there already stays as it is.
 
-        Nothing is kept where tokens[:start], or without a payload all of them, aren't `covered`. The payload must own
-        its memory.
+        Nothing is kept where tokens[:start], or without a payload all of them, aren't `covered`. The payload may be a
+        view of somebody's arrays, for only parts of it are kept; the snapshot must own its memory.
         """
         self._absorb()
         text = pack(tokens)
@@ -138,9 +141,7 @@ class PrefixCache:
             for node in path:
                 if node.payload.value is None:
                     assert payload is not None
-                    whole = (node.start, node.end) == (start, len(tokens))
-                    part = payload if whole else payload.part(node.start - start, node.end - start)
-                    self._memory.hold(node.payload, part)
+                    self._memory.hold(node.payload, payload.part(node.start - start, node.end - start))
         except BaseException:
             self._memory.touch(path)
             _prune(self._memory, path)

@@ -31,6 +31,10 @@ _LEFTOVER = re.compile(_OURS.pattern + re.escape(prefix_file.TEMPORARY))
 _BACKLOG = 256 * 2**20  # bytes
 
 
+SECONDS_FOR_LOCK = 30.0
+_SECONDS_BETWEEN_TRIES = 0.1
+
+
 class Found(Struct, frozen=True):
     """A file that was there at the start: where it belongs, its arrays' size, its own, its last use (ns)."""
 
@@ -164,7 +168,7 @@ class DiskTier:
             if self.folder.is_symlink():
                 raise NotADirectoryError("it is a symbolic link")
             self._lock_file = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock_folder(self._lock_file)
             names = sorted(os.listdir(self.folder))
         except OSError as error:
             log.warning(
@@ -178,6 +182,18 @@ class DiskTier:
             elif name != _LOCK and (file := self._look(name)):
                 found.append(file)
         self.news.put(Scanned(found))
+
+    def _lock_folder(self, lock_file: int) -> None:
+        """Wait a while for another worker to leave the folder: the last one may still be ending. Raises OSError."""
+        end = time.monotonic() + SECONDS_FOR_LOCK
+        while True:
+            try:
+                fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if self._closed or time.monotonic() > end:
+                    raise
+            time.sleep(_SECONDS_BETWEEN_TRIES)
 
     def _look(self, name: str) -> Found | None:
         path = self.folder / name

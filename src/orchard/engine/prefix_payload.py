@@ -30,7 +30,7 @@ class State:
     """Arrays by name that belong together: the state, at one place, of layers that can't be cut."""
 
     def __init__(self, arrays: Mapping[str, mx.array]) -> None:
-        """The arrays may be lazy, and must own their memory once they are evaluated."""
+        """The arrays may be lazy; where they are to be kept, they must own their memory once they are evaluated."""
         self.arrays = dict(arrays)
         self.nbytes = sum(array.nbytes for array in self.arrays.values())
 

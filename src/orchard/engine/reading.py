@@ -30,7 +30,7 @@ class Reading:
         self.miss: Miss | None = found.miss if found else None
         self.cache = found.cache if found else store.new_cache()
         self.done = self.cached
-        self._stops = [stop for stop in store.stops(boundaries) if self.done < stop < len(tokens) - 1]
+        self._stops = [stop for stop in store.stops(boundaries) if self.done < stop < len(tokens)]
 
     @property
     def left(self) -> int:

@@ -66,7 +66,7 @@ class Rows:
     @property
     def idle(self) -> bool:
         """Whether a step would do nothing."""
-        return not (self._seated or self._joining or self._unread)
+        return not (self._seated or self._joining or self._unread or self._stale)
 
     def join(self, row: Row) -> None:
         """Let a row decode from the next step on."""
@@ -111,6 +111,7 @@ class Rows:
         if failed:
             self._drop([row for rows, _ in failed for row in rows])
         if logits is None:
+            self._inputs = None
             return failed
         draw = self._sampler.draw(logits)
         draw.launch()
@@ -157,11 +158,14 @@ class Rows:
 
     def _feed(self, sources: Sequence[int], joining: list[Row]) -> None:
         """Put the next tokens in the rows' order; sources count the seated rows, then those that join."""
+        if not sources:
+            self._inputs = None
+            return
         parts = [] if self._inputs is None else [self._inputs]
         if joining:
             parts.append(mx.array([row.tokens[-1] for row in joining], mx.uint32))
         together = mx.concatenate(parts) if len(parts) > 1 else parts[0]
-        self._inputs = together[mx.array(list(sources), mx.uint32)] if sources else None
+        self._inputs = together[mx.array(list(sources), mx.uint32)]
 
     def _drop(self, rows: list[Row]) -> None:
         """Forget rows whose forward pass raised; the others have taken their step."""

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
+from msgspec.structs import replace
+
 from orchard.engine.batch import Batch, Seat
 from orchard.engine.job import Begun, Broken, Drawn, Job, Step
 from orchard.engine.kv import Footprint
@@ -12,6 +14,7 @@ from orchard.engine.model import Model
 from orchard.engine.reading import Reading
 from orchard.engine.rows import Row, Rows
 from orchard.engine.scheduler import Limits, Scheduler, Ticket, TooLarge
+from orchard.engine.slots import GROWTH
 from orchard.engine.store import Store
 
 log = logging.getLogger("orchard.engine")
@@ -47,21 +50,22 @@ class Runner:
         self.store = store
         self._rows = Rows(model, batch, store)
         self._scheduler = Scheduler(limits)
+        self._memory_bytes = limits.memory_bytes
         self._footprint = footprint
         self._work: dict[str, _Work] = {}
         self._broken: list[Broken] = []
         self._begun: list[Begun] = []
+        self._told = 0  # jobs, as of the last step
         self.read_tokens = 0
 
     @property
     def idle(self) -> bool:
-        """Whether a step would do nothing."""
-        return self._scheduler.idle and self._rows.idle and not self._broken
+        """Whether a step would do nothing and have nothing to say."""
+        return self._scheduler.idle and self._rows.idle and not self._broken and not self._told
 
     def add(self, job: Job) -> None:
-        """Take a job in."""
+        """Take a job in. What the memory leaves bounds its answers like the context window: they end as too long."""
         tokens = len(job.prompt)
-        growth = self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
         ticket = Ticket(
             id=job.id,
             priority=job.priority,
@@ -69,12 +73,19 @@ class Runner:
             rows=job.choices,
             max_tokens=job.max_tokens,
             prompt_bytes=self._footprint.bytes(tokens) - self._footprint.fixed,
-            bytes_per_token=growth,
-            fixed_bytes=self._footprint.fixed,
+            bytes_per_token=self._growth(tokens),
+            fixed_bytes=self._footprint.fixed + GROWTH * self._growth(tokens),
         )
+        left = self._memory_bytes - ticket.bytes_with(0)
+        if ticket.bytes_per_token and left > 0:
+            ticket.max_tokens = max(1, min(job.max_tokens, left // (job.choices * ticket.bytes_per_token)))
+            job = replace(job, max_tokens=ticket.max_tokens)
         self._work[job.id] = _Work(job)
         if refusal := self._scheduler.add(ticket):
             self._refuse(refusal)
+
+    def _growth(self, tokens: int) -> int:
+        return self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
 
     def cancel(self, job_id: str, choice: int | None = None) -> None:
         """Forget a job, or one choice of it (which must have begun). Unknown ids are fine."""
@@ -104,6 +115,7 @@ class Runner:
                 self._end(self._work[one.job], one.choice)
         begun, self._begun = self._begun, []
         broken, self._broken = self._broken, []
+        self._told = self._scheduler.running + self._scheduler.waiting
         failed = {one.job for one in broken}
         drawn = [one for one in drawn if one.job not in failed]
         return Step(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting)
@@ -229,10 +241,11 @@ class Runner:
         self._break(Broken(job_id, f"the model failed on this request: {type(error).__name__}: {error}"))
 
     def _break(self, broken: Broken) -> None:
-        if work := self._work.get(broken.job):
-            for row in work.rows:
-                row.kept = False
-                self._rows.leave(row)
+        if not (work := self._work.get(broken.job)):
+            return  # several of its rows failed, each in a pass of its own
+        for row in work.rows:
+            row.kept = False
+            self._rows.leave(row)
         self._forget(broken.job)
         self._broken.append(broken)
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import mlx.core as mx
 
-_GROWTH = 256  # tokens of room that a shelf gets beyond its longest row
+GROWTH = 256  # tokens of room that a shelf gets beyond its longest row
 
 
 class Unbatchable(Exception):
@@ -187,7 +187,7 @@ class Dense(_Placed):
 
 
 def _room(length: int) -> int:
-    return (length // _GROWTH + 1) * _GROWTH
+    return (length // GROWTH + 1) * GROWTH
 
 
 class Ring(_Placed):

@@ -16,6 +16,7 @@ from orchard.engine.prefix_disk import DiskTier
 from orchard.engine.prefix_payload import Cut, State
 
 _TEND_BYTES = 32 * 2**20
+_SECONDS_BETWEEN_LOOKS = 0.01
 
 
 class Found(NamedTuple):
@@ -108,9 +109,10 @@ class Store:
             return  # what came before quantising began is not known any more
         state = kv.snapshot(cache) if self._snapshots and not self._prefixes.has_snapshot(tokens) else None
         piece = kv.cut(cache, start, len(tokens)) if start < len(tokens) else None
+        if state:
+            # A lazy copy would keep all of the row's cache alive; the cache copies pieces itself.
+            mx.async_eval(state.arrays)  # type: ignore[no-untyped-call]
         if piece or state:
-            # A lazy copy would keep all of the row's cache alive.
-            mx.async_eval([one.arrays for one in (piece, state) if one])  # type: ignore[no-untyped-call]
             self._prefixes.insert(tokens, start, piece, state)
 
     def _is_quantized(self, cache: kv.Cache) -> bool:
@@ -129,6 +131,7 @@ class Store:
         if not self._disk:
             return
         end = time.monotonic() + timeout
-        while self.tend() and time.monotonic() < end:
-            pass
+        while (self.tend() or self._disk.busy) and time.monotonic() < end:
+            if self._disk.busy:
+                time.sleep(_SECONDS_BETWEEN_LOOKS)
         self._disk.close(max(end - time.monotonic(), 0))

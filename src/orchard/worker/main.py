@@ -76,7 +76,8 @@ def main() -> None:
     parser.add_argument("--log-level", default="info")
     args = parser.parse_args()
     logging.basicConfig(level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s worker %(message)s")
-    # Ctrl-C reaches the whole process group; it is the gateway that decides when a worker ends.
+    # Ctrl-C reaches the whole process group, systemd's SIGTERM too; it is the gateway that decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     options = msgspec.json.decode(args.options, type=TextOptions)
     asyncio.run(serve(socket.socket(fileno=args.fd), _service(args.backend, args.path, options)))

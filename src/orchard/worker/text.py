@@ -99,7 +99,7 @@ class TextService:
 
     def submit(self, request: Request) -> None:
         """Begin a request; whatever is wrong with it comes as a `Failed` event."""
-        if self._waiting >= self._options.max_waiting:
+        if len(self._live) >= self._options.max_rows + self._options.max_waiting:
             message = f"{self._options.max_waiting} requests are waiting for this model already"
             self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
             return

@@ -1,0 +1,118 @@
+"""What is found out of a model before it serves."""
+
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx import nn
+from mlx_lm.models.base import create_attention_mask
+from mlx_lm.models.cache import ChunkedKVCache, KVCache
+
+from orchard.core.errors import OrchardError
+from orchard.core.options import TextOptions
+from orchard.engine import fit
+from orchard.engine.batch import Together
+from orchard.engine.store import Store
+from tests.engine.test_batch import InLists
+from tests.engine.tiny import Other, network
+
+QUANTIZED = {"kv_bits": 8, "kv_group_size": 32}
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe"])
+@pytest.mark.parametrize("options", [{}, QUANTIZED, {**QUANTIZED, "quantized_kv_start": 5}], ids=str)
+def test_rows_of_mlx_lms_models_share_all_passes(kind: str, options: dict[str, Any]) -> None:
+    assert fit.how_together(network(kind), TextOptions(**options)) is Together.ALL
+
+
+def test_caches_in_lists() -> None:
+    assert fit.how_together(InLists(), TextOptions()) is Together.ALL
+
+
+def test_a_cache_of_an_unknown_kind() -> None:
+    model = network("qwen3")
+    assert fit.how_together(Other(model, lambda: [ChunkedKVCache(64), KVCache()]), TextOptions()) is Together.NONE
+
+
+class Peculiar:
+    """One layer of attention, in the manner of a model that mlx-lm may come to have.
+
+    `masked`: it looks at the mask that its cache gives. `own`: with its own attention, which knows nothing of `Parts`.
+    """
+
+    vocab_size, eos_token_ids, fingerprint = 50, frozenset[int](), "peculiar"
+
+    def __init__(self, masked: bool, own: bool) -> None:
+        mx.random.seed(0)
+        self._masked, self._own = masked, own
+        self._embed, self._head = nn.Embedding(50, 32), nn.Linear(32, 50)
+        self._projections = [nn.Linear(32, 32) for _ in range(3)]
+        self._rope = nn.RoPE(32)
+        self._embed.weight = self._embed.weight * 4
+
+    def new_cache(self) -> list[Any]:
+        return [KVCache()]
+
+    def forward(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
+        hidden = self._embed(tokens)
+        one_mask = create_attention_mask(hidden, cache[0])
+        queries, keys, values = (projection(hidden)[:, None] for projection in self._projections)
+        queries, keys = self._rope(queries, offset=cache[0].offset), self._rope(keys, offset=cache[0].offset)
+        keys, values = cache[0].update_and_fetch(keys, values)
+        mask = one_mask if self._masked or tokens.shape[1] > 1 else None
+        attend = mx.fast.scaled_dot_product_attention if self._own else _through_the_module
+        attended: mx.array = attend(queries, keys, values, scale=32**-0.5, mask=mask)
+        logits: mx.array = self._head(hidden + attended[:, 0])
+        return logits
+
+
+def _through_the_module(queries: mx.array, keys: Any, values: Any, scale: float, mask: Any) -> mx.array:
+    from orchard.engine.attention import attend
+
+    return attend(queries, keys, values, None, scale=scale, mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("masked", "own", "expected"),
+    [
+        (True, False, Together.ALL),
+        (True, True, Together.LIKE),
+        (False, False, Together.NONE),
+        (False, True, Together.NONE),
+    ],
+)
+def test_a_peculiar_attention(masked: bool, own: bool, expected: Together) -> None:
+    assert fit.how_together(Peculiar(masked, own), TextOptions()) is expected
+
+
+def test_a_model_that_takes_one_row_only() -> None:
+    def before(tokens: mx.array, given: dict[str, Any]) -> None:
+        if tokens.shape[0] > 1:
+            raise RuntimeError("one at a time")
+
+    assert fit.how_together(Other(network("qwen3"), before=before), TextOptions()) is Together.NONE
+
+
+def test_keys_that_can_not_be_quantised_so() -> None:
+    options = TextOptions(kv_bits=8, kv_group_size=64)  # a head is 32 wide
+    for start in (0, 1000):
+        given = TextOptions(kv_bits=8, kv_group_size=64, quantized_kv_start=start)
+        with pytest.raises(OrchardError, match="groups of 64"):
+            fit._footprint(network("qwen3"), Store(network("qwen3"), options), given)
+
+
+def test_the_runner_that_it_makes() -> None:
+    options = TextOptions(max_rows=3, prefill_chunk=17, prompt_cache_bytes=10_000, memory_limit=2**40)
+    runner = fit.fit(network("qwen3"), options, lambda: None)
+    limits = runner._scheduler._limits
+    assert (limits.max_rows, limits.chunk, limits.idle_chunk) == (3, 17, 68)
+    assert runner.idle
+    assert runner.store.numbers()["budget_bytes"] == 10_000
+    assert runner.store.numbers()["entries"] == 0
+    assert runner._rows._batch._together is Together.ALL
+
+
+def test_a_piece_of_a_prompt_is_a_power_of_two() -> None:
+    tokens = fit._tokens_a_step(network("qwen3"))
+    assert 32 <= tokens <= 2048
+    assert tokens.bit_count() == 1

@@ -1,0 +1,296 @@
+"""What a runner makes of models that raise, of little memory, and of who is more important."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from orchard.core.options import TextOptions
+from orchard.engine.batch import Together
+from orchard.engine.job import Job, SamplingParams
+from orchard.engine.model import Embedded, Model
+from orchard.engine.runner import Runner
+from orchard.engine.scheduler import Limits
+from orchard.engine.slots import GROWTH
+from tests.engine.drive import greedy, prompt
+from tests.engine.tiny import Course, Other, alone, footprint, make_runner, network, run, words
+
+BAD = 323  # no job's random prompt has it
+
+
+def sampled(name: str, tokens: list[int], count: int, **fields: Any) -> Job:
+    params = SamplingParams(seed=len(tokens), temperature=0.9, top_k=30, repetition_penalty=1.2, frequency_penalty=0.3)
+    return Job(name, tokens, params, count, **fields)
+
+
+def unlucky(read: Callable[[list[list[int]]], bool]) -> Model:
+    """A model that raises where `read` says so of a pass's tokens."""
+
+    def before(tokens: mx.array, given: dict[str, Any]) -> None:
+        if read(words(tokens)):
+            raise RuntimeError("unlucky")
+
+    return Other(network("qwen3"), before=before)
+
+
+def bad(tokens: list[list[int]]) -> bool:
+    return any(BAD in row for row in tokens)
+
+
+def biased(name: str, length: int, choices: int = 1) -> Job:
+    """A job that draws the bad token at once and reads it in the next pass."""
+    return Job(name, prompt(length, length), SamplingParams(seed=0, logit_bias={BAD: 1e9}), 8, choices=choices)
+
+
+def check_the_others(course: Course, others: Sequence[Job]) -> None:
+    for job in others:
+        outcome = course.outcomes[job.id]
+        assert outcome.tokens == alone(network("qwen3"), job), job.id
+        assert not outcome.broken
+        assert len(outcome.begun) == 1
+
+
+def check_broken(course: Course, name: str) -> None:
+    (message,) = course.outcomes[name].broken
+    assert message == "the model failed on this request: RuntimeError: unlucky"
+
+
+OTHERS = [greedy("a", prompt(1, 6), 12), sampled("b", prompt(2, 15), 12, choices=2), greedy("c", prompt(3, 1), 12)]
+
+
+@pytest.mark.parametrize("together", Together)
+@pytest.mark.parametrize("choices", [1, 3])
+@pytest.mark.parametrize("cache_bytes", [0, 2**24])
+def test_a_token_that_breaks_a_pass(together: Together, choices: int, cache_bytes: int) -> None:
+    runner = make_runner(unlucky(bad), together=together, cache_bytes=cache_bytes)
+    course = run(runner, [*OTHERS[:2], biased("bad", 9, choices), OTHERS[2]])
+    check_broken(course, "bad")
+    check_the_others(course, OTHERS)
+    # What it has read before is right, but its caches are in no known state: nothing of them was kept.
+    check_the_others(run(runner, OTHERS), OTHERS)
+
+
+def test_only_the_guilty_go_when_everybody_is_in_the_first_pass() -> None:
+    """Their prompts are known, so they go on at once, in the very next step."""
+    jobs = [greedy(str(n), prompt(n, 5 + n), 6) for n in range(3)]
+    turns: list[int] = []
+
+    def raises_once(tokens: list[list[int]]) -> bool:
+        turns.append(len(tokens))
+        return len(tokens) == 3 and turns.count(3) == 1
+
+    runner = make_runner(unlucky(raises_once), cache_bytes=2**24)
+    for job in jobs:
+        run(runner, [job])
+    turns.clear()
+    check_the_others(run(runner, jobs), jobs)
+    assert turns[0] == 3
+
+
+def test_a_pass_that_fails_again_and_again() -> None:
+    """Everyone is tried alone, so what fails only together does no harm."""
+    runner = make_runner(unlucky(lambda tokens: len(tokens) > 1))
+    first, *later = OTHERS
+    course = run(runner, [first], lambda course: later if len(course.steps) == 4 else ())
+    check_the_others(course, OTHERS)
+
+
+@pytest.mark.parametrize("chunk", [3, 512])
+def test_a_prompt_that_breaks_its_piece(chunk: int) -> None:
+    limits = Limits(max_rows=64, memory_bytes=2**40, chunk=chunk, idle_chunk=chunk)
+    tokens = prompt(4, 20)
+    tokens[11] = BAD
+    course = run(make_runner(unlucky(bad), limits), [OTHERS[0], greedy("bad", tokens), *OTHERS[1:]])
+    check_broken(course, "bad")
+    assert course.outcomes["bad"].tokens == [[]]
+    check_the_others(course, OTHERS)
+
+
+def test_a_prompt_that_can_not_be_embedded() -> None:
+    def embed() -> Embedded:
+        raise RuntimeError("unlucky")
+
+    course = run(make_runner(network("qwen3")), [*OTHERS, greedy("bad", [1, 2, 3], embed=embed)])
+    check_broken(course, "bad")
+    assert not course.outcomes["bad"].begun
+    check_the_others(course, OTHERS)
+
+
+def test_many_failures_leave_nothing_behind() -> None:
+    runner = make_runner(unlucky(bad), Limits(max_rows=6, memory_bytes=2**40, chunk=512, idle_chunk=512))
+    names = [str(n) for n in range(15)]
+    course = run(runner, [biased(name, 3 + n % 4, 1 + n % 3) for n, name in enumerate(names)])
+    for name in names:
+        check_broken(course, name)
+    rows = runner._rows
+    assert (runner._work, rows._seated, rows._joining, rows._batch.seats, len(rows._sampler)) == ({}, [], [], [], 0)
+    check_the_others(run(runner, OTHERS), OTHERS)
+
+
+@pytest.fixture
+def no_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a short row's memory would be reserved for hundreds of tokens more than it will ever have."""
+    monkeypatch.setattr("orchard.engine.runner.GROWTH", 0)
+
+
+little_memory = pytest.mark.usefixtures("no_reserve")
+
+
+def tight(model: Model, jobs: Sequence[Job], generated: int, reserve: int = 0, **options: Any) -> Limits:
+    """Memory for all of these jobs at once until each of their rows has generated so many tokens."""
+    size = footprint(model, TextOptions(**options))
+    memory = 0
+    for job in jobs:
+        tokens = len(job.prompt)
+        growth = size.bytes(tokens + 1) - size.bytes(tokens)
+        memory += job.choices * (size.bytes(tokens) + (reserve + generated) * growth)
+    return Limits(max_rows=64, memory_bytes=memory, chunk=64, idle_chunk=64, room=2)
+
+
+def preemptions(runner: Runner) -> list[str]:
+    """Give the list to which the ids of preempted jobs will be added."""
+    names: list[str] = []
+    act = runner._put_back
+
+    def put_back(work: Any) -> None:
+        names.append(work.job.id)
+        act(work)
+
+    runner._put_back = put_back  # type: ignore[method-assign]
+    return names
+
+
+@little_memory
+@pytest.mark.parametrize("cache_bytes", [0, 2**24])
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2"])
+def test_preempted_jobs_go_on_as_if_nothing_had_been(kind: str, cache_bytes: int) -> None:
+    model = network(kind)
+    jobs = [
+        greedy("a", prompt(1, 10), 40),
+        sampled("b", prompt(2, 12), 25, choices=2),
+        greedy("c", prompt(3, 1), 50),
+        sampled("d", prompt(4, 30), 30),
+        sampled("e", prompt(5, 9), 30, priority="background"),
+    ]
+    runner = make_runner(model, tight(model, jobs, 3), cache_bytes=cache_bytes)
+    preempted = preemptions(runner)
+    course = run(runner, jobs)
+    for job in jobs:
+        assert course.outcomes[job.id].tokens == alone(model, job), job.id
+        assert len(course.outcomes[job.id].begun) == 1
+    assert len(preempted) > 3
+
+
+@little_memory
+def test_preempted_jobs_are_quantised_from_the_same_place_on() -> None:
+    options: dict[str, Any] = {"kv_bits": 8, "kv_group_size": 32, "quantized_kv_start": 25}
+    model = network("qwen3")
+    jobs = [sampled(str(n), prompt(n, 3 + 5 * n), 30, choices=1 + n % 2) for n in range(6)]
+    runner = make_runner(model, tight(model, jobs, 10, **options), **options)
+    preempted = preemptions(runner)
+    course = run(runner, jobs)
+    for job in jobs:
+        assert course.outcomes[job.id].tokens == alone(model, job, **options), job.id
+    assert preempted
+
+
+@little_memory
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_choice_may_be_cancelled_at_any_moment(number: int) -> None:
+    """While it reads, decodes, or waits to go on; nothing of it comes afterwards, and the others don't notice."""
+    model = network("qwen3")
+    jobs = [sampled("a", prompt(1, 10), 30, choices=2), sampled("b", prompt(2, 12), 30, choices=2)]
+    expected = {job.id: alone(model, job) for job in jobs}
+    preempted: list[list[str]] = []
+    for moment in range(1, 50, 6):
+        runner = make_runner(model, tight(model, jobs, 12))
+        preempted += [preemptions(runner)]
+
+        def cancel(course: Course, runner: Runner = runner, moment: int = moment) -> Sequence[Job]:
+            if len(course.steps) == moment:
+                runner.cancel("b", number)
+                course.outcomes["b"].reasons[number] = "length"  # a token after it would be one after its end
+            return ()
+
+        outcomes = run(runner, jobs, cancel).outcomes
+        assert outcomes["a"].tokens == expected["a"], moment
+        assert outcomes["b"].tokens[1 - number] == expected["b"][1 - number], moment
+        got = outcomes["b"].tokens[number]
+        assert got == expected["b"][number][: len(got)]
+        assert not runner._work
+    assert sum(bool(names) for names in preempted) > 5
+
+
+@little_memory
+def test_a_job_may_be_cancelled_while_it_waits_to_go_on() -> None:
+    model = network("qwen3")
+    jobs = [greedy("a", prompt(1, 10), 40), greedy("b", prompt(2, 12), 40)]
+    runner = make_runner(model, tight(model, jobs, 15))
+    preempted = preemptions(runner)
+    waiting: list[int] = []
+
+    def cancel(course: Course) -> Sequence[Job]:
+        if preempted and not waiting:
+            waiting.append(course.steps[-1].waiting)
+            runner.cancel(preempted[0])
+            course.outcomes[preempted[0]].reasons = ["length"]
+        return ()
+
+    outcomes = run(runner, jobs, cancel).outcomes
+    (kept,) = [job for job in jobs if job.id != preempted[0]]
+    assert outcomes[kept.id].tokens == alone(model, kept)
+    assert waiting == [1]
+
+
+def test_what_never_fits() -> None:
+    model = network("qwen3")
+    fits = greedy("b", prompt(2, 30), 10)
+    limits = tight(model, [fits], 10, GROWTH)
+    course = run(make_runner(model, limits), [greedy("a", prompt(1, 40)), fits])
+    needed = footprint(model, TextOptions()).bytes(41 + GROWTH)
+    assert course.outcomes["a"].broken == [
+        f"this request needs {needed:,} bytes for its keys and values; "
+        f"there are {limits.memory_bytes:,} for all requests"
+    ]
+    assert course.steps[0].broken[0].too_large
+    assert course.outcomes["b"].tokens == alone(model, fits)
+
+
+@little_memory
+def test_an_answer_ends_where_the_memory_does() -> None:
+    model = network("qwen3")
+    job = greedy("a", prompt(1, 10), 40)
+    course = run(make_runner(model, tight(model, [job], 20)), [job])
+    (tokens,) = course.outcomes["a"].tokens
+    assert tokens == alone(model, job)[0][: len(tokens)]
+    assert 18 <= len(tokens) <= 20
+    assert (course.outcomes["a"].reasons, course.outcomes["a"].broken) == (["length"], [])
+
+
+def test_the_more_important_one_begins_first() -> None:
+    runner = make_runner(network("qwen3"), Limits(max_rows=1, memory_bytes=2**40, chunk=64, idle_chunk=64))
+    jobs = [greedy(name, prompt(n, 5), 3, priority=name) for n, name in enumerate(("background", "normal"))]
+    course = run(
+        runner,
+        [greedy("first", prompt(1, 5), 6)],
+        lambda course: [*jobs, greedy("interactive", [5], 3, priority="interactive")] if len(course.steps) == 2 else (),
+    )
+    begun = [begun.job for step in course.steps for begun in step.begun]
+    assert begun == ["first", "interactive", "normal", "background"]
+    counts = [(step.running, step.waiting) for step in course.steps]
+    assert list(dict.fromkeys(counts)) == [(1, 0), (1, 3), (0, 3), (1, 2), (0, 2), (1, 1), (0, 1), (0, 0)]
+
+
+@little_memory
+def test_the_less_important_one_makes_room() -> None:
+    model = network("qwen3")
+    jobs = [greedy(name, prompt(n, 10), 40, priority=name) for n, name in enumerate(("background", "interactive"))]
+    runner = make_runner(model, tight(model, jobs, 15))
+    preempted = preemptions(runner)
+    course = run(runner, jobs)
+    assert set(preempted) == {"background"}
+    ends = [drawn.job for step in course.steps for drawn in step.drawn if drawn.reason]
+    assert ends == ["interactive", "background"]
+    for job in jobs:
+        assert course.outcomes[job.id].tokens == alone(model, job)
