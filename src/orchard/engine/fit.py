@@ -20,9 +20,8 @@ from orchard.engine.store import Store
 log = logging.getLogger("orchard.engine")
 
 _MOST_TOKENS_A_STEP = 2048
-_FEWEST_TOKENS_A_STEP = 32
-_SECONDS_A_STEP = 0.1  # what a running stream may be held up by one piece of a prompt
-_TIMED_TOKENS = 64
+_FEWEST_TOKENS_A_STEP = 64
+_SECONDS_A_STEP = 0.06  # what a running stream may be held up by one piece of a prompt, at its beginning
 _TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 stays far below, a wrong mask far above
 _PROBES = ((1, 2, 3, 4, 5, 6, 7), (9, 8, 7), (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3))
 
@@ -140,7 +139,8 @@ def _warm(runner: Runner) -> None:
 
 def _tokens_a_step(model: Model) -> int:
     """Time a piece of a prompt; gives how many tokens a running stream may be held up by."""
-    tokens = mx.zeros((1, _TIMED_TOKENS), mx.uint32)
+    count = 256 if mx.default_device() == mx.gpu else 64  # fewer would time a GPU's launches
+    tokens = mx.zeros((1, count), mx.uint32)
     seconds = []
     for _ in range(2):
         cache = model.new_cache()
@@ -148,6 +148,6 @@ def _tokens_a_step(model: Model) -> int:
         model.forward(tokens, cache)
         mx.eval([layer.state for layer in cache])
         seconds.append(time.perf_counter() - begin)
-    fitting = _TIMED_TOKENS * _SECONDS_A_STEP / min(seconds)
+    fitting = count * _SECONDS_A_STEP / min(seconds)
     power = 1 << max(int(fitting), 1).bit_length() - 1
     return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_TOKENS_A_STEP)
