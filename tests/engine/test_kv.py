@@ -74,6 +74,13 @@ def test_what_is_kept_stays_as_it_was(make: Callable[[], Model]) -> None:
     check_alike(model, back(), read(model, tokens, 24), 6)
 
 
+def test_a_snapshot_has_no_more_than_the_window() -> None:
+    """A prompt that is read in one piece leaves more in the cache."""
+    model = network("gemma3_text")
+    short, long = (kv.snapshot(read(model, prompt(1, length))) for length in (16, 100))
+    assert short.nbytes == long.nbytes > 0
+
+
 def test_part_of_a_piece() -> None:
     model = network("qwen3")
     tokens = prompt(1, 40)

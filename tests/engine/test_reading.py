@@ -150,11 +150,13 @@ def test_positions_after_a_preemption() -> None:
     assert max(first.positions) == N + DELTA + count
 
 
-def test_an_embedded_prompt_is_asked_for_once_and_not_cached() -> None:
-    runner = make_runner(network("qwen3"), cache_bytes=2**24)
-    job = embedded_job()
+def test_an_embedded_prompt_is_not_cached() -> None:
+    model, _ = spied()
+    runner = make_runner(model, cache_bytes=2**24)
     for _ in range(2):
-        begun = run(runner, [job]).outcomes["a"].begun[0]
+        course = run(runner, [embedded_job()])
+        check_tokens(course, [embedded_job()])
+        begun = course.outcomes["a"].begun[0]
         assert (begun.cached_tokens, begun.miss) == (0, None)
     assert runner.store.numbers()["entries"] == 0
 

@@ -61,6 +61,16 @@ def test_a_turn_that_crossed_that_place_is_found_again(kind: str, company: bool)
         assert outcome.tokens == alone(model, head, **QUANTIZED)
 
 
+def test_what_is_not_known_any_more_in_its_first_form_is_not_kept() -> None:
+    """Another prompt could part from it before the place where quantising begins, and must go on unquantised."""
+    model = network("qwen3")
+    store = Store(model, TextOptions(**QUANTIZED), BUDGET)
+    cache = model.new_cache()
+    model.forward(mx.array([prompt(1, 40)]), cache)
+    store.save(prompt(1, 40), store.settled(cache, 40))
+    assert store.find(prompt(1, 40)).length == 0
+
+
 def test_forms() -> None:
     store = Store(network("qwen3"), TextOptions(**QUANTIZED))
     for length, kind in ((0, "KVCache"), (START - 1, "KVCache"), (START, "QuantizedKVCache")):

@@ -112,12 +112,12 @@ class Course:
         self.steps.append(step)
         for begun in step.begun:
             self.outcomes[begun.job].begun.append(begun)
-        for drawn in step.drawn:
-            self._draw(drawn)
         for broken in step.broken:
             outcome = self.outcomes[broken.job]
             assert None in outcome.reasons, f"{broken.job} broke after its end"
             outcome.broken.append(broken.message)
+        for drawn in step.drawn:
+            self._draw(drawn)
 
     def _draw(self, drawn: Drawn) -> None:
         outcome = self.outcomes[drawn.job]

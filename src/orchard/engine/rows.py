@@ -49,8 +49,8 @@ class Row:
 
 
 class Rows:
-    """All rows in decode. Between two steps exactly one token of each is launched and not read yet, so that a row's
-    tokens are what its cache holds."""
+    """All rows in decode. Between two steps at most one token of each is launched and not read yet, so that a row's
+    tokens are what its cache holds, or one more."""
 
     def __init__(self, model: Model, batch: Batch, store: Store) -> None:
         self._model = model

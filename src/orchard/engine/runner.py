@@ -110,6 +110,9 @@ class Runner:
         drawn += self._decode()
         for job_id, tokens in plan.prefill:
             self._guard(job_id, partial(self._read, budget=tokens))
+        if plan.prefill:
+            # The device has the prompts to go on with, so nothing is lost by waiting for the newest tokens now.
+            drawn += self._rows.read()
         for one in drawn:
             if one.reason and one.job in self._work:
                 self._end(self._work[one.job], one.choice)
