@@ -57,7 +57,10 @@ class Engine(Generic[M]):
         self._inbox.put(lambda runner: self._add(runner, job))
 
     def cancel(self, job_id: str, choice: int | None = None) -> None:
-        """Forget a job, or one choice of it, before the next step. A step under way may still deliver tokens of it."""
+        """Forget a job, or one choice of it (which must have begun), before the next step.
+
+        A step under way may still deliver tokens of it.
+        """
         self._inbox.put(lambda runner: self._cancel(runner, job_id, choice))
 
     def report(self, done: Callable[[dict[str, int]], None]) -> None:
@@ -150,5 +153,6 @@ class Engine(Generic[M]):
             fetched(runner)
 
     def _cancel(self, runner: Runner, job_id: str, choice: int | None) -> None:
-        self._fetching.discard(job_id)
+        if choice is None:
+            self._fetching.discard(job_id)
         runner.cancel(job_id, choice)

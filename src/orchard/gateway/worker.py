@@ -21,7 +21,7 @@ from orchard.gateway.stream import EventStream
 
 log = logging.getLogger("orchard.gateway.worker")
 
-_CLOSE_SECONDS = 5.0
+_CLOSE_SECONDS = 15.0  # it may save cached prompts, which it gives itself five seconds for
 
 
 class Worker:
