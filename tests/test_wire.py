@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from orchard import wire
 from orchard.core.cache import CacheReport, CacheState
 from orchard.core.events import Event
-from orchard.core.request import Generate, Message, Request, Sampling, TextPart, Tool
+from orchard.core.request import Generate, Grammar, Message, Request, Sampling, TextPart, Tool
 from tests.streams import lawful_streams
 
 REQUEST = Request(
@@ -18,7 +18,8 @@ REQUEST = Request(
     "demo",
     Generate(
         (Message("user", (TextPart("hé\x00llo"),)),),
-        (Tool("add", "adds", {"type": "object"}),),
+        tools=(Tool("add", "adds", {"type": "object"}),),
+        grammar=Grammar("json_schema", {"type": "object"}, "response_format"),
         sampling=Sampling(temperature=0.5, logit_bias={7: -100.0}, seed=-1),
         stop=("a", "b"),
         template_args={"deep": [{"x": None}]},

@@ -35,7 +35,7 @@ def read(**fields: Any) -> ChatCall:
 
 
 def task(**fields: Any) -> Generate:
-    return read(**fields).request.task
+    return read(**fields).request.generate
 
 
 def refused(**fields: Any) -> OrchardError:
@@ -161,8 +161,8 @@ MESSAGES: list[tuple[list[Any], tuple[Message, ...]]] = [
         ],
         (
             Message("assistant", (*CALLED.parts, ToolCallPart("call_function_0", "f", "{}"))),
-            Message("tool", (ToolResultPart("call_1", ""),)),
-            Message("tool", (ToolResultPart("call_function_0", ""),), "f"),
+            Message("tool", (ToolResultPart("call_1", ()),)),
+            Message("tool", (ToolResultPart("call_function_0", ()),), "f"),
         ),
     ),
     ([{"role": "assistant"}], (Message("assistant", ()),)),
@@ -193,8 +193,8 @@ MESSAGES: list[tuple[list[Any], tuple[Message, ...]]] = [
         ],
         (
             CALLED,
-            Message("tool", (ToolResultPart("call_1", ""),)),
-            Message("tool", (ToolResultPart("call_1", "a\nb"),), "look_up"),
+            Message("tool", (ToolResultPart("call_1", ()),)),
+            Message("tool", (ToolResultPart("call_1", (TextPart("a"), TextPart("b"))),), "look_up"),
         ),
     ),
     (
@@ -214,9 +214,9 @@ MESSAGES: list[tuple[list[Any], tuple[Message, ...]]] = [
         ],
         (
             Message("assistant", (ToolCallPart("call_function_0", "f", "{}"),)),
-            Message("tool", (ToolResultPart("call_function_0", "one"),), "f"),
+            Message("tool", (ToolResultPart("call_function_0", (TextPart("one"),)),), "f"),
             Message("assistant", (ToolCallPart("call_function_1", "f", "{}"),)),
-            Message("tool", (ToolResultPart("call_function_1", "two"),), "f"),
+            Message("tool", (ToolResultPart("call_function_1", (TextPart("two"),)),), "f"),
         ),
     ),
 ]

@@ -1,14 +1,22 @@
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.formats import choose
-from orchard.formats.pieces import Call, Content, Format, Piece, Thought
+from orchard.formats.pieces import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
 from orchard.formats.plain import Plain
 from orchard.formats.qwen3 import Qwen3
+
+
+class Call(NamedTuple):
+    name: str
+    arguments: str
+    over: bool = True
+
 
 CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
 F = Call("f", '{"a": 1}')
@@ -48,13 +56,27 @@ formats = st.sampled_from(
 
 def whole(pieces: Iterable[Piece]) -> list[Call | str]:
     """Neighbouring pieces of one kind joined, reasoning in brackets."""
-    joined: list[tuple[type, Call | str]] = []
+    joined: list[Call | str] = []
+    last: type | None = None
     for piece in pieces:
-        value = piece if isinstance(piece, Call) else piece.text
-        if joined and joined[-1][0] is type(piece) and isinstance(value, str):
-            value = str(joined.pop()[1]) + value
-        joined.append((type(piece), value))
-    return [f"[{value}]" if kind is Thought else value for kind, value in joined]
+        match piece:
+            case CallStart(name):
+                joined.append(Call(name, "", over=False))
+            case CallArguments(text):
+                call = joined.pop()
+                assert isinstance(call, Call)
+                joined.append(call._replace(arguments=call.arguments + text))
+            case CallEnd():
+                call = joined.pop()
+                assert isinstance(call, Call)
+                joined.append(call._replace(over=True))
+            case Thought(text) | Content(text):
+                opened, closed = ("[", "]") if isinstance(piece, Thought) else ("", "")
+                if last is type(piece):
+                    text = str(joined.pop())[len(opened) :].removesuffix(closed) + text
+                joined.append(f"{opened}{text}{closed}")
+        last = type(piece)
+    return joined
 
 
 def parse(format_: Format, *texts: str) -> list[Piece]:

@@ -136,7 +136,7 @@ def test_stop_strings_are_found_over_any_cut(text: str, stops: list[str], places
     filter_ = StopFilter(StopStrings(stops))
     out = "".join(filter_.feed(text[begin:end]) for begin, end in pairwise(edges))
     assert out + filter_.flush() == reference_stop(text, stops)
-    assert filter_.stopped == any(stop in text for stop in stops if stop)
+    assert (filter_.stopped_by is not None) == any(stop in text for stop in stops if stop)
 
 
 def test_only_the_beginning_of_a_stop_string_is_held_back() -> None:

@@ -74,7 +74,7 @@ def test_messages_take_the_form_that_templates_expect() -> None:
                 ToolCallPart("c2", "g", "nonsense"),
                 ToolCallPart("c3", "h", ""),
             ),
-            said("tool", ToolResultPart("c1", "one"), ToolResultPart("other", "two")),
+            said("tool", ToolResultPart("c1", (TextPart("one"),)), ToolResultPart("other", (TextPart("two"),))),
             said("user"),
         )
     )
@@ -183,8 +183,8 @@ def test_a_prompt_must_leave_room_for_one_token(model: TextModel) -> None:
         ask(*["Hi"] * 10_000),
         ask(*["word " * 1000] * 480),
         ask("Hi", said("assistant", *[ToolCallPart("c", "f", "{}")] * 600_000)),
-        ask("Hi", said("tool", *[ToolResultPart("c", "")] * 600_000)),
-        ask("Hi", said("tool", ToolResultPart("c", "word " * 480_000))),
+        ask("Hi", said("tool", *[ToolResultPart("c", ())] * 600_000)),
+        ask("Hi", said("tool", ToolResultPart("c", (TextPart("word " * 480_000),)))),
     ],
 )
 def test_a_huge_prompt_is_refused_at_once(model: TextModel, task: Generate) -> None:

@@ -76,7 +76,7 @@ async def test_a_request_starts_when_it_begins_and_tells_what_was_cached(
     (token,) = model.tokenizer.encode("x", add_special_tokens=False)
     engine.step(begun=(Begun("a", 1), Begun("unknown", 1)), drawn=(Drawn("a", 0, Sample(token), "length"),))
     await caller.until(lambda: caller.ended("a"))
-    assert caller.events["a"] == [Started(size), Text("x"), Finished(("length",), Usage(size, 1, 0, 7))]
+    assert caller.events["a"] == [Started(size, 7), Text("x"), Finished(("length",), Usage(size, 1, 0, 7))]
 
 
 @pytest.mark.parametrize(("too_large", "kind"), [(True, "context_length_exceeded"), (False, "internal")])

@@ -93,7 +93,7 @@ class FakeService:
         if script.refuse:
             self._end(request.id, Failed(script.refuse, "the script refuses this request"))
             return
-        self._push(request.id, Started(prompt_tokens=len(request.task.messages)))
+        self._push(request.id, Started(prompt_tokens=len(request.generate.messages)))
         begin = loop.time()
         for piece in range(script.pieces):
             # Due times count from the start, so that a late step doesn't shift all that follow.
@@ -104,7 +104,7 @@ class FakeService:
         if script.fail:
             self._end(request.id, Failed(script.fail, "the script fails this request"))
         else:
-            self._end(request.id, Finished(("stop",), Usage(len(request.task.messages), script.pieces)))
+            self._end(request.id, Finished(("stop",), Usage(len(request.generate.messages), script.pieces)))
 
     def _push(self, request_id: str, event: Event) -> None:
         self._due.append((request_id, [event]))
@@ -125,7 +125,7 @@ class FakeService:
 
 
 def _script(request: Request) -> Script:
-    text = "".join(part.text for part in request.task.messages[-1].parts if isinstance(part, TextPart))
+    text = "".join(part.text for part in request.generate.messages[-1].parts if isinstance(part, TextPart))
     try:
         return msgspec.json.decode(text, type=Script)
     except msgspec.DecodeError:

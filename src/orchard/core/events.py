@@ -46,9 +46,13 @@ class Usage(Struct, frozen=True, array_like=True):
 
 
 class Started(Struct, frozen=True, array_like=True, tag="started"):
-    """The request was accepted by the engine: whatever fails from here on fails inside the stream."""
+    """The request was accepted by the engine: whatever fails from here on fails inside the stream.
+
+    `cached_tokens` of the prompt's tokens don't have to be read again.
+    """
 
     prompt_tokens: int
+    cached_tokens: int = 0
 
 
 class Text(Struct, frozen=True, array_like=True, tag="text"):
@@ -84,10 +88,14 @@ class ToolArgs(Struct, frozen=True, array_like=True, tag="tool_args"):
 
 
 class Finished(Struct, frozen=True, array_like=True, tag="finished"):
-    """All choices are complete; `reasons[i]` says why choice i ended."""
+    """All choices are complete; `reasons[i]` says why choice i ended.
+
+    `stops[i]` is the stop string that ended it, if one did; empty: none of them was ended by one.
+    """
 
     reasons: tuple[FinishReason, ...]
     usage: Usage
+    stops: tuple[str | None, ...] = ()
 
 
 class Failed(Struct, frozen=True, array_like=True, tag="failed"):
@@ -127,6 +135,7 @@ class Choice(Struct):
     tool_calls: list[ToolCall] = field(default_factory=list)
     logprobs: list[Logprob] = field(default_factory=list)
     reason: FinishReason = "stop"
+    stop: str | None = None
 
 
 class Collected(Struct):
@@ -149,10 +158,10 @@ class Collector:
             match event:
                 case Started():
                     pass
-                case Finished(reasons, usage):
+                case Finished(reasons, usage, stops):
                     choices = [self._choice(index) for index in range(len(reasons))]
-                    for choice, reason in zip(choices, reasons, strict=True):
-                        choice.reason = reason
+                    for choice, reason, stop in zip(choices, reasons, stops or [None] * len(reasons), strict=True):
+                        choice.reason, choice.stop = reason, stop
                     self.result = Collected(choices, usage)
                 case Failed():
                     raise event.error()

@@ -28,14 +28,21 @@ class ToolCallPart(Struct, frozen=True, tag="tool_call"):
     arguments: str
 
 
+class ImagePart(Struct, frozen=True, tag="image"):
+    """A picture; `url` is a data: URL, or an http(s) one."""
+
+    url: str
+
+
 class ToolResultPart(Struct, frozen=True, tag="tool_result"):
-    """What the call `call_id` returned."""
+    """What the call `call_id` returned, or, as an error, why it could not."""
 
     call_id: str
-    text: str
+    parts: tuple[TextPart | ImagePart, ...]
+    is_error: bool = False
 
 
-Part = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
+Part = TextPart | ImagePart | ReasoningPart | ToolCallPart | ToolResultPart
 
 
 class Message(Struct, frozen=True):
@@ -47,11 +54,28 @@ class Message(Struct, frozen=True):
 
 
 class Tool(Struct, frozen=True):
-    """A function that the model may call; `parameters` is a JSON schema of its arguments."""
+    """A function that the model may call; `parameters` is a JSON schema of its arguments.
+
+    `strict`: the arguments of every call of it keep that schema.
+    """
 
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
+    strict: bool = False
+
+
+class Grammar(Struct, frozen=True):
+    """What the answer, without its reasoning, must look like.
+
+    `value` is a JSON schema (a dict or a bool), None for any JSON object, a regular expression, a grammar in
+    llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md), or a list of texts one of
+    which it is. `param` is the field that a caller is to blame where it can't be kept.
+    """
+
+    kind: Literal["json_schema", "json_object", "regex", "lark", "choice"]
+    value: Any
+    param: str
 
 
 class Sampling(Struct, frozen=True):
@@ -81,18 +105,28 @@ class Sampling(Struct, frozen=True):
 
 
 class Generate(Struct, frozen=True, tag="generate"):
-    """Continue a conversation.
+    """Continue a conversation, or a raw prompt.
 
-    `max_tokens` None: until the context window is full. `stop`: texts that end the answer and are not part of it.
-    `parallel_tool_calls` False: an answer ends with its first call. `n`: how many answers. `top_logprobs` None: no
-    log-probabilities; k: of the drawn token and the k likeliest.
-    `template_args`: extra variables for the model's chat template. `thinking_budget`: after so many tokens of reasoning
-    the answer must begin.
+    `prompt`: text or tokens that are continued as they are, in place of messages; with `suffix` the answer is what
+    stands between the two. `echo`: the answer begins with the prompt. `continue_last`: the last message, the
+    assistant's, is not complete, and the answer goes on with it.
+    `tools` are those that may be called; `must_call`: the answer is at least one call. `parallel_tool_calls` False: an
+    answer ends with its first call. `grammar` binds an answer's text; it doesn't go with `must_call`.
+    `max_tokens` None: until the context window is full; 0 only with a raw prompt. `stop`: texts that end the answer and
+    are not part of it. `n`: how many answers. `top_logprobs` None: no log-probabilities; k: of the drawn token and the
+    k likeliest. `template_args`: extra variables for the model's chat template. `thinking_budget`: after so many tokens
+    of reasoning the answer must begin. `hide_reasoning`: no `Reasoning` events.
     """
 
-    messages: tuple[Message, ...]
+    messages: tuple[Message, ...] = ()
+    prompt: str | tuple[int, ...] | None = None
+    suffix: str | None = None
+    echo: bool = False
+    continue_last: bool = False
     tools: tuple[Tool, ...] = ()
+    must_call: bool = False
     parallel_tool_calls: bool = True
+    grammar: Grammar | None = None
     sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
@@ -100,6 +134,13 @@ class Generate(Struct, frozen=True, tag="generate"):
     top_logprobs: int | None = None
     template_args: dict[str, Any] = field(default_factory=dict)
     thinking_budget: int | None = None
+    hide_reasoning: bool = False
+
+
+class Count(Struct, frozen=True, tag="count"):
+    """Count the tokens of the prompt that `of` would have; answered by `Started` and a `Finished` without choices."""
+
+    of: Generate
 
 
 class Request(Struct, frozen=True):
@@ -110,5 +151,10 @@ class Request(Struct, frozen=True):
 
     id: str
     model: str
-    task: Generate
+    task: Generate | Count
     priority: Priority = "normal"
+
+    @property
+    def generate(self) -> Generate:
+        """What is to be generated, or whose prompt is to be counted."""
+        return self.task.of if isinstance(self.task, Count) else self.task

@@ -97,7 +97,7 @@ class ChatCall(Struct, frozen=True):
                 {"id": call.id, "type": "function", "function": function}
                 for call, function in zip(choice.tool_calls, functions, strict=True)
             ]
-        asked = self.request.task.top_logprobs is not None
+        asked = self.request.generate.top_logprobs is not None
         return {
             "index": index,
             "message": message,
@@ -126,9 +126,9 @@ class ChatEncoder:
             "model": call.request.model,
         }
         self._start = b"data: " + _json(about)[:-1] + b',"choices":['
-        self._heads = [self._start + b'{"index":%d,"delta":' % index for index in range(call.request.task.n)]
+        self._heads = [self._start + b'{"index":%d,"delta":' % index for index in range(call.request.generate.n)]
         self._end = b'],"usage":null}\n\n' if call.include_usage else b"]}\n\n"
-        self._has_logprobs = call.request.task.top_logprobs is not None
+        self._has_logprobs = call.request.generate.top_logprobs is not None
         self._tail = (b',"logprobs":null' if self._has_logprobs else b"") + b',"finish_reason":null}' + self._end
 
     def encode(self, events: Sequence[Event]) -> bytes:

@@ -139,13 +139,13 @@ class _Conversation:
             raise invalid(param, f"`{param}` is required in a message of role 'tool'.")
         if message.tool_call_id not in self._call_ids:
             raise invalid(param, f"`{param}` must be the id of a tool call in an earlier assistant message.")
-        return ToolResultPart(message.tool_call_id, _joined(message, where))
+        return ToolResultPart(message.tool_call_id, _text_parts(message, where))
 
     def _function_result(self, message: wire.Message, where: str) -> ToolResultPart:
         param = f"{where}.name"
         if message.name not in self._legacy_ids:
             raise invalid(param, f"`{param}` must be the name of a function call in an earlier assistant message.")
-        return ToolResultPart(self._legacy_ids[message.name], _joined(message, where))
+        return ToolResultPart(self._legacy_ids[message.name], _text_parts(message, where))
 
 
 def _items(message: wire.Message) -> int:
@@ -171,10 +171,6 @@ def _part_text(part: wire.ContentPart, role: str, where: str) -> str:
     if text is None:
         raise invalid(f"{where}.{part.type}", f"`{where}.{part.type}` is required.")
     return text
-
-
-def _joined(message: wire.Message, where: str) -> str:
-    return "\n".join(part.text for part in _text_parts(message, where))
 
 
 def _function_type(kind: str | None, where: str) -> None:

@@ -50,8 +50,11 @@ def error_body(error: OrchardError) -> dict[str, Any]:
     return {"error": {"message": message, "type": shape.type, "param": param, "code": shape.code}}
 
 
-def fail(error: OrchardError) -> tuple[int, dict[str, str], bytes]:
-    """Give the status, the headers and the JSON body of the answer that tells of an error."""
+def fail(error: OrchardError, request_id: str = "") -> tuple[int, dict[str, str], bytes]:
+    """Give the status, the headers and the JSON body of the answer that tells of an error.
+
+    The request's id is in a header of its own, not in OpenAI's body.
+    """
     shape = _SHAPES[error.kind]
     headers = {"content-type": "application/json", **dict(shape.headers)}
     retry_after = error.retry_after

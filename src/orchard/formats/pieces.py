@@ -18,14 +18,24 @@ class Thought(Struct, frozen=True):
     text: str
 
 
-class Call(Struct, frozen=True):
-    """A whole tool call; `arguments` is the text of a JSON object."""
+class CallStart(Struct, frozen=True):
+    """A tool call begins. `id` is the model's own name for it, where its format has one."""
 
     name: str
-    arguments: str
+    id: str | None = None
 
 
-Piece = Content | Thought | Call
+class CallArguments(Struct, frozen=True):
+    """A piece of the JSON text of the arguments of the call that began last."""
+
+    text: str
+
+
+class CallEnd(Struct, frozen=True):
+    """The call that began last is over. Its arguments, put together, are a JSON object, unless the model broke them."""
+
+
+Piece = Content | Thought | CallStart | CallArguments | CallEnd
 
 
 class Format(Protocol):

@@ -13,7 +13,7 @@ import json
 from enum import Enum, auto
 from typing import Any
 
-from orchard.formats.pieces import Call, Content, Piece, Thought
+from orchard.formats.pieces import CallArguments, CallEnd, CallStart, Content, Piece, Thought
 
 _THINK, _END_THINK = "<think>", "</think>"
 _CALL, _END_CALL = "<tool_call>", "</tool_call>"
@@ -127,10 +127,10 @@ class Qwen3:
             except _UnterminatedString:
                 self._close(pieces, None, len(self._text))
 
-    def _close(self, pieces: list[Piece], call: Call | None, length: int) -> None:
+    def _close(self, pieces: list[Piece], call: list[Piece] | None, length: int) -> None:
         if call:
             self._consume(length)
-            pieces.append(call)
+            pieces += call
         else:
             self._content(pieces, length)
         self._enter(_State.TEXT, skip_newlines=call is not None)
@@ -152,7 +152,7 @@ class _UnterminatedString(ValueError):
     """The JSON ends within a string."""
 
 
-def _parse(body: str) -> Call | None:
+def _parse(body: str) -> list[Piece] | None:
     """Read a call's JSON; None where it is none. Raises _UnterminatedString."""
     try:
         # Not strict: models write newlines into strings as they are.
@@ -166,7 +166,9 @@ def _parse(body: str) -> Call | None:
     if not isinstance(found, dict) or not isinstance(name := found.get("name"), str) or not name:
         return None
     arguments = _arguments(found.get("arguments"))
-    return None if arguments is None or not _encodable(name) else Call(name, arguments)
+    if arguments is None or not _encodable(name):
+        return None
+    return [CallStart(name), CallArguments(arguments), CallEnd()]
 
 
 def _no_constant(name: str) -> Any:

@@ -9,14 +9,13 @@ from starlette.types import Receive, Scope, Send
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Collector, Event, Failed, Finished
+from orchard.gateway.failures import failure
 from orchard.gateway.pool import Pool
 from orchard.gateway.stream import EventStream
 
 _KEEP_ALIVE = b": keep-alive\n\n"
 _GONE = Failed("cancelled", "the client closed the connection")
 _SSE_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
-
-Fail = Callable[[OrchardError], Response]
 
 
 class Encoder(Protocol):
@@ -39,14 +38,12 @@ class EventResponse(Response):
         pool: Pool,
         stream: EventStream,
         answer: Encoder | Callable[[Collected], bytes],
-        fail: Fail,
         keep_alive: float,
     ) -> None:
         super().__init__()
         self._pool = pool
         self._stream = stream
         self._answer = answer
-        self._fail = fail
         self._keep_alive = keep_alive
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,7 +51,7 @@ class EventResponse(Response):
         watch = asyncio.create_task(self._watch(receive))
         try:
             if callable(self._answer):
-                response = await self._whole(self._answer)
+                response = await self._whole(self._answer, scope)
                 await response(scope, receive, send)
             else:
                 await self._streamed(self._answer, scope, receive, send)
@@ -67,19 +64,19 @@ class EventResponse(Response):
             pass
         self._stream.close(_GONE)
 
-    async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
+    async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
         collector = Collector()
         try:
             while collector.result is None:
                 collector.add(await self._stream.next(self._keep_alive))
         except OrchardError as error:
-            return self._fail(error)
+            return failure(scope, error)
         return Response(answer(collector.result), media_type="application/json")
 
     async def _streamed(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:
         events = await self._stream.next(self._keep_alive)
         if events and isinstance(events[0], Failed):
-            await self._fail(events[0].error())(scope, receive, send)
+            await failure(scope, events[0].error())(scope, receive, send)
             return
         await send({"type": "http.response.start", "status": 200, "headers": _SSE_HEADERS})
         more = True

@@ -4,12 +4,11 @@ import contextvars
 import logging
 import time
 import uuid
-from collections.abc import Callable
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchard.core.errors import OrchardError
+from orchard.gateway.failures import failure
 
 log = logging.getLogger("orchard.access")
 
@@ -30,10 +29,9 @@ class Envelope:
     its response is complete, and refuses more than `max_requests` at once. GET is always answered: it costs nothing,
     and a server that is busy must be able to say so."""
 
-    def __init__(self, app: ASGIApp, max_requests: int, fail: Callable[[OrchardError], Response]) -> None:
+    def __init__(self, app: ASGIApp, max_requests: int) -> None:
         self._app = app
         self._max = max_requests
-        self._fail = fail
         self._active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,7 +53,7 @@ class Envelope:
             await send(message)
 
         counted = scope["method"] != "GET"
-        app = self._busy() if counted and self._active >= self._max else self._app
+        app = self._busy(scope) if counted and self._active >= self._max else self._app
         self._active += counted
         try:
             await app(scope, receive, send_with_id)
@@ -65,6 +63,6 @@ class Envelope:
             path = scope["raw_path"].decode("ascii", "backslashreplace")
             log.info("%s %s %d %.3f s", scope["method"], path, status, time.monotonic() - begin)
 
-    def _busy(self) -> ASGIApp:
+    def _busy(self, scope: Scope) -> ASGIApp:
         error = OrchardError("overloaded", f"the server has {self._max} requests in hand already", retry_after=1)
-        return self._fail(error)
+        return failure(scope, error)

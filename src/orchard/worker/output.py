@@ -10,7 +10,7 @@ from typing import Any
 
 from orchard.core.events import Event, FinishReason, Logprob, Reasoning, Text, TokenLogprob, ToolArgs, ToolStart
 from orchard.engine.job import Drawn, Sample
-from orchard.formats.pieces import Call, Content, Format, Piece, Thought
+from orchard.formats.pieces import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
 
 _ID_ALPHABET = string.ascii_letters + string.digits
 
@@ -139,7 +139,7 @@ class StopFilter:
         self._stops = stops.tables
         self._matched = [0] * len(self._stops)
         self._held = ""
-        self.stopped = False
+        self.stopped_by: str | None = None
 
     @property
     def holds(self) -> bool:
@@ -150,13 +150,13 @@ class StopFilter:
         """Take the next characters; gives those that are certain not to belong to a stop string."""
         if not self._stops:
             return text
-        if self.stopped:
+        if self.stopped_by:
             return ""
         text = self._held + text
         for place in range(len(self._held), len(text)):
             if length := self._advance(text[place]):
-                self.stopped = True
                 self._held = ""
+                self.stopped_by = text[place + 1 - length : place + 1]
                 return text[: place + 1 - length]
         certain = len(text) - max(self._matched)
         self._held = text[certain:]
@@ -216,6 +216,7 @@ class Answer:
         self._logprobs: deque[tuple[int, Logprob]] = deque()
         self._position = 0  # of the first character that the stop filter has not given out yet
         self._calls = 0
+        self._called = False  # a call is over
         self._one_call = one_call
         self.completion_tokens = 0
         self.reasoning_tokens = 0
@@ -235,7 +236,7 @@ class Answer:
             events += self._events(self._format.feed(self._detokenizer.finish()))
             events += self._events(self._format.finish())
             events += self._text(self._stops.flush())
-        if self._stops.stopped:
+        if self._stops.stopped_by is not None:
             self.reason = "stop"
         elif self._complete:
             self.reason = "tool_calls"
@@ -244,9 +245,14 @@ class Answer:
         return events
 
     @property
+    def stopped_by(self) -> str | None:
+        """The stop string that ended the answer, if one did."""
+        return self._stops.stopped_by
+
+    @property
     def _complete(self) -> bool:
         """Whether nothing may follow, whatever the model goes on to write."""
-        return self._stops.stopped or (self._one_call and self._calls > 0)
+        return self._stops.stopped_by is not None or (self._one_call and self._called)
 
     def _events(self, pieces: list[Piece]) -> list[Event]:
         events: list[Event] = []
@@ -260,8 +266,12 @@ class Answer:
                     events += self._text(self._stops.feed(text))
                 case Thought(text):
                     events += [*self._text(self._stops.flush()), Reasoning(text, self._choice)]
-                case Call():
-                    events += [*self._text(self._stops.flush()), *self._call(piece)]
+                case CallStart():
+                    events += [*self._text(self._stops.flush()), self._call(piece)]
+                case CallArguments(text):
+                    events.append(ToolArgs(self._calls - 1, text, self._choice))
+                case CallEnd():
+                    self._called = True
         return events
 
     def _text(self, text: str) -> list[Event]:
@@ -275,10 +285,10 @@ class Answer:
                 logprobs.append(logprob)
         return [Text(text, self._choice, tuple(logprobs))]
 
-    def _call(self, call: Call) -> list[Event]:
+    def _call(self, call: CallStart) -> ToolStart:
         index, self._calls = self._calls, self._calls + 1
-        id_ = "call_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(24))
-        return [ToolStart(index, id_, call.name, self._choice), ToolArgs(index, call.arguments, self._choice)]
+        id_ = call.id or "call_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(24))
+        return ToolStart(index, id_, call.name, self._choice)
 
     def _logprob(self, sample: Sample, logprob: float) -> Logprob:
         return Logprob(self._token(sample.token, logprob), tuple(self._token(*token) for token in sample.top))

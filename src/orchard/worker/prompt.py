@@ -16,6 +16,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.request import (
     Generate,
     Message,
+    Part,
     ReasoningPart,
     Sampling,
     TextPart,
@@ -241,7 +242,7 @@ class Prompter:
         if turns >= self._window:
             return turns
         told = (part for message in messages if message.role in ("user", "tool") for part in message.parts)
-        texts = [part.text for part in told if isinstance(part, TextPart | ToolResultPart)]
+        texts = [piece.text for part in told for piece in _pieces(part) if isinstance(piece, TextPart)]
         return max(turns, self._fewest_tokens(text.strip() for text in texts))
 
     def _fewest_tokens(self, texts: Iterable[str]) -> int:
@@ -274,6 +275,10 @@ class Prompter:
             "Please reduce the length of the messages.",
             param="messages",
         )
+
+
+def _pieces(part: Part) -> tuple[Part, ...]:
+    return part.parts if isinstance(part, ToolResultPart) else (part,)
 
 
 def _turns(message: Message) -> int:
@@ -312,7 +317,8 @@ def _joined(message: Message, kind: type[TextPart] | type[ReasoningPart]) -> str
 
 
 def _result(part: ToolResultPart, names: dict[str, str]) -> dict[str, Any]:
-    turn = {"role": "tool", "content": part.text, "tool_call_id": part.call_id}
+    content = "\n".join(piece.text for piece in part.parts if isinstance(piece, TextPart))
+    turn = {"role": "tool", "content": content, "tool_call_id": part.call_id}
     return turn | ({"name": names[part.call_id]} if part.call_id in names else {})
 
 

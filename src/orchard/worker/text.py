@@ -16,7 +16,7 @@ from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Usage
 from orchard.core.options import TextOptions
-from orchard.core.request import Request
+from orchard.core.request import Count, Request
 from orchard.engine.engine import Engine
 from orchard.engine.job import Begun, Broken, Drawn, Job, Step
 from orchard.formats import choose
@@ -49,7 +49,9 @@ class _Live:
             return None
         completion = sum(answer.completion_tokens for answer in self.answers)
         reasoning = sum(answer.reasoning_tokens for answer in self.answers)
-        return Finished(reasons, Usage(self.prompt_tokens, completion, reasoning, self.cached_tokens))
+        stops = tuple(answer.stopped_by for answer in self.answers)
+        usage = Usage(self.prompt_tokens, completion, reasoning, self.cached_tokens)
+        return Finished(reasons, usage, stops if any(stops) else ())
 
 
 class TextService:
@@ -142,9 +144,12 @@ class TextService:
         """Make the request's prompt and hand it to the engine."""
         request = live.request
         try:
-            prepared = await self._loop.run_in_executor(self._prompts, self._prompter.prepare, request.task)
+            prepared = await self._loop.run_in_executor(self._prompts, self._prompter.prepare, request.generate)
             live.preparing = None
-            self._begin(live, prepared)
+            if isinstance(request.task, Count):
+                self._count(request.id, len(prepared.tokens))
+            else:
+                self._begin(live, prepared)
         except OrchardError as error:
             self._fail(request.id, Failed.of(error))
         except Exception as error:
@@ -152,7 +157,7 @@ class TextService:
             self._fail(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
 
     def _begin(self, live: _Live, prepared: Prepared) -> None:
-        request, task = live.request, live.request.task
+        request, task = live.request, live.request.generate
         live.prompt_tokens = len(prepared.tokens)
         stops = StopStrings(task.stop)
         live.answers = [
@@ -176,6 +181,10 @@ class TextService:
                 prepared.boundaries,
             )
         )
+
+    def _count(self, request_id: str, tokens: int) -> None:
+        del self._live[request_id]
+        self._tell([(request_id, [Started(tokens), Finished((), Usage(tokens, 0))])])
 
     def _fail(self, request_id: str, failed: Failed) -> None:
         del self._live[request_id]
@@ -210,7 +219,7 @@ class TextService:
         live.begun = True
         live.cached_tokens = begun.cached_tokens
         self._reports.add(begun, live.prompt_tokens)
-        return [Started(live.prompt_tokens)]
+        return [Started(live.prompt_tokens, begun.cached_tokens)]
 
     def _on_token(self, live: _Live, drawn: Drawn) -> list[Event]:
         answer = live.answers[drawn.choice]
