@@ -155,7 +155,7 @@ class TestScenarios:
         assert (result.prompt_tokens, result.cached_tokens) == (60, None)
         assert all(body["temperature"] == 0 and body["max_tokens"] == 10 for body in stage.server.bodies)
 
-    @pytest.mark.parametrize(("scenario", "requests"), [("c1", 2), ("c63", 126), ("c64", 64)])
+    @pytest.mark.parametrize(("scenario", "requests"), [("c1", 8), ("c5", 10), ("c63", 126), ("c64", 64)])
     async def test_how_many_are_asked(self, scenario: str, requests: int) -> None:
         assert (await Stage().run(scenario)).requests == requests
 
@@ -324,7 +324,7 @@ class TestCommand:
         assert code == 0
         c3, growing = (msgspec.json.decode(line, type=Figures) for line in lines)
         # Each answer is one piece: the prompt's own words.
-        assert (c3.scenario, c3.requests, c3.failed, c3.tokens) == ("c3", 6, 0, 6)
+        assert (c3.scenario, c3.requests, c3.failed, c3.tokens) == ("c3", 8, 0, 8)
         assert (growing.scenario, growing.requests, growing.failed) == ("growing", 4, 0)
 
     def test_a_table(self, server: Server) -> None:

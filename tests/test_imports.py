@@ -30,9 +30,9 @@ LAW = {
     "wire": Room({"core"}, {"msgspec"}),
     "formats": Room({"core"}, {"msgspec"}),
     "dialects": Room({"core"}, {"msgspec"}),
-    "engine": Room({"core"}, MLX | {"msgspec"}),
+    "engine": Room({"core"}, MLX | {"msgspec", "llguidance"}),
     "backends": Room({"core", "engine"}, MLX | {"msgspec"}),
-    "worker": Room({"core", "wire", "formats", "engine", "backends"}, MLX | {"msgspec"}),
+    "worker": Room({"core", "wire", "formats", "engine", "backends"}, MLX | {"msgspec", "llguidance"}),
     "gateway": Room({"core", "config", "wire", "dialects"}, WEB | {"msgspec", "huggingface_hub"}),
     "cli": Room({"core", "config", "gateway"}, {"msgspec", "httpx", "huggingface_hub", "rich", "typer"}),
     "demo": Room(set(), MLX | {"safetensors", "torch"}),  # its training script, which is run by hand
@@ -42,7 +42,15 @@ LAW = {
 # The registry knows where the bundled model lies.
 EXTRA = {("orchard.gateway.registry", "demo")}
 # Dialects never import each other. A dialect may be several files that begin with its name; these serve all of them.
-SHARED_BY_DIALECTS = {"decoding", "openai_errors"}
+SHARED_BY_DIALECTS = {
+    "decoding",
+    "openai_errors",
+    "openai_fields",
+    "openai_grammar",
+    "openai_output",
+    "openai_thinking",
+    "openai_tools",
+}
 DIALECTS = (
     "openai_chat",
     "openai_completions",

@@ -449,6 +449,23 @@ def test_the_disk_has_a_budget(house: House) -> None:
     check(cache)
 
 
+def test_what_was_used_last_is_saved_first(house: House) -> None:
+    """And what is saved after it doesn't take its room."""
+    cache, disk = house.open()
+    first, second, third = (long(seed, 400) for seed in (1, 2, 3))
+    for text in (first, second, third):
+        put(cache, text)
+    look(cache, first, disk=False)
+    settle(disk)
+    cache.tend(1)
+    settle(disk)
+    (path,) = files(disk)
+    disk.budget = int(2.5 * path.stat().st_size)
+    save(cache, disk)
+    cache, disk = house.open()
+    assert [look(cache, text).length for text in (first, second, third)] == [400, 0, 400]
+
+
 def test_room_is_not_made_at_the_cost_of_what_a_file_hangs_on(house: House) -> None:
     cache, disk = house.open()
     for seed in (1, 2):

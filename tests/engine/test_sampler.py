@@ -6,6 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from orchard.engine.grammar import mask_of
 from orchard.engine.job import Sample, SamplingParams
 from orchard.engine.sampler import Sampler
 
@@ -213,3 +214,52 @@ def test_draws_are_launched_ahead_and_feed_each_other() -> None:
         draws[-1].launch(extra, [extra])
     assert draws[0].token.dtype == mx.uint32
     assert [one.read()[0].token for one in draws] == [0, 1, 3]
+
+
+HARSH = [
+    {},
+    {"temperature": 0.0},
+    {"top_p": 0.1},
+    {"top_k": 1},
+    {"top_k": 70},
+    {"min_p": 1.0},
+    {"xtc_probability": 1.0, "xtc_threshold": 0.0},
+    {"xtc_probability": 1.0, "top_p": 0.9},
+    {"temperature": 1e300},
+    {"repetition_penalty": 1e30},
+]
+
+
+@pytest.mark.parametrize("size", [6, 100, 3000])
+@pytest.mark.parametrize("settings", HARSH)
+def test_only_what_is_allowed_is_drawn(settings: dict[str, Any], size: int) -> None:
+    """However unlikely it is, and whatever else holds for the row; the rows beside it draw what they draw alone."""
+    rng = np.random.default_rng(size)
+    logits = rng.normal(size=(4, size)).astype(np.float32) * 5
+    logits[1, 3] = logits[2, 3] = -np.inf
+    ways = [{}, {"logit_bias": {3: -100.0, 5: 100.0}}, {"logit_bias": {3: -1e300, 5: -1e300}}, {}]
+    may = {1: {3}, 2: {3, 5, size - 1}}
+    likeliest = logits.argmax(axis=-1)
+    for seed in range(3):
+        sampler, alone = Sampler(size), {}
+        for row, way in enumerate(ways):
+            params = SamplingParams(seed=seed, top_logprobs=1, **settings | way)
+            sampler.add(params, [3, 5], 0)
+            if row not in may:
+                single = Sampler(size)
+                single.add(params, [3, 5], 0)
+                (alone[row],) = single.draw(mx.array(logits[row : row + 1])).read()
+        allowed = np.stack([mask_of(sorted(may.get(row, range(size))), size) for row in range(4)])
+        samples = sampler.draw(mx.array(logits), allowed).read()
+        assert {row: samples[row] for row in alone} == alone
+        assert all(samples[row].token in some for row, some in may.items())
+        # The log-probabilities stay the model's own.
+        assert [samples[row].top[0][0] for row in may] == [likeliest[row] for row in may]
+
+
+def test_a_mask_for_every_row() -> None:
+    sampler = Sampler(SIZE)
+    sampler.add(greedy(), [0], 0)
+    sampler.add(greedy(), [0], 1)
+    allowed = np.stack([mask_of([4, 5], SIZE), mask_of([1, 3], SIZE)])
+    assert [sample.token for sample in sampler.draw(mx.array([LOGITS] * 2), allowed).read()] == [4, 1]

@@ -42,7 +42,7 @@ def test_a_ring_holds_the_last_tokens(of: list[int], window: int, narrower: int)
     for length in of:
         ring = [-1] * window
         for position in range(length + 1):
-            (place,) = words(Lengths([position]).places(window, 0)[None])[0]
+            ((place,),) = words(Lengths([position]).places(window, 0))
             ring[place] = position
         rings.append(ring[:size])
     places = seen(shelf.mask(known, own), len(of), size)
@@ -53,7 +53,7 @@ def test_a_ring_holds_the_last_tokens(of: list[int], window: int, narrower: int)
 @given(st.integers(3, 24), st.integers(0, 200), st.data())
 def test_the_first_tokens_of_a_ring_stay(window: int, length: int, data: st.DataObject) -> None:
     keep = data.draw(st.integers(0, window - 1))
-    (places,) = words(Lengths(range(length + 1)).places(window, keep)[None])
+    places = [place for (place,) in words(Lengths(range(length + 1)).places(window, keep))]
     ring = dict(zip(places, range(length + 1), strict=True))
     if length < window:
         assert ring == {place: place for place in range(length + 1)}

@@ -80,12 +80,14 @@ def make_runner(
     together: Together = Together.ALL,
     cache_bytes: int = 0,
     short: int = 512,
+    *,
+    joint: bool = False,
     **options: Any,
 ) -> Runner:
     """`options` are those of TextOptions."""
     given = TextOptions(**options)
     batch = Batch(model, together, short=short)
-    return Runner(model, Store(model, given, cache_bytes), batch, limits, footprint(model, given))
+    return Runner(model, Store(model, given, cache_bytes), batch, limits, footprint(model, given), joint=joint)
 
 
 @dataclass

@@ -39,6 +39,7 @@ _FIRST_TOKENS = 8  # of an answer of which only the first token counts
 _RUNNING = 4
 _RUNNING_TIMES = 16  # how much longer than others the streams may run that a long prompt meets
 _MIXED = 32
+_FEWEST = 8  # requests, so that a median means something
 
 
 class Load(Struct, frozen=True, kw_only=True):
@@ -79,7 +80,7 @@ class Bench:
         if scenario in SCENARIOS:
             return await SCENARIOS[scenario](self)
         streams = int(scenario[1:])
-        total = 2 * streams if streams < 64 else streams
+        total = max(2 * streams, _FEWEST) if streams < 64 else streams
         return figures(scenario, await self._together(streams, total, scenario, self._load.max_tokens))
 
     async def shared(self) -> Figures:

@@ -116,7 +116,7 @@ class _Span:
         if self.lengths is None:
             return self.layer.make_mask(1, window_size=window, return_array=return_array)
         assert isinstance(self.layer, Dense | Ring)
-        return self.layer.mask(self.lengths, window)
+        return self.layer.mask(self.lengths, window, return_array)
 
 
 class _Attending:

@@ -6,6 +6,7 @@ import logging
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
@@ -27,6 +28,7 @@ _CRASHED = 70  # sysexits.h: EX_SOFTWARE
 _STEPS_PER_CLEAR = 256
 _READ_TOKENS_PER_CLEAR = 4096
 _SECONDS_UNTIL_IDLE_CLEAR = 5.0
+_SECONDS_UNTIL_SAVING = 0.5  # the next turn of a conversation mostly comes sooner, and would have to wait
 _SECONDS_TO_END = 10.0
 _SECONDS_TO_SAVE = 5.0
 
@@ -41,6 +43,7 @@ class Engine(Generic[M]):
         self._options = options
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
         self._fetching: set[str] = set()  # jobs whose prompts come from the disk; the engine's thread alone uses it
+        self._saves_from = 0.0
         self._ready: Future[M] = Future()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
@@ -126,21 +129,29 @@ class Engine(Generic[M]):
     def _take(self, runner: Runner) -> bool:
         """Do what was asked since the last step, waiting while there is nothing to do; False: close."""
         while True:
-            # The disk's thread is fed while nobody waits for the device.
-            busy = not runner.idle or runner.store.tend()
+            wait = self._wait(runner)
             try:
-                message = self._inbox.get(not busy, _SECONDS_UNTIL_IDLE_CLEAR)
+                message = self._inbox.get(wait > 0, wait)
             except queue.Empty:
                 if not runner.idle:
                     return True
-                if not busy:
-                    mx.clear_cache()
-                    message = self._inbox.get()
-                else:
+                if wait < _SECONDS_UNTIL_IDLE_CLEAR:
                     continue
+                mx.clear_cache()
+                message = self._inbox.get()
             if message is None:
                 return False
             message(runner)
+
+    def _wait(self, runner: Runner) -> float:
+        """Give how long to wait for a message. Feeds the disk's thread when there was nothing to do for a while."""
+        now = time.monotonic()
+        if not runner.idle:
+            self._saves_from = now + _SECONDS_UNTIL_SAVING
+            return 0.0
+        if now < self._saves_from:
+            return self._saves_from - now
+        return 0.0 if runner.store.tend() else _SECONDS_UNTIL_IDLE_CLEAR
 
     def _add(self, runner: Runner, job: Job) -> None:
         def fetched(runner: Runner) -> None:

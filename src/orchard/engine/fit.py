@@ -3,13 +3,15 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
+import msgspec
 
 from orchard.core.errors import OrchardError
 from orchard.core.options import TextOptions
-from orchard.engine import attention, kv, memory
+from orchard.engine import attention, joint, kv, memory
 from orchard.engine.batch import Batch, Seat, Together
 from orchard.engine.job import Job, SamplingParams
 from orchard.engine.model import Model
@@ -20,9 +22,12 @@ from orchard.engine.store import Store
 log = logging.getLogger("orchard.engine")
 
 _MOST_TOKENS_A_STEP = 2048
+_MOST_BESIDE_ROWS = 1024  # after thousands of tokens, a piece takes several times what it takes at the beginning
 _FEWEST_TOKENS_A_STEP = 64
 _SECONDS_A_STEP = 0.06  # what a running stream may be held up by one piece of a prompt, at its beginning
 _TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 stays far below, a wrong mask far above
+_PIECES_TOGETHER = 32  # prompts in one pass
+_PROMPT = 256  # tokens
 _PROBES = ((1, 2, 3, 4, 5, 6, 7), (9, 8, 7), (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3))
 
 
@@ -37,20 +42,22 @@ def fit(model: Model, options: TextOptions, wake: Callable[[], None]) -> Runner:
     store = Store(model, options, shares.cache, wake)
     footprint = _footprint(model, store, options)
     together = how_together(model, options)
+    at_once = mx.default_device() == mx.gpu and _waits_for_launches(model) and reads_together(model, options)
     multiple = 8 if mx.default_device() == mx.gpu and mx.cuda.is_available() else 1
-    _warm(Runner(model, Store(model, options), Batch(model, together, multiple), _LOOSE, footprint))
+    limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=_PIECES_TOGETHER if at_once else 4)
+    _warm(Runner(model, Store(model, options), Batch(model, together, multiple), limits, footprint, joint=at_once))
+    if at_once:
+        joint.warm(model, 2 * _MOST_TOKENS_A_STEP)  # a pass may have as many again to fill rows up
     chunk = options.prefill_chunk or _tokens_a_step(model)
-    limits = Limits(
+    limits = msgspec.structs.replace(
+        limits,
         max_rows=options.max_rows,
         memory_bytes=shares.rows,
         chunk=chunk,
         idle_chunk=max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP)),
     )
     mx.clear_cache()
-    return Runner(model, store, Batch(model, together, multiple), limits, footprint)
-
-
-_LOOSE = Limits(max_rows=16, memory_bytes=2**62, chunk=_MOST_TOKENS_A_STEP, idle_chunk=_MOST_TOKENS_A_STEP)
+    return Runner(model, store, Batch(model, together, multiple), limits, footprint, joint=at_once)
 
 
 def _footprint(model: Model, store: Store, options: TextOptions) -> kv.Footprint:
@@ -70,34 +77,66 @@ def _footprint(model: Model, store: Store, options: TextOptions) -> kv.Footprint
     return kv.footprint(cache)
 
 
+Read = Callable[[Model, list[kv.Cache], Sequence[Sequence[int]]], list[kv.Cache]]
+
+
+def _one_by_one(model: Model, caches: list[kv.Cache], prompts: Sequence[Sequence[int]]) -> list[kv.Cache]:
+    for cache, prompt in zip(caches, prompts, strict=True):
+        model.forward(mx.array([prompt], mx.uint32), cache)
+    return caches
+
+
+def _at_once(model: Model, caches: list[kv.Cache], prompts: Sequence[Sequence[int]]) -> list[kv.Cache]:
+    """Read prompts in two passes: as new ones, and as some of which a head is known."""
+    heads = [list(prompt[: len(prompt) // 2]) for prompt in prompts]
+    tails = [list(prompt[len(prompt) // 2 :]) for prompt in prompts]
+    for pieces in (heads, tails):
+        caches, _ = joint.read(model, list(zip(caches, pieces, strict=True)))
+    return caches
+
+
 def how_together(model: Model, options: TextOptions) -> Together:
     """Find out how far a model's rows can share a pass without a change of their logits."""
-    alone = mx.concatenate([_logits(model, options, [probe], Together.NONE) for probe in _PROBES])
-    spread = float(mx.std(alone.astype(mx.float32)))
+    alone = _alone(model, options)
     for together in (Together.ALL, Together.LIKE):
-        try:
-            shared = _logits(model, options, _PROBES, together)
-            off = float(mx.abs(shared.astype(mx.float32) - alone.astype(mx.float32)).max())
-        except Exception as error:
-            log.info("the model can't do this: %s (%s)", together.value, error)
-            continue
-        if off <= _TOLERANCE * spread:
+        if _same(together.value, alone, partial(_logits, model, options, _PROBES, together)):
             return together
-        log.info(
-            "the model can't do this: %s (its logits change by %.3g, they spread by %.3g)", together.value, off, spread
-        )
     log.warning("this model's rows take turns: its cache or its attention is of a kind that can't be shared")
     return Together.NONE
 
 
-def _logits(model: Model, options: TextOptions, prompts: Sequence[Sequence[int]], together: Together) -> mx.array:
+def reads_together(model: Model, options: TextOptions) -> bool:
+    """Find out whether prompts can be read in one pass without a change of their logits."""
+    what = "prompts share a pass"
+    return _same(what, _alone(model, options), lambda: _logits(model, options, _PROBES, Together.NONE, _at_once))
+
+
+def _same(what: str, expected: mx.array, logits: Callable[[], mx.array]) -> bool:
+    """Say whether logits are the same but for rounding, and log it where they aren't."""
+    expected = expected.astype(mx.float32)
+    spread = float(mx.std(expected))
+    try:
+        off = float(mx.abs(logits().astype(mx.float32) - expected).max())
+    except Exception as error:
+        log.info("the model can't do this: %s (%s)", what, error)
+        return False
+    if off > _TOLERANCE * spread:
+        log.info("the model can't do this: %s (its logits change by %.3g, they spread by %.3g)", what, off, spread)
+    return off <= _TOLERANCE * spread
+
+
+def _alone(model: Model, options: TextOptions) -> mx.array:
+    return mx.concatenate([_logits(model, options, [probe], Together.NONE) for probe in _PROBES])
+
+
+def _logits(
+    model: Model, options: TextOptions, prompts: Sequence[Sequence[int]], together: Together, read: Read = _one_by_one
+) -> mx.array:
     """Give the logits (rows, vocab_size) after two steps of decode, in the order of the prompts."""
     store = Store(model, options)
-    seats = []
-    for prompt in prompts:
-        cache = store.new_cache()
-        model.forward(mx.array([prompt], mx.uint32), cache)
-        seats.append(Seat(store.settled(cache, len(prompt)), len(prompt)))
+    caches = read(model, [store.new_cache() for _ in prompts], prompts)
+    settled = [store.settled(cache, len(prompt)) for prompt, cache in zip(prompts, caches, strict=True)]
+    seats = [Seat(cache, len(prompt)) for prompt, cache in zip(prompts, settled, strict=True)]
     batch = Batch(model, together, short=16)
     batch.reseat(seats)
     order = [seats.index(seat) for seat in batch.seats]
@@ -138,16 +177,29 @@ def _warm(runner: Runner) -> None:
 
 
 def _tokens_a_step(model: Model) -> int:
-    """Time a piece of a prompt; gives how many tokens a running stream may be held up by."""
-    count = 256 if mx.default_device() == mx.gpu else 64  # fewer would time a GPU's launches
-    tokens = mx.zeros((1, count), mx.uint32)
+    """Time pieces of a prompt; gives how many tokens a running stream may be held up by."""
+    count = _FEWEST_TOKENS_A_STEP
+    fitting = count * _SECONDS_A_STEP / _seconds(model, count)
+    # On a GPU, most of what a short piece takes are its launches.
+    while fitting >= count and count < _MOST_BESIDE_ROWS:
+        count *= 2
+        fitting = count * _SECONDS_A_STEP / _seconds(model, count)
+    power = 1 << max(int(fitting), 1).bit_length() - 1
+    return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_BESIDE_ROWS)
+
+
+def _waits_for_launches(model: Model) -> bool:
+    """Whether several prompts take little longer than one. A CPU, or a smaller GPU, is busy with a single one."""
+    return _seconds(model, _PROMPT, 4) < 2 * _seconds(model, _PROMPT)
+
+
+def _seconds(model: Model, count: int, rows: int = 1) -> float:
+    tokens = mx.zeros((rows, count), mx.uint32)
     seconds = []
-    for _ in range(2):
+    for _ in range(3):
         cache = model.new_cache()
         begin = time.perf_counter()
         model.forward(tokens, cache)
         mx.eval([layer.state for layer in cache])
         seconds.append(time.perf_counter() - begin)
-    fitting = count * _SECONDS_A_STEP / min(seconds)
-    power = 1 << max(int(fitting), 1).bit_length() - 1
-    return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_TOKENS_A_STEP)
+    return min(seconds)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from orchard.core.request import Priority
+from orchard.engine.grammar import Grammar
 
 EndReason = Literal["stop", "length"]
 
@@ -46,6 +47,7 @@ class Job(Struct, frozen=True):
     `boundaries`: places in the prompt, ascending, where a message ends; a later prompt may part from this one there.
     `embed`: called in the engine's thread, gives the `Embedded` prompt that is read in place of the tokens' own
     embeddings; such a prompt is not cached.
+    `grammar`: what each answer keeps.
     """
 
     id: str
@@ -56,6 +58,7 @@ class Job(Struct, frozen=True):
     priority: Priority = "normal"
     boundaries: tuple[int, ...] = ()
     embed: Callable[[], Any] | None = None
+    grammar: Grammar | None = None
 
 
 class Sample(Struct, frozen=True):

@@ -13,6 +13,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ _LOCK = ".lock"
 _OURS = re.compile(r"[0-9a-f]{64}-[0-9]+\.(payload|snapshot)\.safetensors")
 _LEFTOVER = re.compile(_OURS.pattern + re.escape(prefix_file.TEMPORARY))
 _BACKLOG = 256 * 2**20  # bytes
+_READERS = 4
 
 
 SECONDS_FOR_LOCK = 30.0
@@ -232,16 +234,19 @@ class DiskTier:
     def _read(self, names: Sequence[str], node: Any, done: Callable[[], None]) -> None:
         try:
             files: dict[str, HostArrays | None] = {}
-            for name in names:
-                files[name] = None if self._hurry else self._read_one(name)
-                if files[name] is None:
-                    break  # what comes after it belongs to it
+            with ThreadPoolExecutor(_READERS) as readers:  # most of the time goes into the checksums
+                for name, arrays in zip(names, readers.map(self._read_one, names), strict=True):
+                    files[name] = arrays
+                    if arrays is None:
+                        break  # what comes after it belongs to it
             if files:
                 self.news.put(Read(node, files))
         finally:
             done()
 
     def _read_one(self, name: str) -> HostArrays | None:
+        if self._hurry:
+            return None
         try:
             return prefix_file.read(self.folder / name, self.fingerprint)
         except Exception as error:

@@ -23,8 +23,8 @@ class Memory:
         self.budget = budget
         self.root = trie.root(seed)
         self.nbytes = 0
-        self.unsaved: dict[Slot[Any], None] = {}
-        """What is in memory and isn't on disk, the oldest first."""
+        self.unsaved: OrderedDict[Slot[Any], None] = OrderedDict()
+        """What is in memory and isn't on disk, in the order of use."""
         self.forget: Callable[[Record], None] = lambda record: None
         """Called with each file that a dropped node has; more than once where nodes share it."""
         self._order: OrderedDict[Slot[Any], None] = OrderedDict()
@@ -46,12 +46,15 @@ class Memory:
     def touch(self, path: Sequence[Node], snapshot: Node | None = None) -> None:
         """Note that a path from the root on has been used, and perhaps a snapshot at a node of it."""
         self._clock += 1
-        if snapshot is not None and snapshot.snapshot in self._order:
-            self._order.move_to_end(snapshot.snapshot)
-        for node in reversed(path):
+        slots: list[Slot[Any]] = [snapshot.snapshot] if snapshot is not None else []
+        slots += [node.payload for node in reversed(path)]
+        for slot in slots:
+            if slot.value is not None:
+                self._order.move_to_end(slot)
+            if slot in self.unsaved:
+                self.unsaved.move_to_end(slot)
+        for node in path:
             node.used = self._clock
-            if node.payload.value is not None:
-                self._order.move_to_end(node.payload)
 
     def evict(self, to_bytes: int | None = None) -> None:
         """Let go what was used least recently until at most `to_bytes`, or the budget, are left."""

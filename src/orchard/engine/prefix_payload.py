@@ -63,8 +63,8 @@ class Cut(State):
 
 def _to_host(array: mx.array) -> HostArray:
     name = _NAMES[array.dtype]
-    plain = array.view(mx.uint16) if name == "BF16" else array  # numpy has no bfloat16
-    return HostArray(name, tuple(array.shape), np.array(plain).tobytes())
+    plain: Any = array.view(mx.uint16) if name == "BF16" else array  # a buffer has no bfloat16
+    return HostArray(name, tuple(array.shape), memoryview(plain).tobytes())
 
 
 def _from_host(array: HostArray) -> mx.array:

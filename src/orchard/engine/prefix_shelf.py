@@ -75,7 +75,7 @@ class Shelf:
         unsaved = self._memory.unsaved
         handed = 0
         while self._ready and unsaved and handed < limit_bytes and not self._disk.busy:
-            slot = next(iter(unsaved))
+            slot = next(reversed(unsaved))  # what was used last is what most likely comes again
             path = slot.node.path
             # A file is of no use before those above it are there.
             first = next((node.payload for node in path if node.payload.file is None), slot)
@@ -133,15 +133,19 @@ class Shelf:
         return names
 
     def _make_room(self, size: int, path: Sequence[Node]) -> bool:
-        """Delete the files used least recently until `size` bytes more fit; False: they can't beside those of `path`.
-
-        `path` must be the last that was renewed.
+        """Delete the files used least recently until `size` bytes more fit; False: they can't beside those of `path`
+        and those that were used later.
         """
         keep = {node.payload.file for node in path}
         if size + sum(record.size for record in keep if record) > self._disk.budget:
             return False
         while self.nbytes + size > self._disk.budget:
-            self._lose(next(iter(self._files.values())))
+            # The files of the least recent use are first, but for those that were saved out of that order.
+            others = (record for record in self._files.values() if record not in keep)
+            oldest = min(others, key=lambda record: record.slot.node.used)
+            if path and oldest.slot.node.used > path[-1].used:
+                return False
+            self._lose(oldest)
         return True
 
     def _forget(self, record: Record) -> None:

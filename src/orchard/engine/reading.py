@@ -1,14 +1,22 @@
 """A prompt on its way into a cache."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from orchard.engine import kv
+from orchard.engine import joint, kv
 from orchard.engine.job import Miss
 from orchard.engine.model import Embedded, Model
 from orchard.engine.store import Store
+
+
+class Piece(NamedTuple):
+    """What a pass of several readings has given one of them: a cache of its tokens up to `stop`."""
+
+    cache: kv.Cache
+    stop: int
+    unfinished: list[mx.array]
 
 
 class Reading:
@@ -21,10 +29,10 @@ class Reading:
 
         Prompts from embeddings are not cached: equal tokens may stand for different images.
         """
-        self._tokens = tokens
+        self.tokens = tokens
         self._embedded = embedded
         self._store = store
-        self._unfinished: list[Any] = []
+        self.unfinished: list[Any] = []
         found = None if embedded else store.find(tokens)
         self.cached = found.length if found else 0
         self.miss: Miss | None = found.miss if found else None
@@ -35,7 +43,7 @@ class Reading:
     @property
     def left(self) -> int:
         """How many tokens are still to be read."""
-        return len(self._tokens) - 1 - self.done
+        return len(self.tokens) - 1 - self.done
 
     @property
     def position_delta(self) -> int:
@@ -50,23 +58,44 @@ class Reading:
         return self.done - before
 
     def _piece(self, model: Model, count: int) -> None:
-        stop = self.done + count
+        stop = self.pause(count)
+        mx.eval(self.unfinished)
+        tokens = mx.array([self.tokens[self.done : stop]], mx.uint32)
+        embeddings, positions = self._given(stop)
+        # Only the cache is evaluated, so that the logits of a prompt, which nobody reads, are never computed.
+        model.forward(tokens, self.cache, embeddings=embeddings, positions=positions)
+        self._arrive(stop)
+        self.unfinished = [layer.state for _, layer in kv.layers(self.cache)]
+        mx.async_eval(self.unfinished)  # type: ignore[no-untyped-call]
+
+    def pause(self, count: int) -> int:
+        """Give the place where the next piece of at most `count` tokens ends."""
+        stop = self.done + min(self.left, count)
         if self._stops:
             stop = min(stop, self._stops[0])
         if self._embedded and self.done < self._embedded.embeddings.shape[1]:
             stop = min(stop, self._embedded.embeddings.shape[1])
-        mx.eval(self._unfinished)
-        tokens = mx.array([self._tokens[self.done : stop]], mx.uint32)
-        embeddings, positions = self._given(stop)
-        # Only the cache is evaluated, so that the logits of a prompt, which nobody reads, are never computed.
-        model.forward(tokens, self.cache, embeddings=embeddings, positions=positions)
+        return stop
+
+    def _arrive(self, stop: int) -> None:
+        """Note that the cache holds the tokens up to `stop`."""
         self.done = stop
         if self._stops and stop == self._stops[0]:
             self._stops.pop(0)
             self.keep()
         self.cache = self._store.settled(self.cache, stop)
-        self._unfinished = [layer.state for _, layer in kv.layers(self.cache)]
-        mx.async_eval(self._unfinished)  # type: ignore[no-untyped-call]
+
+    def take(self, piece: Piece) -> int:
+        """Go on from a piece that was read in company; gives how many tokens it had."""
+        count = piece.stop - self.done
+        self.cache, self.unfinished = piece.cache, piece.unfinished
+        self._arrive(piece.stop)
+        return count
+
+    @property
+    def company(self) -> tuple[object, ...] | None:
+        """What readings must have in common that share a pass; None: this one can't."""
+        return None if self._embedded else (type(self.cache[0]).__name__, self.done > 0)
 
     def _given(self, stop: int) -> tuple[mx.array | None, mx.array | None]:
         """Give the embeddings and positions of the next tokens, where they are not those of the tokens themselves."""
@@ -82,4 +111,17 @@ class Reading:
     def keep(self) -> None:
         """Let later prompts take over what has been read so far."""
         if not self._embedded:
-            self._store.save(self._tokens[: self.done], self.cache)
+            self._store.save(self.tokens[: self.done], self.cache)
+
+
+def read_together(model: Model, due: Sequence[tuple[Reading, int]]) -> list[Piece]:
+    """Launch the next piece of each of these, of at most so many tokens, in one pass; for each to `take`.
+
+    Where it raises, all of them are as they were.
+    """
+    stops = [reading.pause(budget) for reading, budget in due]
+    mx.eval([reading.unfinished for reading, _ in due])
+    rows = [(one.cache, one.tokens[one.done : stop]) for (one, _), stop in zip(due, stops, strict=True)]
+    caches, arrays = joint.read(model, rows)
+    mx.async_eval(arrays)  # type: ignore[no-untyped-call]
+    return [Piece(cache, stop, arrays) for cache, stop in zip(caches, stops, strict=True)]

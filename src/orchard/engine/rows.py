@@ -1,4 +1,8 @@
-"""The rows that decode: one forward pass and one draw a step for all, the next launched before the last is read."""
+"""The rows that decode: one forward pass and one draw a step for all, the next launched before the last is read.
+
+Where a row has a grammar, what it may draw depends on its last token. Then the pass is launched, the last tokens are
+read, and the draw is launched while the pass runs.
+"""
 
 from collections import deque
 from collections.abc import Sequence
@@ -6,6 +10,7 @@ from collections.abc import Sequence
 import mlx.core as mx
 
 from orchard.engine.batch import Batch, Seat
+from orchard.engine.grammar import Follower, Masks, Words
 from orchard.engine.job import Drawn, EndReason, Job, Sample
 from orchard.engine.kv import Cache
 from orchard.engine.model import Model
@@ -25,6 +30,7 @@ class Row:
         self.launched = len(tokens) - len(job.prompt)
         self.ended = False
         self.kept = job.embed is None
+        self.follower = Follower(job.grammar, self.generated) if job.grammar else None
 
     @property
     def generated(self) -> list[int]:
@@ -45,6 +51,8 @@ class Row:
         elif len(self.tokens) - len(self.job.prompt) == self.job.max_tokens:
             reason = "length"
         self.ended = reason is not None
+        if self.follower and not self.ended:
+            self.follower.take(sample.token)
         return Drawn(self.job.id, self.choice, sample, reason)
 
 
@@ -57,6 +65,7 @@ class Rows:
         self._batch = batch
         self._store = store
         self._sampler = Sampler(model.vocab_size)
+        self._masks = Masks(model.vocab_size)
         self._seated: list[Row] = []  # in the batch's and the sampler's order
         self._joining: list[Row] = []
         self._inputs: mx.array | None = None  # (rows,): the next token of each seated row
@@ -80,10 +89,18 @@ class Rows:
 
     def step(self) -> tuple[list[Drawn], list[tuple[list[Row], Exception]]]:
         """Launch the next token of every row and read one that was launched before."""
-        failed = self._launch()
+        logits, failed = self._forward()
         drawn: list[Drawn] = []
+        if logits is not None:
+            allowed = None
+            if any(row.follower for row in self._seated):
+                mx.async_eval(logits)  # type: ignore[no-untyped-call]
+                drawn = self.read()
+                allowed, broken = self._allow()
+                failed += broken
+            self._draw(logits, allowed)
         if len(self._unread) > 1 or not self._seated:
-            drawn = self.read()
+            drawn += self.read()
         return drawn, failed
 
     def read(self) -> list[Drawn]:
@@ -97,14 +114,15 @@ class Rows:
             if not row.ended
         ]
 
-    def _launch(self) -> list[tuple[list[Row], Exception]]:
+    def _forward(self) -> tuple[mx.array | None, list[tuple[list[Row], Exception]]]:
+        """Read the next token of every row; gives lazy logits (rows, vocab_size) of those whose pass did not raise."""
         self._settle()
         staying = [row for row in self._seated if row.wants_more]
         if self._stale or self._joining or len(staying) < len(self._seated) or self._batch.outgrown:
             self._stale = False
             self._reseat(staying)
         if not self._seated:
-            return []
+            return None, []
         assert self._inputs is not None
         logits, broken = self._batch.forward(self._inputs)
         failed = [([row for row in self._seated if row.seat in seats], error) for seats, error in broken]
@@ -112,14 +130,24 @@ class Rows:
             self._drop([row for rows, _ in failed for row in rows])
         if logits is None:
             self._inputs = None
-            return failed
-        draw = self._sampler.draw(logits)
+        return logits, failed
+
+    def _allow(self) -> tuple[Words | None, list[tuple[list[Row], Exception]]]:
+        """Say what the rows may draw, None: anything. One that can't go on by its grammar ends here."""
+        allowed, broken = self._masks.of([None if row.ended else row.follower for row in self._seated])
+        failed: list[tuple[list[Row], Exception]] = []
+        for place, error in broken.items():
+            self._seated[place].ended = True
+            failed.append(([self._seated[place]], error))
+        return allowed, failed
+
+    def _draw(self, logits: mx.array, allowed: Words | None) -> None:
+        draw = self._sampler.draw(logits, allowed)
         draw.launch()
         self._inputs = draw.token
         self._unread.append((self._seated, draw))
         for row in self._seated:
             row.launched += 1
-        return failed
 
     def _settle(self) -> None:
         """Quantise the rows that have become long enough for it."""

@@ -4,14 +4,17 @@ import copy
 import logging
 from collections.abc import Callable
 from functools import partial
+from itertools import zip_longest
 
 from msgspec.structs import replace
 
 from orchard.engine.batch import Batch, Seat
+from orchard.engine.grammar import GrammarError
 from orchard.engine.job import Begun, Broken, Drawn, Job, Step
+from orchard.engine.joint import sets
 from orchard.engine.kv import Footprint
 from orchard.engine.model import Model
-from orchard.engine.reading import Reading
+from orchard.engine.reading import Piece, Reading, read_together
 from orchard.engine.rows import Row, Rows
 from orchard.engine.scheduler import Limits, Scheduler, Ticket, TooLarge
 from orchard.engine.slots import GROWTH
@@ -45,8 +48,14 @@ class _Work:
 class Runner:
     """Holds all jobs. Not thread-safe: it lives in the engine's thread."""
 
-    def __init__(self, model: Model, store: Store, batch: Batch, limits: Limits, footprint: Footprint) -> None:
+    def __init__(
+        self, model: Model, store: Store, batch: Batch, limits: Limits, footprint: Footprint, *, joint: bool = False
+    ) -> None:
+        """`joint`: prompts may be read in one pass."""
         self._model = model
+        self._joint = joint
+        # Beside the rows there is a ninth of their memory for copies (see `memory`).
+        self._most_places = limits.memory_bytes // 9 // max(footprint.per_token, 1)
         self.store = store
         self._rows = Rows(model, batch, store)
         self._scheduler = Scheduler(limits)
@@ -107,9 +116,9 @@ class Runner:
         drawn = self._preempt(plan.preempt) if plan.preempt else []
         for job_id in plan.begin:
             self._guard(job_id, self._admit)
+        self.store.let_go()
         drawn += self._decode()
-        for job_id, tokens in plan.prefill:
-            self._guard(job_id, partial(self._read, budget=tokens))
+        self._read_all(plan.prefill)
         if plan.prefill:
             # The device has the prompts to go on with, so nothing is lost by waiting for the newest tokens now.
             drawn += self._rows.read()
@@ -145,11 +154,41 @@ class Runner:
         work.begun = True
         self._read(work, 0)
 
-    def _read(self, work: _Work, budget: int) -> None:
-        """Read up to `budget` tokens; what is read up decodes from the next step on."""
+    def _read_all(self, prefill: list[tuple[str, int]]) -> None:
+        """Read so many tokens of each of these prompts, in one pass where they are alike."""
+        companies: dict[object, list[tuple[_Work, int]]] = {}
+        for job_id, tokens in prefill:
+            if work := self._work.get(job_id):
+                companies.setdefault(self._company(work), []).append((work, tokens))
+        for pieces in companies.values():
+            sizes = [(work.readings[0][0].done, tokens) for work, tokens in pieces if work.readings]
+            for of in sets(sizes, self._most_places) if len(pieces) > 1 else [[0]]:
+                self._read_set([pieces[index] for index in of])
+
+    def _company(self, work: _Work) -> object:
+        """Give what works have in common that may be read together."""
+        company = work.readings[0][0].company if work.readings and self._joint and not work.apart else None
+        return company or work
+
+    def _read_set(self, pieces: list[tuple[_Work, int]]) -> None:
+        """Read these prompts in one pass; where it raises, nobody knows whose fault it was, so each has its own."""
+        taken: list[Piece] = []
+        if self._company(pieces[0][0]) is not pieces[0][0]:
+            try:
+                taken = read_together(self._model, [(work.readings[0][0], tokens) for work, tokens in pieces])
+            except Exception as error:
+                log.warning("reading %d prompts in one pass failed; each is read alone", len(pieces), exc_info=error)
+                for work, _ in pieces:
+                    work.apart = True
+        for (work, tokens), piece in zip_longest(pieces, taken):
+            self._guard(work.job.id, partial(self._read, budget=tokens, piece=piece))
+
+    def _read(self, work: _Work, budget: int, piece: Piece | None = None) -> None:
+        """Read up to `budget` tokens, `piece` the first of them; what is read up decodes from the next step on."""
         while work.readings:
             reading, choices = work.readings[0]
-            read = reading.advance(self._model, budget)
+            read = reading.take(piece) if piece else reading.advance(self._model, budget)
+            piece = None
             budget -= read
             self.read_tokens += read
             if reading.left:
@@ -241,7 +280,9 @@ class Runner:
 
     def _fail(self, job_id: str, error: Exception) -> None:
         log.error("request %s failed in the engine", job_id, exc_info=error)
-        self._break(Broken(job_id, f"the model failed on this request: {type(error).__name__}: {error}"))
+        known = isinstance(error, GrammarError)
+        message = str(error) if known else f"the model failed on this request: {type(error).__name__}: {error}"
+        self._break(Broken(job_id, message))
 
     def _break(self, broken: Broken) -> None:
         if not (work := self._work.get(broken.job)):

@@ -26,7 +26,6 @@ WEIGHTS: dict[Priority, int] = {"interactive": 16, "normal": 4, "background": 1}
 _RANKS: dict[Priority, int] = {"interactive": 0, "normal": 1, "background": 2}
 _PATIENCE = 64
 _LOOK_AHEAD = 16
-_PIECES = 4  # each is a forward pass of its own
 
 
 class Limits(Struct, frozen=True):
@@ -34,6 +33,7 @@ class Limits(Struct, frozen=True):
 
     `memory_bytes`: for the keys and values of all rows. `chunk`: the most prompt tokens read in a step in which a row
     decodes; `idle_chunk`: in any other. `room`: the tokens that every row must be able to grow by, at an admission.
+    `pieces`: the most prompts that are read in a step, as each may be a forward pass of its own.
     """
 
     max_rows: int
@@ -41,6 +41,7 @@ class Limits(Struct, frozen=True):
     chunk: int
     idle_chunk: int
     room: int = 256
+    pieces: int = 4
 
 
 class Ticket(Struct, eq=False):
@@ -279,7 +280,7 @@ class Scheduler:
         """Share out `budget` prompt tokens."""
         pieces: list[tuple[str, int]] = []
         left = budget
-        while left and len(pieces) < _PIECES:
+        while left and len(pieces) < self._limits.pieces:
             reading = [ticket for ticket in self._running.values() if ticket.prompt_tokens]
             if left < budget // 4:
                 # A small remainder isn't worth a forward pass, except for a prompt that it ends.

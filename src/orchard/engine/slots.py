@@ -10,7 +10,8 @@ A shelf holds one layer of one group of rows; each kind of cache that mlx-lm's m
 | CacheList | Nested | - |
 
 Rows need not be equally long: where each one's next token goes is an index of its own, and a mask hides what lies
-beyond its end. A shelf is written as a whole in each step and is rebuilt when rows come and go.
+beyond its end. A shelf is written as a whole in each step and is rebuilt when rows come and go. Into a Dense shelf a
+row may write several tokens at once, which is how prompts are read together.
 """
 
 from collections.abc import Sequence
@@ -26,27 +27,35 @@ class Unbatchable(Exception):
 
 
 class Lengths:
-    """How many tokens each row of a group holds before the step under way; shared by all of the group's shelves."""
+    """How many tokens each row of a group holds before the pass under way; shared by all of the group's shelves."""
 
-    def __init__(self, of: Sequence[int]) -> None:
+    def __init__(self, of: Sequence[int], count: int = 1, reach: int = 0) -> None:
+        """In the pass each row gets `count` tokens. `reach`: how far it looks, where that is farther than it must."""
         self.of = list(of)
+        self.count = count
         self.longest = max(of)
+        self.reach = reach or self.longest + count
+        """So many places are looked at; the longest row holds as many tokens after the pass, or fewer."""
         self.array = mx.array(self.of, mx.int32)
-        self._equal = self.longest == min(of)
+        self.equal = self.longest == min(of) and self.reach == self.longest + count
+        """Whether all places are tokens of all rows, so that a mask would have nothing to hide."""
+        own = self.array[:, None]
+        self.positions = own if count == 1 else own + mx.arange(count, dtype=mx.int32)
+        """Of the new tokens, (rows, count)."""
         self._masks: dict[tuple[int, int, int], mx.array] = {}
         self._places: dict[tuple[int, int], mx.array] = {}
 
     def mask(self, size: int, window: int = 0, ring: int = 0) -> mx.array | None:
-        """Give which of `size` places each row may look at, (rows, 1, 1, size) of bool, once this step has written.
+        """Give which of `size` places each token may look at, (rows, 1, count, size) of bool, once all are written.
 
         `window` 0: no limit. `ring` 0: the places are positions; else the place of position p is p modulo `ring`.
-        None: each row may look at all of them.
+        None: each may look at all of them.
         """
-        if self._equal and not window:
+        if self.equal and not window and self.count == 1:
             return None
         if (size, window, ring) not in self._masks:
-            places = mx.arange(size, dtype=mx.int32)[None]
-            own = self.array[:, None]
+            places = mx.arange(size, dtype=mx.int32)[None, None]
+            own = self.positions[:, :, None]
             if ring:
                 places = own - (own - places) % ring  # the latest position that has this place
                 seen = places >= 0
@@ -54,14 +63,14 @@ class Lengths:
                 seen = places <= own
             if window:
                 seen = seen & (places > own - window)
-            self._masks[size, window, ring] = seen[:, None, None, :]
+            self._masks[size, window, ring] = seen[:, None]
         return self._masks[size, window, ring]
 
     def places(self, window: int, keep: int) -> mx.array:
-        """Give where each row's next token goes in a ring of `window` places whose first `keep` stay."""
+        """Give where each row's next tokens go, (rows, count), in a ring of `window` places whose first `keep` stay."""
         if (window, keep) not in self._places:
-            turned = keep + (self.array - keep) % (window - keep)
-            self._places[window, keep] = mx.where(self.array < window, self.array, turned)
+            turned = keep + (self.positions - keep) % (window - keep)
+            self._places[window, keep] = mx.where(self.positions < window, self.positions, turned)
         return self._places[window, keep]
 
 
@@ -117,13 +126,13 @@ def _sized(array: mx.array, size: int) -> mx.array:
 
 
 class _Placed:
-    """What Dense and Ring share: arrays (rows, heads, places, width), written at one place a row."""
+    """What Dense and Ring share: arrays (rows, heads, places, width), in which each row writes at places of its own."""
 
     def __init__(self) -> None:
         self._parts: list[mx.array] = []
 
     def _write(self, new: list[mx.array], places: mx.array) -> None:
-        at = places[:, None, None, None]
+        at = places[:, None, :, None]
         for index, value in enumerate(new):
             # The old array has no other user, so this happens in place.
             self._parts[index] = mx.put_along_axis(self._parts[index], mx.broadcast_to(at, value.shape), value, axis=2)
@@ -147,11 +156,18 @@ class Dense(_Placed):
         self.group_size = group_size
 
     @property
+    def arrays(self) -> list[mx.array]:
+        """All that there is to evaluate."""
+        return self._parts
+
+    @property
     def _quantized(self) -> bool:
         return hasattr(self, "bits")
 
     def rebuild(self, keep: Sequence[int], caches: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
-        """See `Shelf`."""
+        """See `Shelf`. Rows without a token may only be among their like, and then the first pass makes the shelf."""
+        if not any(cache.offset for cache in caches) and not self._parts:
+            return
         size = _room(max(lengths))
         if self._parts:
             self._resize(size)
@@ -159,31 +175,36 @@ class Dense(_Placed):
         self._gather(keep, joined, spare)
 
     def _flat(self, cache: Any) -> list[mx.array]:
-        parts = [*cache.keys, *cache.values] if self._quantized else [cache.keys, cache.values]
-        return [part[:, :, : cache.offset] for part in parts]
+        return [*cache.keys, *cache.values] if self._quantized else [cache.keys, cache.values]
 
     def take(self, row: int, length: int) -> Any:
-        """See `Shelf`."""
-        parts = [mx.contiguous(part[row : row + 1, :, :length]) for part in self._parts]
+        """See `Shelf`. It shares the shelf's memory until it is written to."""
+        parts = [part[row : row + 1, :, : _room(length)] for part in self._parts]
         cache = self._kind(self.group_size, self.bits) if self._quantized else self._kind()
         cache.keys, cache.values = (tuple(parts[:3]), tuple(parts[3:])) if self._quantized else parts
         cache.offset = length
         return cache
 
     def update(self, keys: mx.array, values: mx.array, lengths: Lengths) -> tuple[Any, Any]:
-        """Write one token a row; gives keys and values as far as the longest row reaches."""
+        """Write each row's new tokens; gives keys and values as far as the pass looks."""
         new = [keys, values]
         if self._quantized:
             new = [part for one in new for part in mx.quantize(one, group_size=self.group_size, bits=self.bits)]
-        if lengths.longest + 1 > self._parts[0].shape[2]:
-            self._resize(_room(lengths.longest))
-        self._write(new, lengths.array)
-        seen = [part[:, :, : lengths.longest + 1] for part in self._parts]
+        if not self._parts:
+            self._parts = new
+        else:
+            if lengths.reach > self._parts[0].shape[2]:
+                self._resize(_room(lengths.reach - 1))
+            self._write(new, lengths.positions)
+        seen = [part[:, :, : lengths.reach] for part in self._parts]
         return (tuple(seen[:3]), tuple(seen[3:])) if self._quantized else (seen[0], seen[1])
 
-    def mask(self, lengths: Lengths, window: int | None) -> mx.array | None:
-        """Give the mask of the step under way."""
-        return lengths.mask(lengths.longest + 1, window if window and window <= lengths.longest else 0)
+    def mask(self, lengths: Lengths, window: int | None, return_array: bool = False) -> Any:
+        """Give the mask of the pass under way, as mlx-lm's caches do."""
+        narrow = window if window and window < lengths.reach else 0
+        if lengths.equal and lengths.count > 1 and not narrow and not return_array:
+            return "causal"
+        return lengths.mask(lengths.reach, narrow)
 
 
 def _room(length: int) -> int:
@@ -241,7 +262,7 @@ class Ring(_Placed):
         seen = min(lengths.longest + 1, size)
         return self._parts[0][:, :, :seen], self._parts[1][:, :, :seen]
 
-    def mask(self, lengths: Lengths, window: int | None) -> mx.array | None:
+    def mask(self, lengths: Lengths, window: int | None, return_array: bool = False) -> mx.array | None:
         """Give the mask of the step under way."""
         size = min(lengths.longest + 1, self._window)
         # A full ring holds what its row may look at, unless the layer's own window is narrower.

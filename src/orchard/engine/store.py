@@ -1,5 +1,6 @@
 """Caches for rows: new ones, ones that begin with what is known of a prompt, and keeping what a row has computed."""
 
+import copy
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from orchard.core.options import TextOptions
 from orchard.engine import kv
 from orchard.engine.job import Miss
 from orchard.engine.model import Model
-from orchard.engine.prefix_cache import PrefixCache
+from orchard.engine.prefix_cache import Match, PrefixCache
 from orchard.engine.prefix_disk import DiskTier
 from orchard.engine.prefix_payload import Cut, State
 
@@ -42,6 +43,7 @@ class Store:
         self._prefixes: PrefixCache | None = None
         self._disk: DiskTier | None = None
         self._snapshots = False
+        self._restored: tuple[object, kv.Cache] | None = None
         if budget and kv.cacheable(model.new_cache()):
             if options.prompt_cache_dir:
                 folder = Path(options.prompt_cache_dir)
@@ -83,10 +85,19 @@ class Store:
         if match.parted < len(tokens):
             given = tokens[match.begin : match.begin + max(len(match.closest), 1)]
             miss = Miss(match.parted, match.begin, match.closest, given)
-        cache = self.settled(self._model.new_cache(), match.length)
-        if match.length:
+        return Found(self._restore(match) if match.length else self.new_cache(), match.length, miss)
+
+    def _restore(self, match: Match) -> kv.Cache:
+        known = match.pieces, match.snapshot
+        if not self._restored or self._restored[0] != known:
+            cache = self.settled(self._model.new_cache(), match.length)
             kv.restore(cache, match.pieces, match.snapshot, match.length)
-        return Found(cache, match.length, miss)
+            self._restored = known, cache
+        return copy.deepcopy(self._restored[1])
+
+    def let_go(self) -> None:
+        """Forget what `find` gave last. Until then, those who find the same share its memory, and a write copies it."""
+        self._restored = None
 
     def fetch(self, tokens: list[int], done: Callable[[], None]) -> bool:
         """Bring what is known of a prompt from the disk; False: there is nothing to wait for.

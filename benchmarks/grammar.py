@@ -1,0 +1,141 @@
+"""What a grammar costs: the time per token of rows that keep one, and of free rows beside them, to that of free rows.
+
+One `Engine` in this process. Bound rows write a long JSON list of objects of five fields; half of the rows of "mixed"
+do. Counted while all rows run, in turn. Prints JSON lines: median milliseconds a token and row, and the medians over
+the runs of the ratios to free rows; for each model also how long its first and later grammars take to compile.
+"""
+
+import argparse
+import json
+import queue
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from benchmarks.raw_loops import prompt
+from orchard.backends.text import TextModel, load
+from orchard.core.options import TextOptions
+from orchard.core.request import Generate
+from orchard.core.request import Grammar as Wanted
+from orchard.engine.engine import Engine
+from orchard.engine.grammar import Grammar
+from orchard.engine.job import Job, SamplingParams, Step
+from orchard.formats import choose
+from orchard.gateway.registry import resolve
+from orchard.worker.constraint import Constraints
+from orchard.worker.output import Vocabulary
+
+_SETTLE = 8  # tokens that every row draws before time counts
+_FIELDS: dict[str, dict[str, Any]] = {
+    "name": {"type": "string", "maxLength": 20},
+    "count": {"type": "integer", "minimum": 0, "maximum": 9999},
+    "kind": {"enum": ["first", "second", "third"]},
+    "tags": {"type": "array", "items": {"type": "string", "maxLength": 8}, "maxItems": 3},
+    "price": {"type": "number"},
+}
+_ITEM = {"type": "object", "properties": _FIELDS, "required": [*_FIELDS], "additionalProperties": False}
+_WAYS = {"free": (False, False), "bound": (True, True), "mixed": (False, True)}  # of even rows and of odd ones
+
+
+class Driven:
+    """An engine whose free rows never end by themselves."""
+
+    def __init__(self, path: str) -> None:
+        self._steps: queue.SimpleQueue[tuple[float, Step]] = queue.SimpleQueue()
+        self._engine: Engine[TextModel] = Engine(
+            lambda: replace(load(path), eos_token_ids=frozenset()),
+            lambda step: self._steps.put((time.perf_counter(), step)),
+            TextOptions(),
+        )
+        self._vocab_size = self._engine.start().result().vocab_size
+        self._runs = 0
+        model = load(path)
+        vocabulary = Vocabulary(model.tokenizer)
+        self._constraints = Constraints(model.tokenizer, vocabulary, model.vocab_size, model.eos_token_ids)
+
+    def grammar(self, schema: dict[str, Any]) -> tuple[Grammar, float]:
+        """Compile, and say how many milliseconds it took."""
+        begin = time.perf_counter()
+        task = Generate(grammar=Wanted("json_schema", schema, "response_format"))
+        grammar = self._constraints.compile(task, choose(""), "")
+        assert grammar
+        return grammar, 1000 * (time.perf_counter() - begin)
+
+    def measure(self, grammars: Sequence[Grammar | None], context: int, steps: int) -> float:
+        """Give milliseconds a token and row while all rows run."""
+        self._runs += 1
+        jobs = [self._job(row, context, grammar) for row, grammar in enumerate(grammars)]
+        counts = dict.fromkeys((job.id for job in jobs), 0)
+        for job in jobs:
+            self._engine.submit(job)
+        started, before = 0.0, 0
+        while not started or sum(counts.values()) - before < len(jobs) * steps:
+            now, step = self._steps.get()
+            assert not step.broken, step.broken
+            for drawn in step.drawn:
+                counts[drawn.job] += 1
+            if not started and min(counts.values()) >= _SETTLE:
+                started, before = now, sum(counts.values())
+        taken = (now - started) / (sum(counts.values()) - before) * len(jobs)
+        for job in jobs:
+            self._engine.cancel(job.id)
+        while (step := self._steps.get()[1]).running or step.waiting:
+            pass
+        return 1000 * taken
+
+    def close(self) -> None:
+        """Wait until the engine has ended."""
+        self._engine.close()
+        self._engine.join()
+
+    def _job(self, row: int, context: int, grammar: Grammar | None) -> Job:
+        # Another prompt each run: nothing of it may be in a cache.
+        tokens = prompt(self._runs * 1000 + row, context, self._vocab_size)
+        return Job(f"{self._runs}-{row}", tokens, SamplingParams(seed=row), max_tokens=10**6, grammar=grammar)
+
+
+def measure(name: str, rows: Sequence[int], context: int, steps: int, runs: int) -> None:
+    """Print a line of the compiler, and one for each number of rows."""
+    entry = resolve(name)
+    driven = Driven(entry.path)
+    properties = {f"field {number}": kind for number, kind in enumerate([*_FIELDS.values()] * 4)}
+    of_twenty = {"type": "object", "properties": properties}
+    _, first = driven.grammar({"type": "object"})
+    _, fresh = driven.grammar(of_twenty)
+    _, cached = driven.grammar(of_twenty)
+    line = {"benchmark": "grammar", "model": entry.id}
+    compiled = {"first_ms": first, "twenty_fields_ms": fresh, "cached_ms": cached}
+    print(json.dumps(line | {key: round(value, 3) for key, value in compiled.items()}), flush=True)
+    grammar, _ = driven.grammar({"type": "array", "items": _ITEM, "minItems": 100_000})
+    for count in rows:
+        taken: dict[str, list[float]] = {way: [] for way in _WAYS}
+        for _ in range(runs + 1):
+            for way, binds in _WAYS.items():
+                grammars = [grammar if binds[row % 2] else None for row in range(count)]
+                taken[way].append(driven.measure(grammars, context, steps))
+        figures: dict[str, Any] = {"rows": count, "context": context, "steps": steps}
+        figures |= {f"{way}_ms": round(statistics.median(times[1:]), 3) for way, times in taken.items()}
+        figures |= {f"{way}_to_free": _ratio(taken[way][1:], taken["free"][1:]) for way in ("bound", "mixed")}
+        print(json.dumps(line | figures), flush=True)
+    driven.close()
+
+
+def _ratio(times: Sequence[float], free: Sequence[float]) -> float:
+    return round(statistics.median(a / b for a, b in zip(times, free, strict=True)), 3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="demo")
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 16])
+    parser.add_argument("--context", type=int, default=256, help="tokens of each prompt")
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=5)
+    args = parser.parse_args()
+    measure(args.model, args.rows, args.context, args.steps, args.runs)
+
+
+if __name__ == "__main__":
+    main()
