@@ -60,7 +60,6 @@ def removed(name: str) -> Callable[[Path], None]:
         (written("model.safetensors", "no tensors"), "broken"),
         (removed("tokenizer.json"), "tokenizer .* missing or can't be loaded"),
         (written("tokenizer.json", "{"), "tokenizer .* missing or can't be loaded"),
-        (edited("tokenizer_config.json", chat_template=None), "no chat template"),
     ],
 )
 def test_damage_is_told_in_a_sentence(

@@ -2,7 +2,7 @@ import asyncio
 from typing import Any
 
 from orchard.core.events import Collected, Event, Failed, Finished, Started, collect
-from orchard.core.request import Generate, Request
+from orchard.core.request import Count, Generate, Request
 from orchard.worker.text import TextService
 
 
@@ -33,11 +33,11 @@ class Caller:
         async with self._news:
             await asyncio.wait_for(self._news.wait_for(test), 60)
 
-    def submit(self, request_id: str, task: Generate) -> None:
+    def submit(self, request_id: str, task: Generate | Count) -> None:
         self.events[request_id] = []
         self.service.submit(Request(request_id, "tiny", task))
 
-    async def stream(self, request_id: str, task: Generate) -> list[Event]:
+    async def stream(self, request_id: str, task: Generate | Count) -> list[Event]:
         self.submit(request_id, task)
         await self.until(lambda: self.ended(request_id))
         events = self.events[request_id]
@@ -48,12 +48,12 @@ class Caller:
         events = self.events[request_id]
         return bool(events) and isinstance(events[-1], Finished | Failed)
 
-    async def ask(self, request_id: str, task: Generate) -> Collected:
+    async def ask(self, request_id: str, task: Generate | Count) -> Collected:
         events = await self.stream(request_id, task)
         assert isinstance(events[0], Started | Failed)
         return collect(events)
 
-    async def failure(self, request_id: str, task: Generate) -> Failed:
+    async def failure(self, request_id: str, task: Generate | Count) -> Failed:
         last = (await self.stream(request_id, task))[-1]
         assert isinstance(last, Failed)
         return last

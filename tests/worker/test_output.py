@@ -10,10 +10,11 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from orchard.core.events import Event, Reasoning, Text, ToolArgs, ToolStart, merge
+from orchard.core.request import Tool
 from orchard.engine.job import Drawn, EndReason, Sample
+from orchard.formats import choose
 from orchard.formats.pieces import Format
 from orchard.formats.plain import Plain
-from orchard.formats.qwen3 import Qwen3
 from orchard.worker.output import Answer, Detokenizer, StopFilter, StopStrings, Vocabulary
 from tests.models import make_tokenizer
 
@@ -118,6 +119,10 @@ def test_added_tokens_are_literal() -> None:
     assert vocabulary.bytes_of(10**6) == b""
 
 
+def qwen() -> Format:
+    return choose("<think><tool_call>").begin("", [Tool("f")])
+
+
 def reference_stop(text: str, stops: list[str]) -> str:
     """The text before the stop string that ends first, the longest of those that end there."""
     for end in range(1, len(text) + 1):
@@ -153,6 +158,7 @@ def answer(
     reason: EndReason = "length",
     logprobs: bool = False,
     one_call: bool = False,
+    hide_reasoning: bool = False,
     cuts: Sequence[str] | None = None,
 ) -> tuple[Answer, list[Event]]:
     """Feed the tokens of a text; the end comes with the last of them (length) or with one more (stop)."""
@@ -160,7 +166,9 @@ def answer(
     ids = [id_ for part in cuts or [text] for id_ in tokenizer.encode(part, add_special_tokens=False)]
     if reason == "stop":
         ids += tokenizer.convert_tokens_to_ids(["<|im_end|>"])
-    answer_ = Answer(Vocabulary(tokenizer), format_ or Plain(), StopStrings(stop), one_call=one_call)
+    answer_ = Answer(
+        Vocabulary(tokenizer), format_ or Plain(), StopStrings(stop), one_call=one_call, hide_reasoning=hide_reasoning
+    )
     events: list[Event] = []
     for place, id_ in enumerate(ids):
         last = place == len(ids) - 1
@@ -214,9 +222,7 @@ CALL = '<tool_call>{"name": "f", "arguments": {"a": "b"}}</tool_call>'
 
 
 def test_reasoning_text_and_calls() -> None:
-    found, events = answer(
-        f"<think>\nHm.\n</think>\n\nYes.\n{CALL}\n{CALL}", format_=Qwen3(may_call=True), reason="stop"
-    )
+    found, events = answer(f"<think>\nHm.\n</think>\n\nYes.\n{CALL}\n{CALL}", format_=qwen(), reason="stop")
     assert [event for event in events if not isinstance(event, ToolStart)] == [
         Reasoning("Hm."),
         Text("Yes."),
@@ -232,32 +238,63 @@ def test_reasoning_text_and_calls() -> None:
 
 
 def test_one_call_ends_the_answer_where_only_one_may_be_made() -> None:
-    found, events = answer(f"{CALL}\n{CALL} and more", format_=Qwen3(may_call=True), one_call=True)
+    found, events = answer(f"{CALL}\n{CALL} and more", format_=qwen(), one_call=True)
     assert [type(event) for event in events] == [ToolStart, ToolArgs]
     assert found.reason == "tool_calls"
     assert found.completion_tokens == len(byte_level().encode(CALL))
 
 
+def test_hidden_reasoning_is_counted_all_the_same() -> None:
+    text = "<think>\nHm.\n</think>\n\nYes."
+    found, events = answer(text, format_=qwen(), hide_reasoning=True)
+    assert events == [Text("Yes.")]
+    assert found.reasoning_tokens == len(byte_level().encode("<think>\nHm.\n</think>"))
+
+
+def test_arguments_come_while_they_are_written() -> None:
+    tokenizer = byte_level()
+    text = f'<tool_call>{{"name": "f", "arguments": {{"a": "{"x" * 100}"}}}}</tool_call>'
+    found = Answer(Vocabulary(tokenizer), qwen(), StopStrings(()))
+    batches = [found.feed(Drawn("a", 0, Sample(id_))) for id_ in tokenizer.encode(text, add_special_tokens=False)]
+    sizes = [len(event.json) for events in batches for event in events if isinstance(event, ToolArgs)]
+    assert sizes[0] == 65
+    assert max(sizes[1:]) <= 2
+
+
+def test_a_models_own_id_of_a_call_is_kept() -> None:
+    format_ = choose("[TOOL_CALLS][ARGS]").begin("", [Tool("f")])
+    _, events = answer("[TOOL_CALLS]f[CALL_ID]a1b2c3d4e[ARGS]{}", format_=format_, reason="stop")
+    assert events == [ToolStart(0, "a1b2c3d4e", "f"), ToolArgs(0, "{}")]
+
+
+def test_one_call_of_a_list_ends_the_answer() -> None:
+    calls = '[{"name": "f", "arguments": {}}, {"name": "f", "arguments": {}}]'
+    format_ = choose("<TOOLCALL>").begin("", [Tool("f")])
+    found, events = answer(f"<TOOLCALL>{calls}</TOOLCALL>", format_=format_, one_call=True)
+    assert [type(event) for event in events] == [ToolStart, ToolArgs]
+    assert found.reason == "tool_calls"
+
+
 def test_one_call_that_only_the_end_completes() -> None:
     text = CALL.removesuffix("</tool_call>")
-    found, events = answer(text, format_=Qwen3(may_call=True), one_call=True, reason="stop")
+    found, events = answer(text, format_=qwen(), one_call=True, reason="stop")
     assert [type(event) for event in events] == [ToolStart, ToolArgs]
     assert found.reason == "tool_calls"
 
 
 def test_a_call_at_the_limit_has_reason_length() -> None:
-    assert answer(CALL, format_=Qwen3(may_call=True))[0].reason == "length"
+    assert answer(CALL, format_=qwen())[0].reason == "length"
 
 
 def test_stop_strings_are_for_the_answer_alone() -> None:
     text = f"<think>b</think>a{CALL}ab"
-    found, events = answer(text, stop=["b"], format_=Qwen3(may_call=True), reason="stop")
+    found, events = answer(text, stop=["b"], format_=qwen(), reason="stop")
     assert [type(event) for event in events] == [Reasoning, Text, ToolStart, ToolArgs, Text]
     assert (found.reason, events[-1]) == ("stop", Text("a"))
 
 
 def test_no_stop_string_reaches_over_a_call() -> None:
-    _, events = answer(f"a{CALL}b", stop=["ab"], format_=Qwen3(may_call=True), reason="stop")
+    _, events = answer(f"a{CALL}b", stop=["ab"], format_=qwen(), reason="stop")
     assert [event.text for event in events if isinstance(event, Text)] == ["a", "b"]
 
 
@@ -279,5 +316,5 @@ def test_every_token_of_a_plain_answer_has_its_logprob(text: str) -> None:
 
 def test_tokens_of_tags_calls_and_stop_strings_have_no_logprobs() -> None:
     text = f"<think>\nHm.\n</think>\n\nYes.\n{CALL}\nAnd I END"
-    _, events = answer(text, stop=["END"], format_=Qwen3(may_call=True), logprobs=True, cuts=text.partition("END"))
+    _, events = answer(text, stop=["END"], format_=qwen(), logprobs=True, cuts=text.partition("END"))
     assert bytes_of(events) == b"Yes.And I "

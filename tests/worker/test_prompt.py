@@ -1,4 +1,5 @@
 import copy
+import json
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +11,10 @@ from transformers import PreTrainedTokenizerFast
 
 from orchard.backends.text import GenerationDefaults, TextModel
 from orchard.core.errors import OrchardError
+from orchard.core.options import TextOptions
 from orchard.core.request import (
     Generate,
+    ImagePart,
     Message,
     Part,
     ReasoningPart,
@@ -23,7 +26,7 @@ from orchard.core.request import (
     ToolResultPart,
 )
 from orchard.worker.output import Vocabulary
-from orchard.worker.prompt import Prompter, _conversation
+from orchard.worker.prompt import Prompter
 from tests.models import WINDOW
 
 
@@ -31,8 +34,9 @@ def prompter(model: TextModel, window: int = WINDOW) -> Prompter:
     return like(model, model.tokenizer, window)
 
 
-def like(model: TextModel, tokenizer: Any, window: int = WINDOW) -> Prompter:
-    return Prompter(tokenizer, Vocabulary(tokenizer), window, model.vocab_size, model.defaults, max_rows=64)
+def like(model: TextModel, tokenizer: Any, window: int = WINDOW, **options: Any) -> Prompter:
+    known = (Vocabulary(tokenizer), window, model.vocab_size, model.defaults)
+    return Prompter(tokenizer, *known, options=TextOptions(**options))
 
 
 def said(role: Role, *parts: Part | str, name: str | None = None) -> Message:
@@ -43,10 +47,14 @@ def ask(*messages: Message | str, **fields: Any) -> Generate:
     return Generate(tuple(said("user", m) if isinstance(m, str) else m for m in messages), **fields)
 
 
-def refusal(model: TextModel, task: Generate, window: int = WINDOW) -> OrchardError:
+def refused(own: Prompter, task: Generate) -> OrchardError:
     with pytest.raises(OrchardError) as caught:
-        prompter(model, window).prepare(task)
+        own.prepare(task)
     return caught.value
+
+
+def refusal(model: TextModel, task: Generate, window: int = WINDOW) -> OrchardError:
+    return refused(prompter(model, window), task)
 
 
 def test_the_template_is_rendered_and_tokenised(model: TextModel) -> None:
@@ -62,38 +70,7 @@ def test_max_tokens_ends_at_the_window(model: TextModel) -> None:
     assert prepared.max_tokens == WINDOW - len(prepared.tokens)
 
 
-def test_messages_take_the_form_that_templates_expect() -> None:
-    conversation = _conversation(
-        (
-            said("system", "Be", "brief"),
-            said("user", "Hi", name="Ada"),
-            said(
-                "assistant",
-                ReasoningPart("Hm."),
-                ToolCallPart("c1", "f", '{"a": 1}'),
-                ToolCallPart("c2", "g", "nonsense"),
-                ToolCallPart("c3", "h", ""),
-            ),
-            said("tool", ToolResultPart("c1", (TextPart("one"),)), ToolResultPart("other", (TextPart("two"),))),
-            said("user"),
-        )
-    )
-    calls = [
-        {"id": "c1", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}},
-        {"id": "c2", "type": "function", "function": {"name": "g", "arguments": "nonsense"}},
-        {"id": "c3", "type": "function", "function": {"name": "h", "arguments": {}}},
-    ]
-    assert conversation == [
-        {"role": "system", "content": "Be\nbrief"},
-        {"role": "user", "content": "Hi", "name": "Ada"},
-        {"role": "assistant", "content": "", "reasoning_content": "Hm.", "tool_calls": calls},
-        {"role": "tool", "content": "one", "tool_call_id": "c1", "name": "f"},
-        {"role": "tool", "content": "two", "tool_call_id": "other"},
-        {"role": "user", "content": ""},
-    ]
-
-
-def test_tools_are_given_as_openai_writes_them(model: TextModel) -> None:
+def test_tools_are_in_the_prompt(model: TextModel) -> None:
     tools = (Tool("f", "does f", {"type": "object", "properties": {"a": {}}}), Tool("g"))
     text = prompter(model).prepare(ask("Hi", tools=tools)).text
     assert '{"type": "function", "function": {"name": "f", "description": "does f", "parameters": ' in text
@@ -123,19 +100,29 @@ def test_reserved_template_arguments_are_refused(model: TextModel, name: str) ->
     assert name in error.message
 
 
+PICKY = "{% if messages | length > 1 %}{{ raise_exception('one message') }}{% endif %}"
+
+
 def test_what_the_template_refuses(model: TextModel) -> None:
-    error = refusal(model, ask("Hi", said("system", "late")))
+    own = like(model, retold(model, PICKY + CHATML + OPEN))
+    error = refused(own, ask("Hi", said("assistant", "Hm."), "Go on"))
     assert (error.kind, error.param) == ("invalid_request", "messages")
-    assert "a system message must come first" in error.message
+    assert "one message" in error.message
 
 
 @pytest.mark.parametrize("name", ["namespace", "raise_exception"])
 def test_a_variable_that_breaks_the_template_is_to_blame(model: TextModel, name: str) -> None:
-    error = refusal(model, ask("Hi", said("system", "late"), template_args={name: 1, "enable_thinking": True}))
+    own = like(model, retold(model, PICKY + CHATML + OPEN))
+    conversation = ("Hi", said("assistant", "Hm."), "Go on")
+    error = refused(own, ask(*conversation, template_args={name: 1, "enable_thinking": True}))
     assert (error.kind, error.param) == ("invalid_request", "chat_template_kwargs")
     assert f"with {name} set" in error.message
-    error = refusal(model, ask("Hi", said("system", "late"), template_args={"enable_thinking": True}))
-    assert error.param == "messages"
+    assert refused(own, ask(*conversation, template_args={"enable_thinking": True})).param == "messages"
+
+
+def test_a_late_system_message_stays_where_it_is(model: TextModel) -> None:
+    text = prompter(model).prepare(ask("Hi", said("assistant", "Hm."), said("system", "late"), "Go on")).text
+    assert text.index("Hm.") < text.index("late") < text.index("Go on")
 
 
 def test_no_messages(model: TextModel) -> None:
@@ -173,6 +160,14 @@ def test_a_prompt_must_leave_room_for_one_token(model: TextModel) -> None:
     assert f"resulted in {size} tokens" in error.message
 
 
+def test_what_is_only_counted_may_be_too_long(model: TextModel) -> None:
+    own = prompter(model, 50)
+    assert own.count(ask("word " * 20)) > 50
+    with pytest.raises(OrchardError) as caught:
+        own.count(ask("word " * 480_000))
+    assert caught.value.kind == "context_length_exceeded"
+
+
 @pytest.mark.parametrize(
     "task",
     [
@@ -207,16 +202,16 @@ def test_the_lower_bound_is_one(model: TextModel) -> None:
         "x" * 200_000,
     ):
         tokens = len(model.tokenizer.encode(text, add_special_tokens=False))
-        assert own._fewest_tokens([text]) <= tokens
-        assert own._fewest_tokens([text[:7], text[7:50], text[50:]]) <= tokens
+        assert own._fewest_tokens([text], 10) <= tokens
+        assert own._fewest_tokens([text[:7], text[7:50], text[50:]], 10) <= tokens
 
 
 def test_what_a_template_may_leave_out_does_not_count(model: TextModel) -> None:
     own = prompter(model, 10)
     long = "word " * 100
     left_out = ask(said("system", long), said("user", " " * 500), said("assistant", ReasoningPart(long), long))
-    assert own._fewest_of(left_out.messages) == 3
-    assert own._fewest_of((said("user", long),)) > 10
+    assert own._fewest_of(left_out.messages, 10) == 3
+    assert own._fewest_of((said("user", long),), 10) > 10
 
 
 def rewritten(model: TextModel, template: str) -> Prompter:
@@ -296,7 +291,7 @@ def test_a_template_that_always_leaves_thinking_open_is_not_forced_to_think(mode
     assert (prepared.text[-11:], prepared.params.thinking_budget) == ("<|im_end|>\n", None)
 
 
-def retold(model: TextModel, template: str, tokenizer: Any = None) -> TokenizerWrapper:
+def retold(model: TextModel, template: str | None, tokenizer: Any = None) -> TokenizerWrapper:
     """A tokenizer with another chat template."""
     other = copy.deepcopy(tokenizer or model.tokenizer._tokenizer)
     other.chat_template = template
@@ -307,12 +302,69 @@ CHATML = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_e
 OPEN = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 
 
-def test_a_budget_needs_a_token_that_ends_the_reasoning(model: TextModel) -> None:
-    own = like(model, retold(model, CHATML + OPEN))
-    assert own.prepare(ask("Hi")).params.think_end == -1
-    with pytest.raises(OrchardError) as caught:
-        own.prepare(ask("Hi", thinking_budget=5))
-    assert (caught.value.kind, caught.value.param) == ("invalid_request", "thinking_budget")
+def test_without_a_token_that_ends_the_reasoning_a_budget_is_the_templates_affair(model: TextModel) -> None:
+    prepared = like(model, retold(model, CHATML + OPEN)).prepare(ask("Hi", thinking_budget=5))
+    assert (prepared.params.think_end, prepared.params.thinking_budget) == (-1, None)
+
+
+@pytest.mark.parametrize("part", [ImagePart("data:,x"), ToolResultPart("c", (ImagePart("data:,x"),))])
+def test_pictures_are_refused(model: TextModel, part: Part) -> None:
+    error = refusal(model, ask("Hi", said("user", part)))
+    assert (error.kind, error.param) == ("invalid_request", "messages")
+    assert "text only" in error.message
+
+
+def test_the_last_message_is_continued(model: TextModel) -> None:
+    own = prompter(model)
+    prepared = own.prepare(ask("Hi", said("assistant", "Hi, I "), continue_last=True))
+    assert prepared.text == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHi, I "
+    fresh = own.prepare(ask("Hi", said("assistant", ""), continue_last=True))
+    assert fresh.text == own.prepare(ask("Hi")).text
+
+
+def test_a_template_that_trims_the_last_message_is_continued_at_its_last_word(model: TextModel) -> None:
+    trimming = CHATML.replace("{{ m.content }}", "{{ m.content | trim }}")
+    own = like(model, retold(model, trimming + OPEN))
+    assert own.prepare(ask("Hi", said("assistant", "So, "), continue_last=True)).text.endswith("assistant\nSo,")
+
+
+def test_a_template_that_hides_the_last_message_cant_be_continued(model: TextModel) -> None:
+    own = like(model, retold(model, CHATML.replace("{{ m.content }}", "{{ m.content | upper }}") + OPEN))
+    error = refused(own, ask("Hi", said("assistant", "So,"), continue_last=True))
+    assert (error.kind, error.param) == ("invalid_request", "messages")
+
+
+def test_a_model_without_a_template_takes_raw_prompts_only(model: TextModel) -> None:
+    own = like(model, retold(model, None))
+    own.check_template()
+    assert own.prepare(Generate(prompt="The sea")).text == "The sea"
+    error = refused(own, ask("Hi"))
+    assert (error.kind, error.param) == ("invalid_request", "messages")
+    assert "no chat template" in error.message
+
+
+def test_a_raw_prompt_is_taken_as_it_is(model: TextModel) -> None:
+    own = prompter(model)
+    prepared = own.prepare(Generate(prompt="The sea <|im_end|>"))
+    assert model.tokenizer.decode(prepared.tokens) == prepared.text == "The sea <|im_end|>"
+    assert (prepared.boundaries, prepared.max_tokens) == ((), WINDOW - len(prepared.tokens))
+    again = own.prepare(Generate(prompt=tuple(prepared.tokens), max_tokens=0))
+    assert (again.tokens, again.text, again.max_tokens) == (prepared.tokens, prepared.text, 0)
+    assert own.prepare(Generate(prompt="")).tokens == [model.tokenizer.eos_token_id]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "kind"),
+    [
+        ((0, 324), "invalid_request"),
+        ((-1,), "invalid_request"),
+        ((1,) * WINDOW, "context_length_exceeded"),
+        ("word " * 480_000, "context_length_exceeded"),
+    ],
+)
+def test_a_raw_prompt_that_is_refused(model: TextModel, prompt: str | tuple[int, ...], kind: str) -> None:
+    error = refusal(model, Generate(prompt=prompt))
+    assert (error.kind, error.param) == (kind, "prompt")
 
 
 def test_boundaries_are_where_messages_begin(model: TextModel) -> None:
@@ -356,3 +408,22 @@ def test_a_tokenizer_without_such_tokens_has_no_boundaries(model: TextModel) -> 
 def test_without_a_seed_it_is_fresh(model: TextModel) -> None:
     own = prompter(model)
     assert own.prepare(ask("Hi")).params.seed != own.prepare(ask("Hi")).params.seed
+
+
+def test_parsers_and_a_converter_can_be_named(model: TextModel) -> None:
+    own = like(model, model.tokenizer, tool_call_parser="mistral", reasoning_parser="none", message_converter="mistral")
+    assert (own.family.name, own.family.reasoning_tags) == ("mistral", None)
+    calls = [json.loads(line) for line in own.prepare(CALLED).text.splitlines() if line.startswith("{")]
+    assert calls == [{"name": "f", "arguments": {"a": 1}}]
+
+
+CALLED = ask(
+    "Hi", said("assistant", ToolCallPart("call_1", "f", '{"a": 1}')), said("tool", ToolResultPart("call_1", ()))
+)
+
+
+@pytest.mark.parametrize("option", ["tool_call_parser", "reasoning_parser", "message_converter"])
+def test_a_name_that_isnt_known_fails_the_load(model: TextModel, option: str) -> None:
+    with pytest.raises(OrchardError, match=f"'nobody' is no {option} that is known: they are .*mistral") as caught:
+        like(model, model.tokenizer, WINDOW, **{option: "nobody"})
+    assert caught.value.kind == "model_failed"

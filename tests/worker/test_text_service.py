@@ -11,9 +11,9 @@ from mlx_lm import stream_generate
 
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
-from orchard.core.events import Event, Logprob, Text, Usage, collect
+from orchard.core.events import Event, Finished, Logprob, Started, Text, Usage, collect
 from orchard.core.options import TextOptions
-from orchard.core.request import Generate, Message, Sampling, TextPart, Tool
+from orchard.core.request import Count, Generate, Message, Sampling, TextPart, Tool
 from orchard.worker import text as text_module
 from orchard.worker.output import Answer
 from orchard.worker.prompt import Prepared, Prompter
@@ -57,6 +57,35 @@ def prompt_tokens(model: TextModel, text: str) -> list[int]:
     rendered = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
     tokens: list[int] = model.tokenizer.encode(rendered, add_special_tokens=False)
     return tokens
+
+
+async def test_an_echo_begins_with_the_prompt(caller: Caller, model: TextModel) -> None:
+    bare = await caller.ask("a", Generate(prompt="The sea", sampling=GREEDY, max_tokens=5, n=2))
+    echoed = await caller.ask("b", Generate(prompt="The sea", sampling=GREEDY, max_tokens=5, n=2, echo=True))
+    assert [choice.text for choice in echoed.choices] == ["The sea" + choice.text for choice in bare.choices]
+    tokens = tuple(model.tokenizer.encode("The sea"))
+    nothing = await caller.ask("c", Generate(prompt=tokens, max_tokens=0, n=2, echo=True))
+    assert [(choice.text, choice.reason) for choice in nothing.choices] == [("The sea", "length")] * 2
+    assert nothing.usage == Usage(len(tokens), 0)
+
+
+async def test_a_raw_prompt_is_answered_with_raw_text(echo: Caller) -> None:
+    said = f"<think>a</think>{CALL}"
+    prompt = f"<|im_start|>user\n{said}<|im_end|>\n<|im_start|>assistant\n"
+    found = await echo.ask("a", Generate(prompt=prompt, max_tokens=200))
+    assert (found.choices[0].text, found.choices[0].tool_calls) == (said, [])
+
+
+async def test_a_count_is_that_of_the_prompt(caller: Caller, model: TextModel) -> None:
+    size = len(prompt_tokens(model, "Hello, how are you?"))
+    assert await caller.stream("a", Count(ask())) == [Started(size), Finished((), Usage(size, 0))]
+    await caller.until_free()
+
+
+async def test_the_stop_string_that_ended_an_answer_is_told(echo: Caller) -> None:
+    events = await echo.stream("a", ask("The sea is blue", stop=("none", "is"), n=1))
+    assert isinstance(events[-1], Finished)
+    assert events[-1].stops == ("is",)
 
 
 async def test_greedy_is_what_mlx_lm_generates(caller: Caller, model: TextModel) -> None:

@@ -1,6 +1,6 @@
 """A scripted service: the gateway's tests and benchmarks say, in the request itself, what the model does.
 
-A last message that is a JSON object of `Script`'s fields is played; any other text is answered with itself.
+A last message or raw prompt that is a JSON object of `Script`'s fields is played; any other is answered with itself.
 """
 
 import asyncio
@@ -125,7 +125,11 @@ class FakeService:
 
 
 def _script(request: Request) -> Script:
-    text = "".join(part.text for part in request.generate.messages[-1].parts if isinstance(part, TextPart))
+    task = request.generate
+    if task.prompt is None:
+        text = "".join(part.text for part in task.messages[-1].parts if isinstance(part, TextPart))
+    else:
+        text = task.prompt if isinstance(task.prompt, str) else " ".join(map(str, task.prompt))
     try:
         return msgspec.json.decode(text, type=Script)
     except msgspec.DecodeError:

@@ -88,10 +88,6 @@ def load(path: str, options: TextOptions = _DEFAULTS) -> TextModel:
     if options.adapter_path is not None:
         _adapt(network, Path(options.adapter_path))
     tokenizer = _tokenizer(folder, config)
-    if not tokenizer.has_chat_template:
-        raise OrchardError(
-            "model_failed", f"the model in {folder} has no chat template, so it can't hold a conversation"
-        )
     maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
     cuda.adapt(network)
     probe = network(mx.array([[0]], mx.uint32))

@@ -11,6 +11,9 @@ FailureKind = Literal[
     "not_found",  # no such route
     "model_not_found",  # no such model
     "request_not_found",  # nothing is known of a request of that id
+    "response_not_found",  # no stored response of that id, or no more
+    "conversation_not_found",  # no stored conversation of that id, or no more
+    "item_not_found",  # no stored item of that id, or no more
     "method_not_allowed",  # the route exists, the HTTP method does not
     "payload_too_large",  # the body is over the limit
     "context_length_exceeded",  # the prompt does not fit the model's context window, or the memory

@@ -12,6 +12,12 @@ class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     adapter_path: str | None = None
     """A folder with LoRA weights in mlx-lm's format, fixed for the life of the worker."""
+    tool_call_parser: str | None = None
+    """How the model writes tool calls, by a name that vLLM or mlx-openai-server has for it."""
+    reasoning_parser: str | None = None
+    """How it writes its reasoning, likewise."""
+    message_converter: str | None = None
+    """How its chat template takes earlier calls and their results, likewise; None: found out by trying."""
     max_rows: Positive = 64
     """Answers that are generated at once; further requests wait."""
     max_waiting: Positive = 1024

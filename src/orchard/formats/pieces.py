@@ -1,8 +1,12 @@
 """What a format makes of a model's text."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
+
+from orchard.core.request import Tool
+from orchard.formats.shapes import CallsShape
 
 
 class Content(Struct, frozen=True):
@@ -56,4 +60,26 @@ class Format(Protocol):
 
     def finish(self) -> list[Piece]:
         """Say that nothing follows; gives what was held back."""
+        ...
+
+
+class Family(Protocol):
+    """How one model writes. It makes the format of each of its answers."""
+
+    @property
+    def name(self) -> str:
+        """What the family is called in messages and logs."""
+        ...
+
+    @property
+    def reasoning_tags(self) -> tuple[str, str] | None:
+        """The texts that open and end the reasoning; None where it has none."""
+        ...
+
+    def begin(self, prompt: str, tools: Sequence[Tool] = ()) -> Format:
+        """Make the format of one answer to a rendered prompt. Without tools, what looks like a call is text."""
+        ...
+
+    def calls(self, tools: Sequence[Tool]) -> CallsShape | None:
+        """Say what the model would write for one or more calls of these tools; None where that isn't known."""
         ...

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from orchard.formats import choose
+from orchard.formats import Family
 
 _PROBE = "Hi"
 
@@ -27,12 +27,22 @@ def template_source(tokenizer: Any) -> str:
     return template or tokenizer.think_start or ""
 
 
-def thinking(tokenizer: Any) -> Thinking | None:
-    """Give the tags of a model whose reasoning its format tells apart; None where it has none or of several tokens."""
+def added_tokens(tokenizer: Any) -> frozenset[str]:
+    """Give the texts of the tokens that were added to a tokenizer's vocabulary: tags are among them."""
+    return frozenset(token.content for token in tokenizer.added_tokens_decoder.values())
+
+
+def thinking(tokenizer: Any, family: Family) -> Thinking | None:
+    """Give the tags of a model whose reasoning its format tells apart; None where it has none or of several tokens.
+
+    A template that doesn't know them is that of a model which was not made to think, whatever its tokenizer has.
+    """
     start: tuple[int, ...] = tokenizer.think_start_tokens or ()
     end: tuple[int, ...] = tokenizer.think_end_tokens or ()
-    known = choose(template_source(tokenizer))(tokenizer.think_start or "", False).thinking
-    if not known or len(start) != 1 or len(end) != 1:
+    known = tokenizer.think_start and tokenizer.think_start in template_source(tokenizer)
+    if not known or family.reasoning_tags != (tokenizer.think_start, tokenizer.think_end):
+        return None
+    if len(start) != 1 or len(end) != 1:
         return None
     return Thinking(tokenizer.think_start, tokenizer.think_end, end[0])
 

@@ -205,9 +205,16 @@ class Answer:
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, format_: Format, stop: StopStrings, choice: int = 0, *, one_call: bool = False
+        self,
+        vocabulary: Vocabulary,
+        format_: Format,
+        stop: StopStrings,
+        choice: int = 0,
+        *,
+        one_call: bool = False,
+        hide_reasoning: bool = False,
     ) -> None:
-        """With `one_call` the answer ends with its first tool call."""
+        """With `one_call` the answer ends with its first tool call. Hidden reasoning is counted all the same."""
         self._vocabulary = vocabulary
         self._detokenizer = Detokenizer(vocabulary)
         self._format = format_
@@ -218,6 +225,7 @@ class Answer:
         self._calls = 0
         self._called = False  # a call is over
         self._one_call = one_call
+        self._hide_reasoning = hide_reasoning
         self.completion_tokens = 0
         self.reasoning_tokens = 0
         self.reason: FinishReason | None = None
@@ -265,7 +273,9 @@ class Answer:
                         self._position = start
                     events += self._text(self._stops.feed(text))
                 case Thought(text):
-                    events += [*self._text(self._stops.flush()), Reasoning(text, self._choice)]
+                    events += self._text(self._stops.flush())
+                    if not self._hide_reasoning:
+                        events.append(Reasoning(text, self._choice))
                 case CallStart():
                     events += [*self._text(self._stops.flush()), self._call(piece)]
                 case CallArguments(text):

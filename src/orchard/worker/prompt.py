@@ -1,8 +1,6 @@
-"""A request becomes tokens: messages for the chat template, the template, the tokenizer, and what may be refused."""
+"""A request becomes tokens: the chat template or a raw prompt, the tokenizer, and what may be refused."""
 
-import functools
 import inspect
-import json
 import logging
 import math
 import os
@@ -10,27 +8,35 @@ from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
+from transformers.utils.chat_template_utils import render_jinja_template
 
 from orchard.backends.text import GenerationDefaults
 from orchard.core.errors import OrchardError
+from orchard.core.options import TextOptions
 from orchard.core.request import (
     Generate,
+    ImagePart,
     Message,
     Part,
-    ReasoningPart,
     Sampling,
     TextPart,
-    Tool,
     ToolCallPart,
     ToolResultPart,
 )
+from orchard.engine.grammar import Grammar
 from orchard.engine.job import SamplingParams
+from orchard.formats import choose
 from orchard.worker import markers
+from orchard.worker.constraint import Constraints
+from orchard.worker.conversation import Takes, Turn, tools_of, turns_of
 from orchard.worker.output import Vocabulary
+from orchard.worker.raw_prompt import RawPrompts
+from orchard.worker.template_probe import converted, probe
 
 log = logging.getLogger("orchard.worker")
 
 _SLICE = 16_384  # characters handled at once: the interpreter's lock is never held for long
+_COUNTED_WINDOWS = 4  # a prompt of more context windows than this is refused also where it is only counted
 _LONG_CHARS_PER_TOKEN = 6  # more than prose has, so a text with more characters hardly fits
 _COMMON_ARGS = {
     "enable_thinking",
@@ -42,7 +48,7 @@ _COMMON_ARGS = {
 class Prepared(Struct, frozen=True):
     """A request that the engine can take. `text` is the rendered prompt, `max_tokens` what the window leaves.
 
-    `boundaries`: the places but the first where a message begins in `tokens`, ascending.
+    `boundaries`: the places but the first where a message begins in `tokens`, ascending. `grammar` binds the answer.
     """
 
     tokens: list[int]
@@ -50,6 +56,15 @@ class Prepared(Struct, frozen=True):
     params: SamplingParams
     max_tokens: int
     boundaries: tuple[int, ...] = ()
+    grammar: Grammar | None = None
+
+
+class _Rendered(Struct, frozen=True):
+    """A prompt; `budget` is that of an answer that begins within the reasoning."""
+
+    text: str
+    tokens: list[int]
+    budget: int | None = None
 
 
 class Prompter:
@@ -67,15 +82,18 @@ class Prompter:
         vocab_size: int,
         defaults: GenerationDefaults,
         *,
-        max_rows: int,
+        options: TextOptions,
     ) -> None:
-        """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits, `max_rows` the most choices."""
+        """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits.
+
+        Raises OrchardError (model_failed) where the options name a parser or a converter that isn't known.
+        """
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
         self._window = context_window
         self._vocab_size = vocab_size
         self._defaults = defaults
-        self._max_rows = max_rows
+        self._max_rows = options.max_rows
         self._hf = tokenizer._tokenizer
         own = inspect.signature(self._hf.apply_chat_template).parameters.keys() - {"documents", "kwargs"}
         self._reserved = own | {"messages", "self"}
@@ -83,14 +101,36 @@ class Prompter:
         self._longest = max(map(len, pieces), default=1)
         self._most_words = max((len(piece.split()) for piece in pieces), default=1)
         self._xtc_keep = markers.xtc_keep(tokenizer)
-        self._thinking = markers.thinking(tokenizer)
-        self._opener = markers.turn_opener(tokenizer, self._fill)
+        self._raw = RawPrompts(tokenizer, vocab_size)
+        self._has_template = bool(tokenizer.has_chat_template)
+        self._takes = Takes()
+        source = markers.template_source(tokenizer)
+        if self._has_template:
+            self._opener = markers.turn_opener(tokenizer, self._fill)
+            self._takes = probe(self._fill, source)
+        # Where the template has no place for tools, the model hears of them, and calls them, in Hermes' way.
+        parser = options.tool_call_parser or (None if self._takes.tools else "hermes")
+        try:
+            self._takes = converted(self._takes, options.message_converter)
+            self.family = choose(
+                source,
+                markers.added_tokens(tokenizer),
+                tool_call_parser=parser,
+                reasoning_parser=options.reasoning_parser,
+            )
+        except ValueError as error:
+            raise OrchardError("model_failed", str(error)) from error
+        self._thinking = markers.thinking(tokenizer, self.family)
+        self._constraints = Constraints(tokenizer, vocabulary, vocab_size, tokenizer.eos_token_ids)
+        log.info("the model writes as %s; its chat template: %s", self.family.name, self._takes)
 
     def check_template(self) -> None:
         """Raise OrchardError (model_failed) where the chat template is broken in itself.
 
         One that runs and refuses a lone user message may be made for other conversations.
         """
+        if not self._has_template:
+            return
         try:
             self._apply(Generate((Message("user", (TextPart("Hi"),)),)))
         except Exception as error:
@@ -104,21 +144,46 @@ class Prompter:
     def prepare(self, task: Generate) -> Prepared:
         """Render, tokenise and check. Raises OrchardError on what the caller did wrong."""
         self._check(task)
-        self._refuse_beyond_window(self._fewest_of(task.messages), at_least=True)
+        rendered = self._read(task, self._window)
+        left = self._window - len(rendered.tokens)
+        max_tokens = left if task.max_tokens is None else min(left, task.max_tokens)
+        params = self._params(task.sampling, task.top_logprobs, rendered.budget)
+        grammar = self._constraints.compile(task, self.family, rendered.text)
+        opener = self._opener if task.prompt is None else None
+        boundaries = tuple(place for place, token in enumerate(rendered.tokens) if token == opener and place)
+        return Prepared(rendered.tokens, rendered.text, params, max_tokens, boundaries, grammar)
+
+    def count(self, task: Generate) -> int:
+        """Give the tokens of a prompt, which may be some times too long for the window: agents ask before they cut."""
+        self._check(task)
+        return len(self._read(task, _COUNTED_WINDOWS * self._window).tokens)
+
+    def _read(self, task: Generate, limit: int) -> _Rendered:
+        """Give the prompt of fewer than `limit` tokens."""
+        if task.prompt is not None:
+            text, tokens = self._continued(task, task.prompt, limit)
+            self._refuse_beyond(limit, len(tokens), "prompt")
+            return _Rendered(text, tokens)
+        if not self._has_template:
+            message = "this model has no chat template, so it can't hold a conversation; it takes raw prompts"
+            raise OrchardError("invalid_request", message, param="messages")
+        self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
         text, budget = self._budget(task, self._render(task))
-        params = self._params(task.sampling, task.top_logprobs, budget)
-        tokens = self._tokenize(text)
+        tokens = self._tokenize(text, "messages", limit)
         if not tokens:
             message = "the model's chat template made an empty prompt of these messages"
             raise OrchardError("invalid_request", message, param="messages")
-        left = self._window - len(tokens)
-        return Prepared(
-            tokens,
-            text,
-            params,
-            left if task.max_tokens is None else min(left, task.max_tokens),
-            tuple(place for place, token in enumerate(tokens) if token == self._opener and place),
-        )
+        return _Rendered(text, tokens, budget)
+
+    def _continued(self, task: Generate, prompt: str | tuple[int, ...], limit: int) -> tuple[str, list[int]]:
+        """Give the text and the tokens of a raw prompt."""
+        if isinstance(prompt, str):
+            text, tokens = prompt, self._tokenize(prompt, "prompt", limit, raw=True)
+        else:
+            self._refuse_beyond(limit, len(prompt), "prompt")
+            tokens = self._raw.check(prompt)
+            text = self._vocabulary.decode(prompt)
+        return text, tokens if task.suffix is None else self._raw.around(tokens, task.suffix)
 
     def _check(self, task: Generate) -> None:
         for token, bias in task.sampling.logit_bias.items():
@@ -132,11 +197,12 @@ class Prompter:
                 raise OrchardError("invalid_request", f"the bias of token {token} is not a number", param="logit_bias")
         if not 1 <= task.n <= self._max_rows:
             raise OrchardError("invalid_request", f"n must be from 1 to {self._max_rows}", param="n")
-        if task.max_tokens is not None and task.max_tokens < 1:
-            raise OrchardError("invalid_request", "max_tokens must be at least 1", param="max_tokens")
-        if task.thinking_budget is not None and self._thinking is None:
-            message = "this model has no token of its own that ends its reasoning, so thinking_budget can't be kept"
-            raise OrchardError("invalid_request", message, param="thinking_budget")
+        least = 1 if task.prompt is None else 0
+        if task.max_tokens is not None and task.max_tokens < least:
+            raise OrchardError("invalid_request", f"max_tokens must be at least {least}", param="max_tokens")
+        parts = (part for message in task.messages for part in message.parts)
+        if any(isinstance(piece, ImagePart) for part in parts for piece in _pieces(part)):
+            raise OrchardError("invalid_request", "this model takes text only: it can't see pictures", param="messages")
         for name in task.template_args:
             if name in self._reserved:
                 raise OrchardError(
@@ -146,10 +212,11 @@ class Prompter:
     def _budget(self, task: Generate, text: str) -> tuple[str, int | None]:
         """Give the prompt and the budget of an answer that begins within the reasoning, else None.
 
+        A model whose reasoning does not end with a token of its own gets the budget as a variable of its template only.
         The engine counts from the answer's first token, so where the template leaves it to the model to open its
         reasoning, that is done here. Where the template has ended it, or the caller turned it off, there is none.
         """
-        if task.thinking_budget is None or self._thinking is None:
+        if task.thinking_budget is None or self._thinking is None or task.continue_last:
             return text, None
         tail = text.rstrip()
         if tail.endswith(self._thinking.start):
@@ -197,33 +264,46 @@ class Prompter:
             raise OrchardError("invalid_request", message, param=param) from error
 
     def _apply(self, task: Generate) -> str:
-        return self._fill(
-            _conversation(task.messages),
-            tools=[_tool(tool) for tool in task.tools] or None,
-            add_generation_prompt=True,
-            **task.template_args,
-        )
+        turns = turns_of(task.messages, self._takes, task.tools)
+        variables = {**task.template_args, "tools": tools_of(task.tools, self._takes)}
+        # An assistant's message without a text has been left out.
+        if task.continue_last and turns and turns[-1]["role"] == "assistant":
+            return self._unfinished(turns, variables)
+        return self._fill(turns, add_generation_prompt=True, **variables)
 
-    def _fill(self, conversation: list[dict[str, Any]], **variables: Any) -> str:
+    def _unfinished(self, turns: list[Turn], variables: dict[str, Any]) -> str:
+        """Render up to the end of the last turn's text."""
+        text = self._fill(turns, add_generation_prompt=False, continue_final_message=True, **variables)
+        for ending in (turns[-1]["content"], turns[-1]["content"].strip()):
+            if (place := text.rfind(ending)) >= 0:
+                return text[: place + len(ending)]
+        raise ValueError("it changes the last message, so that the answer can't go on with it")
+
+    def _fill(self, turns: list[Turn], **variables: Any) -> str:
         # Not mlx-lm's apply_chat_template: it sets enable_thinking where the request says nothing, and the template's
-        # own default is what the model was made for.
-        template = self._tokenizer._chat_template
-        render = template or functools.partial(self._hf.apply_chat_template, tokenize=False)
-        text: str = render(conversation, **variables)
+        # own default is what the model was made for. Nor transformers': it takes away what is None, and DeepSeek's
+        # templates ask for that.
+        if template := self._tokenizer._chat_template:
+            text: str = template(turns, **variables)
+            return text
+        if not turns:
+            raise ValueError("there are none")
+        source = self._hf.get_chat_template(tools=variables.get("tools"))
+        (text,), _ = render_jinja_template([turns], chat_template=source, **self._hf.special_tokens_map | variables)
         return text
 
-    def _tokenize(self, text: str) -> list[int]:
+    def _tokenize(self, text: str, param: str, limit: int, *, raw: bool = False) -> list[int]:
         """Tokenise; a text that can't fit is refused before the work of tokenising all of it."""
-        self._refuse_beyond_window(self._fewest_tokens([text]), at_least=True)
-        if len(text) > _LONG_CHARS_PER_TOKEN * self._window:
+        self._refuse_beyond(limit, self._fewest_tokens([text], limit), param, at_least=True)
+        if len(text) > _LONG_CHARS_PER_TOKEN * limit:
             count = 0
             for start in range(0, len(text), _SLICE):
                 count += len(self._encode(text[start : start + _SLICE]))
-                if count > 2 * self._window:
+                if count > 2 * limit:
                     # A cut changes only the tokens around it, so half of these is certain.
-                    self._refuse_beyond_window(count // 2, at_least=True)
-        tokens = self._encode(text)
-        self._refuse_beyond_window(len(tokens), at_least=False)
+                    self._refuse_beyond(limit, count // 2, param, at_least=True)
+        tokens = self._raw.encode(text) if raw else self._encode(text)
+        self._refuse_beyond(limit, len(tokens), param)
         return tokens
 
     def _encode(self, text: str) -> list[int]:
@@ -231,7 +311,7 @@ class Prompter:
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False, verbose=False)
         return tokens
 
-    def _fewest_of(self, messages: tuple[Message, ...]) -> int:
+    def _fewest_of(self, messages: tuple[Message, ...], limit: int) -> int:
         """Give a lower bound without rendering: what a template may leave out does not count.
 
         Every template writes at least one token for a message, a call and a result. Texts of users and tools are
@@ -239,41 +319,41 @@ class Prompter:
         system message may be kept.
         """
         turns = sum(map(_turns, messages))
-        if turns >= self._window:
+        if turns >= limit:
             return turns
         told = (part for message in messages if message.role in ("user", "tool") for part in message.parts)
         texts = [piece.text for part in told for piece in _pieces(part) if isinstance(piece, TextPart)]
-        return max(turns, self._fewest_tokens(text.strip() for text in texts))
+        return max(turns, self._fewest_tokens((text.strip() for text in texts), limit))
 
-    def _fewest_tokens(self, texts: Iterable[str]) -> int:
+    def _fewest_tokens(self, texts: Iterable[str], limit: int) -> int:
         """Give a cheap lower bound: from the longest token, and from the token with the most words in it.
 
         The texts may stand next to each other, or with anything between them.
         """
         texts = list(texts)
         chars = sum(map(len, texts))
-        if chars < self._window:
+        if chars < limit:
             return 0
-        if (bound := chars // self._longest) >= self._window:
+        if (bound := chars // self._longest) >= limit:
             return bound
         words = 0
         for text in texts:
             for start in range(0, len(text), _SLICE):
                 words += len(text[start : start + _SLICE].split()) - 1  # a cut may make two words of one
-            if words // self._most_words >= self._window:
+            if words // self._most_words >= limit:
                 break
         return max(0, words) // self._most_words
 
-    def _refuse_beyond_window(self, count: int, *, at_least: bool) -> None:
-        if count < self._window:
+    def _refuse_beyond(self, limit: int, count: int, param: str, *, at_least: bool = False) -> None:
+        if count < limit:
             return
         # The first sentence is OpenAI's: clients look for it.
         raise OrchardError(
             "context_length_exceeded",
-            f"This model's maximum context length is {self._window} tokens. However, your messages resulted in "
+            f"This model's maximum context length is {self._window} tokens. However, your {param} resulted in "
             f"{'at least ' if at_least else ''}{count} tokens, and the answer needs one more. "
-            "Please reduce the length of the messages.",
-            param="messages",
+            f"Please reduce the length of the {param}.",
+            param=param,
         )
 
 
@@ -285,56 +365,3 @@ def _turns(message: Message) -> int:
     calls = sum(isinstance(part, ToolCallPart) for part in message.parts)
     results = sum(isinstance(part, ToolResultPart) for part in message.parts)
     return calls + max(1, results)
-
-
-def _conversation(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-    """Give messages the form that Hugging Face's chat templates expect.
-
-    Several text parts are joined by a newline: they are blocks, and their last and first words must not run together.
-    """
-    names: dict[str, str] = {}
-    turns: list[dict[str, Any]] = []
-    for message in messages:
-        calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
-        names |= {call.id: call.name for call in calls}
-        results = [part for part in message.parts if isinstance(part, ToolResultPart)]
-        turns += [_result(part, names) for part in results]
-        if results and len(results) == len(message.parts):
-            continue
-        turn: dict[str, Any] = {"role": message.role, "content": _joined(message, TextPart)}
-        if message.name:
-            turn["name"] = message.name
-        if reasoning := _joined(message, ReasoningPart):
-            turn["reasoning_content"] = reasoning
-        if calls:
-            turn["tool_calls"] = [_call(call) for call in calls]
-        turns.append(turn)
-    return turns
-
-
-def _joined(message: Message, kind: type[TextPart] | type[ReasoningPart]) -> str:
-    return "\n".join(part.text for part in message.parts if isinstance(part, kind))
-
-
-def _result(part: ToolResultPart, names: dict[str, str]) -> dict[str, Any]:
-    content = "\n".join(piece.text for piece in part.parts if isinstance(piece, TextPart))
-    turn = {"role": "tool", "content": content, "tool_call_id": part.call_id}
-    return turn | ({"name": names[part.call_id]} if part.call_id in names else {})
-
-
-def _call(part: ToolCallPart) -> dict[str, Any]:
-    """Templates write arguments with `tojson`, so they get the object; what is no JSON object stays text."""
-    try:
-        arguments = json.loads(part.arguments or "{}")
-    except (ValueError, RecursionError):
-        arguments = None
-    function = {"name": part.name, "arguments": arguments if isinstance(arguments, dict) else part.arguments}
-    return {"id": part.id, "type": "function", "function": function}
-
-
-def _tool(tool: Tool) -> dict[str, Any]:
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description is not None:
-        function["description"] = tool.description
-    function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
-    return {"type": "function", "function": function}

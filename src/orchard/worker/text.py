@@ -14,15 +14,13 @@ from orchard.backends.service import Emit
 from orchard.backends.text import TextModel, load
 from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
-from orchard.core.events import Event, Failed, Finished, Started, Usage
+from orchard.core.events import Event, Failed, Finished, FinishReason, Started, Text, Usage
 from orchard.core.options import TextOptions
 from orchard.core.request import Count, Request
 from orchard.engine.engine import Engine
 from orchard.engine.job import Begun, Broken, Drawn, Job, Step
-from orchard.formats import choose
-from orchard.formats.pieces import Format
+from orchard.formats.plain import Plain
 from orchard.worker.cache_reports import CacheReports
-from orchard.worker.markers import template_source
 from orchard.worker.output import Answer, StopStrings, Vocabulary
 from orchard.worker.prompt import Prepared, Prompter
 
@@ -41,6 +39,7 @@ class _Live:
         self.prompt_tokens = 0
         self.cached_tokens = 0
         self.begun = False
+        self.echo = ""
 
     def finished(self) -> Finished | None:
         """Give the last event once every choice has ended."""
@@ -94,10 +93,9 @@ class TextService:
             model.context_window,
             model.vocab_size,
             model.defaults,
-            max_rows=self._options.max_rows,
+            options=self._options,
         )
         self._prompter.check_template()
-        self._format: Callable[[str, bool], Format] = choose(template_source(tokenizer))
 
     def submit(self, request: Request) -> None:
         """Begin a request; whatever is wrong with it comes as a `Failed` event."""
@@ -142,14 +140,14 @@ class TextService:
 
     async def _prepare(self, live: _Live) -> None:
         """Make the request's prompt and hand it to the engine."""
-        request = live.request
+        request, run = live.request, self._loop.run_in_executor
         try:
-            prepared = await self._loop.run_in_executor(self._prompts, self._prompter.prepare, request.generate)
-            live.preparing = None
             if isinstance(request.task, Count):
-                self._count(request.id, len(prepared.tokens))
-            else:
-                self._begin(live, prepared)
+                self._count(request.id, await run(self._prompts, self._prompter.count, request.generate))
+                return
+            prepared = await run(self._prompts, self._prompter.prepare, request.task)
+            live.preparing = None
+            self._begin(live, prepared)
         except OrchardError as error:
             self._fail(request.id, Failed.of(error))
         except Exception as error:
@@ -159,14 +157,19 @@ class TextService:
     def _begin(self, live: _Live, prepared: Prepared) -> None:
         request, task = live.request, live.request.generate
         live.prompt_tokens = len(prepared.tokens)
+        live.echo = prepared.text if task.echo else ""
+        if not prepared.max_tokens:
+            self._answer_nothing(live, task.n)
+            return
         stops = StopStrings(task.stop)
         live.answers = [
             Answer(
                 self._vocabulary,
-                self._format(prepared.text, bool(task.tools)),
+                self._prompter.family.begin(prepared.text, task.tools) if task.prompt is None else Plain(),
                 stops,
                 choice,
                 one_call=not task.parallel_tool_calls,
+                hide_reasoning=task.hide_reasoning,
             )
             for choice in range(task.n)
         ]
@@ -179,8 +182,17 @@ class TextService:
                 task.n,
                 request.priority,
                 prepared.boundaries,
+                grammar=prepared.grammar,
             )
         )
+
+    def _answer_nothing(self, live: _Live, choices: int) -> None:
+        """A raw prompt may ask for no tokens at all."""
+        del self._live[live.request.id]
+        echo = [Text(live.echo, choice) for choice in range(choices) if live.echo]
+        reasons: list[FinishReason] = ["length"] * choices
+        finished = Finished(tuple(reasons), Usage(live.prompt_tokens, 0))
+        self._tell([(live.request.id, [Started(live.prompt_tokens), *echo, finished])])
 
     def _count(self, request_id: str, tokens: int) -> None:
         del self._live[request_id]
@@ -219,7 +231,8 @@ class TextService:
         live.begun = True
         live.cached_tokens = begun.cached_tokens
         self._reports.add(begun, live.prompt_tokens)
-        return [Started(live.prompt_tokens, begun.cached_tokens)]
+        echo = [Text(live.echo, choice) for choice in range(len(live.answers)) if live.echo]
+        return [Started(live.prompt_tokens, begun.cached_tokens), *echo]
 
     def _on_token(self, live: _Live, drawn: Drawn) -> list[Event]:
         answer = live.answers[drawn.choice]

@@ -1,0 +1,152 @@
+"""Calls of DeepSeek.
+
+- V3, R1: `function`, the name, and JSON arguments in a fenced block:
+  https://huggingface.co/deepseek-ai/DeepSeek-V3-0324/blob/main/tokenizer_config.json
+- V3.1: a name and JSON arguments: https://huggingface.co/deepseek-ai/DeepSeek-V3.1/blob/main/tokenizer_config.json
+- V3.2: each argument in a tag of its own that says whether it is a string:
+  https://huggingface.co/deepseek-ai/DeepSeek-V3.2/blob/main/encoding/encoding_dsv32.py
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from orchard.core.request import Tool
+from orchard.formats.calls import Region
+from orchard.formats.json_text import arguments
+from orchard.formats.schema import Signature
+from orchard.formats.shapes import CallShape, CallsShape, json_body, literal, parameters
+from orchard.formats.source import Broken, Reading
+from orchard.formats.xml_values import Arguments, value_shape
+
+_SECTION, _END_SECTION = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
+_CALL, _SEPARATOR, _END_CALL = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"
+_FENCES = ("```json", "```")
+_MARK = "｜DSML｜"
+
+
+class DeepSeekCalls(Struct, frozen=True):
+    """Calls with JSON arguments. Read is either kind; `fenced`: the model writes as V3 does."""
+
+    fenced: bool
+    opens: tuple[str, ...] = (_SECTION, _CALL)
+    leads: tuple[str, ...] = ()
+    closes: str = _END_SECTION
+
+    def read(self, region: Region, opener: str) -> Reading[None]:
+        """Read calls, and the tag that ends them all."""
+        source = region.source
+        if opener == _SECTION:
+            yield from source.skip()
+            yield from source.literal(_CALL)
+        while True:
+            yield from _call(region)
+            yield from region.close(_END_CALL)
+            if not (yield from source.leading((_CALL,))):
+                break
+        yield from source.leading((_END_SECTION,))
+
+    def shape(self, tools: Sequence[Tool]) -> CallsShape:
+        """Say what the model would write for one or more calls of these tools."""
+        before, between, after = ("function", "\n```json\n", "\n```") if self.fenced else ("", _SEPARATOR, "")
+        head = f"{_CALL}{before}{_SEPARATOR}" if self.fenced else _CALL
+        calls = tuple(
+            CallShape(tool.name, f"{head}{tool.name}{between}", json_body(parameters(tool)), f"{after}{_END_CALL}")
+            for tool in tools
+        )
+        return CallsShape(_SECTION, _SECTION, calls, "\n" if self.fenced else "", _END_SECTION)
+
+
+def _call(region: Region) -> Reading[None]:
+    """Read a call, all but its end tag."""
+    source = region.source
+    name = (yield from source.word(_SEPARATOR, "\n{")).strip()
+    fence = None
+    if (yield from source.skip()) != "{":
+        name = (yield from source.word("\n", "{<")).strip()
+        yield from source.skip()
+        fence = yield from source.choice(_FENCES)
+        yield from source.skip()
+    if not name:
+        raise Broken
+    signature = region.start(name)
+    yield from arguments(source, signature, region.arguments)
+    if fence:
+        yield from source.leading(_FENCES[1:])
+
+
+class DsmlCalls(Struct, frozen=True):
+    """Calls as tags."""
+
+    opens: tuple[str, ...] = (f"<{_MARK}function_calls>", f"<{_MARK}invoke name=")
+    leads: tuple[str, ...] = ()
+    closes: str = f"</{_MARK}function_calls>"
+
+    def read(self, region: Region, opener: str) -> Reading[None]:
+        """Read calls, and the tag that ends them all."""
+        source = region.source
+        section, invoke = self.opens
+        if opener == section:
+            yield from source.skip()
+            yield from source.literal(invoke)
+        while True:
+            yield from _invoked(region)
+            region.end()
+            if not (yield from source.leading((invoke,))):
+                break
+        yield from source.leading((self.closes,))
+
+    def shape(self, tools: Sequence[Tool]) -> CallsShape:
+        """Say what the model would write for one or more calls of these tools."""
+        section, invoke = self.opens
+        calls = tuple(
+            CallShape(tool.name, f'{invoke}"{tool.name}">\n', _parameters_shape(Signature(tool)), f"</{_MARK}invoke>\n")
+            for tool in tools
+        )
+        return CallsShape(section, f"{section}\n", calls, "", self.closes)
+
+
+def _invoked(region: Region) -> Reading[None]:
+    """Read a call from before its name, over its end tag."""
+    source = region.source
+    name = yield from _quoted(region)
+    yield from source.literal(">")
+    written = Arguments(region, region.start(name), newlines=False)
+    end, tags = f"</{_MARK}invoke>", (f"<{_MARK}parameter name=", f"</{_MARK}invoke>")
+    while True:
+        yield from source.skip()
+        tag = yield from source.choice(tags, ends=tags[1:])
+        if tag is None:
+            raise Broken
+        if tag == end:
+            break
+        parameter = yield from _quoted(region)
+        yield from source.word(">", "<\n")  # ` string="true"`: the schema tells as much
+        yield from written.read(parameter, f"</{_MARK}parameter>", tags)
+    written.end()
+
+
+def _quoted(region: Region) -> Reading[str]:
+    """Read a name in quotes."""
+    yield from region.source.literal('"')
+    name = yield from region.source.word('"', "<>\n")
+    if not name:
+        raise Broken
+    return name
+
+
+def _parameters_shape(signature: Signature) -> str:
+    close = (f"</{_MARK}parameter>", "\n")
+    found = []
+    for name in signature.properties:
+        types = signature.types(name)
+        string = "true" if not types or "string" in types else "false"
+        opening = literal(f'<{_MARK}parameter name="{name}" string="{string}">')
+        one = f"{opening} {value_shape(signature, name, close)}"
+        found.append(one if name in signature.required else f"({one})?")
+    return " ".join(found) or literal("")
+
+
+V3 = DeepSeekCalls(fenced=True)
+V31 = DeepSeekCalls(fenced=False)
+V32 = DsmlCalls()

@@ -1,0 +1,240 @@
+"""Arguments in notations that are not JSON, turned into the text of a JSON object as they come.
+
+Python's keywords, `a=1, b='x')`, and Gemma's, `a:1,b:<|"|>x<|"|>}`. Strings are given out piece by piece, numbers and
+names once they are whole. Nothing is evaluated.
+"""
+
+import json
+import math
+import re
+
+from msgspec import Struct
+
+from orchard.formats.json_text import Give
+from orchard.formats.schema import Signature, encodable, fitted
+from orchard.formats.source import Broken, Ended, Reading, Source, begun
+
+
+class Notation(Struct, frozen=True):
+    """How a model writes values.
+
+    `quotes`: what opens and closes a string; a backslash means something in those that begin with a quotation mark.
+    `assign` stands between an argument's name and its value, `close` ends the arguments. `lists`: what opens a list.
+    `words`: what is in no quotes and no number or constant is a string too.
+    """
+
+    quotes: tuple[str, ...]
+    assign: str
+    close: str
+    lists: str = "["
+    words: bool = False
+
+
+PYTHON = Notation(('"""', "'''", '"', "'"), "=", ")", lists="[(")
+
+_CLOSING = {"[": "]", "(": ")", "{": "}"}
+_DEEPEST = 200  # lists and objects within each other
+_NAME = re.compile(r"[\w.\-]*")
+_WORD = re.compile(r"[\w.+\-]*")
+_FREE_WORD = re.compile(r"[^,\[\]{}<\n]*")
+
+_CONSTANTS = {"None": "null", "True": "true", "False": "false", "null": "null", "true": "true", "false": "false"}
+_LONGEST_NUMBER = 400
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[1-9][0-9_]*|0)")
+_FLOAT = re.compile(r"[-+]?(?=[0-9_]*\.|[0-9_]+[eE])(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?")
+
+_ESCAPE = re.compile(r"\\(?:[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})")
+_LONGEST_ESCAPE = 10
+_SIMPLE_ESCAPES = dict(zip("abfnrtv\\'\"", "\a\b\f\n\r\t\v\\'\"", strict=True)) | {"\n": ""}
+
+
+def arguments(source: Source, notation: Notation, signature: Signature | None, give: Give) -> Reading[None]:
+    """Read arguments from behind their opening bracket, over the closing one; `give` gets a JSON object's text.
+
+    Text is made a value of a type that its parameter may have, where it stands for one.
+    """
+    give("{")
+    before = ""
+    while (yield from source.skip()) != notation.close:
+        name = yield from _key(source, notation, _NAME)
+        yield from source.literal(notation.assign)
+        yield from source.skip()
+        give(f"{before}{_dumps(name)}: ")
+        yield from _argument(source, notation, signature.types(name) if signature else frozenset(), give)
+        before = ", "
+        if (yield from source.skip()) != ",":
+            break
+        source.at += 1
+    yield from source.literal(notation.close)
+    give("}")
+
+
+def _argument(source: Source, notation: Notation, types: frozenset[str], give: Give) -> Reading[None]:
+    quoted = (yield from source.peek()) in {quote[0] for quote in notation.quotes}
+    if quoted and types and "string" not in types:
+        quote = yield from _quote(source, notation)
+        text = yield from _whole_string(source, quote)
+        give(fitted(text, types) or _dumps(text))
+    elif notation.words and "string" in types and not quoted and source.text[source.at] not in _CLOSING:
+        word = yield from _free_word(source)
+        give("null" if word == "null" else fitted(word, types) or _dumps(word))
+    else:
+        yield from _value(source, notation, give)
+
+
+def _value(source: Source, notation: Notation, give: Give) -> Reading[None]:
+    opened: list[str] = []  # what will close the lists and objects that the value stands in
+    before = ""
+    while True:
+        char = yield from source.skip()
+        if not opened or char != opened[-1]:
+            give(before)
+            before = ""
+            if opened and opened[-1] == "}":
+                char = yield from _entry(source, notation, give)
+            if char in notation.lists or char == "{":
+                source.at += 1
+                give("{" if char == "{" else "[")
+                opened.append(_CLOSING[char])
+                if len(opened) > _DEEPEST:
+                    raise Broken
+                continue
+            yield from _scalar(source, notation, give)
+        while opened and (yield from source.skip()) == opened[-1]:
+            source.at += 1
+            give("}" if opened.pop() == "}" else "]")
+        if not opened:
+            return
+        yield from source.literal(",")
+        before = ", "
+
+
+def _entry(source: Source, notation: Notation, give: Give) -> Reading[str]:
+    """Read an object's key and the colon; gives the character that comes then."""
+    key = yield from _key(source, notation, _NAME if notation.words else None)
+    yield from source.literal(":")
+    give(f"{_dumps(key)}: ")
+    return (yield from source.skip())
+
+
+def _key(source: Source, notation: Notation, bare: re.Pattern[str] | None) -> Reading[str]:
+    """Read a name, in quotes or `bare`, or a constant that is one, and the white space behind it."""
+    if (yield from source.peek()) in {quote[0] for quote in notation.quotes}:
+        key = yield from _whole_string(source, (yield from _quote(source, notation)))
+    else:
+        key = yield from run_of(source, bare or _WORD)
+        if not key:
+            raise Broken
+        if not bare:
+            key = _constant(key)
+    yield from source.skip()
+    return key
+
+
+def _scalar(source: Source, notation: Notation, give: Give) -> Reading[None]:
+    if (yield from source.peek()) in {quote[0] for quote in notation.quotes}:
+        quote = yield from _quote(source, notation)
+        give('"')
+        yield from _string(source, quote, lambda text: give(_dumps(text)[1:-1]))
+        give('"')
+    elif notation.words:
+        word = yield from _free_word(source)
+        try:
+            give(_constant(word))
+        except Broken:
+            give(_dumps(word))
+    else:
+        give(_constant((yield from run_of(source, _WORD))))
+
+
+def _free_word(source: Source) -> Reading[str]:
+    word = (yield from run_of(source, _FREE_WORD)).rstrip()
+    if not word:
+        raise Broken
+    return word
+
+
+def _constant(word: str) -> str:
+    """Give the JSON text of a number or of a constant's name. Raises Broken where a word is neither."""
+    if word in _CONSTANTS:
+        return _CONSTANTS[word]
+    if len(word) > _LONGEST_NUMBER:
+        raise Broken
+    try:
+        if _JSON_NUMBER.fullmatch(word) and math.isfinite(float(word)):
+            return word
+        if _INTEGER.fullmatch(word):
+            return str(int(word, 0))
+        if _FLOAT.fullmatch(word) and math.isfinite(number := float(word)):
+            return repr(number)
+    except ValueError:  # underscores where none may stand
+        pass
+    raise Broken
+
+
+def _quote(source: Source, notation: Notation) -> Reading[str]:
+    quote = yield from source.choice(notation.quotes)
+    if quote is None:
+        raise Ended if source.final else Broken
+    return quote
+
+
+def _whole_string(source: Source, quote: str) -> Reading[str]:
+    found: list[str] = []
+    yield from _string(source, quote, found.append)
+    return "".join(found)
+
+
+def _string(source: Source, quote: str, give: Give) -> Reading[None]:
+    """Read a string from behind its opening quote, over the closing one; `give` gets what it stands for."""
+    if quote[0] not in "'\"":
+        yield from source.until(quote, give)
+        return
+    stops = re.compile(rf"\\|{quote}")
+    while True:
+        mark = stops.search(source.text, source.at)
+        stop = mark.start() if mark else len(source.text) - begun(source.text, quote, source.at)
+        if stop > source.at:
+            found, source.at = source.text[source.at : stop], stop
+            give(found)
+        if not mark:
+            yield from source.more()
+        elif mark[0] == quote:
+            source.at += len(quote)
+            return
+        else:
+            give((yield from _escape(source)))
+
+
+def _escape(source: Source) -> Reading[str]:
+    """Read what begins with a backslash; where that is no escape, the backslash is meant."""
+    while len(source.text) - source.at < 2:
+        yield from source.more()
+    char = source.text[source.at + 1]
+    if char in _SIMPLE_ESCAPES:
+        source.at += 2
+        return _SIMPLE_ESCAPES[char]
+    while char in "01234567xuU" and len(source.text) - source.at < _LONGEST_ESCAPE and not source.final:
+        yield from source.more()
+    found = _ESCAPE.match(source.text, source.at)
+    source.at += len(found[0]) if found else 1
+    code = int(found[0].lstrip("\\xuU"), 16 if char in "xuU" else 8) if found else 0x5C
+    return chr(code) if code <= 0x10FFFF else "\ufffd"
+
+
+def run_of(source: Source, pattern: re.Pattern[str]) -> Reading[str]:
+    """Read as far as a pattern of single characters goes; gives what was read, which may be nothing."""
+    found = []
+    while True:
+        match = pattern.match(source.text, source.at)
+        assert match
+        found.append(match[0])
+        source.at = match.end()
+        if source.at < len(source.text):
+            return "".join(found)
+        yield from source.more()
+
+
+def _dumps(text: str) -> str:
+    return json.dumps(text, ensure_ascii=not encodable(text))

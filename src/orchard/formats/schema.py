@@ -1,0 +1,143 @@
+"""The types that a tool's JSON schema gives its parameters, and values that are made to fit them."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from orchard.core.request import Tool
+
+_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+_WORDS = {"true": "true", "false": "false", "null": "null", "none": "null"}
+_DEEPEST = 8  # references and alternatives within each other
+
+
+class Signature:
+    """A tool's parameters. `types` gives those that a parameter may have; none where its schema doesn't say."""
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+
+    @cached_property
+    def properties(self) -> dict[str, Any]:
+        """The schemas of the parameters; what is no schema of an object has none."""
+        found = (self.tool.parameters or {}).get("properties")
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def required(self) -> list[str]:
+        """The parameters that every call has, in their order."""
+        found = (self.tool.parameters or {}).get("required")
+        names = found if isinstance(found, list) else []
+        return [name for name in self.properties if name in names]
+
+    @cached_property
+    def _types(self) -> dict[str, frozenset[str]]:
+        root = self.tool.parameters or {}
+        return {name: frozenset(_types(schema, root, _DEEPEST)) for name, schema in self.properties.items()}
+
+    def types(self, name: str) -> frozenset[str]:
+        """Give the names of the JSON types that a parameter may have."""
+        return self._types.get(name, frozenset())
+
+
+Signatures = Mapping[str, Signature]
+
+
+def signatures(tools: Sequence[Tool]) -> Signatures:
+    """Give tools by their names."""
+    return {tool.name: Signature(tool) for tool in tools}
+
+
+def _types(schema: Any, root: dict[str, Any], depth: int) -> set[str]:
+    if not isinstance(schema, dict) or not depth:
+        return set()
+    if isinstance(reference := schema.get("$ref"), str):
+        return _types(_resolve(reference, root), root, depth - 1)
+    given = schema.get("type")
+    if given:
+        return {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
+    for alternatives in (schema.get("anyOf"), schema.get("oneOf")):
+        if isinstance(alternatives, list):
+            found = [_types(one, root, depth - 1) for one in alternatives]
+            return set().union(*found) if all(found) else set()
+    if isinstance(every := schema.get("allOf"), list):
+        found = [types for one in every if (types := _types(one, root, depth - 1))]
+        return set.intersection(*found) if found else set()
+    return {_type_of(value) for value in values(schema)}
+
+
+def values(schema: Any) -> list[Any]:
+    """Give the values that a schema lists; none where it doesn't."""
+    if not isinstance(schema, dict):
+        return []
+    found = [schema["const"]] if "const" in schema else schema.get("enum")
+    return found if isinstance(found, list) else []
+
+
+def _resolve(reference: str, root: dict[str, Any]) -> Any:
+    found: Any = root
+    for step in reference.removeprefix("#").split("/")[1:]:
+        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+    return found if reference.startswith("#") else None
+
+
+def _type_of(value: Any) -> str:
+    return "null" if value is None else _TYPES[type(value)]
+
+
+def fitted(text: str, types: frozenset[str]) -> str | None:
+    """Give the JSON text of the value that a text stands for, where it has one of the types, else None.
+
+    A text that may be a string isn't one of these: "string" doesn't count. Types that nobody named: an array, an
+    object or null.
+    """
+    text = text.strip()
+    text = _WORDS.get(text.lower(), text)
+    written = loads(text)
+    if written is None:
+        return None
+    value, text = written
+    found = _type_of(value)
+    wanted = types or {"array", "object", "null"}
+    if found in wanted and found != "string":
+        return text
+    if found == "integer" and "number" in wanted:
+        return text
+    if found == "number" and "integer" in wanted and value.is_integer():
+        return str(int(value))
+    return None
+
+
+def loads(text: str) -> tuple[Any, str] | None:
+    """Read JSON as models write it, with newlines within strings; gives the value and its text as JSON has it."""
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite), text
+    except (ValueError, RecursionError):
+        pass
+    try:
+        value = json.loads(text, strict=False, parse_constant=_refuse, parse_float=_finite)
+        written = json.dumps(value, ensure_ascii=False)
+        return value, written if encodable(written) else json.dumps(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(f"{text} is beyond what a double holds")
+    return value
+
+
+def encodable(text: str) -> bool:
+    """Whether the text is UTF-8: JSON escapes can name half a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,203 @@
+"""Which family a model belongs to: by its chat template, by its tokenizer's tokens, or by a name that somebody gave.
+
+The first row that fits is taken, so rows that look for more stand before those that look for less.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from orchard.formats.calls import Syntax
+from orchard.formats.deepseek import V3, V31, V32
+from orchard.formats.gemma import FUNCTION_GEMMA, GEMMA4
+from orchard.formats.harmony import harmony
+from orchard.formats.json_calls import BARE, GRANITE, HERMES, LLAMA, NEMOTRON, PHI, TOOL_CALLS
+from orchard.formats.kimi import KIMI
+from orchard.formats.mistral import MISTRAL, MISTRAL_LIST
+from orchard.formats.pair_calls import GLM, GLM_4_7, LONGCAT
+from orchard.formats.pieces import Family
+from orchard.formats.pythonic import GEMMA3, LFM, OLMO, PYTHONIC
+from orchard.formats.tagged import Reasoning, TaggedFamily
+from orchard.formats.xml_calls import MINIMAX, SEED
+from orchard.formats.xml_calls import QWEN as QWEN_XML
+
+Fits = Callable[[str, Collection[str]], bool]
+
+
+class CallRow(Struct, frozen=True):
+    """A way to write calls. `names`: those that it can be asked for by, its own first.
+
+    `made`: a syntax for the common state machine, or what makes a family with one of its own from the reasoning's tags.
+    """
+
+    names: tuple[str, ...]
+    fits: Fits
+    made: Syntax | Callable[[Reasoning | None], Family]
+
+
+class ReasoningRow(Struct, frozen=True):
+    """A way to write reasoning; `tags` None: none is told apart."""
+
+    names: tuple[str, ...]
+    fits: Fits
+    tags: Reasoning | None
+
+
+def has(*texts: str) -> Fits:
+    """Fit a template that has one of these texts."""
+    return lambda template, tokens: any(text in template for text in texts)
+
+
+def tagged(start: str, end: str) -> Fits:
+    """Fit a template that has one of these tags, or a tokenizer that has both as tokens of their own."""
+    return lambda template, tokens: start in template or end in template or (start in tokens and end in tokens)
+
+
+def named_in_mistral(template: str, tokens: Collection[str]) -> bool:
+    """Fit Mistral's models that write a call's name and its arguments one after the other."""
+    return "[ARGS]" in template or ("[TOOL_CALLS]" not in template and {"[TOOL_CALLS]", "[ARGS]"} <= set(tokens))
+
+
+def fenced_in_deepseek(template: str, tokens: Collection[str]) -> bool:
+    """Fit DeepSeek's models that write a call's arguments in a fenced block."""
+    return "<｜tool▁calls▁begin｜>" in template and "```json" in template
+
+
+def phi(template: str, tokens: Collection[str]) -> bool:
+    """Fit Phi-4-mini, whose own template doesn't show how it writes calls."""
+    return "functools[" in template or "<|/tool_call|>" in tokens
+
+
+def never(template: str, tokens: Collection[str]) -> bool:
+    """Fit no model: this row is for those who ask for it."""
+    return False
+
+
+def always(template: str, tokens: Collection[str]) -> bool:
+    """Fit what no row before has fitted."""
+    return True
+
+
+CALLS: tuple[CallRow, ...] = (
+    CallRow(("minimax_m2",), has("<minimax:tool_call>"), MINIMAX),
+    CallRow(("longcat",), has("<longcat_tool_call>"), LONGCAT),
+    CallRow(("glm47", "glm4_7"), has("</arg_key><arg_value>"), GLM_4_7),
+    CallRow(("glm45", "glm4_moe", "glm4", "glm46"), has("<arg_key>"), GLM),
+    CallRow(("seed_oss",), has("<seed:tool_call>"), SEED),
+    CallRow(
+        ("qwen3_coder", "qwen3_5", "qwen3_5_moe", "qwen3_xml", "nemotron3_nano", "nemotron_v3", "step3p5", "step_35"),
+        has("<parameter="),
+        QWEN_XML,
+    ),
+    CallRow(("nemotron", "nemotron_json"), has("<TOOLCALL>"), NEMOTRON),
+    CallRow(("mistral", "devstral"), named_in_mistral, MISTRAL),
+    CallRow(("mistral_list",), has("[TOOL_CALLS]"), MISTRAL_LIST),
+    CallRow(("hunyuan_a13b", "jamba", "minimax"), has("<tool_calls>"), TOOL_CALLS),
+    CallRow(("phi4_mini_json",), phi, PHI),
+    CallRow(("granite",), has("<|tool_call|>"), GRANITE),
+    CallRow(("harmony", "openai_gptoss", "openai", "gpt_oss"), has("<|channel|>"), harmony),
+    CallRow(("deepseek_v32", "deepseek_v3_2"), has("｜DSML｜"), V32),
+    CallRow(("deepseek_v3", "deepseek_r1"), fenced_in_deepseek, V3),
+    CallRow(("deepseek_v31", "deepseek_v3_1"), tagged("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"), V31),
+    CallRow(("kimi_k2",), tagged("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"), KIMI),
+    CallRow(
+        ("functiongemma", "function_gemma"), tagged("<start_function_call>", "<end_function_call>"), FUNCTION_GEMMA
+    ),
+    CallRow(("gemma4",), tagged("<|tool_call>", "<tool_call|>"), GEMMA4),
+    CallRow(("olmo3",), has("<function_calls>"), OLMO),
+    CallRow(("lfm2",), tagged("<|tool_call_start|>", "<|tool_call_end|>"), LFM),
+    CallRow(("pythonic", "llama4_pythonic"), has("[func_name1("), PYTHONIC),
+    CallRow(("gemma3",), has("<start_of_turn>"), GEMMA3),
+    CallRow(
+        ("hermes", "qwen", "qwen2_5", "qwen3", "qwen3_moe", "qwen3_next", "qwen3_vl"),
+        tagged("<tool_call>", "</tool_call>"),
+        HERMES,
+    ),
+    CallRow(("llama3_json", "llama4_json", "llama"), has("<|python_tag|>", '"parameters": dictionary'), LLAMA),
+    CallRow(("json", "xlam"), always, BARE),
+)
+
+_THINK = Reasoning("<think>", "</think>")
+_GRANITE_TAGS = msgspec.structs.replace(_THINK, answer=("<response>", "</response>"))
+_HUNYUAN_TAGS = msgspec.structs.replace(_THINK, answer=("<answer>", "</answer>"))
+_GRANITE_PHRASES = Reasoning(
+    "Here is my thought process:",
+    "Here is my response:",
+    also=("Here's my thought process:",),
+    also_end="Here's my response:",
+)
+
+REASONING: tuple[ReasoningRow, ...] = (
+    ReasoningRow(("mistral",), tagged("[THINK]", "[/THINK]"), Reasoning("[THINK]", "[/THINK]")),
+    ReasoningRow(
+        ("longcat",), tagged("<longcat_think>", "</longcat_think>"), Reasoning("<longcat_think>", "</longcat_think>")
+    ),
+    ReasoningRow(("seed_oss",), tagged("<seed:think>", "</seed:think>"), Reasoning("<seed:think>", "</seed:think>")),
+    ReasoningRow(("granite",), has("Here is my thought process"), _GRANITE_PHRASES),
+    ReasoningRow(("granite3_3",), has("<response></response>", "between <response>"), _GRANITE_TAGS),
+    ReasoningRow(("hunyuan_a13b",), has("</think>\\n<answer>", "</think>\n<answer>"), _HUNYUAN_TAGS),
+    ReasoningRow(("gemma4",), tagged("<|channel>", "<channel|>"), Reasoning("<|channel>thought", "<channel|>")),
+    ReasoningRow(("harmony", "openai_gptoss", "gpt_oss"), never, None),
+    ReasoningRow(("deepseek_r1", "minimax_m2"), never, msgspec.structs.replace(_THINK, assumed=True)),
+    ReasoningRow(
+        (
+            "think",
+            "qwen3",
+            "qwen3_moe",
+            "qwen3_next",
+            "qwen3_vl",
+            "qwen3_5",
+            "hermes",
+            "glm45",
+            "glm4_moe",
+            "glm47",
+            "nemotron",
+            "nemotron_v3",
+            "nemotron3_nano",
+            "step3p5",
+            "step_35",
+            "deepseek_v3",
+            "deepseek_v31",
+            "deepseek_v32",
+            "kimi_k2",
+            "olmo3",
+        ),
+        tagged("<think>", "</think>"),
+        _THINK,
+    ),
+    ReasoningRow(("none",), always, None),
+)
+
+
+def choose(
+    chat_template: str,
+    tokens: Collection[str] = frozenset(),
+    *,
+    tool_call_parser: str | None = None,
+    reasoning_parser: str | None = None,
+) -> Family:
+    """Find a model's family by the source of its chat template and the texts of its tokenizer's added tokens.
+
+    The two names choose instead. Raises ValueError on one that isn't known.
+    """
+    calls = _row(CALLS, "tool_call_parser", tool_call_parser, chat_template, tokens)
+    reasoning = _row(REASONING, "reasoning_parser", reasoning_parser, chat_template, tokens).tags
+    if callable(calls.made):
+        return calls.made(reasoning)
+    return TaggedFamily(calls.names[0], reasoning, calls.made)
+
+
+Row = TypeVar("Row", CallRow, ReasoningRow)
+
+
+def _row(rows: Sequence[Row], option: str, name: str | None, template: str, tokens: Collection[str]) -> Row:
+    if name is None:
+        return next(row for row in rows if row.fits(template, tokens))
+    wanted = name.lower().replace("-", "_")
+    for row in rows:
+        if wanted in row.names:
+            return row
+    known = ", ".join(sorted({name for row in rows for name in row.names}))
+    raise ValueError(f"'{name}' is no {option} that is known: they are {known}")

@@ -1,0 +1,135 @@
+"""Arguments that stand between tags: strings as they are, all else as JSON. The schema tells which is which."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from orchard.formats.calls import Region
+from orchard.formats.json_text import Give
+from orchard.formats.schema import Signature, fitted, values
+from orchard.formats.shapes import json_body, literal, text_up_to
+from orchard.formats.source import Reading, Source, begun
+
+# How the values of a type may begin, strings aside.
+_BEGINNINGS = {
+    "array": "[",
+    "object": "{",
+    "null": "nN",
+    "boolean": "tTfF",
+    "integer": "-0123456789",
+    "number": "-0123456789",
+}
+Tags = tuple[str, ...]
+_Ends = dict[str, tuple[Tags, ...]]  # by the tag that ends a value: what must follow it
+_UNTOLD = frozenset({"string", "array", "object", "null"})  # what a parameter may be whose schema doesn't say
+
+
+class Arguments:
+    """The arguments of one call, given to a region as the text of a JSON object."""
+
+    def __init__(self, region: Region, signature: Signature | None, *, newlines: bool) -> None:
+        """`newlines`: one newline after a value's opening tag and one before its end tag are not part of it."""
+        self._region = region
+        self._signature = signature
+        self._newlines = newlines
+        self._before = "{"
+
+    def read(self, name: str, close: str, follows: Tags, without: Tags = ()) -> Reading[None]:
+        """Read a value and its end tag. An end tag that none of `follows` follows is part of the value.
+
+        `without`: tags that end the value where its own is missing, if they stand there one after the other, and behind
+        them the end of the answer, or the last of them. They are not read.
+        """
+        source, give = self._region.source, self._region.arguments
+        types = (self._signature.types(name) if self._signature else frozenset()) or _UNTOLD
+        if self._newlines and (yield from source.peek()) == "\n":
+            source.at += 1
+        give(f"{self._before}{json.dumps(name, ensure_ascii=False)}: ")
+        self._before = ", "
+        ends: _Ends = {close: (follows,)}
+        if without:
+            ends[without[0]] = tuple((tag,) for tag in without[1:])
+        first = yield from source.peek()
+        others = types - {"string"}
+        may_be_other = others and (first.isspace() or any(first in _BEGINNINGS.get(one, "") for one in others))
+        if "string" in types and not may_be_other:
+            give('"')
+            yield from self._text(source, ends, lambda text: give(_inner(text)))
+            give('"')
+        else:
+            found: list[str] = []
+            yield from self._text(source, ends, found.append)
+            text = "".join(found)
+            give(fitted(text, types) or json.dumps(text, ensure_ascii=False))
+
+    def end(self) -> None:
+        """Say that no argument follows."""
+        self._region.arguments("{}" if self._before == "{" else "}")
+
+    def _text(self, source: Source, ends: _Ends, give: Give) -> Reading[None]:
+        """Read a value up to the first of the tags that is followed as it must be; the first of all is read too."""
+        close = next(iter(ends))
+        while True:
+            text, at = source.text, source.at
+            found = [(place, tag) for tag in ends if (place := text.find(tag, at)) >= 0]
+            end, tag = min(found, default=(len(text) - max([begun(text, tag, at) for tag in ends]), ""))
+            stop = end - 1 if self._newlines and end > at and text[end - 1] == "\n" else end
+            if stop > at:
+                source.at = stop
+                give(text[at:stop])
+            over = _followed(text[end + len(tag) :], ends[tag], final=source.final) if tag else None
+            if over is None:
+                yield from source.more()
+            elif over:
+                source.at = end + len(tag) if tag == close else end
+                return
+            else:
+                source.at = end + len(tag)
+                give(text[stop : source.at])
+
+
+def _followed(rest: str, tags: tuple[Tags, ...], *, final: bool) -> bool | None:
+    """Whether a text goes on with one of each of these tags; also where the end cuts that off. None: not known yet."""
+    for one_of in tags:
+        rest = rest.lstrip()
+        found = next((tag for tag in one_of if rest.startswith(tag)), None)
+        if found is None:
+            begun = any(tag.startswith(rest) for tag in one_of)
+            return (final or None) if begun else False
+        rest = rest[len(found) :]
+    return True
+
+
+def _inner(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def body_shape(signature: Signature, opening: Sequence[str], close: Sequence[str]) -> str:
+    """Give the expression for a call's arguments.
+
+    `opening` are the texts before a value, with the parameter's name in place of {}; `close` those behind it, of which
+    the first is what ends a string. A tag that may be a token of its own is a text of its own.
+    """
+    found = []
+    for name in signature.properties:
+        texts = " ".join(literal(text.replace("{}", name)) for text in opening if text)
+        one = f"{texts} {value_shape(signature, name, close)}"
+        found.append(one if name in signature.required else f"({one})?")
+    return " ".join(found) or literal("")
+
+
+def value_shape(signature: Signature, name: str, close: Sequence[str]) -> str:
+    """Give the expression for a parameter's value and the texts behind it."""
+    schema = signature.properties[name]
+    types = signature.types(name)
+    listed = values(schema)
+    end = [literal(text) for text in close if text]
+    if types and "string" not in types:
+        root: dict[str, Any] = signature.tool.parameters or {}
+        shared = {key: root[key] for key in ("$defs", "definitions") if key in root}
+        found = json_body({**schema, **shared})
+    elif listed and all(isinstance(value, str) for value in listed):
+        found = f"({' | '.join(map(literal, listed))})"
+    else:
+        found, end = text_up_to(close[0]), end[1:]
+    return " ".join((found, *end))

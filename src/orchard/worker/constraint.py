@@ -1,0 +1,251 @@
+"""What an answer must look like becomes a grammar of llguidance's (https://github.com/guidance-ai/llguidance).
+
+- A grammar binds the text of the answer. Where there are tools, calls in the model's own format may take its place.
+- Calls that must be made (`must_call`) are the whole answer.
+- Strict tools ask for nothing: from the text on that opens a call, whatever stands before it, the call is bound. Where
+  a format's calls have no text of their own to open them, an answer that begins like one is bound. Where the format or
+  the tokens are not known well enough, strict tools are like others.
+- Of tools that are not strict, calls keep as much of the schema as can be kept.
+- Reasoning is free. Between its end and the answer two newlines may stand; the formats drop them.
+- In JSON there is a space, a newline with an indentation, or nothing between two parts.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Collection
+from typing import Any
+
+from llguidance import LLMatcher, LLParserLimits, regex_to_lark
+from msgspec import Struct
+from msgspec.structs import replace
+
+from orchard.core import request
+from orchard.core.errors import OrchardError
+from orchard.core.request import Generate, Tool
+from orchard.engine.grammar import Alphabet, Grammar, Reasoning, Rules
+from orchard.formats import Family
+from orchard.formats.shapes import CallsShape, parameters
+from orchard.worker import json_schema, lark
+from orchard.worker.markers import template_source
+from orchard.worker.output import Vocabulary
+
+_MOST_CHARACTERS = 256 * 1024
+_CACHED = 64
+_ANY_OBJECT = {"type": "object"}
+_TRIED = 4  # tokens of an answer
+# Below llguidance's own: nothing may take seconds or gigabytes. A step is a row's token, while which all others wait.
+_LIMITS = LLParserLimits(
+    initial_lexer_fuel=100_000,
+    step_lexer_fuel=50_000,
+    step_max_items=50_000,
+    max_lexer_states=50_000,
+    max_grammar_size=100_000,
+    verbose_errors=False,
+)
+
+# Harmony (https://github.com/openai/harmony) has a header before the answer too.
+_HARMONY = ("harmony", "openai_gptoss")
+_HARMONY_REASONING = ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant")
+_HARMONY_ANSWER = "<|channel|>final<|message|>"
+
+
+class _Source(Struct, frozen=True):
+    """A grammar before it is compiled: an expression, the rules in it, and what `@answer` in it stands for.
+
+    `trigger`: the text behind which it begins to bind, each time.
+    """
+
+    expression: str
+    rules: str = ""
+    answer: dict[str, Any] | None = None
+    trigger: str = ""
+
+
+class Constraints:
+    """Compiles the grammars for one model. Belongs to one thread, off the event loop: compiling takes its time."""
+
+    def __init__(self, tokenizer: Any, vocabulary: Vocabulary, vocab_size: int, eos_token_ids: Collection[int]) -> None:
+        """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits."""
+        self._hf = tokenizer
+        self._vocabulary = vocabulary
+        self._vocab_size = vocab_size
+        self._eos = sorted(token for token in eos_token_ids if token < vocab_size)
+        added, template = tokenizer.added_tokens_decoder, template_source(tokenizer)
+        self._added = {token.content: id_ for id_, token in added.items()}
+        # A tag that is no special token, but a token of its own that the template writes, is no text either.
+        special = {token.content for token in added.values() if token.special}
+        special |= {text for text in self._added if text.startswith(("<", "[")) and text in template}
+        self._special = {text: self._added[text] for text in special}
+        self._tags = lark.Tags(self._special)
+        self._alphabet: Alphabet | None = None
+        self._compiled: OrderedDict[str, Rules | str] = OrderedDict()
+
+    def compile(self, task: Generate, family: Family, prompt: str) -> Grammar | None:
+        """Give what binds the answer to a rendered prompt; None where nothing does.
+
+        Raises OrchardError on what can't be kept.
+        """
+        if not (task.grammar or task.must_call or any(tool.strict for tool in task.tools)):
+            return None
+        param = task.grammar.param if task.grammar else "tool_choice" if task.must_call else "tools"
+        if not (self._vocabulary.exact and self._eos):
+            if not (task.grammar or task.must_call):
+                return None
+            message = "this model's tokens have no text of their own, or none ends a turn: its answers can't be bound"
+            raise OrchardError("invalid_request", message, param=param)
+        try:
+            return self._made(task, family, prompt)
+        except ValueError as error:
+            what = f"this {task.grammar.kind}" if task.grammar else "the tools' format"
+            raise OrchardError("invalid_request", f"{what} can't be kept: {error}", param=param) from error
+
+    def _made(self, task: Generate, family: Family, prompt: str) -> Grammar | None:
+        reasoning, written = self._reasoning(task, family, prompt)
+        try:
+            source = self._source(task, family, prompt)
+            if source is None:
+                return None
+            text = self._text(source, None if source.trigger else written)
+            rules = self._rules(text)
+        except ValueError:
+            kept = tuple(map(self._kept, task.tools))
+            if kept == task.tools:  # it is all of them together, or none of them
+                kept = tuple(tool if tool.strict else replace(tool, parameters=_ANY_OBJECT) for tool in kept)
+            if kept == task.tools:
+                raise
+            return self._made(replace(task, tools=kept), family, prompt)
+        return Grammar(f"{hash(text):x}", rules, reasoning, source.trigger.encode())
+
+    def _reasoning(
+        self, task: Generate, family: Family, prompt: str
+    ) -> tuple[Reasoning | None, tuple[str, str] | None]:
+        """Say what reasoning may come before the answer: what the engine tells apart, or the tags for the grammar."""
+        harmony = family.name in _HARMONY
+        tags = _HARMONY_REASONING if harmony else family.reasoning_tags
+        if tags is None:
+            return None, None
+        start, end = tags
+        if family.begin(prompt).thinking:
+            return Reasoning(end.encode(), opened=True), None
+        closed = prompt.endswith(_HARMONY_ANSWER) if harmony else prompt.rstrip().endswith(end)
+        if closed or task.prompt is not None or task.template_args.get("enable_thinking") is False:
+            return None, None
+        if start in self._added:
+            return Reasoning(end.encode(), start=self._added[start]), None
+        return None, tags
+
+    def _source(self, task: Generate, family: Family, prompt: str) -> _Source | None:
+        shape = self._shape(task.tools, family)
+        calls = lark.calls(shape, self._tags, several=task.parallel_tool_calls) if shape else ""
+        if task.must_call:
+            if not calls:
+                raise ValueError("how this model writes calls is not known")
+            return _Source("calls", calls)
+        if task.grammar:
+            begun = family.name not in _HARMONY or prompt.endswith(_HARMONY_ANSWER)
+            answer = "@answer" if begun else f"{self._tags.literal(_HARMONY_ANSWER)} @answer"
+            return _Source(f"{answer} | calls" if calls else answer, calls, _answer(task.grammar))
+        return self._strict(shape, calls, several=task.parallel_tool_calls) if shape else None
+
+    def _strict(self, shape: CallsShape, calls: str, *, several: bool) -> _Source | None:
+        """Bind calls only; all else is free."""
+        if not shape.trigger:
+            return _Source("free | calls", calls + lark.FREE)
+        rules = lark.triggered(shape, self._tags, several=several)
+        return _Source("calls", rules, trigger=shape.trigger) if rules else None
+
+    def _shape(self, tools: tuple[Tool, ...], family: Family) -> CallsShape | None:
+        shape = family.calls(tools) if tools else None
+        if shape is None:
+            return None
+        strict = {tool.name for tool in tools if tool.strict}
+        calls = [
+            replace(call, body=json_schema.prepared_body(call.body, lenient=call.name not in strict))
+            for call in shape.calls
+        ]
+        return replace(shape, calls=tuple(calls))
+
+    def _kept(self, tool: Tool) -> Tool:
+        """Give a tool that takes any object where its schema can't be kept. Raises OrchardError where it is strict."""
+        try:
+            schema = json_schema.prepared(parameters(tool), lenient=not tool.strict)
+            self._rules(self._text(_Source("@answer", answer={"json_schema": schema}), None))
+        except ValueError as error:
+            if not tool.strict:
+                return replace(tool, parameters=_ANY_OBJECT)
+            message = f"the parameters of the strict tool '{tool.name}' can't be kept: {error}"
+            raise OrchardError("invalid_request", message, param="tools") from error
+        return tool
+
+    def _text(self, source: _Source, reasoning: tuple[str, str] | None) -> str:
+        """Give what `LLMatcher` takes: JSON with all grammars, the first of which is the whole."""
+        grammars: list[dict[str, Any]] = [
+            {"lark_grammar": lark.whole(source.expression, source.rules, reasoning, self._tags)}
+        ]
+        if source.answer is not None:
+            grammars.append({"name": "answer", **source.answer})
+        return json.dumps({"grammars": grammars}, ensure_ascii=False)
+
+    def _rules(self, text: str) -> Rules:
+        """Compile, or find what was compiled. Raises ValueError with what is wrong with it."""
+        known = self._compiled.pop(text, None)
+        if known is None:
+            known = self._compile(text)
+        self._compiled[text] = known
+        if len(self._compiled) > _CACHED:
+            self._compiled.popitem(last=False)
+        if isinstance(known, str):
+            raise ValueError(known)
+        return known
+
+    def _compile(self, text: str) -> Rules | str:
+        if len(text) > _MOST_CHARACTERS:
+            return f"it has {len(text):,} characters; there may be {_MOST_CHARACTERS:,}"
+        rules = Rules(self._letters(), text, _LIMITS)
+        reason = rules.first.get_error() or _fault(rules.first.deep_copy())
+        return " ".join(reason.removesuffix("<non-verbose/>").split())[:300] if reason else rules
+
+    def _letters(self) -> Alphabet:
+        if self._alphabet is None:
+            pieces = [self._vocabulary.bytes_of(token) for token in range(self._vocab_size)]
+            special = [token for token in (*self._special.values(), *self._eos) if token < self._vocab_size]
+
+            def cut(text: str) -> list[int]:
+                tokens: list[int] = self._hf.encode(text, add_special_tokens=False)
+                return tokens
+
+            self._alphabet = Alphabet(pieces, special, self._eos, cut)
+        return self._alphabet
+
+
+def _answer(wanted: request.Grammar) -> dict[str, Any]:
+    """Give a grammar as llguidance takes it. Raises ValueError where it can't be kept."""
+    match wanted.kind:
+        case "json_schema":
+            return {"json_schema": json_schema.prepared(wanted.value)}
+        case "json_object":
+            return {"json_schema": json_schema.prepared({"type": "object"})}
+        case "regex":
+            return {"lark_grammar": lark.whole(_pattern(wanted.value))}
+        case "choice":
+            return {"lark_grammar": lark.whole(lark.choice(wanted.value))}
+        case "lark":
+            return {"lark_grammar": wanted.value}
+
+
+def _pattern(regex: str) -> str:
+    if (len(regex) - len(regex.rstrip("\\"))) % 2:
+        raise ValueError("it ends within an escape")
+    return f"/{regex_to_lark(regex, use_ascii='d')}/" if regex else '""'
+
+
+def _fault(matcher: LLMatcher) -> str:
+    """Say what is wrong with a grammar that shows only where it begins: too large, or nothing keeps it; else ""."""
+    for _ in range(_TRIED):
+        allowed = int.from_bytes(matcher.compute_bitmask(), "little")
+        if matcher.is_error() or not allowed:
+            return matcher.get_error() or "nothing keeps it"
+        lowest = (allowed & -allowed).bit_length() - 1
+        if matcher.is_accepting() or not matcher.consume_token(lowest):
+            break
+    return matcher.get_error()

@@ -1,0 +1,228 @@
+"""Messages in the form that Hugging Face's chat templates expect, as far as a template takes them."""
+
+import hashlib
+import itertools
+import json
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from orchard.core.request import Message, ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
+
+Turn = dict[str, Any]
+
+_PARAGRAPH = "\n\n"
+_SHORT_ID_CHARS = 9
+
+
+class Takes(Struct, frozen=True):
+    """What a chat template takes as it is; what it doesn't is said in another way, at the same place.
+
+    `system`: a system message at the beginning; `later_system`: one further on. `repeats`: two messages of one role in
+    a row. `tools`: a list of tools. `calls`: calls and their results. The rest is about calls: several in one message;
+    text beside them; reasoning and text beside them; arguments as JSON text, not as an object; ids of nine letters
+    (Mistral) or ids that are the function's name and a number (Kimi); results within the message of the calls, not in
+    messages of their own (Gemma 4).
+    """
+
+    system: bool = True
+    later_system: bool = True
+    repeats: bool = True
+    tools: bool = True
+    calls: bool = True
+    several_calls: bool = True
+    text_beside_calls: bool = True
+    reasoning_beside_text: bool = True
+    text_arguments: bool = False
+    ids: Literal["any", "short", "numbered"] = "any"
+    results_within: bool = False
+
+
+def turns_of(messages: tuple[Message, ...], takes: Takes, tools: tuple[Tool, ...] = ()) -> list[Turn]:
+    """Give the turns of a conversation; `tools` are described in it where the template has no place for them.
+
+    Several text parts are joined by a newline: they are blocks, and their last and first words must not run together.
+    System messages at the beginning are one; one further on stays where it is, as the user's where need be. What an
+    assistant said is left out where it is nothing.
+    """
+    count = sum(1 for _ in itertools.takewhile(lambda message: message.role == "system", messages))
+    rules = [text for message in messages[:count] if (text := _joined(message, TextPart))]
+    if tools and not takes.tools:
+        rules.append(_described(tools))
+    turns = [_turn("system", _PARAGRAPH.join(rules))] if rules or count else []
+    writer = _Writer(takes)
+    for message in messages[count:]:
+        turns += writer.turns(message)
+    if takes.results_within:
+        turns = _with_results_within(turns)
+    if not takes.several_calls:
+        turns = _one_call_each(turns)
+    return turns if takes.system and takes.repeats else _folded(turns, takes)
+
+
+class _Writer:
+    """Writes messages one after the other, and remembers the calls that later results refer to."""
+
+    def __init__(self, takes: Takes) -> None:
+        self._takes = takes
+        self._calls: dict[str, tuple[str, str]] = {}  # the name and the id in the template, by the caller's id
+        self._count = itertools.count()
+
+    def turns(self, message: Message) -> list[Turn]:
+        turns = [self._result(part) for part in message.parts if isinstance(part, ToolResultPart)]
+        if turns and len(turns) == len(message.parts):
+            return turns
+        if message.role == "assistant":
+            return [*turns, *self._assistant(message)]
+        role = "user" if message.role == "system" and not self._takes.later_system else message.role
+        return [*turns, _named(_turn(role, _joined(message, TextPart)), message)]
+
+    def _assistant(self, message: Message) -> list[Turn]:
+        text, reasoning = _joined(message, TextPart), _joined(message, ReasoningPart)
+        calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+        if calls and not self._takes.calls:
+            text, calls = "\n".join(filter(None, [text, *map(_written, calls)])), []
+        if not (text or reasoning or calls):
+            return []
+        before: list[Turn] = []
+        if calls and text and not self._takes.text_beside_calls:
+            before, text = [_turn("assistant", text)], ""
+        if calls and text and reasoning and not self._takes.reasoning_beside_text:
+            text, reasoning = "", f"{reasoning}{_PARAGRAPH}{text}"
+        turn = _named(_turn("assistant", text), message)
+        if reasoning:
+            turn["reasoning_content"] = reasoning  # transformers lets templates find it under other names, too
+        if calls:
+            turn["tool_calls"] = [self._call(call) for call in calls]
+            if self._takes.text_arguments and not text:
+                turn["content"] = None  # DeepSeek's templates write an empty turn for an empty text
+        return [*before, turn]
+
+    def _call(self, part: ToolCallPart) -> dict[str, Any]:
+        """Most templates write arguments with `tojson`, so they get the object; what is no JSON object stays text."""
+        arguments: Any = part.arguments or "{}"
+        if not self._takes.text_arguments and isinstance(found := _loaded(arguments), dict):
+            arguments = found
+        id_ = self._id(part)
+        self._calls[part.id] = part.name, id_
+        return {"id": id_, "type": "function", "function": {"name": part.name, "arguments": arguments}}
+
+    def _id(self, part: ToolCallPart) -> str:
+        match self._takes.ids:
+            case "short":
+                return hashlib.sha256(part.id.encode()).hexdigest()[:_SHORT_ID_CHARS]
+            case "numbered":
+                return f"functions.{part.name}:{next(self._count)}"
+        return part.id
+
+    def _result(self, part: ToolResultPart) -> Turn:
+        texts = [piece.text for piece in part.parts if isinstance(piece, TextPart)]
+        content = ("Error: " if part.is_error else "") + "\n".join(texts)
+        if not self._takes.calls:
+            return _turn("user", f"<tool_response>\n{content}\n</tool_response>")
+        name, id_ = self._calls.get(part.call_id, (None, part.call_id))
+        turn = _turn("tool", content) | {"tool_call_id": id_}
+        return turn | {"name": name} if name else turn
+
+
+def _with_results_within(turns: list[Turn]) -> list[Turn]:
+    """Move results into the message of their calls, and what was answered after them into its text."""
+    moved: list[Turn] = []
+    for turn in turns:
+        last = moved[-1] if moved else {}
+        if turn["role"] == "tool" and "tool_calls" in last:
+            result = {"name": turn.get("name", ""), "response": turn["content"]}
+            last.setdefault("tool_responses", []).append(result)
+        elif turn["role"] == "assistant" and "tool_responses" in last and "tool_calls" not in turn:
+            last["content"] = turn["content"]
+        else:
+            moved.append(turn)
+    return moved
+
+
+def _one_call_each(turns: list[Turn]) -> list[Turn]:
+    """Let each call be a message, followed by its own result."""
+    split: list[Turn] = []
+    for is_result, group in itertools.groupby(turns, lambda turn: turn["role"] == "tool"):
+        own = list(group)
+        calls = split[-1].get("tool_calls", []) if split else []
+        if not is_result or len(calls) < 2:
+            split += own
+            continue
+        turn = split.pop()
+        for call in calls:
+            split.append(turn | {"tool_calls": [call]})
+            split += [result for result in own if result["tool_call_id"] == call["id"]]
+            turn = _turn("assistant", "")
+        known = {call["id"] for call in calls}
+        split += [result for result in own if result["tool_call_id"] not in known]
+    return split
+
+
+def _folded(turns: list[Turn], takes: Takes) -> list[Turn]:
+    """Put a system message that the template refuses into the user's, and join what it refuses to see in a row."""
+    if turns and turns[0]["role"] == "system" and not takes.system:
+        turns = [_turn("user", turns[0]["content"]), *turns[1:]]
+        if len(turns) > 1 and turns[1]["role"] == "user":
+            turns[:2] = [_merged(turns[0], turns[1])]
+    if takes.repeats:
+        return turns
+    folded: list[Turn] = []
+    for turn in turns:
+        last = folded[-1] if folded else {"role": ""}
+        if last["role"] == turn["role"] and turn["role"] in ("user", "assistant") and "tool_calls" not in last:
+            folded[-1] = _merged(last, turn)
+        else:
+            folded.append(turn)
+    return folded
+
+
+def _merged(first: Turn, second: Turn) -> Turn:
+    return first | second | {"content": _PARAGRAPH.join(filter(None, [first["content"], second["content"]]))}
+
+
+def _turn(role: str, content: str) -> Turn:
+    return {"role": role, "content": content}
+
+
+def _named(turn: Turn, message: Message) -> Turn:
+    return turn | {"name": message.name} if message.name else turn
+
+
+def _joined(message: Message, kind: type[TextPart] | type[ReasoningPart]) -> str:
+    return "\n".join(part.text for part in message.parts if isinstance(part, kind))
+
+
+def _loaded(arguments: str) -> Any:
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _written(call: ToolCallPart) -> str:
+    return f'<tool_call>\n{{"name": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}\n</tool_call>'
+
+
+def _described(tools: tuple[Tool, ...]) -> str:
+    """Hermes' way to tell a model of tools (https://github.com/NousResearch/Hermes-Function-Calling)."""
+    listed = "\n".join(json.dumps(_tool(tool), ensure_ascii=False) for tool in tools)
+    return (
+        "You may call these functions:\n"
+        f"<tools>\n{listed}\n</tools>\n"
+        "To call one, answer with a JSON object of its name and its arguments within tags:\n"
+        '<tool_call>\n{"name": "...", "arguments": {...}}\n</tool_call>'
+    )
+
+
+def tools_of(tools: tuple[Tool, ...], takes: Takes) -> list[dict[str, Any]] | None:
+    """Give the tools as OpenAI writes them; None where there are none, or no place for them in the template."""
+    return [_tool(tool) for tool in tools] if tools and takes.tools else None
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description is not None:
+        function["description"] = tool.description
+    function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
+    return {"type": "function", "function": function}

@@ -1,0 +1,117 @@
+"""JSON schemas made ready for llguidance (https://github.com/guidance-ai/llguidance/blob/main/docs/json_schema.md)."""
+
+import json
+import re
+from fractions import Fraction
+from typing import Any
+
+# Between the parts of JSON: a space, or a newline and an indentation.
+_WHITE_SPACE = {"whitespace_pattern": r"\x20|\n[\x20\t]{0,16}"}
+_FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"}
+_NAMED = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}  # names, then schemas
+_VALUES = {"const", "enum", "default", "examples", "example"}
+_ALTERNATIVES = {"anyOf", "oneOf", "$ref", "if", "then", "else", "not", "dependentSchemas"}
+_JOINING = {"allOf", "unevaluatedProperties", "$dynamicRef"}
+_MOST_DEEP = 48  # llguidance's own JSON reader ends at 128 levels; a schema in a schema is mostly two
+_MOST_MULTIPLES = 10_000  # a state of the lexer for each remainder
+_JSON = re.compile(r"%json\s+(?=\{)")
+
+
+def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
+    """Give a schema whose JSON has bounded white space. Raises ValueError, with a sentence, where it can't be kept.
+
+    A `format` that is not known says nothing (as the standard has it). `lenient`: so does every keyword that llguidance
+    can't keep. An object that lists its properties and is silent on others gets no others: a small model would add some
+    without end.
+    """
+    if schema is True:
+        schema = {}
+    if not isinstance(schema, dict):
+        raise ValueError("nothing keeps the schema 'false'" if schema is False else "a schema is an object")
+    _Bounds().check(schema)
+    options = _WHITE_SPACE | ({"lenient": True} if lenient else {})
+    known = _known(schema)
+    if not _joins(known):
+        _close(known)
+    return {key: value for key, value in known.items() if key != "x-guidance"} | {"x-guidance": options}
+
+
+def prepared_body(lark: str, *, lenient: bool = False) -> str:
+    """Do the same for every schema in an expression of llguidance's Lark."""
+    parts: list[str] = []
+    at = 0
+    while found := _JSON.search(lark, at):
+        schema, end = json.JSONDecoder().raw_decode(lark, found.end())
+        parts += [lark[at : found.end()], json.dumps(prepared(schema, lenient=lenient), ensure_ascii=False)]
+        at = end
+    return "".join(parts) + lark[at:]
+
+
+def _known(schema: Any) -> Any:
+    """Leave out the formats that are not known, of a schema and of those in it."""
+    if isinstance(schema, list):
+        return [_known(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    known: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "format" and not (isinstance(value, str) and value in _FORMATS):
+            continue
+        if key in _NAMED and isinstance(value, dict):
+            known[key] = {name: _known(one) for name, one in value.items()}
+        else:
+            known[key] = value if key in _VALUES else _known(value)
+    return known
+
+
+def _joins(schema: Any) -> bool:
+    """Whether an object's properties may be listed in several places that hold together."""
+    if isinstance(schema, list):
+        return any(map(_joins, schema))
+    if not isinstance(schema, dict):
+        return False
+    both = "properties" in schema and not _ALTERNATIVES.isdisjoint(schema)
+    return both or not _JOINING.isdisjoint(schema) or any(map(_joins, schema.values()))
+
+
+def _close(schema: Any) -> None:
+    """Forbid further properties, in a schema and those within it, where one lists some and is silent on others."""
+    if isinstance(schema, list):
+        for one in schema:
+            _close(one)
+    elif isinstance(schema, dict):
+        if isinstance(schema.get("properties"), dict) and "patternProperties" not in schema:
+            schema.setdefault("additionalProperties", False)
+        for key, value in schema.items():
+            if key in _NAMED and isinstance(value, dict):
+                _close(list(value.values()))
+            elif key not in _VALUES:
+                _close(value)
+
+
+class _Bounds:
+    """Refuses what would take llguidance long, or too deep."""
+
+    def __init__(self) -> None:
+        self._multiples = 0
+
+    def check(self, value: Any, depth: int = 0) -> None:
+        if depth > 2 * _MOST_DEEP:
+            raise ValueError(f"the schema is nested more than {_MOST_DEEP} levels deep")
+        if isinstance(value, dict):
+            self._multiple(value.get("multipleOf"))
+            for one in value.values():
+                self.check(one, depth + 1)
+        elif isinstance(value, list):
+            for one in value:
+                self.check(one, depth + 1)
+
+    def _multiple(self, of: Any) -> None:
+        if not isinstance(of, int | float) or isinstance(of, bool):
+            return
+        # 0.25 is 25 hundredths: as many remainders.
+        exact = Fraction(str(of)) if abs(of) < 1e30 else Fraction(0)
+        scaled = abs(exact.numerator) * (10 ** len(str(of).partition(".")[2]) // exact.denominator or 1)
+        self._multiples += scaled or _MOST_MULTIPLES
+        if self._multiples > _MOST_MULTIPLES:
+            raise ValueError(f"multipleOf {of} has too many remainders: together there may be {_MOST_MULTIPLES}")

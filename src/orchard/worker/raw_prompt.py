@@ -1,0 +1,69 @@
+"""Prompts without a conversation: text or tokens that a model goes on with, and the gap between two texts."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from orchard.core.errors import OrchardError
+
+
+class _Middle(Struct, frozen=True):
+    """The tokens of a family that fills in the middle; the gap comes last, and after `last` where there is one."""
+
+    before: str
+    after: str
+    last: str = ""
+    after_first: bool = False
+
+
+# From the tokenizers of Qwen2.5-Coder (also Granite), StarCoder, DeepSeek-Coder, Code Llama, GLM-4, Codestral.
+_MIDDLES = (
+    _Middle("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
+    _Middle("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
+    _Middle("<\uff5cfim▁begin\uff5c>", "<\uff5cfim▁hole\uff5c>", "<\uff5cfim▁end\uff5c>"),
+    _Middle("▁<PRE>", "▁<SUF>", "▁<MID>"),
+    _Middle("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
+    _Middle("[PREFIX]", "[SUFFIX]", after_first=True),
+)
+
+
+class RawPrompts:
+    """Turns raw prompts into tokens for one model."""
+
+    def __init__(self, tokenizer: Any, vocab_size: int) -> None:
+        """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits."""
+        self._tokenizer = tokenizer
+        self._vocab_size = vocab_size
+        vocab = tokenizer.get_vocab()
+        known = (middle for middle in _MIDDLES if {middle.before, middle.after, middle.last} - {""} <= vocab.keys())
+        self._middle = next(known, None)
+
+    def check(self, tokens: tuple[int, ...]) -> list[int]:
+        """Give the tokens of a prompt. Raises OrchardError where one of them is none of the model's."""
+        wrong = next((token for token in tokens if not 0 <= token < self._vocab_size), None)
+        if wrong is not None:
+            message = f"{wrong} is no token id of this model: they go from 0 to {self._vocab_size - 1}"
+            raise OrchardError("invalid_request", message, param="prompt")
+        return list(tokens) or self._beginning()
+
+    def encode(self, text: str) -> list[int]:
+        """Tokenise a text with what the tokenizer puts before one; an empty one is the beginning of a document."""
+        tokens: list[int] = self._tokenizer.encode(text, verbose=False)
+        return tokens or self._beginning()
+
+    def around(self, before: list[int], suffix: str) -> list[int]:
+        """Give the prompt of what stands between two texts. Raises OrchardError where the model can't do that."""
+        if self._middle is None:
+            message = "`suffix` is not supported by this model: it has no tokens for filling in the middle"
+            raise OrchardError("invalid_request", message, param="suffix")
+        ids = self._tokenizer.get_vocab()
+        # What the tokenizer puts before a text comes before all.
+        opening = before[:1] if before[:1] == [self._tokenizer.bos_token_id] else []
+        after: list[int] = self._tokenizer.encode(suffix, add_special_tokens=False, verbose=False)
+        texts = [[ids[self._middle.before], *before[len(opening) :]], [ids[self._middle.after], *after]]
+        first, second = reversed(texts) if self._middle.after_first else texts
+        return [*opening, *first, *second, *([ids[self._middle.last]] if self._middle.last else [])]
+
+    def _beginning(self) -> list[int]:
+        bos = self._tokenizer.bos_token_id
+        return [bos if bos is not None else min(self._tokenizer.eos_token_ids)]

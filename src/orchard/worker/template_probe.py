@@ -1,0 +1,116 @@
+"""Finds out what a chat template takes, by rendering small conversations: templates differ more than their names do."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from orchard.core.request import Message, Part, ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
+from orchard.worker.conversation import Takes, tools_of, turns_of
+
+Render = Callable[..., str]
+
+_CALL = ToolCallPart("call_Qid", "Qfunction", '{"Qname": "Qvalue"}')
+_OTHER = ToolCallPart("call_Qother", "Qfurther", '{"Qname": "Qlast"}')
+_TOOLS = tuple(
+    Tool(name, "", {"type": "object", "properties": {"Qname": {"type": "string"}}})
+    for name in (_CALL.name, _OTHER.name)
+)
+
+
+def _said(role: Literal["system", "user", "assistant", "tool"], *parts: str | Part) -> Message:
+    return Message(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts))
+
+
+def _told(call: ToolCallPart, text: str) -> Message:
+    return _said("tool", ToolResultPart(call.id, (TextPart(text),)))
+
+
+# What those names mean in mlx-openai-server and vLLM: most convert arguments from JSON text to objects.
+_OBJECTS: dict[str, Any] = {"calls": True, "text_arguments": False}
+_NAMES = (
+    "functiongemma glm4_moe hermes llama4_pythonic longcat longcat_flash_lite minimax_m2 nemotron3_nano "
+    "qwen3 qwen3_5 qwen3_coder qwen3_moe qwen3_next qwen3_vl step_35"
+)
+_CONVERTERS: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(_NAMES.split(), _OBJECTS),
+    "harmony": _OBJECTS | {"several_calls": False, "reasoning_beside_text": False},
+    "llama3_json": _OBJECTS | {"several_calls": False, "text_beside_calls": False},
+    "mistral": _OBJECTS | {"ids": "short"},
+    "kimi_k2": _OBJECTS | {"ids": "numbered"},
+    "gemma4": _OBJECTS | {"results_within": True},
+    "deepseek_v3": {"calls": True, "text_arguments": True, "text_beside_calls": False},
+    "deepseek_v31": {"calls": True, "text_arguments": True},
+}
+
+
+_RULES, _ASKED, _MORE = _said("system", "Qrules"), _said("user", "Qasked"), _said("user", "Qmore")
+
+
+class _Probe:
+    def __init__(self, render: Render) -> None:
+        self._render = render
+
+    def shows(self, takes: Takes, messages: list[Message], *needles: str, never: str = "", tools: bool = False) -> bool:
+        """Whether the template renders these messages, with the needles in this order."""
+        given = tools_of(_TOOLS, takes) if tools else None
+        try:
+            text = self._render(turns_of(tuple(messages), takes), add_generation_prompt=False, tools=given)
+        except Exception:  # templates refuse by raising whatever they like
+            return False
+        places = [text.rfind(needle) for needle in needles]
+        return -1 not in places and places == sorted(places) and not (never and never in text)
+
+
+def converted(takes: Takes, name: str | None) -> Takes:
+    """Let the converter of that name have its way. Raises ValueError that lists those known."""
+    if name is None:
+        return takes
+    if (wanted := _CONVERTERS.get(name.lower().replace("-", "_"))) is None:
+        raise ValueError(f"'{name}' is no message_converter that is known: they are {', '.join(sorted(_CONVERTERS))}")
+    return replace(takes, **wanted)
+
+
+def probe(render: Render, source: str) -> Takes:
+    """Say what a template takes; `render` takes turns and variables, `source` is the template's text."""
+    shows = _Probe(render).shows
+    takes = Takes()
+    takes = replace(takes, system=shows(takes, [_RULES, _ASKED], "Qrules", "Qasked"))
+    lead = [_RULES] if takes.system else []
+    later = [*lead, _ASKED, _said("assistant", "Qsaid"), _said("system", "Qlater"), _MORE]
+    takes = replace(
+        takes,
+        later_system=takes.system and shows(takes, later, "Qsaid", "Qlater", "Qmore"),
+        repeats=shows(takes, [*lead, _ASKED, _MORE], "Qasked", "Qmore"),
+        tools=shows(takes, [*lead, _ASKED], "Qfunction", tools=True),
+    )
+    if not takes.tools:  # the model gets to know of them in Hermes' way, and its calls are written so as well
+        return replace(takes, calls=False)
+    called = [_ASKED, _said("assistant", _CALL), _told(_CALL, "Qresult")]
+    needles = ["Qvalue", "response:Qfunction", "Qresult"] if "tool_responses" in source else ["Qvalue", "Qresult"]
+    for form in _forms(takes, source):
+        # The object must not be written as Python would write it.
+        if shows(form, called, *needles, never="'Qname'", tools=True):
+            return _beside(partial(shows, tools=True), form)
+    return replace(takes, calls=False)
+
+
+def _forms(takes: Takes, source: str) -> Iterator[Takes]:
+    """The ways to write a call, the commonest first."""
+    if "<|tool_calls_section_begin|>" in source:
+        takes = replace(takes, ids="numbered")
+    for results_within in (False, True):
+        for ids in (takes.ids, "short"):
+            for text_arguments in (False, True):
+                yield replace(takes, results_within=results_within, ids=ids, text_arguments=text_arguments)
+
+
+def _beside(shows: Callable[..., bool], takes: Takes) -> Takes:
+    """Find out what may stand beside a call."""
+    both = [_ASKED, _said("assistant", _CALL, _OTHER), _told(_CALL, "Qresult"), _told(_OTHER, "Qend")]
+    takes = replace(takes, several_calls=shows(takes, both, "Qvalue", "Qlast", "Qend"))
+    texts = [_ASKED, _said("assistant", "Qtext", _CALL), _told(_CALL, "Qresult")]
+    takes = replace(takes, text_beside_calls=shows(takes, texts, "Qtext", "Qvalue"))
+    all_three = [_ASKED, _said("assistant", ReasoningPart("Qthought"), "Qtext", _CALL), _told(_CALL, "Qresult")]
+    return replace(takes, reasoning_beside_text=shows(takes, all_three, "Qvalue"))

@@ -1,0 +1,422 @@
+"""What becomes a grammar, what binds where, and what is refused."""
+
+import json
+import random
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from orchard.backends.text import TextModel
+from orchard.core.errors import OrchardError
+from orchard.core.request import Generate, Grammar, Tool
+from orchard.engine.grammar import Follower, Masks
+from orchard.engine.grammar import Grammar as Bound
+from orchard.formats import Family, choose, table
+from orchard.formats.pieces import CallArguments, CallStart
+from orchard.worker.constraint import Constraints
+from orchard.worker.markers import template_source
+from orchard.worker.output import Vocabulary
+
+ASKED = "<|im_start|>assistant\n"
+CLOSED = f"{ASKED}<think>\n\n</think>\n\n"
+OPENED = f"{ASKED}<think>\n"
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+WEATHER = Tool(
+    "weather", parameters={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+)
+TIME = Tool("time", strict=True)
+CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>'
+
+
+@pytest.fixture(scope="module")
+def constraints(model: TextModel) -> Constraints:
+    return made(model)
+
+
+@pytest.fixture(scope="module")
+def family(model: TextModel) -> Family:
+    return choose(template_source(model.tokenizer))
+
+
+def made(model: TextModel) -> Constraints:
+    vocabulary = Vocabulary(model.tokenizer)
+    return Constraints(model.tokenizer, vocabulary, model.vocab_size, model.eos_token_ids)
+
+
+def wanting(kind: Any, value: Any = None, **fields: Any) -> Generate:
+    return Generate(grammar=Grammar(kind, value, "response_format"), **fields)
+
+
+class Taken:
+    """How far a text is taken, token by token, each of which must be allowed."""
+
+    def __init__(self, constraints: Constraints, family: Family, task: Generate, prompt: str, text: str) -> None:
+        grammar = constraints.compile(task, family, prompt)
+        assert grammar
+        follower = Follower(grammar)
+        masks = Masks(constraints._vocab_size)
+        self.rest = constraints._hf.encode(text, add_special_tokens=False)
+        self.begins_free = follower.free
+        while self.rest and self._allows(masks, follower, self.rest[0]):
+            follower.take(self.rest.pop(0))
+        self.may_end = any(self._allows(masks, follower, token) for token in constraints._eos)
+        self.free = follower.free
+
+    @property
+    def whole(self) -> bool:
+        return not self.rest and self.may_end
+
+    @staticmethod
+    def _allows(masks: Masks, follower: Follower, token: int) -> bool:
+        words, failed = masks.of([follower])
+        assert not failed
+        return words is None or bool(words[0, token // 32] >> (token % 32) & 1)
+
+
+@pytest.fixture
+def taken(constraints: Constraints, family: Family) -> Any:
+    def take(task: Generate, text: str, prompt: str = CLOSED) -> Taken:
+        return Taken(constraints, family, task, prompt, text)
+
+    return take
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "good", "bad"),
+    [
+        ("json_schema", PERSON, '{"name": "Ann", "age": 3}', '{"name": "Ann"}'),
+        ("json_schema", PERSON, '{"name":"Ann","age":3}', '{"name":"Ann","age":3.5}'),
+        ("json_schema", PERSON, '{\n  "name": "Ann",\n  "age": 3\n}', '{\n\n"name": "Ann", "age": 3}'),
+        ("json_schema", PERSON, '{ "name" : "<x>", "age" : -1 }', '{  "name": "Ann", "age": 3}'),
+        ("json_schema", True, '["x", {}]', '["x"'),
+        ("json_schema", {"type": "string", "format": "int32"}, '"x"', '"x'),
+        ("json_schema", {"type": "string", "format": "date"}, '"2024-01-31"', '"x"'),
+        ("json_schema", {"properties": {"format": {"format": "zip"}}, "type": "object"}, '{"format": 1}', "[1]"),
+        ("json_schema", {"enum": [{"format": "zip"}]}, '{"format": "zip"}', "{}"),
+        ("json_schema", {"type": "array", "x-guidance": {"item_separator": ";"}}, "[1, 2]", "[1;2]"),
+        ("json_schema", {"type": "object", "properties": {"n": {"$ref": "#"}}}, '{"n": {"n": {}}}', '{"n": 1}'),
+        ("json_schema", {"type": "number", "multipleOf": 0.25}, "1.75", "1.7"),
+        ("json_object", None, '{"a": [1, {"b": null}]}', "[1]"),
+        ("regex", r"[a-c]+/\d{2}", "abc/12", "abc/1"),
+        ("regex", r"^(yes|no)$", "no", "nope"),
+        ("regex", r"\d", "1", "٣"),
+        ("regex", "", "", "a"),
+        ("lark", 'start: "a" b\nb: "(" b ")" | "x"', "a((x))", "a((x)"),
+        ("choice", ["yes", 'no "way"', "nö\n"], 'no "way"', "no"),
+        ("choice", ["yes", 'no "way"', "nö\n"], "nö\n", "nö"),
+    ],
+)  # fmt: skip
+def test_what_an_answer_may_be(taken: Any, kind: str, value: Any, good: str, bad: str) -> None:
+    assert taken(wanting(kind, value), good).whole
+    assert not taken(wanting(kind, value), bad).whole
+    assert not taken(wanting(kind, value), good + "x").whole
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "why"),
+    [
+        ("json_schema", False, "nothing keeps the schema 'false'"),
+        ("json_schema", {"type": "strin"}, "strin"),
+        ("json_schema", {"type": "array", "uniqueItems": True}, "uniqueItems"),
+        ("json_schema", {"not": {}}, "not"),
+        ("json_schema", {"type": "string", "pattern": "(?=a)b"}, "look-around"),
+        ("json_schema", {"$ref": "http://x/y"}, "http://x/y"),
+        ("json_schema", {"$ref": "#"}, ""),
+        ("json_schema", {"type": "integer", "minimum": 3, "maximum": 2}, "minimum"),
+        ("json_schema", {"type": "integer", "multipleOf": 1_000_003}, "multipleOf 1000003"),
+        ("json_schema", {"type": "integer", "multipleOf": 1e300}, "multipleOf"),
+        ("json_schema", {"type": "object", "properties": {str(n): {} for n in range(3000)}}, ""),
+        ("json_schema", {"enum": ["x" * 300_000]}, "300,"),
+        ("regex", "(", "regex"),
+        ("regex", "a\\", "escape"),
+        ("lark", "nothing", ""),
+        ("lark", 'start: "a" undefined', "undefined"),
+        ("lark", "start: " + "(" * 9000 + '"a"' + ")" * 9000, "nested"),
+        ("lark", 'start: start "a"', ""),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(
+    constraints: Constraints, family: Family, kind: Any, value: Any, why: str
+) -> None:
+    for _ in range(2):  # the second time from the cache
+        with pytest.raises(OrchardError) as failure:
+            constraints.compile(wanting(kind, value), family, CLOSED)
+        assert failure.value.kind == "invalid_request"
+        assert failure.value.param == "response_format"
+        assert failure.value.message.startswith(f"this {kind} can't be kept: ")
+        assert why in failure.value.message
+        assert "\n" not in failure.value.message
+        assert len(failure.value.message) < 400
+
+
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
+    return schema
+
+
+@pytest.mark.parametrize("depth", [100, 5000])
+def test_a_schema_may_not_be_too_deep(constraints: Constraints, family: Family, depth: int) -> None:
+    with pytest.raises(OrchardError, match="nested more than 48 levels deep"):
+        constraints.compile(wanting("json_schema", nested(depth)), family, CLOSED)
+    assert constraints.compile(wanting("json_schema", nested(40)), family, CLOSED)
+
+
+def test_nothing_binds_an_ordinary_answer(constraints: Constraints, family: Family) -> None:
+    assert constraints.compile(Generate(), family, CLOSED) is None
+    assert constraints.compile(Generate(tools=(WEATHER,)), family, CLOSED) is None
+
+
+def test_where_an_answer_is_bound(taken: Any) -> None:
+    task = wanting("choice", ["ja"])
+    assert taken(task, "ja").whole
+    assert not taken(task, "<think>so</think>ja").whole
+    for text in ("so\n</think>ja", "</think>\n\nja", "<tool_call></think>\nja"):
+        assert taken(task, text, OPENED).whole
+    for text in ("ja", "so</think>", "so</think>nein", "so</think>\n\n\nja"):
+        assert not taken(task, text, OPENED).whole
+    for text in ("ja", "<think>so</think>\n\nja"):
+        assert taken(task, text, ASKED).whole
+    for text in ("<think>ja", "\nja", "<think>so</think>nein"):
+        assert not taken(task, text, ASKED).whole
+    for fields in ({"template_args": {"enable_thinking": False}}, {"prompt": ASKED}):
+        assert not taken(wanting("choice", ["ja"], **fields), "<think>so</think>ja", ASKED).whole
+
+
+def test_reasoning_whose_tags_are_several_tokens(constraints: Constraints) -> None:
+    family = choose("", tool_call_parser="harmony")
+    final, so = "<|channel|>final<|message|>", "<|channel|>analysis<|message|>so\n<|end|>"
+    prompt = "<|start|>user<|message|>x<|end|><|start|>assistant"
+
+    def whole(text: str, prompt: str = prompt, task: Generate | None = None) -> bool:
+        return Taken(constraints, family, task or wanting("choice", ["ja"]), prompt, text).whole
+
+    assert whole(f"{final}ja")
+    assert whole(f"{so}<|start|>assistant{final}ja")
+    assert whole("ja", prompt + final)
+    assert whole(f"so<|end|><|start|>assistant{final}ja", f"{prompt}<|channel|>analysis<|message|>")
+    for text in ("ja", so, f"{so}ja", f"{final}nein"):
+        assert not whole(text)
+    call = ' to=functions.weather<|channel|>commentary <|constrain|>json<|message|>{"city": "Rome"}'
+    must = Generate(tools=(WEATHER,), must_call=True)
+    assert whole(call, task=must)
+    assert whole(f"{so}<|start|>assistant{call}", task=must)
+    assert not whole(f"{final}ja", task=must)
+
+
+@pytest.mark.parametrize("prompt", [CLOSED, OPENED, ASKED])
+def test_a_call_that_must_be_made(taken: Any, prompt: str) -> None:
+    task = Generate(tools=(WEATHER, TIME), must_call=True)
+    lead = "so</think>\n\n" if prompt == OPENED else ""
+    assert taken(task, lead + CALL, prompt).whole
+    assert taken(task, f"{lead}{CALL}\n{CALL}", prompt).whole
+    other = '<tool_call>\n{"name": "time", "arguments": {}}\n</tool_call>'
+    assert taken(task, f"{lead}{other}\n{CALL}", prompt).whole
+    for text in (
+        "",
+        "Hello",
+        CALL.replace("weather", "climate"),
+        CALL.replace("Rome", "Rome\n"),
+        CALL[:-3],
+        f"{CALL}\n",
+    ):
+        assert not taken(task, lead + text, prompt).whole
+    one = Generate(tools=(WEATHER, TIME), must_call=True, parallel_tool_calls=False)
+    assert taken(one, lead + CALL, prompt).whole
+    assert taken(one, f"{lead}{CALL}\n", prompt).rest
+
+
+def test_strict_tools_leave_all_but_their_calls_free(taken: Any) -> None:
+    task = Generate(tools=(WEATHER, TIME))
+    begun = taken(task, "Let me see. <think>")
+    assert begun.begins_free
+    assert begun.free
+    after = taken(task, f"Let me see.\n{CALL}\nSo")
+    assert after.free
+    assert not after.rest
+    wrong = taken(task, '<tool_call>\n{"name": "weather", "arguments": {"town": 1}}')
+    assert wrong.rest
+    again = taken(task, f'{CALL}\n<tool_call>\n{{"name": "climate"')
+    assert again.rest
+    # A call in the reasoning is none.
+    thinking = taken(task, '<tool_call>{"no</think>\n\n<tool_call>no', OPENED)
+    assert len(thinking.rest) == len("no")
+
+
+def test_a_grammar_beside_tools_binds_the_text_and_leaves_the_calls(taken: Any) -> None:
+    task = wanting("choice", ["ja"], tools=(WEATHER,))
+    assert taken(task, "ja").whole
+    assert taken(task, CALL).whole
+    assert not taken(task, f"ja{CALL}").whole
+    assert not taken(task, "Hello").whole
+
+
+def test_what_can_be_kept_of_a_tool_that_is_not_strict(taken: Any, constraints: Constraints, family: Family) -> None:
+    loose = Tool(
+        "weather", parameters={"type": "object", "properties": {"city": {"not": {"type": "null"}, "type": "string"}}}
+    )
+    task = Generate(tools=(loose,), must_call=True)
+    assert taken(task, CALL).whole
+    assert taken(task, CALL.replace('"Rome"', "1")).rest
+    hopeless = Tool("weather", parameters={"type": "object", "properties": {"city": {"type": "town"}}})
+    task = Generate(tools=(hopeless,), must_call=True)
+    assert taken(task, CALL.replace('"Rome"', "[1]")).whole
+    strict = Tool("weather", parameters={"type": "object", "properties": {"city": {"type": "town"}}}, strict=True)
+    for must in (False, True):
+        with pytest.raises(
+            OrchardError, match="the parameters of the strict tool 'weather' can't be kept: Invalid type: town"
+        ) as failure:
+            constraints.compile(Generate(tools=(TIME, strict), must_call=must), family, CLOSED)
+        assert failure.value.param == "tools"
+
+
+def test_many_large_tools_are_bound_by_their_names(taken: Any) -> None:
+    large = {"type": "object", "properties": {f"property {n}": {"type": "string"} for n in range(300)}}
+    tools = [Tool(f"tool {n}", parameters=large) for n in range(40)]
+    task = Generate(tools=(WEATHER, *tools), must_call=True)
+    assert taken(task, CALL.replace("weather", "tool 7").replace('"Rome"', "[1]")).whole
+    assert taken(task, CALL.replace("weather", "tool 70")).rest
+
+
+def test_a_schema_of_twenty_fields_takes_milliseconds(model: TextModel, family: Family) -> None:
+    constraints = made(model)
+    constraints.compile(wanting("json_object"), family, CLOSED)  # makes what is needed once
+    kinds: list[dict[str, Any]] = [{"type": "string"}, {"type": "number"}, {"enum": ["a", "b"]}, PERSON]
+    schema = {"type": "object", "properties": {f"field {n}": kinds[n % 4] for n in range(20)}}
+    task = wanting("json_schema", schema)
+
+    def seconds() -> float:
+        begin = time.perf_counter()
+        constraints.compile(task, family, CLOSED)
+        return time.perf_counter() - begin
+
+    assert seconds() < 0.05
+    assert min(seconds() for _ in range(5)) < 0.001
+
+
+def test_the_cache_is_bounded(model: TextModel, family: Family) -> None:
+    constraints = made(model)
+    for number in range(200):
+        constraints.compile(wanting("choice", [str(number)]), family, CLOSED)
+    assert len(constraints._compiled) == 64
+
+
+def random_walk(grammar: Bound, tokens: list[int], seed: int) -> list[int] | None:
+    """Go on with any tokens that are allowed, to an end of the turn or of what is bound; None: it takes too long."""
+    alphabet, rng = grammar.alphabet, random.Random(seed)
+    ends = {token for token, piece in enumerate(alphabet.pieces) if piece == b"<|im_end|>"}
+    follower, masks = Follower(grammar, tokens), Masks(len(alphabet.pieces))
+    for _ in range(400):
+        words, failed = masks.of([follower])
+        assert not failed
+        if words is None:
+            return tokens
+        allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+        more = [token for token in allowed if token not in ends]
+        if not more or (len(more) < len(allowed) and rng.random() < 0.6):
+            return tokens
+        tokens = [*tokens, rng.choice(more)]
+        follower.take(tokens[-1])
+    return None
+
+
+CITY = {"enum": ["Rome", "New York"]}
+DAYS = {"type": "integer", "minimum": 0, "maximum": 9}
+ARGUMENTS = {"type": "object", "properties": {"city": CITY, "days": DAYS}, "additionalProperties": False}
+TRIP = Tool("trip", parameters=ARGUMENTS | {"required": ["days"]}, strict=True)
+STAY = Tool("stay", parameters=ARGUMENTS, strict=True)
+
+
+def calls_in(family: Family, text: str) -> list[tuple[str, str]]:
+    """The calls that a format finds in an answer."""
+    format_ = family.begin("", (TRIP, STAY))
+    calls: list[tuple[str, str]] = []
+    for piece in [*format_.feed(text), *format_.finish()]:
+        if isinstance(piece, CallStart):
+            calls.append((piece.name, ""))
+        elif isinstance(piece, CallArguments):
+            calls[-1] = calls[-1][0], calls[-1][1] + piece.text
+    return calls
+
+
+@pytest.mark.parametrize("must", [True, False])
+@pytest.mark.parametrize("name", [row.names[0] for row in table.CALLS])
+def test_every_family_reads_the_calls_that_it_is_bound_to(constraints: Constraints, name: str, must: bool) -> None:
+    family = choose("", tool_call_parser=name)
+    grammar = constraints.compile(Generate(tools=(TRIP, STAY), must_call=must), family, "")
+    assert grammar
+    begun = constraints._hf.encode(grammar.trigger.decode(), add_special_tokens=False)
+    found = []
+    for seed in range(6):
+        tokens = random_walk(grammar, begun, seed)
+        if tokens is None:
+            continue
+        text = b"".join(grammar.alphabet.pieces[token] for token in tokens).decode()
+        calls = calls_in(family, text)
+        assert calls or not (must or grammar.trigger), text
+        for tool, arguments in calls:
+            given = json.loads(arguments)
+            assert tool in ("trip", "stay")
+            assert given.keys() <= {"city", "days"}
+            assert type(given.get("days", 1 if tool == "stay" else None)) is int
+            assert given.get("city", "Rome") in CITY["enum"]
+        found += calls
+    assert found or not (must or grammar.trigger)
+
+
+def wrapped(tokenizer: Tokenizer, eos: str) -> Any:
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=eos)
+
+
+def sentence_pieces() -> Tokenizer:
+    """A vocabulary like Llama 2's: spaces are ▁, and what has no piece is written in bytes."""
+    pieces = ["<s>", "</s>", "<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), *'▁{}":,Ann', "▁{", '▁"', '":']
+    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
+    tokenizer = Tokenizer(models.BPE(vocabulary, [("▁", "{"), ("▁", '"'), ('"', ":")], byte_fallback=True))
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never", split=False)
+    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in ("<s>", "</s>")])
+    return tokenizer
+
+
+def test_a_vocabulary_with_bytes_for_what_it_lacks() -> None:
+    tokenizer = wrapped(sentence_pieces(), "</s>")
+    tokenizer.think_start = None
+    size = len(tokenizer) + 3
+    constraints = Constraints(tokenizer, Vocabulary(tokenizer), size, {tokenizer.eos_token_id})
+    family = choose("")
+    schema = {
+        "type": "object",
+        "properties": {"ö n": {"type": "string"}},
+        "required": ["ö n"],
+        "additionalProperties": False,
+    }
+    task = wanting("json_schema", schema)
+    assert Taken(constraints, family, task, "", '{"ö n": "Ann {ä}"}').whole
+    assert not Taken(constraints, family, task, "", '{"n": "Ann"}').whole
+
+
+def test_tokens_without_a_text_of_their_own_are_refused(family: Family) -> None:
+    tokenizer = Tokenizer(models.WordPiece({"[UNK]": 0, "a": 1, "##b": 2, "[SEP]": 3}))
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer = wrapped(tokenizer, "[SEP]")
+    tokenizer.think_start = None
+    constraints = Constraints(tokenizer, Vocabulary(tokenizer), 8, {3})
+    for task, param in (
+        (wanting("json_object"), "response_format"),
+        (Generate(tools=(TIME,), must_call=True), "tool_choice"),
+    ):
+        with pytest.raises(OrchardError, match="can't be bound") as failure:
+            constraints.compile(task, family, "")
+        assert failure.value.param == param
+    assert constraints.compile(Generate(tools=(TIME,)), family, "") is None

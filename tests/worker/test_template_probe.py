@@ -1,0 +1,101 @@
+"""Small templates, each with one habit of a real one."""
+
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
+from transformers.utils.chat_template_utils import render_jinja_template
+
+from orchard.worker.conversation import Takes
+from orchard.worker.template_probe import converted, probe
+
+TOOLS = "{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}{% endif %}"
+CALLS = "{% for c in m.tool_calls or [] %}{{ c.function.name + c.function.arguments | tojson }}{% endfor %}"
+
+
+def each(body: str) -> str:
+    return "{% for m in messages %}" + body + "{% endfor %}"
+
+
+def plain(calls: str = CALLS) -> str:
+    return TOOLS + each(
+        "[{{ m.role }}]{{ m.reasoning_content if m.reasoning_content }}{{ m.content if m.content }}" + calls
+    )
+
+
+ALTERNATING = (
+    "{% set ns = namespace(last='assistant') %}"
+    + each(
+        "{% if m.role == 'system' and loop.first %}{{ m.content }}"
+        "{% elif m.role == ns.last or m.role not in ('user', 'assistant') %}{{ raise_exception('must alternate') }}"
+        "{% else %}{% set ns.last = m.role %}{{ m.content }}{% endif %}"
+    )
+)  # fmt: skip
+NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + plain()
+HOISTING = (
+    "{% for m in messages %}{% if m.role == 'system' %}{{ m.content }}{% endif %}{% endfor %}"
+    + TOOLS
+    + each("{% if m.role != 'system' %}[{{ m.role }}]{{ m.reasoning_content }}{{ m.content }}" + CALLS + "{% endif %}")
+)
+CONCATENATING = plain("{% for c in m.tool_calls or [] %}{{ c.function.name + ' ' + c.function.arguments }}{% endfor %}")
+AS_PYTHON = plain("{% for c in m.tool_calls or [] %}{{ c.function.name ~ c.function.arguments }}{% endfor %}")
+NINE = plain(
+    "{% for c in m.tool_calls or [] %}{% if c.id | length != 9 %}{{ raise_exception('9 characters') }}{% endif %}"
+    "{{ c.function | tojson }}{% endfor %}"
+)
+FIRST_ONLY = plain("{% if m.tool_calls %}{{ m.tool_calls[0].function | tojson }}{% endif %}")
+EITHER = TOOLS + each(
+    "[{{ m.role }}]{% if m.tool_calls %}{{ m.tool_calls | tojson }}{% else %}{{ m.content }}{% endif %}"
+)
+THINKING = TOOLS + each(
+    "{% if m.tool_calls and m.content and m.thinking %}{{ raise_exception('not both') }}{% endif %}"
+    "[{{ m.role }}]{{ m.thinking if m.thinking }}{{ m.content }}" + CALLS
+)
+WITHIN = TOOLS + each(
+    "{% if m.role != 'tool' %}[{{ m.role }}]{{ m.content if m.content }}" + CALLS
+    + "{% for r in m.tool_responses or [] %}response:{{ r.name }}{{ r.response }}{% endfor %}{% endif %}"
+)  # fmt: skip
+NO_TOOLS = each("[{{ m.role }}]{{ m.content }}")
+
+
+def takes(source: str) -> Takes:
+    hf = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()), clean_up_tokenization_spaces=False)
+
+    def render(turns: list[dict[str, Any]], **variables: Any) -> str:
+        text: str
+        (text,), _ = render_jinja_template([turns], chat_template=source, **hf.special_tokens_map | variables)
+        return text
+
+    return probe(render, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (plain(), Takes()),
+        (ALTERNATING, Takes(later_system=False, repeats=False, tools=False, calls=False)),
+        (NO_SYSTEM, Takes(system=False, later_system=False)),
+        (HOISTING, Takes(later_system=False)),
+        (CONCATENATING, Takes(text_arguments=True)),
+        (AS_PYTHON, Takes(text_arguments=True)),
+        (NINE, Takes(ids="short")),
+        (FIRST_ONLY, Takes(several_calls=False)),
+        (EITHER, Takes(text_beside_calls=False)),
+        (THINKING, Takes(reasoning_beside_text=False)),
+        (WITHIN, Takes(results_within=True)),
+        (plain() + "{# <|tool_calls_section_begin|> #}", Takes(ids="numbered")),
+        (NO_TOOLS, Takes(tools=False, calls=False)),
+        ("{{ messages[7].content.x }}", None),
+    ],
+)
+def test_what_a_template_takes(source: str, expected: Takes | None) -> None:
+    nothing = Takes(system=False, later_system=False, repeats=False, tools=False, calls=False)
+    assert takes(source) == (expected or nothing)
+
+
+def test_a_named_converter_goes_before_what_was_found_out() -> None:
+    found = Takes(tools=True, calls=False, text_arguments=True)
+    assert converted(found, None) == found
+    assert converted(found, "GLM4-MoE") == Takes()
+    assert converted(found, "mistral") == Takes(ids="short")
