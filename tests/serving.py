@@ -54,7 +54,8 @@ class Server:
 @contextlib.contextmanager
 def serve(models: Sequence[ModelEntry] = (FAKE,), **settings: Any) -> Iterator[Server]:
     """Run a server on a free port; it must end well on SIGTERM unless the test ended it."""
-    config = msgspec.json.encode((Settings(port=0, **settings), list(models))).decode()
+    here = Settings(port=0, **{"responses_path": ":memory:"} | settings)
+    config = msgspec.json.encode((here, list(models))).decode()
     process = subprocess.Popen([sys.executable, "-c", _PROGRAM, config], stdout=subprocess.PIPE, text=True)
     assert process.stdout
     try:

@@ -88,6 +88,8 @@ class TestCommands:
             ({"ORCHARD_PORT": "9000", "ORCHARD_HOST": "::1"}, ("--port", "9001"), Settings(port=9001, host="::1")),
             ({}, ("--shutdown-grace", "2", "--max-requests", "7"), Settings(shutdown_grace=2, max_requests=7)),
             ({"ORCHARD_MAX_BODY_BYTES": "9"}, (), Settings(max_body_bytes=9)),
+            ({}, ("--no-stable-prompts",), Settings(stable_prompts=False)),
+            ({"ORCHARD_STABLE_PROMPTS": "false"}, (), Settings(stable_prompts=False)),
             (
                 {"ORCHARD_KV_BITS": "8", "ORCHARD_PROMPT_CACHE_BYTES": "0", "ORCHARD_DECODE_CONCURRENCY": "3"},
                 ("--kv-bits", "4", "--kv-group-size", "32", "--quantized-kv-start", "5000"),
@@ -111,6 +113,16 @@ class TestCommands:
                     )
                 ),
             ),
+            (
+                {"ORCHARD_RESPONSES_PATH": ":memory:", "ORCHARD_RESPONSES_TTL": "60"},
+                ("--responses-max-bytes", "1MB", "--responses-archive-dir", "/"),
+                Settings(
+                    responses_path=":memory:", responses_ttl=60, responses_max_bytes=10**6, responses_archive_dir="/"
+                ),
+            ),
+            ({}, ("--tool-call-parser", "mistral"), Settings(text=TextOptions(tool_call_parser="mistral"))),
+            ({"ORCHARD_REASONING_PARSER": "none"}, (), Settings(text=TextOptions(reasoning_parser="none"))),
+            ({}, ("--message-converter", "mistral"), Settings(text=TextOptions(message_converter="mistral"))),
             ({}, ("--prompt-cache-dir-bytes", "512MB"), Settings(text=TextOptions(prompt_cache_dir_bytes=512_000_000))),
         ],
     )
@@ -143,6 +155,9 @@ class TestCommands:
             (("--prompt-cache-dir-bytes", "9999999TB"), "any machine"),
             (("--adapter-path", "/no/such/folder"), "not exist"),
             (("--prompt-cache-dir", __file__), "is a file"),
+            (("--responses-path", "/"), "is a directory"),
+            (("--responses-ttl", "0"), "1"),
+            (("--responses-max-bytes", "0"), "at least 1 byte"),
         ],
     )
     def test_a_wrong_flag_is_a_usage_error(self, flags: tuple[str, ...], words: str) -> None:

@@ -33,5 +33,21 @@ class Settings(Struct, frozen=True, kw_only=True):
     """A stream with nothing to say sends a comment this often."""
     cache_timeout: float = 5.0
     """A worker that has not said by then what it has cached gets a 503 in its stead."""
+    stable_prompts: bool = True
+    """Lines of coding agents' system prompts that change with each request are dropped or moved."""
+    api_keys: tuple[str, ...] = ()
+    """Who brings none of them is refused with 401; none: nobody is asked."""
+    cors_origins: tuple[str, ...] = ()
+    """Web pages of these origins may use the server from a browser; `*`: those of all."""
+    responses_path: str = "~/.orchard/responses.db"
+    """The file that stored responses and conversations lie in; `:memory:`: they are forgotten with the server."""
+    responses_ttl: float = 3600.0
+    """They are forgotten so long after the last was added to them."""
+    responses_max_bytes: int = 1024 * 1024 * 1024
+    """What that file may hold; what was used least recently goes first."""
+    responses_archive_dir: str | None = None
+    """Where what is forgotten is written as JSON."""
+    responses_max_background: int = 64
+    """Responses that may run in the background at once; one more is refused with 429."""
     text: TextOptions = TextOptions()
     """How the workers of text models run them."""

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
+from orchard import __version__
 from orchard.core.errors import OrchardError
 from orchard.core.events import (
     Event,
@@ -34,10 +35,17 @@ USAGE_BODY = {
     "prompt_tokens": 5,
     "completion_tokens": 7,
     "total_tokens": 12,
-    "prompt_tokens_details": {"cached_tokens": 3},
-    "completion_tokens_details": {"reasoning_tokens": 2},
+    "prompt_tokens_details": {"cached_tokens": 3, "audio_tokens": 0},
+    "completion_tokens_details": {
+        "reasoning_tokens": 2,
+        "audio_tokens": 0,
+        "accepted_prediction_tokens": 0,
+        "rejected_prediction_tokens": 0,
+    },
 }
 ROLE = {"role": "assistant", "content": "", "refusal": None}
+NO_TEXT = ROLE | {"content": None}
+BACKEND = {"service_tier": "default", "system_fingerprint": f"fp_orchard_{__version__}"}
 
 
 def make_call(**fields: Any) -> ChatCall:
@@ -100,6 +108,7 @@ def test_a_text_in_chunks() -> None:
     created = chunks[0]["created"]
     assert before <= created <= time.time()
     about = {"id": "chatcmpl-12ab34cd", "object": "chat.completion.chunk", "created": created, "model": 'my "model"'}
+    about |= BACKEND
     expected: list[tuple[dict[str, Any], str | None]] = [
         (ROLE, None),
         ({"content": "Hel"}, None),
@@ -107,7 +116,8 @@ def test_a_text_in_chunks() -> None:
         ({}, "stop"),
     ]
     assert chunks == [
-        {**about, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]} for delta, reason in expected
+        {**about, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}]}
+        for delta, reason in expected
     ]
 
 
@@ -127,6 +137,7 @@ def test_a_text_as_a_whole() -> None:
             }
         ],
         "usage": USAGE_BODY,
+        **BACKEND,
     }
 
 
@@ -151,7 +162,7 @@ def test_tool_calls_in_chunks() -> None:
         return {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
 
     assert deltas(one_by_one(make_call(), *CALLS)) == [
-        (ROLE, None),
+        (NO_TEXT, None),
         (start(0, "call_1", "look_up"), None),
         (args(0, '{"a"'), None),
         (args(0, ": 1}"), None),
@@ -180,7 +191,7 @@ def test_tool_calls_as_a_whole() -> None:
 def test_a_caller_of_the_old_functions_gets_a_function_call() -> None:
     call = make_call(functions=[{"name": "look_up"}])
     assert deltas(one_by_one(call, *CALLS)) == [
-        (ROLE, None),
+        (NO_TEXT, None),
         ({"function_call": {"name": "look_up", "arguments": ""}}, None),
         ({"function_call": {"arguments": '{"a"'}}, None),
         ({"function_call": {"arguments": ": 1}"}}, None),
@@ -192,17 +203,49 @@ def test_a_caller_of_the_old_functions_gets_a_function_call() -> None:
     assert choice["finish_reason"] == "function_call"
 
 
+def test_calls_of_custom_tools_hold_their_text() -> None:
+    tool = {"type": "custom", "custom": {"name": "run"}}
+    call = make_call(tools=[tool, {"type": "function", "function": {"name": "add"}}])
+    events: list[Event] = [
+        ToolStart(0, "call_1", "run"),
+        ToolArgs(0, '{"input": "ls'),
+        ToolArgs(0, ' \\"x\\""}'),
+        ToolStart(1, "call_2", "add"),
+        ToolArgs(1, "{}"),
+        ToolStart(2, "call_3", "run"),
+        ToolArgs(2, "broken"),
+        Finished(("tool_calls",), USAGE),
+    ]
+    message = whole(call, *events)["choices"][0]["message"]
+    assert message["tool_calls"] == [
+        {"id": "call_1", "type": "custom", "custom": {"name": "run", "input": 'ls "x"'}},
+        {"id": "call_2", "type": "function", "function": {"name": "add", "arguments": "{}"}},
+        {"id": "call_3", "type": "custom", "custom": {"name": "run", "input": "broken"}},
+    ]
+    encoder = call.encoder()
+    lines = b"".join(encoder.encode([event]) for event in events).decode().splitlines()[:-2:2]
+    found = [json.loads(line.removeprefix("data: "))["choices"][0]["delta"].get("tool_calls") for line in lines]
+    assert [calls[0] for calls in found if calls] == [
+        {"index": 0, "id": "call_1", "type": "custom", "custom": {"name": "run", "input": ""}},
+        {"index": 0, "custom": {"input": 'ls "x"'}},
+        {"index": 1, "id": "call_2", "type": "function", "function": {"name": "add", "arguments": ""}},
+        {"index": 1, "function": {"arguments": "{}"}},
+        {"index": 2, "id": "call_3", "type": "custom", "custom": {"name": "run", "input": ""}},
+        {"index": 2, "custom": {"input": "broken"}},
+    ]
+
+
 def test_reasoning_has_its_own_field() -> None:
     events: list[Event] = [Started(5), Reasoning("Hm, "), Reasoning("yes."), Text("Yes."), Finished(("length",), USAGE)]
     assert deltas(one_by_one(make_call(), *events)) == [
-        (ROLE, None),
-        ({"reasoning_content": "Hm, "}, None),
-        ({"reasoning_content": "yes."}, None),
+        (NO_TEXT, None),
+        ({"reasoning_content": "Hm, ", "reasoning": "Hm, "}, None),
+        ({"reasoning_content": "yes.", "reasoning": "yes."}, None),
         ({"content": "Yes."}, None),
         ({}, "length"),
     ]
     message = whole(make_call(), *events)["choices"][0]["message"]
-    assert (message["reasoning_content"], message["content"]) == ("Hm, yes.", "Yes.")
+    assert (message["reasoning_content"], message["reasoning"], message["content"]) == ("Hm, yes.", "Hm, yes.", "Yes.")
 
 
 def test_two_answers_at_once() -> None:
@@ -210,9 +253,9 @@ def test_two_answers_at_once() -> None:
     chunks = one_by_one(make_call(n=2, stream_options={"include_usage": True}), *events)
     seen = [(c["index"], c["delta"], c["finish_reason"]) for chunk in chunks for c in chunk["choices"]]
     assert seen == [
-        (0, ROLE, None),
         (1, ROLE, None),
         (1, {"content": "a"}, None),
+        (0, ROLE, None),
         (0, {"content": "b"}, None),
         (1, {"content": "c"}, None),
         (0, {}, "length"),
@@ -263,7 +306,7 @@ def test_the_role_comes_even_without_a_start() -> None:
 def test_a_failure_in_the_stream_is_an_error_object(before: list[Event]) -> None:
     failed = Failed.of(OrchardError("worker_crashed", 'The model "died".'))
     chunks = one_by_one(make_call(), *before, failed)
-    assert len(chunks) == len(before) + 1
+    assert len(chunks) == (3 if before else 1)
     error = {"message": 'The model "died".', "type": "server_error", "param": None, "code": "worker_crashed"}
     assert chunks[-1] == {"error": error}
 
@@ -278,19 +321,19 @@ def test_no_character_of_a_text_ends_a_line() -> None:
 
 def gather(chunks: list[Any], n: int) -> dict[str, Any]:
     """Put a stream together as a client does, into what an unstreamed answer holds."""
-    messages: list[dict[str, Any]] = [{"content": ""} for _ in range(n)]
+    messages: list[dict[str, Any]] = [{} for _ in range(n)]
     choices: list[dict[str, Any]] = [{"index": i, "message": messages[i], "logprobs": None} for i in range(n)]
     for chunk in chunks[:-1]:
         (piece,) = chunk["choices"]
         choice, message, delta = choices[piece["index"]], messages[piece["index"]], piece["delta"]
         assert "finish_reason" not in choice, "nothing follows the finish_reason of a choice"
-        for name in ("content", "reasoning_content"):
-            if name in delta:
-                message[name] = message.get(name, "") + delta[name]
+        assert ("role" in delta) == (not message), "the role comes first, once"
         for name in ("role", "refusal"):
             if name in delta:
-                assert name not in message, "the role comes once"
                 message[name] = delta[name]
+        for name in ("content", "reasoning_content", "reasoning"):
+            if name in delta:
+                message[name] = (message.get(name) or "") + delta[name] if delta[name] is not None else None
         for call in delta.get("tool_calls", ()):
             add_call(message.setdefault("tool_calls", []), call)
         if piece.get("logprobs"):
@@ -299,8 +342,8 @@ def gather(chunks: list[Any], n: int) -> dict[str, Any]:
         if piece["finish_reason"]:
             choice["finish_reason"] = piece["finish_reason"]
     for message in messages:
-        if message.get("tool_calls") and not message["content"]:
-            message["content"] = None
+        if not message["content"]:
+            message["content"] = None if message.get("tool_calls") else ""
     return {"choices": choices, "usage": chunks[-1]["usage"]}
 
 

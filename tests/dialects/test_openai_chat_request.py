@@ -9,6 +9,8 @@ from orchard import wire
 from orchard.core.errors import OrchardError
 from orchard.core.request import (
     Generate,
+    Grammar,
+    ImagePart,
     Message,
     ReasoningPart,
     Request,
@@ -27,7 +29,30 @@ TOOL = {"type": "function", "function": {"name": "look_up"}}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"a": 1}'}}
 CALLS = {"role": "assistant"}
 TEXT = {"type": "text", "text": "a"}
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}}
+IMAGE = ImagePart("data:image/png;base64,AA==")
+OTHER = {"type": "function", "function": {"name": "f"}}
+SAID = {"role": "assistant", "content": "Once"}
 CALLED = Message("assistant", (ToolCallPart("call_1", "look_up", '{"a": 1}'),))
+
+
+def allowed(*names: str, mode: str = "auto") -> dict[str, Any]:
+    tools = [{"type": "function", "function": {"name": name}} for name in names]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}}
+
+
+def custom(name: str, form: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"type": "custom", "custom": {"name": name, "description": "Takes text.", "format": form}}
+
+
+def free_text(**fields: Any) -> dict[str, Any]:
+    """The parameters of the function that stands for a custom tool."""
+    text = {"type": "string", **fields}
+    return {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
+
+
+def schema_format(**fields: Any) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "answer", **fields}}
 
 
 def read(**fields: Any) -> ChatCall:
@@ -198,6 +223,31 @@ MESSAGES: list[tuple[list[Any], tuple[Message, ...]]] = [
         ),
     ),
     (
+        [
+            {"role": "user", "content": [TEXT, PICTURE, {"type": "image_url", "image_url": "https://x.y/z.png"}]},
+            {"role": "assistant", "tool_calls": [CALL]},
+            {"role": "tool", "tool_call_id": "call_1", "content": [PICTURE, TEXT]},
+        ],
+        (
+            Message("user", (TextPart("a"), IMAGE, ImagePart("https://x.y/z.png"))),
+            CALLED,
+            Message("tool", (ToolResultPart("call_1", (IMAGE, TextPart("a"))),)),
+        ),
+    ),
+    (
+        [
+            {
+                "role": "assistant",
+                "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "f", "input": 'say "x"'}}],
+            },
+            {"role": "tool", "tool_call_id": "c", "content": "r"},
+        ],
+        (
+            Message("assistant", (ToolCallPart("c", "f", '{"input":"say \\"x\\""}'),)),
+            Message("tool", (ToolResultPart("c", (TextPart("r"),)),)),
+        ),
+    ),
+    (
         [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": {"a": [1]}}}]}],
         (Message("assistant", (ToolCallPart("c", "f", '{"a":[1]}'),)),),
     ),
@@ -247,7 +297,76 @@ FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
                 {"function": {"name": "f.x-1", "description": "d", "parameters": {"type": "object"}, "strict": True}}
             ]
         },
-        {"tools": (Tool("f.x-1", "d", {"type": "object"}),)},
+        {"tools": (Tool("f.x-1", "d", {"type": "object"}, True),)},
+    ),
+    ({"tools": [TOOL, OTHER], "tool_choice": "required"}, {"tools": (Tool("look_up"), Tool("f")), "must_call": True}),
+    ({"tools": [TOOL, OTHER], "tool_choice": OTHER}, {"tools": (Tool("f"),), "must_call": True}),
+    ({"tools": [TOOL, OTHER], "tool_choice": {"function": {"name": "f"}}}, {"tools": (Tool("f"),), "must_call": True}),
+    ({"tools": [TOOL, OTHER], "tool_choice": allowed("f", "f")}, {"tools": (Tool("f"),)}),
+    (
+        {"tools": [TOOL, OTHER], "tool_choice": allowed("f", "look_up", mode="required")},
+        {"tools": (Tool("look_up"), Tool("f")), "must_call": True},
+    ),
+    (
+        {"functions": [{"name": "f"}, {"name": "g"}], "function_call": {"name": "g"}},
+        {"tools": (Tool("g"),), "must_call": True, "parallel_tool_calls": False},
+    ),
+    ({"tools": [custom("f")]}, {"tools": (Tool("f", "Takes text.", free_text()),)}),
+    (
+        {"tools": [TOOL, custom("f", {"type": "text"})], "tool_choice": {"type": "custom", "custom": {"name": "f"}}},
+        {"tools": (Tool("f", "Takes text.", free_text()),), "must_call": True},
+    ),
+    (
+        {"tools": [custom("f", {"type": "grammar", "grammar": {"syntax": "regex", "definition": "a+"}})]},
+        {
+            "tools": (
+                Tool(
+                    "f",
+                    "Takes text.\n\nThe input must match this regular expression:\na+",
+                    free_text(pattern="^(?:a+)$"),
+                    True,
+                ),
+            )
+        },
+    ),
+    ({"response_format": {"type": "json_object"}}, {"grammar": Grammar("json_object", None, "response_format")}),
+    ({"response_format": schema_format()}, {"grammar": Grammar("json_object", None, "response_format")}),
+    (
+        {"response_format": schema_format(schema={"type": "array"}, strict=False)},
+        {"grammar": Grammar("json_schema", {"type": "array"}, "response_format")},
+    ),
+    (
+        {"tools": [TOOL], "tool_choice": "required", "response_format": {"type": "json_object"}},
+        {"tools": (Tool("look_up"),), "must_call": True},
+    ),
+    ({"guided_json": {"a": 1}}, {"grammar": Grammar("json_schema", {"a": 1}, "guided_json")}),
+    ({"guided_json": '{"a": 1}'}, {"grammar": Grammar("json_schema", {"a": 1}, "guided_json")}),
+    ({"guided_regex": "a+"}, {"grammar": Grammar("regex", "a+", "guided_regex")}),
+    ({"guided_choice": ["a", "b"]}, {"grammar": Grammar("choice", ["a", "b"], "guided_choice")}),
+    ({"guided_grammar": "start: A"}, {"grammar": Grammar("lark", "start: A", "guided_grammar")}),
+    (
+        {"structured_outputs": {"json": "true"}},
+        {"grammar": Grammar("json_schema", True, "structured_outputs.json")},
+    ),
+    (
+        {"structured_outputs": {"json_object": True}},
+        {"grammar": Grammar("json_object", None, "structured_outputs.json_object")},
+    ),
+    ({"structured_outputs": {"json_object": False}}, {}),
+    (
+        {"structured_outputs": {"choice": ["a"], "whitespace_pattern": " "}},
+        {"grammar": Grammar("choice", ["a"], "structured_outputs.choice")},
+    ),
+    ({"reasoning": "hide"}, {"hide_reasoning": True}),
+    ({"include_reasoning": False}, {"hide_reasoning": True}),
+    ({"include_reasoning": True, "reasoning": {}}, {}),
+    (
+        {"reasoning": {"effort": "low", "max_tokens": 9, "exclude": True, "enabled": True}},
+        {
+            "hide_reasoning": True,
+            "thinking_budget": 9,
+            "template_args": {"enable_thinking": True, "reasoning_effort": "low", "thinking_budget": 9},
+        },
     ),
     ({"enable_thinking": False}, {"template_args": {"enable_thinking": False}}),
     ({"reasoning_effort": "none"}, {"template_args": {"enable_thinking": False, "reasoning_effort": "none"}}),
@@ -309,10 +428,42 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": [{"role": "user", "content": ["Hi"]}]}, "messages[0].content[0]", "an object, got a string"),
     ({"messages": [{"role": "user", "content": [{"text": "Hi"}]}]}, "messages[0].content[0].type", "required"),
     ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text", "required"),
-    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0]", "text only"),
-    ({"messages": [{"role": "user", "content": [{"type": "refusal"}]}]}, "messages[0].content[0]", "must be 'text'"),
-    ({"messages": [{"role": "assistant", "content": [{"type": "file"}]}]}, "messages[0].content[0]", "'refusal'"),
-    ({"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "messages[0].audio", "text only"),
+    (
+        {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+        "messages[0].content[0].image_url",
+        "required",
+    ),
+    (
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": "ftp://x"}]}]},
+        "messages[0].content[0].image_url",
+        "a data: URL, or an http(s) one",
+    ),
+    (
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "cat.png"}}]}]},
+        "messages[0].content[0].image_url.url",
+        "a data: URL, or an http(s) one",
+    ),
+    (
+        {"messages": [{"role": "system", "content": [PICTURE]}]},
+        "messages[0].content[0].type",
+        "must be 'text' in a message of role 'system'",
+    ),
+    (
+        {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]},
+        "messages[0].content[0].type",
+        "must be 'text' or 'image_url': audio can't be read here",
+    ),
+    (
+        {"messages": [{"role": "user", "content": [{"type": "refusal"}]}]},
+        "messages[0].content[0].type",
+        "must be 'text' or 'image_url' in",
+    ),
+    (
+        {"messages": [{"role": "assistant", "content": [{"type": "file"}]}]},
+        "messages[0].content[0].type",
+        "must be 'text' or 'refusal': files can't be read here",
+    ),
+    ({"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "messages[0].audio", "audio can't be read"),
     ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "messages[0].tool_calls[0].id", "required"),
     (
         {"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]},
@@ -320,9 +471,14 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
         "required",
     ),
     (
-        {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "type": "custom"}]}]},
+        {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "type": "mcp"}]}]},
         "messages[0].tool_calls[0].type",
-        "must be 'function'",
+        "must be one of 'custom', 'function', got 'mcp'",
+    ),
+    (
+        {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "type": "custom"}]}]},
+        "messages[0].tool_calls[0].custom",
+        "required",
     ),
     (
         {"messages": [{"role": "assistant", "tool_calls": [CALL | {"function": {"name": "f", "arguments": 1}}]}]},
@@ -336,7 +492,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"max_tokens": "5"}, "max_tokens", "got a string"),
     ({"max_tokens": 5.5}, "max_tokens", "got a number with a fraction"),
     ({"max_tokens": 10**30}, "max_tokens", "from 1 to 9223372036854775807"),
-    ({"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens", "give one of them"),
+    ({"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens", "give only one of them"),
     ({"temperature": 2.1}, "temperature", "a number from 0 to 2"),
     ({"temperature": -0.1}, "temperature", "a number from 0 to 2"),
     ({"temperature": "0.7"}, "temperature", "a number from 0 to 2, got a string"),
@@ -378,7 +534,12 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"stream_options": {"include_usage": True}}, "stream_options", "when `stream` is true"),
     ({"stream": True, "stream_options": {"include_usage": 1}}, "stream_options.include_usage", "true or false"),
     ({"tools": {}}, "tools", "an array of at most 512 items, got an object"),
-    ({"tools": [{"type": "custom", "custom": {}}]}, "tools[0].type", "must be 'function'"),
+    ({"tools": [{"type": "mcp"}]}, "tools[0].type", "must be one of 'custom', 'function', got 'mcp'"),
+    ({"tools": [{"type": "custom"}]}, "tools[0].custom", "required"),
+    ({"tools": [{"type": "custom", "custom": {}}]}, "tools[0].custom.name", "required"),
+    ({"tools": [TOOL, custom("look_up")]}, "tools[1].custom.name", "must be unique"),
+    ({"tools": [custom("f", {"type": "grammar"})]}, "tools[0].custom.format.grammar", "required"),
+    ({"tools": [custom("f", {"type": "xml"})]}, "tools[0].custom.format.type", "'grammar', 'text'"),
     ({"tools": [{"type": "function"}]}, "tools[0].function", "required"),
     ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name", "required"),
     ({"tools": [TOOL, {"function": {"name": "a b"}}]}, "tools[1].function.name", "1 to 128"),
@@ -398,12 +559,15 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"tool_choice": "auto"}, "tool_choice", "when tools are given"),
     ({"tools": [], "tool_choice": "required"}, "tool_choice", "when tools are given"),
     ({"tools": [TOOL], "tool_choice": "any"}, "tool_choice", "'auto', 'none', 'required' or an object, got 'any'"),
-    ({"tools": [TOOL], "tool_choice": "required"}, "tool_choice", "must be 'none' or 'auto'"),
-    ({"tools": [TOOL], "tool_choice": TOOL}, "tool_choice", "can't be forced"),
     ({"tools": [TOOL], "tool_choice": {"function": {"name": "x"}}}, "tool_choice", "not among the given tools"),
-    ({"tools": [TOOL], "tool_choice": {"type": "allowed_tools"}}, "tool_choice", "must be 'none' or 'auto'"),
+    ({"tools": [TOOL], "tool_choice": {"type": "function"}}, "tool_choice.function", "required"),
+    ({"tools": [TOOL], "tool_choice": {"type": "custom"}}, "tool_choice.custom", "required"),
+    ({"tools": [TOOL], "tool_choice": {"type": "mcp"}}, "tool_choice.type", "'allowed_tools', 'custom', 'function'"),
+    ({"tools": [TOOL], "tool_choice": {"type": "allowed_tools"}}, "tool_choice.allowed_tools", "required"),
+    ({"tools": [TOOL], "tool_choice": allowed("x")}, "tool_choice.allowed_tools.tools", "not among the given tools"),
+    ({"tools": [TOOL], "tool_choice": allowed()}, "tool_choice.allowed_tools.tools", "non-empty array"),
+    ({"tools": [TOOL], "tool_choice": allowed("look_up", mode="any")}, "tool_choice.allowed_tools.mode", "'required'"),
     ({"tools": [TOOL], "function_call": "auto"}, "function_call", "when tools are given"),
-    ({"functions": [{"name": "f"}], "function_call": {"name": "f"}}, "function_call", "can't be forced"),
     ({"functions": [{"name": "f"}], "function_call": {"name": "g"}}, "function_call", "not among the given tools"),
     ({"parallel_tool_calls": "no"}, "parallel_tool_calls", "true or false"),
     ({"reasoning_effort": "huge"}, "reasoning_effort", "'minimal', 'none', 'xhigh', got 'huge'"),
@@ -411,8 +575,40 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"chat_template_kwargs": []}, "chat_template_kwargs", "an object"),
     ({"chat_template_kwargs": {"x": -(2**70)}}, "chat_template_kwargs", "64 bits"),
     ({"enable_thinking": True, "chat_template_kwargs": {"enable_thinking": False}}, "enable_thinking", "contradict"),
-    ({"response_format": {"type": "json_object"}}, "response_format", "not supported yet"),
-    ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format", "not supported yet"),
+    ({"response_format": {"type": "yaml"}}, "response_format.type", "'json_object', 'json_schema', 'text', got 'yaml'"),
+    ({"response_format": {"type": "json_schema"}}, "response_format.json_schema", "required"),
+    ({"response_format": schema_format(schema=[])}, "response_format.json_schema.schema", "an object"),
+    ({"response_format": schema_format(schema={"a": 2**64})}, "response_format.json_schema.schema", "64 bits"),
+    ({"guided_regex": "a", "guided_choice": ["a"]}, "guided_choice", "given are `guided_regex`, `guided_choice`"),
+    (
+        {"response_format": {"type": "json_object"}, "structured_outputs": {"regex": "a"}},
+        "structured_outputs.regex",
+        "given are `response_format`, `structured_outputs.regex`",
+    ),
+    ({"guided_json": "{"}, "guided_json", "a JSON schema, or one as JSON text"),
+    ({"guided_json": "5"}, "guided_json", "a JSON schema, or one as JSON text"),
+    ({"guided_json": 5}, "guided_json", "an object or a non-empty string"),
+    ({"guided_regex": ""}, "guided_regex", "a non-empty string"),
+    ({"guided_choice": []}, "guided_choice", "a non-empty array"),
+    ({"structured_outputs": {"structural_tag": "{}"}}, "structured_outputs.structural_tag", "not supported"),
+    ({"reasoning": "show"}, "reasoning", "one of 'hide' or an object"),
+    ({"reasoning": {"effort": "huge"}}, "reasoning.effort", "got 'huge'"),
+    ({"reasoning": {"effort": "low"}, "reasoning_effort": "high"}, "reasoning.effort", "give only one of them"),
+    ({"reasoning": {"max_tokens": 5}, "thinking_budget": 6}, "reasoning.max_tokens", "give only one of them"),
+    ({"reasoning": {"enabled": True}, "enable_thinking": False}, "reasoning.enabled", "give only one of them"),
+    ({"continue_final_message": True}, "continue_final_message", "the last message is the assistant's"),
+    ({"messages": [USER | {"prefix": True}]}, "messages[0].prefix", "the last message is the assistant's"),
+    (
+        {"messages": [USER, {"role": "assistant", "prefix": True, "tool_calls": [CALL]}]},
+        "messages[1].prefix",
+        "a call can't be continued",
+    ),
+    ({"add_generation_prompt": False}, "add_generation_prompt", "when `continue_final_message` is true"),
+    (
+        {"messages": [USER, SAID], "add_generation_prompt": True, "continue_final_message": True},
+        "add_generation_prompt",
+        "contradict",
+    ),
     ({"response_format": "text"}, "response_format", "an object"),
     ({"modalities": ["text", "audio"]}, "modalities", "text only"),
     ({"modalities": ["video"]}, "modalities[0]", "one of 'audio', 'text'"),
@@ -428,6 +624,34 @@ def test_bad_fields_are_named(fields: dict[str, Any], param: str, words: str) ->
     assert error.param == param
     assert words in error.message
     assert param.split("[", maxsplit=1)[0] in error.message
+
+
+@pytest.mark.parametrize(
+    ("last", "fields", "expected"),
+    [
+        (SAID, {}, False),
+        (SAID | {"prefix": False}, {}, False),
+        (SAID | {"prefix": True}, {}, True),
+        (SAID, {"continue_final_message": True}, True),
+        (SAID, {"continue_final_message": True, "add_generation_prompt": False}, True),
+        (SAID, {"add_generation_prompt": True}, False),
+    ],
+)
+def test_an_answer_may_go_on_with_the_last_message(
+    last: dict[str, Any], fields: dict[str, Any], expected: bool
+) -> None:
+    assert task(messages=[USER, last], **fields).continue_last is expected
+
+
+def test_a_message_that_was_continued_once_is_like_any_other() -> None:
+    assert task(messages=[SAID | {"prefix": True}, USER]) == task(messages=[SAID, USER])
+
+
+def test_a_deployment_names_the_model() -> None:
+    body: dict[str, Any] = {"messages": [USER]}
+    for given in ({}, {"model": "other"}, {"model": 5}):
+        call = parse(json.dumps(body | given).encode(), "request-1", model="demo")
+        assert call == read()
 
 
 def with_header(header: str, **fields: Any) -> str:

@@ -4,13 +4,14 @@ import asyncio
 import json
 import os
 import signal
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam, ChatCompletionToolParam
+from pydantic import BaseModel
 
 from orchard.gateway.registry import resolve
 from tests.serving import Server, serve
@@ -110,6 +111,147 @@ def test_tool_choice_none_calls_nothing(client: OpenAI) -> None:
     answer = ask(client, "What's the weather in Paris?", tools=[WEATHER], tool_choice="none")
     assert answer.choices[0].message.tool_calls is None
     assert answer.choices[0].finish_reason == "stop"
+
+
+TIME: ChatCompletionToolParam = {
+    "type": "function",
+    "function": {
+        "name": "get_time",
+        "strict": True,
+        "parameters": {
+            "type": "object",
+            "properties": {"zone": {"type": "string", "enum": ["UTC", "CET"]}},
+            "required": ["zone"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ("required", {"get_weather", "get_time"}),
+        ({"type": "function", "function": {"name": "get_time"}}, {"get_time"}),
+        (
+            {
+                "type": "allowed_tools",
+                "allowed_tools": {
+                    "mode": "required",
+                    "tools": [{"type": "function", "function": {"name": "get_time"}}],
+                },
+            },
+            {"get_time"},
+        ),
+    ],
+)
+def test_calls_can_be_forced(client: OpenAI, choice: Any, expected: set[str], streamed: bool) -> None:
+    fields: Any = {
+        "model": "demo",
+        "temperature": 0,
+        "max_tokens": 200,
+        "tools": [WEATHER, TIME],
+        "tool_choice": choice,
+    }
+    messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Hello"}]
+    if streamed:
+        with client.chat.completions.stream(messages=messages, **fields) as stream:
+            answer: ChatCompletion = stream.get_final_completion()
+    else:
+        answer = client.chat.completions.create(messages=messages, **fields)
+    (chosen,) = answer.choices
+    assert chosen.finish_reason == "tool_calls"
+    assert chosen.message.content is None
+    assert chosen.message.tool_calls
+    for call in chosen.message.tool_calls:
+        assert call.type == "function"
+        assert call.function.name in expected
+        arguments = json.loads(call.function.arguments)
+        if call.function.name == "get_time":
+            assert arguments in ({"zone": "UTC"}, {"zone": "CET"})
+
+
+def test_a_tool_that_takes_free_text(client: OpenAI) -> None:
+    form: Any = {"type": "grammar", "grammar": {"syntax": "regex", "definition": "go (left|right)"}}
+    tool: Any = {"type": "custom", "custom": {"name": "steer", "description": "Steers.", "format": form}}
+    messages: list[Any] = [{"role": "user", "content": "Hello"}]
+    first = client.chat.completions.create(
+        model="demo", temperature=0, max_tokens=100, messages=messages, tools=[tool], tool_choice="required"
+    )
+    assert first.choices[0].message.tool_calls
+    call = first.choices[0].message.tool_calls[0]
+    assert call.type == "custom"
+    assert call.custom.input in ("go left", "go right")
+    messages.append(first.choices[0].message.model_dump(exclude_none=True))
+    messages += [
+        {"role": "tool", "tool_call_id": call.id, "content": "done"} for call in first.choices[0].message.tool_calls
+    ]
+    second = client.chat.completions.create(model="demo", temperature=0, messages=messages, tools=[tool])
+    assert second.choices[0].finish_reason in ("stop", "tool_calls")
+
+
+class Verdict(BaseModel):
+    """What `parse` asks for."""
+
+    answer: Literal["yes", "no"]
+    sure: bool
+
+
+def test_an_answer_keeps_its_schema(client: OpenAI) -> None:
+    messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Is 2 + 3 equal to 5?"}]
+    whole = client.chat.completions.parse(
+        model="demo", temperature=0, messages=messages, response_format=Verdict, max_tokens=200
+    )
+    assert whole.choices[0].message.parsed
+    with client.chat.completions.stream(
+        model="demo", temperature=0, messages=messages, response_format=Verdict, max_tokens=200
+    ) as stream:
+        streamed = stream.get_final_completion()
+    assert streamed.choices[0].message.parsed == whole.choices[0].message.parsed
+    loose = ask(client, "Hello", response_format={"type": "json_object"}, max_tokens=40)
+    assert (loose.choices[0].message.content or "").startswith("{")
+
+
+def test_other_forms_of_an_answer(client: OpenAI) -> None:
+    for extra in ({"guided_choice": ["maybe", "never"]}, {"structured_outputs": {"regex": "maybe|never"}}):
+        assert ask(client, "Hello", extra_body=extra).choices[0].message.content in ("maybe", "never")
+    with pytest.raises(openai.BadRequestError) as broken:
+        ask(client, "Hello", extra_body={"guided_regex": "("})
+    assert broken.value.param == "guided_regex"
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nothing"}}}
+    with pytest.raises(openai.BadRequestError) as impossible:
+        ask(client, "Hello", response_format=schema)
+    assert impossible.value.param == "response_format"
+
+
+def test_an_answer_goes_on_with_the_last_message(client: OpenAI) -> None:
+    begun: Any = {"role": "assistant", "content": "1, 2, 3,", "prefix": True}
+    messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Count from 1 to 6"}, begun]
+    answer = client.chat.completions.create(model="demo", temperature=0, messages=messages)
+    text = answer.choices[0].message.content or ""
+    assert "4" in text
+    assert "2" not in text
+
+
+def test_a_picture_is_refused_by_a_model_that_sees_none(client: OpenAI) -> None:
+    picture: Any = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    with pytest.raises(openai.BadRequestError, match="pictures") as caught:
+        client.chat.completions.create(model="demo", messages=[{"role": "user", "content": [picture]}])
+    assert (caught.value.param or "").startswith("messages")
+
+
+def test_thoughts_can_be_hidden(client: OpenAI) -> None:
+    for extra in ({"reasoning": "hide"}, {"reasoning": {"exclude": True}}):
+        answer = ask(client, "What is 12 + 30?", extra_body={"enable_thinking": True, **extra})
+        message = answer.choices[0].message
+        assert message.content
+        assert "42" in message.content
+        assert getattr(message, "reasoning_content", None) is None
+        assert getattr(message, "reasoning", None) is None
+        assert answer.usage
+        assert answer.usage.completion_tokens_details
+        assert answer.usage.completion_tokens_details.reasoning_tokens
 
 
 def test_thinking_is_kept_apart(client: OpenAI) -> None:

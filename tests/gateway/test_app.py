@@ -1,5 +1,6 @@
 import http.client
 import json
+import re
 import socket
 from typing import Any
 
@@ -63,8 +64,53 @@ def test_model_ids_may_hold_slashes() -> None:
             assert httpx.get(f"{server.url}/v1/models/{path}").json()["id"] == "org/name"
 
 
+def test_the_root_says_where_to_read_on(server: Server) -> None:
+    root = httpx.get(server.url)
+    assert root.json()["name"] == "Orchard"
+    assert httpx.get(server.url + root.json()["docs"]).status_code == 200
+    assert httpx.get(server.url + root.json()["openapi"]).status_code == 200
+    assert httpx.head(server.url).status_code == 200
+
+
+def test_the_docs_load_nothing_from_elsewhere(server: Server) -> None:
+    page = httpx.get(f"{server.url}/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "POST /v1/chat/completions" in page.text
+    assert "<code>response_format</code>" in page.text
+    assert not re.search(r"<script|<link|<img|(src|href)=\"(https?:)?//", page.text)
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
+def test_every_route_says_how_it_fails_and_what_it_takes(server: Server) -> None:
+    spec = httpx.get(f"{server.url}/openapi.json").json()
+    for path, methods in spec["paths"].items():
+        for method, operation in methods.items():
+            assert "4XX" in operation["responses"], (method, path)
+            assert "422" not in operation["responses"], (method, path)
+            if method == "post" and not path.endswith("/cancel"):
+                assert operation["requestBody"]["content"]["application/json"]["schema"], (method, path)
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/models", "/openai/models", "/openai/v1/models"])
+def test_models_at_every_address(server: Server, path: str) -> None:
+    (entry,) = httpx.get(server.url + path, params={"api-version": "2024-10-21"}).json()["data"]
+    assert httpx.get(f"{server.url}{path}/{entry['id']}").json() == entry
+
+
+@pytest.mark.parametrize("prefix", ["/v1", "", "/openai/v1"])
+def test_the_same_dialects_at_every_address(server: Server, prefix: str) -> None:
+    chat = httpx.post(f"{server.url}{prefix}/chat/completions", json=body(text="hi"))
+    assert chat.json()["choices"][0]["message"]["content"] == "hi"
+    prompt = {"model": "fake", "prompt": '{"text": "hi"}'}
+    assert httpx.post(f"{server.url}{prefix}/completions", json=prompt).json()["choices"][0]["text"] == "hi"
+    refused = httpx.post(f"{server.url}{prefix}/embeddings", json={"model": "fake", "input": "hi"})
+    assert refused.status_code == 400
+    assert "'fake' is a text model and gives no embeddings" in refused.json()["error"]["message"]
+    unknown = httpx.post(f"{server.url}{prefix}/embeddings", json={"model": "other", "input": "hi"})
+    assert unknown.status_code == 404
+
+
 def test_docs_describe_the_chat_body(server: Server) -> None:
-    assert httpx.get(f"{server.url}/docs").status_code == 200
     spec = httpx.get(f"{server.url}/openapi.json").json()
     assert spec["info"] == {"title": "Orchard", "version": __version__}
     post = spec["paths"]["/v1/chat/completions"]["post"]
@@ -174,6 +220,31 @@ def test_bodies_that_arrive_share_a_budget() -> None:
     with serve(max_body_bytes_in_flight=100) as server:
         assert_error(httpx.post(f"{server.url}/v1/chat/completions", content=b" " * 101), 429)
         assert_error(httpx.post(f"{server.url}/v1/chat/completions", content=b" " * 99), 400)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"content-type": "application/json"}, 200),
+        ({"content-type": "Application/JSON; charset=utf-8"}, 200),
+        ({"content-type": "application/vnd.api+json"}, 200),
+        ({"content-type": "text/plain"}, 400),
+        ({"content-type": "application/x-www-form-urlencoded"}, 400),
+        ({"content-type": "multipart/form-data; boundary=x"}, 400),
+        ({"content-type": ""}, 400),
+        ({"content-type": "application/json", "origin": "https://example.com"}, 200),
+        ({"origin": "https://example.com"}, 400),
+    ],
+)
+def test_a_body_must_be_said_to_be_json(server: Server, headers: dict[str, str], status: int) -> None:
+    """The other content types are those that any web page can send here without being asked."""
+    content = json.dumps(body()).encode()
+    response = httpx.post(f"{server.url}/v1/chat/completions", content=content, headers=headers)
+    assert response.status_code == status
+    if status == 400:
+        assert_error(response, 400, type="invalid_request_error")
+        assert "content-type: application/json" in response.json()["error"]["message"]
 
 
 def test_a_compressed_body_is_refused(server: Server) -> None:

@@ -1,6 +1,7 @@
 """The commands. The code of each, and what that needs, is imported when it runs: `orchard serve` must be up at once."""
 
 import sys
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -20,6 +21,9 @@ app = typer.Typer(
 _DEFAULTS = Settings()
 _Host = Annotated[str, typer.Option(envvar="ORCHARD_HOST", help="The address to listen on.")]
 _Port = Annotated[int, typer.Option(envvar="ORCHARD_PORT", min=0, max=65535, help="The port; 0 takes a free one.")]
+_ApiKey = Annotated[
+    str | None, typer.Option(envvar="ORCHARD_API_KEY", help="Sent as a bearer token; of several, the first.")
+]
 _MODEL_HELP = "'demo', a folder with a model in MLX format, or a Hugging Face id that is in the local cache."
 
 
@@ -62,7 +66,18 @@ def serve(
     shutdown_grace: Annotated[
         int, typer.Option(envvar="ORCHARD_SHUTDOWN_GRACE", min=0, help="Seconds that running answers get at the end.")
     ] = int(_DEFAULTS.shutdown_grace),
+    stable_prompts: options.StablePrompts = _DEFAULTS.stable_prompts,
+    api_key: options.ApiKey = None,
+    api_key_file: options.ApiKeyFile = None,
+    cors_origin: options.CorsOrigin = None,
+    responses_path: options.ResponsesPath = Path(_DEFAULTS.responses_path),
+    responses_ttl: options.ResponsesTtl = _DEFAULTS.responses_ttl,
+    responses_max_bytes: options.ResponsesMaxBytes = _DEFAULTS.responses_max_bytes,
+    responses_archive_dir: options.ResponsesArchiveDir = None,
     adapter_path: options.AdapterPath = None,
+    tool_call_parser: options.ToolCallParser = None,
+    reasoning_parser: options.ReasoningParser = None,
+    message_converter: options.MessageConverter = None,
     decode_concurrency: options.DecodeConcurrency = _DEFAULTS.text.max_rows,
     queue_size: options.QueueSize = _DEFAULTS.text.max_waiting,
     prefill_step_size: options.PrefillStepSize = _DEFAULTS.text.prefill_chunk,
@@ -76,10 +91,14 @@ def serve(
     prompt_cache_dir_bytes: options.PromptCacheDirBytes = _DEFAULTS.text.prompt_cache_dir_bytes,
 ) -> None:
     """Serve a model until Ctrl-C, behind the OpenAI API."""
+    from orchard.cli.keys import api_keys
     from orchard.cli.serve import serve
 
     text = options.text_options(
         adapter_path=adapter_path,
+        tool_call_parser=tool_call_parser,
+        reasoning_parser=reasoning_parser,
+        message_converter=message_converter,
         max_rows=decode_concurrency,
         max_waiting=queue_size,
         prefill_chunk=prefill_step_size,
@@ -99,6 +118,13 @@ def serve(
         max_requests=max_requests,
         max_body_bytes=max_body_bytes,
         shutdown_grace=shutdown_grace,
+        stable_prompts=stable_prompts,
+        api_keys=api_keys(api_key or (), api_key_file),
+        cors_origins=tuple(cors_origin or ()),
+        responses_path=str(responses_path),
+        responses_ttl=responses_ttl,
+        responses_max_bytes=responses_max_bytes,
+        responses_archive_dir=None if responses_archive_dir is None else str(responses_archive_dir),
         text=text,
     )
     serve(model, settings)
@@ -111,14 +137,16 @@ def chat(
         str | None, typer.Option(envvar="ORCHARD_URL", help="The server to talk to, as in http://127.0.0.1:8000.")
     ] = None,
     message: Annotated[str | None, typer.Option("--message", "-m", help="Ask this, print the answer, and end.")] = None,
+    api_key: _ApiKey = None,
 ) -> None:
     """Talk in the terminal: to the server that runs here, or to one started for this talk.
 
     Where stdin is no terminal, its text is the message.
     """
     from orchard.cli.chat import chat
+    from orchard.cli.keys import first_key
 
-    chat(model, url, message)
+    chat(model, url, message, first_key(api_key))
 
 
 @app.command()
@@ -146,14 +174,15 @@ def bench(
     prompt_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a prompt.")] = 256,
     prefix_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a long prefix; 'long' sends twice that.")] = 2000,
     seed: Annotated[int, typer.Option(help="Another seed makes other prompts.")] = 0,
-    api_key: Annotated[str | None, typer.Option(envvar="ORCHARD_API_KEY", help="Sent as a bearer token.")] = None,
+    api_key: _ApiKey = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for each scenario.")] = False,
 ) -> None:
     """Measure a server, any that speaks the OpenAI API; exit code 1 where a request failed."""
     from orchard.cli.bench import Load, bench
+    from orchard.cli.keys import first_key
 
     load = Load(max_tokens=max_tokens, prompt_tokens=prompt_tokens, prefix_tokens=prefix_tokens, seed=seed)
-    if bench(url, model, load, scenarios=scenario or (), api_key=api_key, as_json=as_json):
+    if bench(url, model, load, scenarios=scenario or (), api_key=first_key(api_key), as_json=as_json):
         raise typer.Exit(1)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -23,14 +24,14 @@ _STOP_SECONDS = 5.0
 _CONTROLS = {code: None for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\n\t"}
 
 
-def chat(model: str | None, url: str | None, message: str | None) -> None:
+def chat(model: str | None, url: str | None, message: str | None, api_key: str | None = None) -> None:
     """Hold a conversation, or answer `message` (or what is piped in) alone. Raises OrchardError with the reason."""
     interactive = message is None and sys.stdin.isatty()
     if message is None and not interactive:
         message = sys.stdin.read().strip()
     if not interactive and not message:
         raise OrchardError("invalid_request", "the message is empty")
-    with _server(model, url) as (client, served):
+    with _server(model, url, api_key) as (client, served):
         talk = Conversation(client, served)
         if message is not None:
             show(talk.ask(message), plain=True)
@@ -126,9 +127,9 @@ def _command(talk: Conversation, line: str) -> str:
 
 
 @contextmanager
-def _server(model: str | None, url: str | None) -> Iterator[tuple[Client, str]]:
+def _server(model: str | None, url: str | None, api_key: str | None) -> Iterator[tuple[Client, str]]:
     """Give a server and the model to ask for: the one at `url`, the one that runs here, or one for this talk."""
-    with Client(url or _default_url()) as client:
+    with Client(url or _default_url(), api_key) as client:
         try:
             served = _served(client.models(), model, client.url)
         except ServerError:
@@ -162,7 +163,7 @@ def _default_url() -> str:
 
 @contextmanager
 def _started(model: str) -> Iterator[Client]:
-    """Run a server of one's own on a free port, and stop it at the end."""
+    """Run a server of one's own on a free port, with a key of its own, and stop it at the end."""
 
     def leave(number: int, _: FrameType | None) -> NoReturn:
         sys.exit(128 + number)
@@ -171,12 +172,16 @@ def _started(model: str) -> Iterator[Client]:
         signal.signal(number, leave)  # else the server would outlive this process
     options = ["--host", "127.0.0.1", "--port", "0", "--log-level", "error", "--shutdown-grace", "0"]
     command = [sys.executable, "-m", "orchard", "serve", *options, "--", model]
+    key = secrets.token_urlsafe()
+    environment = os.environ | {"ORCHARD_API_KEY": key}
     with tempfile.TemporaryFile("w+") as log:
         # A session of its own: Ctrl-C stops an answer here and doesn't reach the server.
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
+        server = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True, env=environment
+        )
         with server:
             try:
-                with Client(_url_of(server, log)) as client:
+                with Client(_url_of(server, log), key) as client:
                     yield client
             finally:
                 _end(server)

@@ -57,12 +57,13 @@ class _Models(Struct):
 class Client:
     """One server's OpenAI API. Every failure is a ServerError with one sentence."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, api_key: str | None = None) -> None:
         self.url = url.rstrip("/")
         # No read timeout: while a model loads or a long prompt is read, nothing comes. No proxy or .netrc from the
         # environment, and certificates (slow to load) only where they are used.
         self._http = httpx.Client(
             base_url=self.url,
+            headers={"authorization": f"Bearer {api_key}"} if api_key else None,
             timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
             trust_env=False,
             verify=self.url.startswith("https:"),
@@ -78,6 +79,8 @@ class Client:
         """Give the ids of the models that the server has."""
         try:
             response = self._http.get("/v1/models", timeout=_CONNECT_SECONDS)
+            if response.status_code == httpx.codes.UNAUTHORIZED:
+                raise ServerError(_reason(response))
             return [model.id for model in msgspec.json.decode(response.content, type=_Models).data]
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServerError(f"no server answers at {self.url} ({error})") from error

@@ -12,6 +12,7 @@ import typer
 from orchard.core.options import TextOptions
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(?:([KMGT])(i?)B?|B)?", re.IGNORECASE)
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s,]+")
 _POWERS = {None: 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _MOST_BYTES = 2**63 - 1
 
@@ -46,6 +47,14 @@ def _one_of(*allowed: int) -> Callable[[str | int], int]:
     return parse
 
 
+def _origin(text: str) -> str:
+    """Read an origin as browsers send it: no path, no slash at the end."""
+    origin = text.lower()
+    if origin != "*" and not _ORIGIN.fullmatch(origin):
+        raise typer.BadParameter(f"'{text}' is no origin: write it as in https://example.com or http://localhost:3000.")
+    return origin
+
+
 def text_options(**values: Any) -> TextOptions:
     """Make the worker's options of checked flags; those that are None or absent keep their defaults.
 
@@ -59,6 +68,13 @@ def text_options(**values: Any) -> TextOptions:
         raise typer.BadParameter(str(error)) from error
 
 
+StablePrompts = Annotated[
+    bool,
+    typer.Option(
+        envvar="ORCHARD_STABLE_PROMPTS",
+        help="Drop or move the lines of coding agents' system prompts that change with each request (/v1/messages).",
+    ),
+]
 AdapterPath = Annotated[
     Path | None,
     typer.Option(
@@ -67,6 +83,33 @@ AdapterPath = Annotated[
         file_okay=False,
         resolve_path=True,
         help="A folder with LoRA weights for the model, in mlx-lm's format.",
+    ),
+]
+ToolCallParser = Annotated[
+    str | None,
+    typer.Option(
+        envvar="ORCHARD_TOOL_CALL_PARSER",
+        metavar="NAME",
+        show_default="by the chat template",
+        help="How the model writes tool calls, as in qwen3_coder or mistral.",
+    ),
+]
+ReasoningParser = Annotated[
+    str | None,
+    typer.Option(
+        envvar="ORCHARD_REASONING_PARSER",
+        metavar="NAME",
+        show_default="by the chat template",
+        help="How the model writes its reasoning, as in qwen3 or none.",
+    ),
+]
+MessageConverter = Annotated[
+    str | None,
+    typer.Option(
+        envvar="ORCHARD_MESSAGE_CONVERTER",
+        metavar="NAME",
+        show_default="by trying",
+        help="How the chat template takes earlier tool calls, as in glm4_moe or mistral.",
     ),
 ]
 DecodeConcurrency = Annotated[
@@ -155,5 +198,68 @@ PromptCacheDirBytes = Annotated[
         metavar="SIZE",
         show_default="10GiB",
         help="What that folder may take.",
+    ),
+]
+ApiKey = Annotated[
+    list[str] | None,
+    typer.Option(
+        envvar="ORCHARD_API_KEY",
+        metavar="KEY",
+        show_default="none is asked for",
+        help="A key that callers must send; may be repeated. Others on this machine can see flags, but no variables.",
+    ),
+]
+ApiKeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="ORCHARD_API_KEY_FILE",
+        dir_okay=False,
+        help="A file with further keys, one on each line; # begins a comment.",
+    ),
+]
+CorsOrigin = Annotated[
+    list[str] | None,
+    typer.Option(
+        envvar="ORCHARD_CORS_ORIGIN",
+        parser=_origin,
+        metavar="ORIGIN",
+        show_default="none",
+        help="Web pages of this origin, as in https://example.com, may use the server; * lets all; may be repeated.",
+    ),
+]
+ResponsesPath = Annotated[
+    Path,
+    typer.Option(
+        envvar="ORCHARD_RESPONSES_PATH",
+        dir_okay=False,
+        help="The file that stored responses lie in (/v1/responses); ':memory:': they are forgotten with the server.",
+    ),
+]
+ResponsesTtl = Annotated[
+    float,
+    typer.Option(
+        envvar="ORCHARD_RESPONSES_TTL",
+        min=1,
+        help="Seconds for which a conversation is stored after the last that was added to it.",
+    ),
+]
+ResponsesMaxBytes = Annotated[
+    int,
+    typer.Option(
+        envvar="ORCHARD_RESPONSES_MAX_BYTES",
+        parser=_positive_size,
+        metavar="SIZE",
+        show_default="1GiB",
+        help="What stored responses may take; those that were used least recently make room.",
+    ),
+]
+ResponsesArchiveDir = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="ORCHARD_RESPONSES_ARCHIVE_DIR",
+        file_okay=False,
+        resolve_path=True,
+        show_default="none",
+        help="A folder where stored conversations go as JSON when their time is over.",
     ),
 ]

@@ -21,8 +21,8 @@ def serve(model: str, settings: Settings) -> None:
 
     sock = bind(settings.host, settings.port)
     _raise_file_limit()
-    text = banner(entry.id, base_url(settings.host, sock))
-    if not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
+    text = banner(entry.id, base_url(settings.host, sock), has_keys=bool(settings.api_keys))
+    if not settings.api_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
         text += "\nWhoever reaches this machine over the network can use it: it asks for no key."
     run(settings, [entry], sock, on_ready=lambda: print(text, flush=True))
 
@@ -34,16 +34,18 @@ def base_url(host: str, sock: socket.socket) -> str:
     return f"http://[{host}]:{sock.getsockname()[1]}" if ":" in host else f"http://{host}:{sock.getsockname()[1]}"
 
 
-def banner(model: str, url: str) -> str:
+def banner(model: str, url: str, *, has_keys: bool = False) -> str:
     """Say what is served, where, and what to try next."""
     default = Settings()
     option = "" if url == f"http://{default.host}:{default.port}" else f" --url {url}"
+    key = '-H "authorization: Bearer $ORCHARD_API_KEY" ' if has_keys else ""
+    sdk_key = "and one of its API keys" if has_keys else "any API key"
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Hello"}]})
     return f"""\
 Orchard {__version__} serves {model} at {url}
   talk to it    orchard chat{option}
-  ask it        curl {url}/v1/chat/completions -H 'content-type: application/json' -d '{body}'
-  OpenAI SDKs   base_url="{url}/v1", any API key
+  ask it        curl {url}/v1/chat/completions {key}-H 'content-type: application/json' -d '{body}'
+  OpenAI SDKs   base_url="{url}/v1", {sdk_key}
   reference     {url}/docs
 Ctrl-C stops it."""
 

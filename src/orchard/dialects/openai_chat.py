@@ -18,48 +18,58 @@ from orchard.core.events import (
     Text,
     TokenLogprob,
     ToolArgs,
+    ToolCall,
     ToolStart,
-    Usage,
     merge,
 )
 from orchard.core.request import Request
 from orchard.dialects.decoding import decode
-from orchard.dialects.openai_chat_body import Body, body_schema
-from orchard.dialects.openai_chat_request import PRIORITY_HEADER, translate
+from orchard.dialects.openai_chat_body import Body, DeploymentBody, body_schema
+from orchard.dialects.openai_chat_request import translate
 from orchard.dialects.openai_errors import error_body
+from orchard.dialects.openai_fields import PRIORITY_HEADER
+from orchard.dialects.openai_output import DONE, SYSTEM_FINGERPRINT, escape_line_ends, logprob, usage
+from orchard.dialects.openai_tools import custom_input
 
-__all__ = ["PRIORITY_HEADER", "ChatCall", "ChatEncoder", "body_schema", "parse"]
+__all__ = ["PRIORITY_HEADER", "ChatCall", "ChatEncoder", "DeploymentBody", "body_schema", "parse"]
 
-_DONE = b"data: [DONE]\n\n"
-_LEAST_LOGPROB = -9999.0  # what OpenAI writes where a token is next to impossible; JSON has no -Infinity
-# Raw in JSON, but a line's end to clients that cut the stream with str.splitlines().
-_LINE_ENDS = ((b"\xc2\x85", b"\\u0085"), (b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"))
+_SERVICE_TIER = "default"
 
 _decoder = msgspec.json.Decoder(Body)
+_deployment_decoder = msgspec.json.Decoder(DeploymentBody)
 _json = msgspec.json.Encoder().encode
 
 
-def parse(body: bytes, request_id: str, priority: str | None = None) -> "ChatCall":
-    """Read the body of a request, and the priority that its header gives.
+def parse(body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None) -> "ChatCall":
+    """Read the body of a request, and the priority that its header gives; `model` goes before the body's.
 
     Raises OrchardError (invalid_request), its `param` naming the field to blame.
     """
-    decoded = decode(_decoder, body)
+    decoded = decode(_decoder, body) if model is None else decode(_deployment_decoder, body)
+    if model is not None:
+        decoded.model = model
     return ChatCall(
         request=translate(decoded, request_id, priority),
         stream=bool(decoded.stream),
         include_usage=bool(decoded.stream_options and decoded.stream_options.include_usage),
         legacy_functions=bool(decoded.functions),
+        custom_tools=frozenset(
+            tool.custom.name for tool in decoded.tools or () if tool.type == "custom" and tool.custom
+        ),
     )
 
 
 class ChatCall(Struct, frozen=True):
-    """A parsed body. `legacy_functions`: the caller gave `functions`, so the answer has a `function_call`."""
+    """A parsed body. `legacy_functions`: the caller gave `functions`, so the answer has a `function_call`.
+
+    `custom_tools`: the names of those tools that take free text.
+    """
 
     request: Request
     stream: bool
     include_usage: bool = False
     legacy_functions: bool = False
+    custom_tools: frozenset[str] = frozenset()
 
     @property
     def completion_id(self) -> str:
@@ -79,7 +89,9 @@ class ChatCall(Struct, frozen=True):
                 "created": int(time.time()),
                 "model": self.request.model,
                 "choices": [self._choice(index, choice) for index, choice in enumerate(result.choices)],
-                "usage": _usage(result.usage),
+                "usage": usage(result.usage),
+                "service_tier": _SERVICE_TIER,
+                "system_fingerprint": SYSTEM_FINGERPRINT,
             }
         )
 
@@ -88,15 +100,12 @@ class ChatCall(Struct, frozen=True):
         if choice.tool_calls and not choice.text:
             message["content"] = None
         if choice.reasoning:
-            message["reasoning_content"] = choice.reasoning
-        functions = [{"name": call.name, "arguments": call.arguments} for call in choice.tool_calls]
-        if functions and self.legacy_functions:
-            message["function_call"] = functions[0]
-        elif functions:
-            message["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": function}
-                for call, function in zip(choice.tool_calls, functions, strict=True)
-            ]
+            message["reasoning_content"] = message["reasoning"] = choice.reasoning
+        calls = [self._tool_call(call) for call in choice.tool_calls]
+        if calls and self.legacy_functions:
+            message["function_call"] = calls[0]["function"]
+        elif calls:
+            message["tool_calls"] = calls
         asked = self.request.generate.top_logprobs is not None
         return {
             "index": index,
@@ -104,6 +113,15 @@ class ChatCall(Struct, frozen=True):
             "logprobs": _logprobs(choice.logprobs) if asked else None,
             "finish_reason": self.finish_reason(choice.reason),
         }
+
+    def _tool_call(self, call: ToolCall) -> dict[str, Any]:
+        if call.name in self.custom_tools:
+            return {
+                "id": call.id,
+                "type": "custom",
+                "custom": {"name": call.name, "input": custom_input(call.arguments)},
+            }
+        return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
     def finish_reason(self, reason: str) -> str:
         """Give OpenAI's word for why a choice ended."""
@@ -118,34 +136,35 @@ class ChatEncoder:
 
     def __init__(self, call: ChatCall) -> None:
         self._call = call
-        self._role_sent = False
         about = {
             "id": call.completion_id,
             "object": "chat.completion.chunk",
             "created": int(time.time()),
             "model": call.request.model,
+            "service_tier": _SERVICE_TIER,
+            "system_fingerprint": SYSTEM_FINGERPRINT,
         }
+        choices = range(call.request.generate.n)
+        self._without_role = set(choices)
+        # The arguments so far of a call of a custom tool, by choice: its input is told when it is whole.
+        self._custom: dict[int, tuple[int, str]] = {}
         self._start = b"data: " + _json(about)[:-1] + b',"choices":['
-        self._heads = [self._start + b'{"index":%d,"delta":' % index for index in range(call.request.generate.n)]
-        self._end = b'],"usage":null}\n\n' if call.include_usage else b"]}\n\n"
+        self._heads = [self._start + b'{"index":%d,"delta":' % index for index in choices]
         self._has_logprobs = call.request.generate.top_logprobs is not None
-        self._tail = (b',"logprobs":null' if self._has_logprobs else b"") + b',"finish_reason":null}' + self._end
+        self._end = b'],"usage":null}\n\n' if call.include_usage else b"]}\n\n"
+        self._tail = b',"logprobs":null,"finish_reason":null}' + self._end
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """Write the next events of the stream; empty where they show nothing."""
-        chunks = [self._event(event) for event in (events if len(events) == 1 else merge(events))]
-        encoded = b"".join(chunks)
-        for raw, escaped in _LINE_ENDS:
-            encoded = encoded.replace(raw, escaped)
-        return encoded
+        return escape_line_ends(b"".join(map(self._event, events if len(events) == 1 else merge(events))))
 
     def _event(self, event: Event) -> bytes:
-        chunk = b""
         match event:
             case Text():
                 chunk = self._text(event)
             case Reasoning() if event.text:
-                chunk = self._delta(event.choice, b'{"reasoning_content":' + _json(event.text) + b"}")
+                text = _json(event.text)
+                chunk = self._delta(event.choice, b'{"reasoning_content":%b,"reasoning":%b}' % (text, text))
             case ToolStart():
                 chunk = self._tool_start(event)
             case ToolArgs() if event.json:
@@ -153,58 +172,72 @@ class ChatEncoder:
             case Finished():
                 chunk = self._finished(event)
             case Failed():
-                return b"data: " + _json(error_body(event.error())) + b"\n\n" + _DONE
-        if self._role_sent:
-            return chunk
-        self._role_sent = True
-        return self._roles() + chunk
+                chunk = b"data: " + _json(error_body(event.error())) + b"\n\n" + DONE
+            case _:
+                chunk = b""
+        return chunk
 
     def _delta(self, choice: int, delta: bytes) -> bytes:
-        return self._heads[choice] + delta + self._tail
+        return self._role(choice, b"null") + self._heads[choice] + delta + self._tail
 
-    def _roles(self) -> bytes:
-        delta = b'{"role":"assistant","content":"","refusal":null}'
-        return b"".join(self._delta(choice, delta) for choice in range(len(self._heads)))
+    def _role(self, choice: int, content: bytes) -> bytes:
+        """Write the first delta of a choice, once; its content is null but where a text follows, or nothing at all."""
+        if choice not in self._without_role:
+            return b""
+        self._without_role.discard(choice)
+        delta = b'{"role":"assistant","content":%b,"refusal":null}' % content
+        return self._heads[choice] + delta + self._tail
 
     def _text(self, event: Text) -> bytes:
         delta = b'{"content":' + _json(event.text) + b"}"
         if self._has_logprobs and event.logprobs:
-            logprobs = b',"logprobs":' + _json(_logprobs(event.logprobs)) + b',"finish_reason":null}'
-            return self._heads[event.choice] + delta + logprobs + self._end
-        return self._delta(event.choice, delta) if event.text else b""
+            tail = b',"logprobs":' + _json(_logprobs(event.logprobs)) + b',"finish_reason":null}' + self._end
+        elif event.text:
+            tail = self._tail
+        else:
+            return b""
+        return self._role(event.choice, b'""') + self._heads[event.choice] + delta + tail
 
     def _tool_start(self, event: ToolStart) -> bytes:
         function = {"name": event.name, "arguments": ""}
         if self._call.legacy_functions:
             return self._delta(event.choice, _json({"function_call": function})) if event.index == 0 else b""
-        call = {"index": event.index, "id": event.id, "type": "function", "function": function}
-        return self._delta(event.choice, _json({"tool_calls": [call]}))
+        before = self._custom_input(event.choice)
+        call: dict[str, Any] = {"index": event.index, "id": event.id}
+        if event.name in self._call.custom_tools:
+            self._custom[event.choice] = event.index, ""
+            call |= {"type": "custom", "custom": {"name": event.name, "input": ""}}
+        else:
+            call |= {"type": "function", "function": function}
+        return before + self._delta(event.choice, _json({"tool_calls": [call]}))
+
+    def _custom_input(self, choice: int) -> bytes:
+        """Write the input of the call of a custom tool that is complete now, if there is one."""
+        if choice not in self._custom:
+            return b""
+        index, arguments = self._custom.pop(choice)
+        return self._delta(
+            choice, _json({"tool_calls": [{"index": index, "custom": {"input": custom_input(arguments)}}]})
+        )
 
     def _tool_args(self, event: ToolArgs) -> bytes:
         function = b'{"arguments":' + _json(event.json) + b"}"
         if self._call.legacy_functions:
             return self._delta(event.choice, b'{"function_call":' + function + b"}") if event.index == 0 else b""
+        if event.choice in self._custom:
+            self._custom[event.choice] = event.index, self._custom[event.choice][1] + event.json
+            return b""
         return self._delta(event.choice, b'{"tool_calls":[{"index":%d,"function":%b}]}' % (event.index, function))
 
     def _finished(self, event: Finished) -> bytes:
         chunks = []
         for choice, reason in enumerate(event.reasons):
-            logprobs = b',"logprobs":null' if self._has_logprobs else b""
-            finish = b',"finish_reason":' + _json(self._call.finish_reason(reason)) + b"}"
-            chunks.append(self._heads[choice] + b"{}" + logprobs + finish + self._end)
+            finish = b',"logprobs":null,"finish_reason":' + _json(self._call.finish_reason(reason)) + b"}"
+            chunks.append(self._custom_input(choice) + self._role(choice, b'""'))
+            chunks.append(self._heads[choice] + b"{}" + finish + self._end)
         if self._call.include_usage:
-            chunks.append(self._start + b'],"usage":' + _json(_usage(event.usage)) + b"}\n\n")
-        return b"".join(chunks) + _DONE
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-    }
+            chunks.append(self._start + b'],"usage":' + _json(usage(event.usage)) + b"}\n\n")
+        return b"".join(chunks) + DONE
 
 
 def _logprobs(logprobs: Iterable[Logprob]) -> dict[str, Any]:
@@ -213,6 +246,4 @@ def _logprobs(logprobs: Iterable[Logprob]) -> dict[str, Any]:
 
 
 def _token(token: TokenLogprob) -> dict[str, Any]:
-    # The comparison is false for NaN as well.
-    logprob = token.logprob if token.logprob > _LEAST_LOGPROB else _LEAST_LOGPROB
-    return {"token": token.text, "logprob": logprob, "bytes": list(token.bytes)}
+    return {"token": token.text, "logprob": logprob(token), "bytes": list(token.bytes)}

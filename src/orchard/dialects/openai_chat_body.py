@@ -5,21 +5,26 @@ A field that isn't here is ignored, whatever it holds. `null` means absent, for 
 
 from typing import Annotated, Any, Literal
 
-import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
-from orchard.core.request import Priority
+from orchard.dialects.openai_fields import (
+    MAX_CHOICES,
+    Count,
+    ModelName,
+    Natural,
+    NonEmpty,
+    Refused,
+    StreamOptions,
+    schema,
+)
+from orchard.dialects.openai_thinking import Effort, ThinkingFields
 
 MAX_MESSAGES = 8192
-MAX_CHOICES = 16
-MAX_STOPS = 16
-MAX_STOP_CHARS = 1024
 MAX_TOOLS = 512
 MAX_PARTS = 4096
 MAX_CALLS = 1024
 MAX_TOP_LOGPROBS = 20
 MAX_MODALITIES = 16
-_INT64_MAX = 2**63 - 1
 
 IGNORED = (
     "metadata",
@@ -35,20 +40,20 @@ IGNORED = (
 )
 """OpenAI's fields that change nothing in the answer of a local server; the docs list them."""
 
-Stop = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_CHARS)]
-NonEmpty = Annotated[str, Meta(min_length=1)]
-Refused = Annotated[Any, Meta(description="Not supported: a request that sets it is refused.")]
-Penalty = Annotated[float, Meta(ge=-2, le=2)]
-Count = Annotated[int, Meta(ge=1, le=_INT64_MAX)]
-Natural = Annotated[int, Meta(ge=0, le=_INT64_MAX)]
+
+class ImageUrl(Struct):
+    """Where a picture is: a data: URL, or an http(s) one."""
+
+    url: NonEmpty
 
 
 class ContentPart(Struct):
-    """A part of a message: `text`, or `refusal` where the assistant speaks."""
+    """A part of a message: `text`, `image_url` of a user or a tool, or `refusal` where the assistant speaks."""
 
     type: str
     text: str | None = None
     refusal: str | None = None
+    image_url: NonEmpty | ImageUrl | None = None
 
 
 class FunctionCall(Struct):
@@ -58,12 +63,20 @@ class FunctionCall(Struct):
     arguments: str | dict[str, Any] | None = None
 
 
+class CustomCall(Struct):
+    """A call of a custom tool that the assistant made."""
+
+    name: NonEmpty
+    input: str
+
+
 class ToolCall(Struct):
     """A call the assistant made, with the id that its result refers to."""
 
     id: NonEmpty
-    type: str | None = None
+    type: Literal["function", "custom"] | None = None
     function: FunctionCall | None = None
+    custom: CustomCall | None = None
 
 
 class Message(Struct):
@@ -78,6 +91,7 @@ class Message(Struct):
     tool_calls: Annotated[list[ToolCall], Meta(max_length=MAX_CALLS)] | None = None
     tool_call_id: str | None = None
     function_call: FunctionCall | None = None
+    prefix: bool | None = None
     audio: Refused = None
 
 
@@ -90,80 +104,117 @@ class Function(Struct):
     strict: bool | None = None
 
 
-class ToolEntry(Struct):
-    """A tool; only functions are supported."""
+class InputGrammar(Struct):
+    """A grammar of a custom tool's input."""
 
-    type: str | None = None
+    syntax: Literal["lark", "regex"]
+    definition: NonEmpty
+
+
+class InputFormat(Struct):
+    """The form of a custom tool's input."""
+
+    type: Literal["text", "grammar"]
+    grammar: InputGrammar | None = None
+
+
+class Custom(Struct):
+    """A tool that takes free text."""
+
+    name: str
+    description: str | None = None
+    format: InputFormat | None = None
+
+
+class ToolEntry(Struct):
+    """A tool."""
+
+    type: Literal["function", "custom"] | None = None
     function: Function | None = None
+    custom: Custom | None = None
 
 
 class FunctionName(Struct):
-    """A function to call."""
+    """A function, or a custom tool, to call."""
 
     name: str
 
 
-class NamedToolChoice(Struct):
-    """A tool choice beyond `none`, `auto` and `required`."""
+class ToolName(Struct):
+    """A tool that may be called."""
 
-    type: str | None = None
+    type: Literal["function", "custom"] | None = None
     function: FunctionName | None = None
+    custom: FunctionName | None = None
+
+
+class AllowedTools(Struct):
+    """Those of the tools that may be called now."""
+
+    mode: Literal["auto", "required"]
+    tools: Annotated[list[ToolName], Meta(min_length=1, max_length=MAX_TOOLS)]
+
+
+class ToolChoice(Struct):
+    """A tool choice beyond `none`, `auto` and `required`: a tool, or those that are allowed."""
+
+    type: Literal["function", "custom", "allowed_tools"] | None = None
+    function: FunctionName | None = None
+    custom: FunctionName | None = None
+    allowed_tools: AllowedTools | None = None
+
+
+class JsonSchema(Struct):
+    """The schema that the answer keeps, `strict` or not; absent: any JSON object."""
+
+    name: str | None = None
+    description: str | None = None
+    json_schema: dict[str, Any] | None = field(default=None, name="schema")
+    strict: bool | None = None
 
 
 class ResponseFormat(Struct):
-    """The form of the answer; only `text` is supported."""
+    """The form of the answer."""
 
-    type: str
-
-
-class StreamOptions(Struct):
-    """What a stream tells besides the answer."""
-
-    include_usage: bool | None = None
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
 
 
-class Body(Struct):
+class Reasoning(Struct):
+    """How to think, as OpenRouter has it; `exclude`: the answer comes without what was thought."""
+
+    effort: Effort | None = None
+    max_tokens: Natural | None = None
+    exclude: bool | None = None
+    enabled: bool | None = None
+
+
+class Body(ThinkingFields, kw_only=True):
     """A Chat Completions request."""
 
-    model: Annotated[str, Meta(min_length=1, max_length=1024)]
+    model: ModelName
     messages: Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]
 
     max_completion_tokens: Count | None = None
     max_tokens: Count | None = None
     n: Annotated[int, Meta(ge=1, le=MAX_CHOICES)] | None = None
-    stop: Stop | Annotated[list[Stop], Meta(max_length=MAX_STOPS)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
 
-    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    top_k: Annotated[int, Meta(ge=-1, le=_INT64_MAX)] | None = None
-    min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    xtc_probability: Annotated[float, Meta(ge=0, le=1)] | None = None
-    xtc_threshold: Annotated[float, Meta(ge=0, le=0.5)] | None = None
-    repetition_penalty: Annotated[float, Meta(gt=0, le=10)] | None = None
-    presence_penalty: Penalty | None = None
-    frequency_penalty: Penalty | None = None
-    repetition_context_size: Natural | None = None
-    presence_context_size: Natural | None = None
-    frequency_context_size: Natural | None = None
-    logit_bias: dict[Natural, Annotated[float, Meta(ge=-100, le=100)]] | None = None
-    seed: Annotated[int, Meta(ge=-(2**63), le=_INT64_MAX)] | None = None
-
     tools: Annotated[list[ToolEntry], Meta(max_length=MAX_TOOLS)] | None = None
-    tool_choice: Literal["none", "auto", "required"] | NamedToolChoice | None = None
+    tool_choice: Literal["none", "auto", "required"] | ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     functions: Annotated[list[Function], Meta(max_length=MAX_TOOLS)] | None = None
     function_call: Literal["none", "auto"] | FunctionName | None = None
 
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
-    enable_thinking: bool | None = None
-    thinking_budget: Natural | None = None
-    chat_template_kwargs: dict[str, Any] | None = None
+    reasoning_effort: Effort | None = None
+    reasoning: Literal["hide"] | Reasoning | None = None
+    include_reasoning: bool | None = None
 
-    priority: Priority | None = None
+    continue_final_message: bool | None = None
+    add_generation_prompt: bool | None = None
     response_format: ResponseFormat | None = None
     modalities: Annotated[list[Literal["text", "audio"]], Meta(max_length=MAX_MODALITIES)] | None = None
     audio: Refused = None
@@ -171,20 +222,12 @@ class Body(Struct):
     web_search_options: Refused = None
 
 
-def body_schema() -> dict[str, Any]:
-    """Give the JSON schema of the body, whole in itself (no `$ref`)."""
-    schema = msgspec.json.schema(Body)
-    whole: dict[str, Any] = _inlined(schema, schema.pop("$defs"))
-    whole["properties"].update({name: {"description": "Accepted and ignored."} for name in IGNORED})
-    return whole
+class DeploymentBody(Body, kw_only=True):
+    """A request to a deployment, which names the model in the body's stead."""
+
+    model: Any = None
 
 
-def _inlined(node: Any, definitions: dict[str, Any]) -> Any:
-    match node:
-        case {"$ref": str(reference)}:
-            return _inlined(definitions[reference.rsplit("/", 1)[-1]], definitions)
-        case dict():
-            return {key: _inlined(value, definitions) for key, value in node.items()}
-        case list():
-            return [_inlined(value, definitions) for value in node]
-    return node
+def body_schema(body: type[Body] = Body) -> dict[str, Any]:
+    """Give the JSON schema of the body."""
+    return schema(body, IGNORED)

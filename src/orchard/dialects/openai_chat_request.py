@@ -1,264 +1,161 @@
 """From a decoded Chat Completions body to a `core.Request`; what can't be served is refused with the reason."""
 
-import itertools
-import re
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, TypeVar
 
-from orchard.core.request import (
-    Generate,
-    Message,
-    Part,
-    Priority,
-    ReasoningPart,
-    Request,
-    Role,
-    Sampling,
-    TextPart,
-    Tool,
-    ToolCallPart,
-    ToolResultPart,
-)
+from orchard.core.request import Generate, Grammar, Request, Tool
 from orchard.dialects import openai_chat_body as wire
 from orchard.dialects.decoding import FreeForm, invalid
+from orchard.dialects.openai_chat_messages import Conversation, required
+from orchard.dialects.openai_fields import priority, sampling, stops
+from orchard.dialects.openai_grammar import grammar, json_schema
+from orchard.dialects.openai_thinking import template_args
+from orchard.dialects.openai_tools import Tools
 
-MAX_SCHEMA_BYTES = 256 * 1024
-MAX_TEMPLATE_BYTES = 256 * 1024
-MAX_ARGUMENTS_BYTES = 1024 * 1024
-MAX_ITEMS = 32_768
-"""How many content parts and tool calls all messages may have together."""
-
-PRIORITY_HEADER = "X-Priority"
-_PRIORITIES: tuple[Priority, ...] = get_args(Priority)
-_XTC_THRESHOLD = Sampling().xtc_threshold
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-_ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
+T = TypeVar("T")
 
 
-def translate(body: wire.Body, request_id: str, priority: str | None = None) -> Request:
-    """Make the request that a body asks for; `priority` is that of the header, which the body's goes before.
+def translate(body: wire.Body, request_id: str, header: str | None = None) -> Request:
+    """Make the request that a body asks for; `header` is the priority that its header gives.
 
     Raises OrchardError (invalid_request) where it can't be served.
     """
     _refuse_unsupported(body)
     if body.stream_options and not body.stream:
         raise invalid("stream_options", "`stream_options` is only allowed when `stream` is true.")
-    stops = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
     free_form = FreeForm()
+    messages = Conversation(free_form).read(body.messages)
+    tools, must_call = _tools(body, free_form)
+    form = grammar(body, _response_format(body.response_format, free_form), free_form)
+    variables, budget, hidden = _thinking(body, free_form)
     task = Generate(
-        messages=_Conversation(free_form).read(body.messages),
-        tools=_tools(body, free_form),
+        messages=messages,
+        continue_last=_continues(body),
+        tools=tools,
+        must_call=must_call,
         # The old form of an answer has room for one call.
         parallel_tool_calls=body.parallel_tool_calls is not False and not body.functions,
-        sampling=_sampling(body),
-        max_tokens=_max_tokens(body),
-        stop=stops,
+        # An answer that is nothing but calls has no text that could break its form.
+        grammar=None if must_call else form,
+        sampling=sampling(body),
+        max_tokens=_same("max_completion_tokens", body.max_completion_tokens, "max_tokens", body.max_tokens),
+        stop=stops(body),
         n=body.n or 1,
         top_logprobs=_top_logprobs(body),
-        template_args=_template_args(body, free_form),
-        thinking_budget=body.thinking_budget,
+        template_args=variables,
+        thinking_budget=budget,
+        hide_reasoning=hidden,
     )
-    return Request(request_id, body.model, task, body.priority or _header_priority(priority))
+    return Request(request_id, body.model, task, priority(body, header))
 
 
-class _Conversation:
-    """Reads messages in order and remembers the calls that later results refer to."""
-
-    def __init__(self, free_form: FreeForm) -> None:
-        self._free_form = free_form
-        self._call_ids: set[str] = set()
-        self._legacy_ids: dict[str, str] = {}
-        self._numbers = itertools.count()
-
-    def read(self, messages: Sequence[wire.Message]) -> tuple[Message, ...]:
-        items = sum(map(_items, messages))
-        if items > MAX_ITEMS:
-            raise invalid(
-                "messages",
-                f"`messages` hold {items} content parts and tool calls; at most {MAX_ITEMS} are allowed in all.",
-            )
-        return tuple(self._message(message, f"messages[{i}]") for i, message in enumerate(messages))
-
-    def _message(self, message: wire.Message, where: str) -> Message:
-        match message.role:
-            case "assistant":
-                parts = self._assistant(message, where)
-            case "tool":
-                parts = (self._tool_result(message, where),)
-            case "function":
-                parts = (self._function_result(message, where),)
-            case _:
-                parts = _text_parts(message, where)
-        return Message(_ROLES[message.role], parts, message.name or None)
-
-    def _assistant(self, message: wire.Message, where: str) -> tuple[Part, ...]:
-        if message.audio is not None:
-            raise invalid(f"{where}.audio", f"`{where}.audio` is not supported: this server takes text only.")
-        reasoning = message.reasoning_content or message.reasoning
-        parts: list[Part] = [ReasoningPart(reasoning)] if reasoning else []
-        parts += _text_parts(message, where)
-        if message.refusal:
-            parts.append(TextPart(message.refusal))
-        for i, call in enumerate(message.tool_calls or ()):
-            parts.append(self._tool_call(call, f"{where}.tool_calls[{i}]"))
-        if message.function_call:
-            parts.append(self._function_call(message.function_call, where))
-        return tuple(parts)
-
-    def _tool_call(self, call: wire.ToolCall, where: str) -> ToolCallPart:
-        _function_type(call.type, where)
-        if call.function is None:
-            raise invalid(f"{where}.function", f"`{where}.function` is required.")
-        self._call_ids.add(call.id)
-        return ToolCallPart(call.id, call.function.name, self._arguments(call.function, f"{where}.function"))
-
-    def _function_call(self, call: wire.FunctionCall, where: str) -> ToolCallPart:
-        # The old form has no ids: a result refers to the latest call of its name.
-        call_id = f"call_function_{next(self._numbers)}"
-        self._legacy_ids[call.name] = call_id
-        return ToolCallPart(call_id, call.name, self._arguments(call, f"{where}.function_call"))
-
-    def _arguments(self, call: wire.FunctionCall, where: str) -> str:
-        param = f"{where}.arguments"
-        if isinstance(call.arguments, dict):
-            return self._free_form.check(call.arguments, param, MAX_ARGUMENTS_BYTES).decode()
-        text = call.arguments or "{}"
-        self._free_form.check_text(text, param, MAX_ARGUMENTS_BYTES)
-        return text
-
-    def _tool_result(self, message: wire.Message, where: str) -> ToolResultPart:
-        param = f"{where}.tool_call_id"
-        if not message.tool_call_id:
-            raise invalid(param, f"`{param}` is required in a message of role 'tool'.")
-        if message.tool_call_id not in self._call_ids:
-            raise invalid(param, f"`{param}` must be the id of a tool call in an earlier assistant message.")
-        return ToolResultPart(message.tool_call_id, _text_parts(message, where))
-
-    def _function_result(self, message: wire.Message, where: str) -> ToolResultPart:
-        param = f"{where}.name"
-        if message.name not in self._legacy_ids:
-            raise invalid(param, f"`{param}` must be the name of a function call in an earlier assistant message.")
-        return ToolResultPart(self._legacy_ids[message.name], _text_parts(message, where))
+def _thinking(body: wire.Body, free_form: FreeForm) -> tuple[dict[str, Any], int | None, bool]:
+    """Give the variables for the chat template, the budget of the thinking, and whether it is hidden."""
+    own = body.reasoning if isinstance(body.reasoning, wire.Reasoning) else wire.Reasoning()
+    budget = _same("thinking_budget", body.thinking_budget, "reasoning.max_tokens", own.max_tokens)
+    variables = template_args(
+        body,
+        free_form,
+        effort=_same("reasoning_effort", body.reasoning_effort, "reasoning.effort", own.effort),
+        thinking=_same("enable_thinking", body.enable_thinking, "reasoning.enabled", own.enabled),
+        budget=budget,
+    )
+    return variables, budget, body.reasoning == "hide" or bool(own.exclude) or body.include_reasoning is False
 
 
-def _items(message: wire.Message) -> int:
-    parts = len(message.content) if isinstance(message.content, list) else 0
-    return parts + len(message.tool_calls or ())
+def _same(name: str, value: T | None, other_name: str, other: T | None) -> T | None:
+    """Give what two fields for one thing say."""
+    if value is not None and other is not None and value != other:
+        raise invalid(other_name, f"`{name}` and `{other_name}` say the same thing: give only one of them.")
+    return other if value is None else value
 
 
-def _text_parts(message: wire.Message, where: str) -> tuple[TextPart, ...]:
-    if isinstance(message.content, str):
-        texts = [message.content]
-    else:
-        parts = enumerate(message.content or ())
-        texts = [_part_text(part, message.role, f"{where}.content[{i}]") for i, part in parts]
-    return tuple(TextPart(text) for text in texts if text)
+def _continues(body: wire.Body) -> bool:
+    """Whether the answer goes on with the last message."""
+    flag = body.continue_final_message
+    if flag and body.add_generation_prompt:
+        param = "add_generation_prompt"
+        raise invalid(param, f"`{param}` and `continue_final_message` contradict each other: one begins a new message.")
+    if body.add_generation_prompt is False and not flag:
+        param = "add_generation_prompt"
+        raise invalid(param, f"`{param}` may only be false when `continue_final_message` is true.")
+    last = body.messages[-1]
+    place = f"messages[{len(body.messages) - 1}]"
+    if not flag and not last.prefix:
+        return False
+    param = "continue_final_message" if flag else f"{place}.prefix"
+    if last.role != "assistant":
+        raise invalid(param, f"`{param}` is only allowed when the last message is the assistant's.")
+    if last.tool_calls or last.function_call:
+        raise invalid(param, f"`{param}` is not allowed when the last message calls a tool: a call can't be continued.")
+    return True
 
 
-def _part_text(part: wire.ContentPart, role: str, where: str) -> str:
-    allowed = ("text", "refusal") if role == "assistant" else ("text",)
-    if part.type not in allowed:
-        names = " or ".join(repr(name) for name in allowed)
-        raise invalid(where, f"`{where}.type` must be {names}: this server takes text only.")
-    text = part.text if part.type == "text" else part.refusal
-    if text is None:
-        raise invalid(f"{where}.{part.type}", f"`{where}.{part.type}` is required.")
-    return text
-
-
-def _function_type(kind: str | None, where: str) -> None:
-    if kind not in (None, "function"):
-        raise invalid(f"{where}.type", f"`{where}.type` must be 'function': other kinds of tools are not supported.")
-
-
-def _tools(body: wire.Body, free_form: FreeForm) -> tuple[Tool, ...]:
-    """Give the tools that the model is to see."""
+def _tools(body: wire.Body, free_form: FreeForm) -> tuple[tuple[Tool, ...], bool]:
+    """Give the tools that the model may call, and whether it must."""
     if body.tools and body.functions:
         raise invalid("functions", "`functions` is the old name of `tools`: give only one of them.")
-    functions = [_function(entry, f"tools[{i}]") for i, entry in enumerate(body.tools or ())]
-    functions += [(function, f"functions[{i}]") for i, function in enumerate(body.functions or ())]
-    tools: dict[str, Tool] = {}
-    for function, where in functions:
-        if function.name in tools:
-            raise invalid(f"{where}.name", f"`{where}.name` must be unique: another tool has the same name.")
-        tools[function.name] = _tool(function, where, free_form)
-    _check_tool_choice(body.tool_choice, "tool_choice", set(tools) if body.tools else set())
-    _check_tool_choice(body.function_call, "function_call", set(tools) if body.functions else set())
-    return () if "none" in (body.tool_choice, body.function_call) else tuple(tools.values())
+    tools = Tools(free_form)
+    for i, entry in enumerate(body.tools or ()):
+        if entry.type == "custom":
+            _add_custom(tools, required(entry.custom, f"tools[{i}].custom"), f"tools[{i}].custom")
+        else:
+            _add(tools, required(entry.function, f"tools[{i}].function"), f"tools[{i}].function")
+    for i, function in enumerate(body.functions or ()):
+        _add(tools, function, f"functions[{i}]")
+    new, old = body.tool_choice, body.function_call
+    _need_tools("tool_choice", new, body.tools)
+    _need_tools("function_call", old, body.functions)
+    if "none" in (new, old):
+        return (), False
+    if isinstance(new, wire.ToolChoice):
+        return _chosen(tools, new)
+    if isinstance(old, wire.FunctionName):
+        return tools.pick([old.name], "function_call"), True
+    return tools.all(), new == "required"
 
 
-def _function(entry: wire.ToolEntry, where: str) -> tuple[wire.Function, str]:
-    _function_type(entry.type, where)
-    if entry.function is None:
-        raise invalid(f"{where}.function", f"`{where}.function` is required.")
-    return entry.function, f"{where}.function"
+def _add(tools: Tools, function: wire.Function, where: str) -> None:
+    tools.add(where, function.name, function.description, function.parameters, function.strict)
 
 
-def _tool(function: wire.Function, where: str, free_form: FreeForm) -> Tool:
-    if not _TOOL_NAME.fullmatch(function.name):
-        param = f"{where}.name"
-        raise invalid(param, f"`{param}` must be 1 to 128 characters long: letters, digits, '_', '.' and '-'.")
-    free_form.check(function.parameters, f"{where}.parameters", MAX_SCHEMA_BYTES)
-    return Tool(function.name, function.description, function.parameters)
-
-
-def _check_tool_choice(
-    choice: str | wire.NamedToolChoice | wire.FunctionName | None, param: str, names: set[str]
-) -> None:
-    """Refuse what can't be kept: nothing can force a call yet."""
-    if choice is None or choice == "none":
+def _add_custom(tools: Tools, custom: wire.Custom, where: str) -> None:
+    if custom.format is None or custom.format.type == "text":
+        tools.add_custom(where, custom.name, custom.description)
         return
-    if not names:
+    wanted = required(custom.format.grammar, f"{where}.format.grammar")
+    tools.add_custom(where, custom.name, custom.description, syntax=wanted.syntax, definition=wanted.definition)
+
+
+def _need_tools(param: str, choice: object, given: Sequence[object] | None) -> None:
+    if choice not in (None, "none") and not given:
         raise invalid(param, f"`{param}` is only allowed when tools are given.")
-    if choice == "auto":
-        return
-    named = choice.function if isinstance(choice, wire.NamedToolChoice) else choice
-    if isinstance(named, wire.FunctionName) and named.name not in names:
-        raise invalid(param, f"`{param}` names a function that is not among the given tools.")
-    raise invalid(param, f"`{param}` must be 'none' or 'auto': a call can't be forced or tools picked out yet.")
 
 
-def _sampling(body: wire.Body) -> Sampling:
-    return Sampling(
-        temperature=body.temperature,
-        top_p=body.top_p,
-        top_k=0 if body.top_k == -1 else body.top_k,
-        min_p=body.min_p,
-        repetition_penalty=body.repetition_penalty,
-        presence_penalty=body.presence_penalty or 0.0,
-        frequency_penalty=body.frequency_penalty or 0.0,
-        logit_bias=body.logit_bias or {},
-        seed=body.seed,
-        xtc_probability=body.xtc_probability or 0.0,
-        xtc_threshold=_XTC_THRESHOLD if body.xtc_threshold is None else body.xtc_threshold,
-        repetition_context=body.repetition_context_size or 0,
-        presence_context=body.presence_context_size or 0,
-        frequency_context=body.frequency_context_size or 0,
-    )
+def _chosen(tools: Tools, choice: wire.ToolChoice) -> tuple[tuple[Tool, ...], bool]:
+    if choice.type == "allowed_tools":
+        allowed = required(choice.allowed_tools, "tool_choice.allowed_tools")
+        where = "tool_choice.allowed_tools.tools"
+        names = [_name(tool, f"{where}[{i}]") for i, tool in enumerate(allowed.tools)]
+        return tools.pick(names, where), allowed.mode == "required"
+    return tools.pick([_name(choice, "tool_choice")], "tool_choice"), True
 
 
-def _header_priority(priority: str | None) -> Priority:
-    for known in _PRIORITIES:
-        if priority == known:
-            return known
-    if priority is None:
-        return "normal"
-    names = ", ".join(map(repr, _PRIORITIES))
-    raise invalid(PRIORITY_HEADER, f"The header `{PRIORITY_HEADER}` must be one of {names}.")
+def _name(named: wire.ToolName | wire.ToolChoice, where: str) -> str:
+    if named.type == "custom":
+        return required(named.custom, f"{where}.custom").name
+    return required(named.function, f"{where}.function").name
 
 
-def _max_tokens(body: wire.Body) -> int | None:
-    new, old = body.max_completion_tokens, body.max_tokens
-    if new is not None and old is not None and new != old:
-        raise invalid("max_tokens", "`max_tokens` is the old name of `max_completion_tokens`: give one of them.")
-    return old if new is None else new
+def _response_format(wanted: wire.ResponseFormat | None, free_form: FreeForm) -> Grammar | None:
+    if wanted is None or wanted.type == "text":
+        return None
+    if wanted.type == "json_object":
+        return Grammar("json_object", None, "response_format")
+    if wanted.json_schema is None:
+        raise invalid("response_format.json_schema", "`response_format.json_schema` is required.")
+    field = "response_format.json_schema.schema"
+    return json_schema(wanted.json_schema.json_schema, "response_format", field, free_form)
 
 
 def _top_logprobs(body: wire.Body) -> int | None:
@@ -269,26 +166,10 @@ def _top_logprobs(body: wire.Body) -> int | None:
     return None
 
 
-def _template_args(body: wire.Body, free_form: FreeForm) -> dict[str, Any]:
-    args = body.chat_template_kwargs or {}
-    free_form.check(args, "chat_template_kwargs", MAX_TEMPLATE_BYTES)
-    for name in ("enable_thinking", "reasoning_effort", "thinking_budget"):
-        value = getattr(body, name)
-        if value is not None and args.setdefault(name, value) != value:
-            raise invalid(name, f"`{name}` and `chat_template_kwargs` contradict each other.")
-    if body.reasoning_effort is not None:
-        args.setdefault("enable_thinking", body.reasoning_effort != "none")
-    if body.thinking_budget is not None:
-        args.setdefault("enable_thinking", body.thinking_budget > 0)
-    return args
-
-
 def _refuse_unsupported(body: wire.Body) -> None:
-    if body.response_format and body.response_format.type != "text":
-        raise invalid("response_format", "`response_format` must be of type 'text': JSON output is not supported yet.")
     if body.modalities is not None and set(body.modalities) != {"text"}:
         raise invalid("modalities", "`modalities` must be ['text']: this server answers with text only.")
-    refused = {
+    refused: dict[str, tuple[Any, str]] = {
         "audio": (body.audio, "this server answers with text only"),
         "moderation": (body.moderation, "this server runs no moderation"),
         "web_search_options": (body.web_search_options, "this server does not search the web"),

@@ -1,4 +1,4 @@
-"""OpenAI's error body, the same in all of its dialects."""
+"""OpenAI's error body, the same in all of its dialects, and Azure's."""
 
 from typing import Any, NamedTuple
 
@@ -7,6 +7,15 @@ import msgspec
 from orchard.core.errors import FailureKind, OrchardError
 
 _DEFAULT_RETRY_AFTER = 1
+# Azure's code is never null, and where nothing says more, the status.
+_AZURE_CODES: dict[FailureKind, str] = {
+    "invalid_request": "BadRequest",
+    "unauthorized": "401",
+    "not_found": "404",
+    "model_not_found": "DeploymentNotFound",
+    "overloaded": "429",
+    "internal": "InternalServerError",
+}
 
 
 class _Shape(NamedTuple):
@@ -23,6 +32,9 @@ _SHAPES: dict[FailureKind, _Shape] = {
     "not_found": _Shape(404, "invalid_request_error", "unknown_url"),
     "model_not_found": _Shape(404, "invalid_request_error", "model_not_found"),
     "request_not_found": _Shape(404, "invalid_request_error", "request_not_found"),
+    "response_not_found": _Shape(404, "invalid_request_error", "response_not_found"),
+    "conversation_not_found": _Shape(404, "invalid_request_error", "conversation_not_found"),
+    "item_not_found": _Shape(404, "invalid_request_error", "item_not_found"),
     "method_not_allowed": _Shape(405, "invalid_request_error", "method_not_supported"),
     "payload_too_large": _Shape(413, "invalid_request_error", "payload_too_large"),
     "context_length_exceeded": _Shape(400, "invalid_request_error", "context_length_exceeded"),
@@ -55,6 +67,17 @@ def fail(error: OrchardError, request_id: str = "") -> tuple[int, dict[str, str]
 
     The request's id is in a header of its own, not in OpenAI's body.
     """
+    return _answer(error, error_body(error))
+
+
+def fail_azure(error: OrchardError, request_id: str = "") -> tuple[int, dict[str, str], bytes]:
+    """Give the answer that tells of an error as Azure OpenAI does, with codes of its own."""
+    body = error_body(error)
+    body["error"]["code"] = _AZURE_CODES.get(error.kind, body["error"]["code"])
+    return _answer(error, body)
+
+
+def _answer(error: OrchardError, body: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
     shape = _SHAPES[error.kind]
     headers = {"content-type": "application/json", **dict(shape.headers)}
     retry_after = error.retry_after
@@ -62,4 +85,4 @@ def fail(error: OrchardError, request_id: str = "") -> tuple[int, dict[str, str]
         retry_after = _DEFAULT_RETRY_AFTER
     if retry_after is not None:
         headers["retry-after"] = str(retry_after)
-    return shape.status, headers, msgspec.json.encode(error_body(error))
+    return shape.status, headers, msgspec.json.encode(body)

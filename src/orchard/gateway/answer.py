@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -26,11 +26,21 @@ class Encoder(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepsAlive(Protocol):
+    """An encoder of a dialect that has something of its own to send while there is nothing to say."""
+
+    def keep_alive(self) -> bytes:
+        """Give it."""
+        ...
+
+
 class EventResponse(Response):
     """Answers with what comes through `stream`; a client that goes away ends the work behind it.
 
     The status is only decided when the first events are here, so that a request which fails before it has begun gets
-    an error status. While there is nothing to say, a stream gets a comment every `keep_alive` seconds.
+    an error status. While there is nothing to say, a stream gets a comment every `keep_alive` seconds, or what the
+    encoder has for that.
     """
 
     def __init__(
@@ -81,8 +91,17 @@ class EventResponse(Response):
         await send({"type": "http.response.start", "status": 200, "headers": _SSE_HEADERS})
         more = True
         while more:
-            body = encoder.encode(events) if events else _KEEP_ALIVE
+            body = encoder.encode(events) if events else _silence(encoder)
             more = not (events and isinstance(events[-1], Finished | Failed))
+            if not more:
+                await self._ending()
             await send({"type": "http.response.body", "body": body, "more_body": more})
             if more:
                 events = await self._stream.next(self._keep_alive)
+
+    async def _ending(self) -> None:
+        """What has to be done before the end of a stream goes out."""
+
+
+def _silence(encoder: Encoder) -> bytes:
+    return encoder.keep_alive() if isinstance(encoder, KeepsAlive) else _KEEP_ALIVE

@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
@@ -12,10 +14,21 @@ from starlette.types import ASGIApp
 from orchard import __version__
 from orchard.config import Settings
 from orchard.core.errors import FailureKind, OrchardError
+from orchard.gateway.auth import Keys
 from orchard.gateway.envelope import Envelope
 from orchard.gateway.failures import failure
 from orchard.gateway.pool import Pool
-from orchard.gateway.routes import chat, server
+from orchard.gateway.routes import (
+    anthropic,
+    azure,
+    chat,
+    completions,
+    conversations,
+    embeddings,
+    models,
+    responses,
+    server,
+)
 from orchard.gateway.routes.site import Site
 
 _STATUS_KINDS: dict[int, FailureKind] = {404: "not_found", 405: "method_not_allowed"}
@@ -23,22 +36,48 @@ _STATUS_KINDS: dict[int, FailureKind] = {404: "not_found", 405: "method_not_allo
 
 def create_app(pool: Pool, settings: Settings) -> ASGIApp:
     """Make the HTTP application over a pool; its lifespan starts and ends the pool's workers."""
+    site = Site(pool, settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         pool.start()
+        site.responses.start()
         yield
+        await site.responses.close()
         await pool.close()
 
-    app = FastAPI(title="Orchard", version=__version__, lifespan=lifespan, redirect_slashes=False)
+    app = FastAPI(
+        title="Orchard", version=__version__, lifespan=lifespan, redirect_slashes=False, docs_url=None, redoc_url=None
+    )
     app.add_exception_handler(OrchardError, _orchard_error)
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _query_error)
     app.add_exception_handler(Exception, _bug)
-    site = Site(pool, settings)
-    for routes in (chat, server):
-        routes.add(app, site)
+    anthropic.add(app, site)
+    for prefix in ("/v1", ""):
+        for routes in (chat, completions, embeddings, models, responses, conversations):
+            routes.add(app, site, prefix)
+    azure.add(app, site)
+    server.add(app, site)
     # Around the whole application, so that answers of its outermost error handler have a request id too.
-    return Envelope(app, settings.max_requests)
+    return Envelope(_guarded(app, settings), settings.max_requests)
+
+
+def _guarded(app: ASGIApp, settings: Settings) -> ASGIApp:
+    """Ask for a key, and let the pages of other origins in, where the settings say so."""
+    if settings.api_keys:
+        app = Keys(app, settings.api_keys)
+    if settings.cors_origins:
+        # Around the keys: a page must be able to read that its key is wrong.
+        app = CORSMiddleware(
+            app,
+            allow_origins=settings.cors_origins,
+            allow_methods=["*"],
+            allow_headers=["*"],
+            allow_private_network=True,
+            expose_headers=["request-id", "x-request-id", "retry-after"],
+        )
+    return app
 
 
 async def _orchard_error(http: Request, error: Exception) -> Response:
@@ -52,6 +91,13 @@ async def _http_error(http: Request, error: Exception) -> Response:
     response = failure(http.scope, OrchardError(kind, f"{http.method} {http.url.path}: {error.detail}"))
     response.headers.update(error.headers or {})
     return response
+
+
+async def _query_error(http: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    name = str(first["loc"][-1])
+    return failure(http.scope, OrchardError("invalid_request", f"`{name}`: {first['msg']}.", param=name))
 
 
 async def _bug(http: Request, error: Exception) -> Response:

@@ -26,8 +26,9 @@ class BodyReader:
         """Give the whole body.
 
         Raises OrchardError: payload_too_large, timeout, overloaded where too many bytes are arriving already, cancelled
-        where the client leaves, invalid_request where the body is compressed.
+        where the client leaves, invalid_request where the body is compressed or not said to be JSON.
         """
+        _check_type(http)
         if (encoding := http.headers.get("content-encoding", "identity")) != "identity":
             raise OrchardError("invalid_request", f"the content-encoding '{encoding}' is not supported; send it plain")
         chunks = _chunks(http)
@@ -56,6 +57,20 @@ class BodyReader:
         self._left -= count
         if self._left < 0:
             raise OrchardError("overloaded", "too many bytes of request bodies are arriving already", retry_after=1)
+
+
+def _check_type(http: Request) -> None:
+    """Refuse what a web page can send to any server without asking first: that is how strange pages would get in.
+
+    Who sends no content type is taken at its word, unless it is a browser, which says where it comes from.
+    """
+    given = http.headers.get("content-type", "" if "origin" in http.headers else "application/json")
+    kind = given.partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        message = (
+            f"the content type must be application/json, not '{given}'" if given else "the content type is missing"
+        )
+        raise OrchardError("invalid_request", f"{message}: send the header 'content-type: application/json'")
 
 
 async def _chunks(http: Request) -> AsyncIterator[bytes]:

@@ -49,7 +49,10 @@ class Envelope:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+                ids = [
+                    (name, request_id.encode()) for name in (b"x-request-id", b"request-id")
+                ]  # OpenAI's, Anthropic's
+                message["headers"] = [*message["headers"], *ids]
             await send(message)
 
         counted = scope["method"] != "GET"

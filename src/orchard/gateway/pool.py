@@ -11,6 +11,7 @@ from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
 from orchard.core.request import Request
+from orchard.gateway.merge import Merge
 from orchard.gateway.registry import ModelEntry
 from orchard.gateway.stream import EventStream
 from orchard.gateway.worker import Worker
@@ -29,7 +30,7 @@ class Model:
         self._settings = settings
         self._worker: Worker | None = None
         self._run: asyncio.Task[None] | None = None
-        self._pending: list[tuple[Request, EventStream]] = []
+        self._pending: dict[str, tuple[Request, EventStream]] = {}
         self._closing = False
 
     @property
@@ -73,9 +74,8 @@ class Model:
         if self._worker.ready:
             self._worker.submit(request, stream)
             return
-        waiting = (request, stream)
-        self._pending.append(waiting)
-        stream.on_drop = lambda: self._pending.remove(waiting)
+        self._pending[request.id] = (request, stream)
+        stream.on_drop = lambda: self._forget(request.id)
 
     async def close(self) -> None:
         """End the worker and wait until it is gone."""
@@ -103,9 +103,13 @@ class Model:
         for _, stream in self._take_pending():
             stream.push([Failed("model_failed", f"model '{self.entry.id}' can't be loaded: {self.failure}")])
 
+    def _forget(self, request_id: str) -> None:
+        # Of requests that are merged, one that fails drops the others, which may have been taken out already.
+        self._pending.pop(request_id, None)
+
     def _take_pending(self) -> list[tuple[Request, EventStream]]:
-        pending, self._pending = self._pending, []
-        return pending
+        pending, self._pending = self._pending, {}
+        return list(pending.values())
 
 
 class Pool:
@@ -130,12 +134,21 @@ class Pool:
             message = f"no model '{name}' here; this server has {names}"
             raise OrchardError("model_not_found", message, param="model") from None
 
-    def open(self, request: Request) -> EventStream:
-        """Begin a request and give its events; the caller closes the stream. Raises OrchardError if it can't begin."""
+    def open(self, *requests: Request) -> EventStream:
+        """Begin a request, or several as one, and give the events; the caller closes the stream.
+
+        Raises OrchardError if one of them can't begin.
+        """
         if self._draining:
             raise OrchardError("shutting_down", "the server is shutting down", retry_after=5)
+        models = [self.find(request.model) for request in requests]
         stream = EventStream()
-        self.find(request.model).submit(request, stream)
+        parts: Sequence[EventStream] = [stream]
+        if len(requests) > 1:
+            merge = Merge([request.generate.n for request in requests])
+            stream, parts = merge.stream, merge.parts
+        for model, request, part in zip(models, requests, parts, strict=True):
+            model.submit(request, part)
         self._open.add(stream)
         return stream
 

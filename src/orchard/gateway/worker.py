@@ -175,5 +175,6 @@ async def _reap(process: asyncio.subprocess.Process) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """A worker never fetches anything: what it serves is already on this machine."""
-    return os.environ | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    """A worker never fetches anything: what it serves is already on this machine. Nor has it a use for the keys."""
+    own = {name: value for name, value in os.environ.items() if name != "ORCHARD_API_KEY"}
+    return own | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}

@@ -1,47 +1,43 @@
-"""Routes about the server itself: its models, its health, what it has cached."""
+"""Routes about the server itself: what it is, its health, what it has cached."""
 
 import asyncio
-import time
 from typing import Any
 
 from fastapi import FastAPI
 from msgspec import to_builtins
+from starlette.responses import HTMLResponse, Response
 
 from orchard import __version__
 from orchard.core.errors import OrchardError
-from orchard.gateway.registry import ModelEntry
+from orchard.gateway.routes import docs
+from orchard.gateway.routes.openapi import errors
 from orchard.gateway.routes.site import Site
 
 
 def add(app: FastAPI, site: Site) -> None:
     """Add the routes."""
-    _add_models(app, site)
+    _add_root(app)
+    _add_health(app, site)
     _add_cache(app, site)
 
 
-def _add_models(app: FastAPI, site: Site) -> None:
-    created = int(time.time())
+def _add_root(app: FastAPI) -> None:
+    @app.get("/", tags=["Server"], responses=errors())
+    async def root() -> dict[str, str]:
+        """Say what this is, and where to read on."""
+        return {"name": "Orchard", "version": __version__, "docs": "/docs", "openapi": "/openapi.json"}
 
-    def describe(entry: ModelEntry) -> dict[str, Any]:
-        return {
-            "id": entry.id,
-            "object": "model",
-            "created": created,
-            "owned_by": "orchard",
-            "context_window": entry.context_window,
-        }
+    @app.head("/", include_in_schema=False)
+    async def root_head() -> Response:
+        return Response()
 
-    @app.get("/v1/models", tags=["OpenAI"])
-    async def list_models() -> dict[str, Any]:
-        """List the models that this server serves."""
-        return {"object": "list", "data": [describe(model.entry) for model in site.pool.models.values()]}
+    @app.get("/docs", include_in_schema=False)
+    async def show_docs() -> HTMLResponse:
+        return HTMLResponse(docs.page(app.openapi()), headers={"content-security-policy": docs.POLICY})
 
-    @app.get("/v1/models/{model_id:path}", tags=["OpenAI"])
-    async def get_model(model_id: str) -> dict[str, Any]:
-        """Describe one model; its id may hold slashes."""
-        return describe(site.pool.find(model_id).entry)
 
-    @app.get("/health", tags=["Server"])
+def _add_health(app: FastAPI, site: Site) -> None:
+    @app.get("/health", tags=["Server"], responses=errors())
     async def health() -> dict[str, Any]:
         """Say that the server is up, and for each model: loading, ready, failed (with the reason) or stopped."""
         models = {name: model.health() for name, model in site.pool.models.items()}
@@ -49,7 +45,7 @@ def _add_models(app: FastAPI, site: Site) -> None:
 
 
 def _add_cache(app: FastAPI, site: Site) -> None:
-    @app.get("/v1/cache", tags=["Server"])
+    @app.get("/v1/cache", tags=["Server"], responses=errors())
     async def cache(request_id: str | None = None) -> dict[str, Any]:
         """Say what each model's prompt cache holds and how it served the last requests, or one of them."""
         names = list(site.pool.models)

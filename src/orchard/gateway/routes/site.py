@@ -1,6 +1,6 @@
 """What every route needs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from starlette.responses import Response
 
@@ -10,16 +10,22 @@ from orchard.core.request import Request
 from orchard.gateway.answer import Encoder, EventResponse
 from orchard.gateway.body import BodyReader
 from orchard.gateway.pool import Pool
+from orchard.gateway.responses import Responses
 
 
 class Site:
-    """One server's pool and settings, and the reader of its requests' bodies."""
+    """One server's pool and settings, the reader of its requests' bodies, and its responses."""
 
     def __init__(self, pool: Pool, settings: Settings) -> None:
         self.pool = pool
         self.settings = settings
         self.bodies = BodyReader(settings)
+        self.responses = Responses(pool, settings)
 
     def answer(self, request: Request, answer: Encoder | Callable[[Collected], bytes]) -> Response:
         """Begin a request, and answer with an encoder's stream or with a whole body. Raises OrchardError."""
-        return EventResponse(self.pool, self.pool.open(request), answer, self.settings.keep_alive_interval)
+        return self.answer_all((request,), answer)
+
+    def answer_all(self, requests: Sequence[Request], answer: Encoder | Callable[[Collected], bytes]) -> Response:
+        """Begin several requests, and answer as if they were one, their choices one after the other."""
+        return EventResponse(self.pool, self.pool.open(*requests), answer, self.settings.keep_alive_interval)

@@ -1,0 +1,258 @@
+"""Anthropic's Messages: a body becomes a `Request`, events become its stream of events or one whole message."""
+
+import base64
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from orchard.core.events import (
+    Choice,
+    Collected,
+    Event,
+    Failed,
+    Finished,
+    Reasoning,
+    Started,
+    Text,
+    ToolArgs,
+    ToolCall,
+    ToolStart,
+    Usage,
+    merge,
+)
+from orchard.core.request import Request
+from orchard.dialects.anthropic_messages_body import Body, body_schema
+from orchard.dialects.anthropic_messages_errors import error_body, fail
+from orchard.dialects.anthropic_messages_request import translate
+from orchard.dialects.decoding import decode
+from orchard.dialects.openai_output import escape_line_ends
+
+__all__ = ["CountCall", "MessagesCall", "MessagesEncoder", "body_schema", "fail", "parse", "parse_count"]
+
+_PING = b'event: ping\ndata: {"type":"ping"}\n\n'
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+_NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
+
+_decoder = msgspec.json.Decoder(Body)
+_json = msgspec.json.Encoder().encode
+
+
+def parse(
+    body: bytes, request_id: str, *, priority: str | None = None, stable_prompts: bool = True
+) -> "MessagesCall":
+    """Read the body of a request, and the priority that its header gives.
+
+    Raises OrchardError (invalid_request), its `param` naming the field to blame.
+    """
+    decoded = decode(_decoder, body)
+    return MessagesCall(
+        request=translate(decoded, request_id, priority=priority, stable_prompts=stable_prompts),
+        stream=bool(decoded.stream),
+        omits_thinking=bool(decoded.thinking and decoded.thinking.display == "omitted"),
+        warms_up=decoded.max_tokens == 0,
+    )
+
+
+def parse_count(body: bytes, request_id: str, *, stable_prompts: bool = True) -> "CountCall":
+    """Read the body of a request to count the tokens of its prompt. Raises OrchardError (invalid_request)."""
+    return CountCall(translate(decode(_decoder, body), request_id, count=True, stable_prompts=stable_prompts))
+
+
+class CountCall(Struct, frozen=True):
+    """A parsed request to count tokens."""
+
+    request: Request
+
+    def complete(self, result: Collected) -> bytes:
+        """Give the body of the answer."""
+        return _json({"input_tokens": result.usage.prompt_tokens})
+
+
+class MessagesCall(Struct, frozen=True):
+    """A parsed body.
+
+    `omits_thinking`: the answer says that there was some, but not what. `warms_up`: only the prompt is to be cached,
+    the answer is empty.
+    """
+
+    request: Request
+    stream: bool
+    omits_thinking: bool = False
+    warms_up: bool = False
+
+    def encoder(self) -> "MessagesEncoder":
+        """Make the encoder of a streamed answer."""
+        return MessagesEncoder(self)
+
+    def complete(self, result: Collected) -> bytes:
+        """Give the whole body of an answer that is not streamed."""
+        (choice,) = result.choices
+        content = [] if self.warms_up else self._content(choice)
+        return _json(self.message(content, self.stop(choice.reason, choice.stop, result.usage), result.usage))
+
+    def message(self, content: list[Any], stop: dict[str, str | None], used: Usage) -> dict[str, Any]:
+        """Give a message, as it is at its end or, without content, at its start."""
+        return {
+            "id": f"msg_{self.request.id.removeprefix('req_').replace('-', '')}",
+            "type": "message",
+            "role": "assistant",
+            "model": self.request.model,
+            "content": content,
+            **stop,
+            "usage": {
+                **usage(used),
+                "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+                "service_tier": "standard",
+            },
+        }
+
+    def stop(self, reason: str, stop: str | None, used: Usage) -> dict[str, str | None]:
+        """Give the fields that say why the answer ended."""
+        limit = self.request.generate.max_tokens
+        if stop is not None:
+            reason = "stop_sequence"
+        elif reason == "length" and (limit is None or used.completion_tokens < limit):
+            reason = "model_context_window_exceeded"
+        else:
+            reason = _STOP_REASONS[reason]
+        return {"stop_reason": reason, "stop_sequence": stop}
+
+    @property
+    def signature(self) -> str:
+        """What clients want to see on a thinking block; it is not looked at when it comes back."""
+        return base64.b64encode(f"orchard {self.request.id}".encode()).decode()
+
+    def _content(self, choice: Choice) -> list[dict[str, Any]]:
+        content: list[dict[str, Any]] = []
+        if choice.reasoning:
+            thinking = "" if self.omits_thinking else choice.reasoning
+            content.append({"type": "thinking", "thinking": thinking, "signature": self.signature})
+        if choice.text.strip():
+            content.append({"type": "text", "text": choice.text})
+        return content + [_tool_use(call.id, call.name, _input(call)) for call in choice.tool_calls]
+
+
+class MessagesEncoder:
+    """Writes one stream of events as server-sent events.
+
+    A block is closed before the next one opens. The arguments of a call follow its start, with nothing in between.
+    """
+
+    def __init__(self, call: MessagesCall) -> None:
+        self._call = call
+        self._started = False
+        self._open: str | None = None  # the type of the block that is open
+        self._index = -1  # its place, or that of the last one
+        self._held = ""  # the space at the beginning of a text; a text of nothing else is no block
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        """Write the next events of the stream; empty where they show nothing."""
+        written = [self._event(event) for event in (events if len(events) == 1 else merge(events))]
+        return escape_line_ends(b"".join(written))
+
+    def keep_alive(self) -> bytes:
+        """Give what is sent while there is nothing to say; no event may come before the message has started."""
+        return _PING if self._started else b": keep-alive\n\n"
+
+    def _event(self, event: Event) -> bytes:
+        match event:
+            case Started():
+                return self._start(Usage(event.prompt_tokens, 0, 0, event.cached_tokens))
+            case Failed():
+                return _sse("error", error_body(event.error(), self._call.request.id))
+        begun = b"" if self._started else self._start(Usage(0, 0))
+        return begun + (self._finished(event) if isinstance(event, Finished) else self._content(event))
+
+    def _content(self, event: Text | Reasoning | ToolStart | ToolArgs) -> bytes:
+        written = b""
+        match event:
+            case _ if self._call.warms_up:
+                pass
+            case Text():
+                written = self._text(event.text)
+            case Reasoning() if event.text:
+                written = self._thinking(event.text)
+            case ToolStart():
+                written = self._opened("tool_use", _tool_use(event.id, event.name, {}))
+            case ToolArgs() if event.json:
+                written = self._delta({"type": "input_json_delta", "partial_json": event.json})
+        return written
+
+    def _start(self, used: Usage) -> bytes:
+        self._started = True
+        message = self._call.message([], {"stop_reason": None, "stop_sequence": None}, used)
+        return _sse("message_start", {"type": "message_start", "message": message}) + _PING
+
+    def _text(self, text: str) -> bytes:
+        if self._open == "text":
+            return self._delta({"type": "text_delta", "text": text}) if text else b""
+        text = self._held + text
+        if not text.strip():
+            self._held = text
+            return b""
+        return self._opened("text", {"type": "text", "text": ""}) + self._delta({"type": "text_delta", "text": text})
+
+    def _thinking(self, text: str) -> bytes:
+        written = b""
+        if self._open != "thinking":
+            written = self._opened("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+        if self._call.omits_thinking:
+            return written
+        return written + self._delta({"type": "thinking_delta", "thinking": text})
+
+    def _opened(self, kind: str, block: dict[str, Any]) -> bytes:
+        closed = self._closed()
+        self._open, self._index = kind, self._index + 1
+        start = {"type": "content_block_start", "index": self._index, "content_block": block}
+        return closed + _sse("content_block_start", start)
+
+    def _delta(self, delta: dict[str, str]) -> bytes:
+        return _sse("content_block_delta", {"type": "content_block_delta", "index": self._index, "delta": delta})
+
+    def _closed(self) -> bytes:
+        self._held = ""
+        if self._open is None:
+            return b""
+        signed = b""
+        if self._open == "thinking":
+            signed = self._delta({"type": "signature_delta", "signature": self._call.signature})
+        self._open = None
+        return signed + _sse("content_block_stop", {"type": "content_block_stop", "index": self._index})
+
+    def _finished(self, event: Finished) -> bytes:
+        stop = self._call.stop(event.reasons[0], event.stops[0] if event.stops else None, event.usage)
+        end = {"type": "message_delta", "delta": stop, "usage": usage(event.usage)}
+        return self._closed() + _sse("message_delta", end) + _sse("message_stop", {"type": "message_stop"})
+
+
+def usage(used: Usage) -> dict[str, Any]:
+    """Give the usage; as in Anthropic's API, `input_tokens` are those that were not cached."""
+    return {
+        "input_tokens": used.prompt_tokens - used.cached_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": used.cached_tokens,
+        "output_tokens": used.completion_tokens,
+        "output_tokens_details": {"thinking_tokens": used.reasoning_tokens},
+    }
+
+
+def _sse(event: str, data: dict[str, Any]) -> bytes:
+    return b"event: " + event.encode() + b"\ndata: " + _json(data) + b"\n\n"
+
+
+def _tool_use(call_id: str, name: str, input_: Any) -> dict[str, Any]:
+    # Some models make ids of their own, such as `functions.add:0`; Anthropic's have none of these characters.
+    return {"type": "tool_use", "id": _NOT_IN_IDS.sub("_", call_id), "name": name, "input": input_}
+
+
+def _input(call: ToolCall) -> Any:
+    """Give the arguments, just as the model wrote them; what is no JSON object is wrapped as Anthropic's docs say."""
+    arguments = call.arguments.strip() or "{}"
+    try:
+        msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return {"INVALID_JSON": call.arguments}
+    return msgspec.Raw(arguments.encode())

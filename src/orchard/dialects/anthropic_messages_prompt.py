@@ -1,0 +1,80 @@
+"""Keeps the head of a prompt the same from turn to turn, so that what is cached of it can be used.
+
+Coding agents write lines into their system prompt that are different in each request. All that follows the first
+difference would have to be read again. Known are, as whole lines of the system messages that come first:
+
+- `x-anthropic-billing-header: ...`: dropped, as it is no business of the model; from later system messages too.
+- counters of the tokens that are left in the vendor's window (`<total_tokens>15000 tokens left</total_tokens>`,
+  `Token usage: 10/200; 190 remaining`): dropped, as they aren't about this model.
+- a date (`Today's date is 2026-01-31.`, `Current date: ...`): moved to the beginning of the first user message. System
+  prompt and tools, which conversations share, are read once; a conversation is read again only when its date changes.
+- a date with a time of day: moved to the end of the last user message that has a text.
+
+Later system messages stay as they are, but for the first of these: agents send them again at the same place. A head of
+more than MAX_CHARS is no agent's, and stays as it is.
+"""
+
+import itertools
+import re
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from orchard.core.request import Message, TextPart
+
+MAX_CHARS = 256 * 1024
+"""The expressions take up to 0.1 s for as much."""
+
+_BILLING_NAME = "x-anthropic-billing-header:"
+_BILLING = re.compile(rf"^{_BILLING_NAME}[^\n]*(?:\n|\Z)", re.MULTILINE)
+_COUNTER = re.compile(
+    r"^[ \t]*+(?:<total_tokens>[\d,]+ tokens left</total_tokens>"
+    r"|(?:<system_warning>)?Token usage: [\d,]+/[\d,]+; [\d,]+ remaining(?:</system_warning>)?)[ \t\r]*(?:\n|\Z)",
+    re.MULTILINE,
+)
+_DATE = re.compile(
+    r"^[ \t]*+(?:[-*][ \t])?(?:Today(?:['’]s date)?|(?:The )?current (?:local )?(?:date and time|date/time|date|time))"  # noqa: RUF001
+    r"(?: is|:)[ \t](?=[^\n]*(?:\b(?:19|20)\d\d\b|\b\d\d?:\d\d))[^\n]{4,80}(?:\n|\Z)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_CLOCK = re.compile(r"\d:\d\d")
+
+
+def stabilised(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Give the messages with the known volatile lines dropped or moved."""
+    head = list(itertools.takewhile(lambda message: message.role == "system", messages))
+    if sum(len(part.text) for message in head for part in _texts(message)) > MAX_CHARS:
+        return tuple(messages)
+    rest = [_without(message, _BILLING) if _is_billed(message) else message for message in messages[len(head) :]]
+    users = [place for place, message in enumerate(rest) if message.role == "user"]
+    head = [_without(_without(message, _BILLING), _COUNTER) for message in head]
+    if users:
+        lines = [line.strip() for message in head for line in _found(message, _DATE)]
+        head = [_without(message, _DATE) for message in head]
+        dates = [TextPart(line) for line in lines if not _CLOCK.search(line)]
+        clocks = [TextPart(line) for line in lines if _CLOCK.search(line)]
+        last = next((place for place in reversed(users) if _texts(rest[place])), users[-1])
+        rest[last] = replace(rest[last], parts=(*rest[last].parts, *clocks))
+        rest[users[0]] = replace(rest[users[0]], parts=(*dates, *rest[users[0]].parts))
+    # A system message that was nothing else is left out.
+    return tuple(message for message in (*head, *rest) if message.parts or message.role != "system")
+
+
+def _texts(message: Message) -> list[TextPart]:
+    return [part for part in message.parts if isinstance(part, TextPart)]
+
+
+def _is_billed(message: Message) -> bool:
+    return message.role == "system" and any(_BILLING_NAME in part.text for part in _texts(message))
+
+
+def _found(message: Message, lines: re.Pattern[str]) -> list[str]:
+    return [match[0] for part in _texts(message) for match in lines.finditer(part.text)]
+
+
+def _without(message: Message, lines: re.Pattern[str]) -> Message:
+    """Drop lines from the message's texts; a text of nothing else is dropped as a whole."""
+    if not _found(message, lines):
+        return message
+    texts = [lines.sub("", part.text) for part in _texts(message)]
+    return replace(message, parts=tuple(TextPart(text) for text in texts if text.strip()))

@@ -1,0 +1,113 @@
+"""Fields that OpenAI's dialects share: how tokens are drawn, what ends an answer, whose turn it is."""
+
+from typing import Annotated, Any, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+
+from orchard.core.request import Priority, Sampling
+from orchard.dialects.decoding import invalid
+
+PRIORITY_HEADER = "X-Priority"
+MAX_CHOICES = 16
+MAX_STOPS = 16
+MAX_STOP_CHARS = 1024
+_INT64_MAX = 2**63 - 1
+_PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+_XTC_THRESHOLD = Sampling().xtc_threshold
+
+ModelName = Annotated[str, Meta(min_length=1, max_length=1024)]
+NonEmpty = Annotated[str, Meta(min_length=1)]
+Stop = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_CHARS)]
+Refused = Annotated[Any, Meta(description="Not supported: a request that sets it is refused.")]
+Penalty = Annotated[float, Meta(ge=-2, le=2)]
+Count = Annotated[int, Meta(ge=1, le=_INT64_MAX)]
+Natural = Annotated[int, Meta(ge=0, le=_INT64_MAX)]
+
+
+class SamplingFields(Struct, kw_only=True):
+    """How tokens are drawn, what ends the answer, and whose turn it is."""
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_k: Annotated[int, Meta(ge=-1, le=_INT64_MAX)] | None = None
+    min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    xtc_probability: Annotated[float, Meta(ge=0, le=1)] | None = None
+    xtc_threshold: Annotated[float, Meta(ge=0, le=0.5)] | None = None
+    repetition_penalty: Annotated[float, Meta(gt=0, le=10)] | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    repetition_context_size: Natural | None = None
+    presence_context_size: Natural | None = None
+    frequency_context_size: Natural | None = None
+    logit_bias: dict[Natural, Annotated[float, Meta(ge=-100, le=100)]] | None = None
+    seed: Annotated[int, Meta(ge=-(2**63), le=_INT64_MAX)] | None = None
+    stop: Stop | Annotated[list[Stop], Meta(max_length=MAX_STOPS)] | None = None
+    priority: Priority | None = None
+
+
+class StreamOptions(Struct):
+    """What a stream tells besides the answer."""
+
+    include_usage: bool | None = None
+
+
+def sampling(body: SamplingFields) -> Sampling:
+    """Say how tokens are drawn."""
+    return Sampling(
+        temperature=body.temperature,
+        top_p=body.top_p,
+        top_k=0 if body.top_k == -1 else body.top_k,
+        min_p=body.min_p,
+        repetition_penalty=body.repetition_penalty,
+        presence_penalty=body.presence_penalty or 0.0,
+        frequency_penalty=body.frequency_penalty or 0.0,
+        logit_bias=body.logit_bias or {},
+        seed=body.seed,
+        xtc_probability=body.xtc_probability or 0.0,
+        xtc_threshold=_XTC_THRESHOLD if body.xtc_threshold is None else body.xtc_threshold,
+        repetition_context=body.repetition_context_size or 0,
+        presence_context=body.presence_context_size or 0,
+        frequency_context=body.frequency_context_size or 0,
+    )
+
+
+def stops(body: SamplingFields) -> tuple[str, ...]:
+    """Give the texts that end the answer."""
+    return (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
+
+
+def priority(body: SamplingFields, header: str | None) -> Priority:
+    """Give the body's priority, else that of the header. Raises OrchardError where the header's is none."""
+    return body.priority or header_priority(header)
+
+
+def header_priority(header: str | None) -> Priority:
+    """Give the priority that a request's header asks for. Raises OrchardError where it is none."""
+    for known in _PRIORITIES:
+        if header == known:
+            return known
+    if header is None:
+        return "normal"
+    names = ", ".join(map(repr, _PRIORITIES))
+    raise invalid(PRIORITY_HEADER, f"The header `{PRIORITY_HEADER}` must be one of {names}.")
+
+
+def schema(body: type[Struct], ignored: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Give the JSON schema of a body, whole in itself (no `$ref`), with the fields that are accepted and ignored."""
+    found = msgspec.json.schema(body)
+    definitions = found.pop("$defs")
+    whole: dict[str, Any] = _inlined(found, definitions)
+    whole["properties"].update({name: {"description": "Accepted and ignored."} for name in ignored})
+    return whole
+
+
+def _inlined(node: Any, definitions: dict[str, Any]) -> Any:
+    match node:
+        case {"$ref": str(reference)}:
+            return _inlined(definitions[reference.rsplit("/", 1)[-1]], definitions)
+        case dict():
+            return {key: _inlined(value, definitions) for key, value in node.items()}
+        case list():
+            return [_inlined(value, definitions) for value in node]
+    return node

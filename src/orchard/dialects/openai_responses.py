@@ -1,0 +1,385 @@
+"""OpenAI's Responses: a body becomes a `Request`, events become those of the API, and the response itself."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from orchard.core.errors import FailureKind, OrchardError
+from orchard.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Reasoning,
+    Text,
+    ToolArgs,
+    ToolStart,
+    Usage,
+    merge,
+)
+from orchard.core.request import Count, Request
+from orchard.dialects import openai_errors
+from orchard.dialects import openai_responses_body as wire
+from orchard.dialects.decoding import decode
+from orchard.dialects.openai_fields import PRIORITY_HEADER
+from orchard.dialects.openai_output import escape_line_ends
+from orchard.dialects.openai_responses_body import DeploymentBody, body_schema
+from orchard.dialects.openai_responses_output import CallItem, Fields, Item, MessageItem, ReasoningItem, Told
+from orchard.dialects.openai_responses_request import (
+    SEALED,
+    check,
+    droppable,
+    items_of,
+    references,
+    settings_of,
+    translate,
+    without_oldest,
+)
+from orchard.dialects.openai_responses_stored import normalised
+from orchard.dialects.openai_responses_tools import Served
+
+__all__ = [
+    "PRIORITY_HEADER",
+    "DeploymentBody",
+    "Draft",
+    "ResponseCall",
+    "ResponseEncoder",
+    "body_schema",
+    "counted",
+    "in_own_words",
+    "read",
+]
+
+ResponseStatus = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
+
+# OpenAI's words for why a response failed; all others are "server_error".
+_CODES: dict[FailureKind, str] = {
+    "context_length_exceeded": "context_length_exceeded",
+    "invalid_request": "invalid_prompt",
+    "overloaded": "rate_limit_exceeded",
+}
+_TEXT_FORMAT = Raw(b'{"type":"text"}')
+_NULL = Raw(b"null")
+
+
+class _RawText(Struct):
+    format: Raw = _NULL
+
+
+class _RawBody(Struct):
+    """What a response repeats as it came."""
+
+    input: str | list[Fields] | None = None
+    tools: Raw = _NULL
+    tool_choice: Raw = _NULL
+    text: _RawText | None = None
+
+
+_decoder = msgspec.json.Decoder(wire.Body)
+_deployment_decoder = msgspec.json.Decoder(wire.DeploymentBody)
+_raw_decoder = msgspec.json.Decoder(_RawBody)
+_items_decoder = msgspec.json.Decoder(list[wire.Item])
+_item_decoder = msgspec.json.Decoder(wire.Item)
+_json = msgspec.json.Encoder().encode
+
+
+def read(body: bytes, model: str | None = None) -> "Draft":
+    """Read the body of a request; `model` goes before the body's.
+
+    Raises OrchardError (invalid_request), its `param` naming the field to blame.
+    """
+    decoded = decode(_decoder, body) if model is None else decode(_deployment_decoder, body)
+    if model is not None:
+        decoded.model = model
+    check(decoded)
+    return Draft(decoded, decode(_raw_decoder, body), references(items_of(decoded)))
+
+
+def in_own_words(error: OrchardError) -> OrchardError:
+    """Name the field to blame as it is called here: the worker calls the conversation `messages`."""
+    if error.param == "messages" or (error.param is None and error.kind == "context_length_exceeded"):
+        return OrchardError(error.kind, error.message, param="input", retry_after=error.retry_after)
+    return error
+
+
+class Draft(Struct, frozen=True):
+    """A decoded body. What it builds upon must be looked up before it can be a call.
+
+    `references`: the ids of the stored items that the input refers to.
+    """
+
+    body: wire.Body
+    raw: _RawBody
+    references: list[str]
+
+    @property
+    def previous(self) -> str | None:
+        """The id of the response that this one goes on from."""
+        return self.body.previous_response_id
+
+    @property
+    def conversation(self) -> str | None:
+        """The id of the conversation that this response belongs to."""
+        named = self.body.conversation
+        return named.id if isinstance(named, wire.ConversationName) else named
+
+    def call(
+        self,
+        request_id: str,
+        header: str | None = None,
+        past: Sequence[bytes] = (),
+        referenced: Mapping[str, bytes] | None = None,
+    ) -> "ResponseCall":
+        """Make the call. `past`: the items of the conversation so far, as JSON; `referenced`: those referred to, by id.
+
+        `header`: the priority that the request's header gives. Raises OrchardError (invalid_request).
+        """
+        found = {id_: _item_decoder.decode(item) for id_, item in (referenced or {}).items()}
+        past_items = _items_decoder.decode(b"[" + b",".join(past) + b"]")
+        request, box = translate(self.body, past_items, found, request_id, header)
+        hex_id = request_id.removeprefix("req_").replace("-", "")
+        return ResponseCall(
+            request=request,
+            body=self.body,
+            hex=hex_id,
+            served=box.served,
+            about=self._about(f"resp_{hex_id}"),
+            input=normalised(self.raw.input, hex_id, referenced or {}),
+        )
+
+    def count(self, request_id: str, past: Sequence[bytes], referenced: Mapping[str, bytes]) -> Request:
+        """Make the request that counts the tokens of the input."""
+        request = self.call(request_id, None, past, referenced).request
+        return Request(request.id, request.model, Count(request.generate))
+
+    def _about(self, response_id: str) -> Fields:
+        text = self.raw.text or _RawText()
+        verbosity = self.body.text.verbosity if self.body.text else None
+        return {
+            "id": response_id,
+            "object": "response",
+            "created_at": int(time.time()),
+            "model": self.body.model,
+            "conversation": {"id": self.conversation} if self.conversation else None,
+            "text": {"format": _given(text.format, _TEXT_FORMAT), "verbosity": verbosity or "medium"},
+            "tool_choice": _given(self.raw.tool_choice, "auto"),
+            "tools": _given(self.raw.tools, []),
+            **settings_of(self.body),
+        }
+
+
+def _given(raw: Raw, otherwise: Any) -> Any:
+    """Repeat what was given, on one line: a line's end would cut an event."""
+    return otherwise if bytes(raw) == b"null" else Raw(msgspec.json.format(bytes(raw), indent=-1))
+
+
+class ResponseCall(Struct, frozen=True):
+    """A request to create a response. `about`: what stays the same of it; `input`: its input's items, to be stored."""
+
+    request: Request
+    body: wire.Body
+    hex: str
+    served: Mapping[str, Served]
+    about: Fields
+    input: list[Fields]
+
+    @property
+    def id(self) -> str:
+        """The id of the response."""
+        response_id: str = self.about["id"]
+        return response_id
+
+    @property
+    def stored(self) -> bool:
+        """Whether the response is to be kept."""
+        return self.body.store is not False
+
+    def droppable(self) -> int:
+        """Give how many of the oldest messages may be dropped where the input doesn't fit."""
+        return droppable(self.request.generate) if self.body.truncation == "auto" else 0
+
+    def without_oldest(self, count: int) -> Request:
+        """Give the request without so many of its oldest messages."""
+        return without_oldest(self.request, count)
+
+
+class ResponseEncoder:
+    """Turns one stream of events into those of the API, and keeps the response up to date.
+
+    `ended` and `error` tell how it stands. Where the work was cancelled, so is the response, and no event tells of it.
+    """
+
+    def __init__(self, call: ResponseCall) -> None:
+        self._call = call
+        self._status: ResponseStatus = "queued" if call.body.background else "in_progress"
+        self._summary = bool(call.about["reasoning"]["summary"])
+        self._sealed = SEALED in (call.body.include or ())
+        self._sequence = 0
+        self._told: Literal["nothing", "created", "in_progress"] = "nothing"
+        self._items: list[Item] = []
+        self._done: dict[int, Fields] = {}
+        self._current: int | None = None  # the message or the reasoning that is being written
+        self._calls: list[int] = []
+        self._end: Fields = {}
+        self.error: OrchardError | None = None
+        self.ended = False
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        """Write the next events of the stream as server-sent events; empty where they show nothing."""
+        return b"".join(self.each(events))
+
+    def each(self, events: Sequence[Event]) -> list[bytes]:
+        """Write the next events of the stream, each server-sent event for itself."""
+        return [told for event in (events if len(events) == 1 else merge(events)) for told in self._event(event)]
+
+    def queued(self) -> list[bytes]:
+        """Tell of a response that waits in the background."""
+        return [*self._created(), self._lifecycle("queued")]
+
+    def response(self) -> Fields:
+        """Give the response as it stands."""
+        output = [self._done.get(i) or item.snapshot("in_progress") for i, item in enumerate(self._items)]
+        rest = {"completed_at": None, "error": None, "incomplete_details": None, "usage": None}
+        return {**self._call.about, "status": self._status, **rest, **self._end, "output": output}
+
+    def body(self) -> bytes:
+        """Give the response as JSON."""
+        return _json(self.response())
+
+    def _event(self, event: Event) -> Iterator[bytes]:
+        yield from self._created()
+        if self._told == "created" and not (isinstance(event, Failed) and event.kind == "cancelled"):
+            self._told, self._status = "in_progress", "in_progress"
+            yield self._lifecycle("in_progress")
+        match event:
+            case Text() if event.text or event.logprobs:
+                yield from self._text(event)
+            case Reasoning() if event.text:
+                yield from self._reasoning(event)
+            case ToolStart():
+                yield from self._tool_start(event)
+            case ToolArgs() if event.json:
+                yield from self._tool_args(event)
+            case Finished():
+                yield from self._finished(event)
+            case Failed():
+                yield from self._failed(event)
+
+    def _created(self) -> Iterator[bytes]:
+        if self._told == "nothing":
+            self._told = "created"
+            yield self._lifecycle("created")
+
+    def _text(self, event: Text) -> Iterator[bytes]:
+        item = self._current is not None and self._items[self._current]
+        if not isinstance(item, MessageItem):
+            item = MessageItem(self._id("msg"))
+            yield from self._switch(item)
+        yield from self._of_item(self._current, item.add(event.text, event.logprobs))
+
+    def _reasoning(self, event: Reasoning) -> Iterator[bytes]:
+        item = self._current is not None and self._items[self._current]
+        if not isinstance(item, ReasoningItem):
+            item = ReasoningItem(self._id("rs"), summary=self._summary, sealed=self._sealed)
+            yield from self._switch(item)
+        yield from self._of_item(self._current, item.add(event.text))
+
+    def _tool_start(self, event: ToolStart) -> Iterator[bytes]:
+        yield from self._close_open()
+        served = self._call.served.get(event.name) or Served("function", event.name)
+        item = CallItem(self._id("ctc" if served.kind == "custom" else "fc"), event.id, served)
+        self._calls.append(len(self._items))
+        yield from self._open(item)
+
+    def _tool_args(self, event: ToolArgs) -> Iterator[bytes]:
+        place = self._calls[event.index]
+        item = self._items[place]
+        assert isinstance(item, CallItem)
+        yield from self._of_item(place, item.add(event.json))
+
+    def _finished(self, event: Finished) -> Iterator[bytes]:
+        cut = event.reasons == ("length",)
+        said = self._calls or any(isinstance(item, MessageItem) for item in self._items)
+        # A response says something, be it nothing; but one that was cut off may have come to its thoughts only.
+        if not said and not (cut and self._items):
+            yield from self._switch(MessageItem(self._id("msg")))
+        yield from self._close_open(cut=cut)
+        self._status = "incomplete" if cut else "completed"
+        self._end = {"completed_at": int(time.time()), "usage": _usage(event.usage)}
+        if cut:
+            self._end["incomplete_details"] = {"reason": "max_output_tokens"}
+        self.ended = True
+        yield self._lifecycle(self._status)
+
+    def _failed(self, event: Failed) -> Iterator[bytes]:
+        self.error, self.ended = in_own_words(event.error()), True
+        for place, item in enumerate(self._items):
+            self._done.setdefault(place, item.snapshot("incomplete"))
+        if event.kind == "cancelled":
+            self._status = "cancelled"
+            return
+        self._status = "failed"
+        told = openai_errors.error_body(self.error)["error"]
+        self._end = {"error": {"code": _CODES.get(event.kind, "server_error"), "message": told["message"]}}
+        yield self._write("error", {"code": told["code"], "message": told["message"], "param": told["param"]})
+        yield self._lifecycle("failed")
+
+    def _switch(self, item: Item) -> Iterator[bytes]:
+        """End the message or the reasoning that is being written, and begin another."""
+        if self._current is not None:
+            yield from self._close(self._current, "completed")
+        self._current = len(self._items)
+        yield from self._open(item)
+
+    def _open(self, item: Item) -> Iterator[bytes]:
+        place = len(self._items)
+        self._items.append(item)
+        yield self._write("response.output_item.added", {"output_index": place, "item": item.snapshot("in_progress")})
+        yield from self._of_item(place, item.begin())
+
+    def _close_open(self, *, cut: bool = False) -> Iterator[bytes]:
+        """End what is being written; the last item of an answer that was cut off is incomplete."""
+        for place in range(len(self._items)):
+            if place not in self._done:
+                yield from self._close(place, "incomplete" if cut and place == len(self._items) - 1 else "completed")
+        self._current = None
+
+    def _close(self, place: int, status: Literal["completed", "incomplete"]) -> Iterator[bytes]:
+        item = self._items[place]
+        yield from self._of_item(place, item.end())
+        self._done[place] = item.snapshot(status)
+        yield self._write("response.output_item.done", {"output_index": place, "item": self._done[place]})
+
+    def _of_item(self, place: int | None, told: Told) -> Iterator[bytes]:
+        assert place is not None
+        about = {"item_id": self._items[place].id, "output_index": place}
+        for kind, fields in told:
+            yield self._write(f"response.{kind}", about | fields)
+
+    def _lifecycle(self, kind: str) -> bytes:
+        return self._write(f"response.{kind}", {"response": self.response()})
+
+    def _write(self, kind: str, fields: Fields) -> bytes:
+        data = _json({"type": kind, "sequence_number": self._sequence, **fields})
+        self._sequence += 1
+        return escape_line_ends(b"event: %b\ndata: %b\n\n" % (kind.encode(), data))
+
+    def _id(self, prefix: str) -> str:
+        return f"{prefix}_{self._call.hex}{len(self._items):02x}"
+
+
+def _usage(usage: Usage) -> Fields:
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+    }
+
+
+def counted(tokens: int) -> bytes:
+    """Give the body that says how many tokens an input has."""
+    return _json({"object": "response.input_tokens", "input_tokens": tokens})

@@ -1,0 +1,159 @@
+"""Responses that run in the background: nobody need wait for them."""
+
+import asyncio
+import contextlib
+import logging
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event, Failed
+from orchard.core.request import Request
+from orchard.dialects.openai_responses import ResponseEncoder
+from orchard.gateway.pool import Pool
+from orchard.gateway.stream import EventStream
+
+log = logging.getLogger("orchard.gateway.responses")
+
+_WAIT_SECONDS = 60.0
+_CANCELLED = Failed("cancelled", "the response was cancelled")
+_SEPARATOR = b"\n\n"
+
+
+class Run:
+    """One response in the making, with all events that it has told so far."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        encoder: ResponseEncoder,
+        request: Callable[[], Awaitable[Request]],
+        keep: Callable[[bytes | None], Awaitable[None]],
+    ) -> None:
+        """`request` gives what is to be done; `keep` stores the response, with its stream once it has ended."""
+        self.encoder = encoder
+        self._pool = pool
+        self._request = request
+        self._keep = keep
+        self._stream: EventStream | None = None
+        self._reason: Failed | None = None
+        self._events = encoder.queued()
+        self._over = False
+        self._news = asyncio.Event()
+
+    async def make(self) -> None:
+        """Carry events until the response has ended."""
+        try:
+            await self._store(None)
+            await self._open()
+            while not self.encoder.ended:
+                assert self._stream
+                await self._go_on(await self._stream.next(_WAIT_SECONDS))
+        finally:
+            if self._stream:
+                self._pool.release(self._stream)
+            self._over = True
+            self._tell([])
+
+    def stop(self, reason: Failed = _CANCELLED) -> None:
+        """End it; what it has said so far stays."""
+        self._reason = reason
+        if self._stream:
+            self._stream.close(reason)
+
+    async def _open(self) -> None:
+        try:
+            request = await self._request()
+            if self._reason is None:
+                self._stream = self._pool.open(request)
+                return
+            failed = self._reason
+        except OrchardError as error:
+            failed = Failed.of(error)
+        await self._go_on([failed])
+
+    async def _go_on(self, events: Sequence[Event]) -> None:
+        told = self.encoder.each(events)
+        if self.encoder.ended:
+            # Whoever sees the end may go on from the response at once.
+            await self._store(pack([*self._events, *told]))
+        self._tell(told)
+
+    async def _store(self, stream: bytes | None) -> None:
+        with contextlib.suppress(OrchardError):  # the log says what is wrong
+            await self._keep(stream)
+
+    async def follow(self, after: int, keep_alive: float) -> AsyncIterator[bytes]:
+        """Give the events after that number, as they come; empty where there is none for a while."""
+        shown = after + 1
+        while True:
+            news = self._news
+            if shown < len(self._events):
+                told = self._events[shown:]
+                shown += len(told)
+                yield b"".join(told)
+            elif self._over:
+                return
+            else:
+                try:
+                    async with asyncio.timeout(keep_alive):
+                        await news.wait()
+                except TimeoutError:
+                    yield b""
+
+    def _tell(self, told: list[bytes]) -> None:
+        self._events += told
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+class Runs:
+    """All responses that this server makes in the background, by id."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
+
+    def start(self, id_: str, run: Run) -> None:
+        """Begin a run. Raises OrchardError ("overloaded") where there are too many."""
+        if len(self._runs) >= self._most:
+            message = f"{self._most} responses run in the background already"
+            raise OrchardError("overloaded", message, param="background", retry_after=5)
+        task = asyncio.create_task(run.make())
+        self._runs[id_] = run, task
+        task.add_done_callback(lambda done: self._end(id_, done))
+
+    def get(self, id_: str) -> Run | None:
+        """Give a run that has not ended."""
+        run, _ = self._runs.get(id_, (None, None))
+        return run
+
+    async def stop(self, id_: str) -> None:
+        """End a run, and wait until it is stored."""
+        run, task = self._runs[id_]
+        run.stop()
+        await asyncio.wait([task])
+
+    async def close(self, reason: Failed) -> None:
+        """End all of them, and wait until they are stored."""
+        tasks = [task for _, task in self._runs.values()]
+        for run, _ in list(self._runs.values()):
+            run.stop(reason)
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _end(self, id_: str, task: asyncio.Task[None]) -> None:
+        del self._runs[id_]
+        if not task.cancelled() and (error := task.exception()):
+            log.error("response %s broke", id_, exc_info=error)
+
+
+def pack(events: list[bytes]) -> bytes:
+    """Give a whole stream as it is stored."""
+    return zlib.compress(b"".join(events))
+
+
+def unpack(packed: bytes, after: int) -> bytes:
+    """Give a stored stream's events after that number."""
+    events = zlib.decompress(packed).removesuffix(_SEPARATOR).split(_SEPARATOR)
+    return b"".join(event + _SEPARATOR for event in events[after + 1 :])

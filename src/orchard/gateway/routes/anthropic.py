@@ -1,0 +1,76 @@
+"""Anthropic's Messages, and its list of models for who sends Anthropic's header."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute, APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope
+
+from orchard.dialects import anthropic_messages, anthropic_models
+from orchard.dialects.openai_fields import PRIORITY_HEADER
+from orchard.gateway.failures import is_anthropic
+from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.site import Site
+
+_ERROR = {
+    "type": "object",
+    "required": ["type", "error", "request_id"],
+    "properties": {
+        "type": {"const": "error"},
+        "error": {
+            "type": "object",
+            "required": ["type", "message"],
+            "properties": {"type": {"type": "string"}, "message": {"type": "string"}},
+        },
+        "request_id": {"type": "string"},
+    },
+}
+
+
+class _AnthropicRoute(APIRoute):
+    """A route that is there only for Anthropic's clients; others find the next one of its path."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        return super().matches(scope) if is_anthropic(scope) else (Match.NONE, {})
+
+
+def add(app: FastAPI, site: Site) -> None:
+    """Add the routes; they must come before OpenAI's of the same paths."""
+    described = generation(anthropic_messages.body_schema(), error=_ERROR)
+    stable = site.settings.stable_prompts
+
+    @app.post("/v1/messages", tags=["Anthropic"], **described)
+    async def messages(http: Request) -> Response:
+        """Answer a conversation: https://platform.claude.com/docs/en/api/messages/create."""
+        body, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
+        call = anthropic_messages.parse(body, http.state.id, priority=header, stable_prompts=stable)
+        return site.answer(call.request, call.encoder() if call.stream else call.complete)
+
+    @app.post("/v1/messages/count_tokens", tags=["Anthropic"], **described)
+    async def count_tokens(http: Request) -> Response:
+        """Count the tokens of a prompt: https://platform.claude.com/docs/en/api/messages/count_tokens."""
+        call = anthropic_messages.parse_count(await site.bodies.read(http), http.state.id, stable_prompts=stable)
+        return site.answer(call.request, call.complete)
+
+    _add_models(app, site)
+
+
+def _add_models(app: FastAPI, site: Site) -> None:
+    # The same paths are OpenAI's, which the docs show.
+    router = APIRouter(route_class=_AnthropicRoute, include_in_schema=False)
+
+    @router.get("/v1/models")
+    async def list_models(http: Request) -> dict[str, Any]:
+        entries = (model.entry for model in site.pool.models.values())
+        described = [anthropic_models.describe(entry.id, entry.context_window) for entry in entries]
+        return anthropic_models.page(described, http.query_params)
+
+    @router.get("/v1/models/{model_id:path}")
+    async def get_model(model_id: str) -> dict[str, Any]:
+        entry = site.pool.find(model_id).entry
+        return anthropic_models.describe(entry.id, entry.context_window)
+
+    app.include_router(router)

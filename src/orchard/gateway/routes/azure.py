@@ -1,0 +1,71 @@
+"""Azure OpenAI: OpenAI's dialects at Azure's addresses, where a deployment may name the model.
+
+Bodies and answers are the same; what is wrong is told in Azure's words (`failures`).
+"""
+
+from enum import Enum
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from orchard.dialects import openai_chat, openai_completions, openai_embeddings, openai_responses_body
+from orchard.gateway.routes import chat, completions, conversations, embeddings, models, responses
+from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.site import Site
+
+_DEPLOYMENT = "/openai/deployments/{deployment:path}"
+_VERSION = {"name": "api-version", "in": "query", "schema": {"type": "string"}, "description": "Any is taken."}
+
+
+def add(app: FastAPI, site: Site) -> None:
+    """Add the routes."""
+    for routes in (chat, completions, embeddings):
+        routes.add(app, site, "/openai/v1")
+    for prefix in ("/openai", "/openai/v1"):
+        for routes in (models, responses, conversations):
+            routes.add(app, site, prefix)
+    _add_deployments(app, site)
+
+
+def _add_deployments(app: FastAPI, site: Site) -> None:
+    tags: list[str | Enum] = ["Azure OpenAI"]
+
+    @app.post(
+        _DEPLOYMENT + "/chat/completions", tags=tags, **_described(openai_chat.body_schema(openai_chat.DeploymentBody))
+    )
+    async def deployment_chat(http: Request, deployment: str) -> Response:
+        """Answer a conversation with the model that the deployment names."""
+        return await chat.answer(site, http, deployment)
+
+    @app.post(
+        _DEPLOYMENT + "/completions",
+        tags=tags,
+        **_described(openai_completions.body_schema(openai_completions.DeploymentBody)),
+    )
+    async def deployment_completions(http: Request, deployment: str) -> Response:
+        """Continue a text with the model that the deployment names."""
+        return await completions.answer(site, http, deployment)
+
+    @app.post(
+        _DEPLOYMENT + "/embeddings",
+        tags=tags,
+        **_described(openai_embeddings.body_schema(openai_embeddings.DeploymentBody)),
+    )
+    async def deployment_embeddings(http: Request, deployment: str) -> Response:
+        """Refuse to make embeddings, with the reason: the models here are text models."""
+        return await embeddings.answer(site, http, deployment)
+
+    @app.post(
+        _DEPLOYMENT + "/responses",
+        tags=tags,
+        **_described(openai_responses_body.body_schema(openai_responses_body.DeploymentBody)),
+    )
+    async def deployment_responses(http: Request, deployment: str) -> Response:
+        """Answer with the model that the deployment names, and keep the answer."""
+        return await responses.answer(site, http, deployment)
+
+
+def _described(schema: dict[str, Any]) -> dict[str, Any]:
+    return generation(schema, parameters=(_VERSION,))

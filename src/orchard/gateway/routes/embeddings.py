@@ -1,0 +1,26 @@
+"""OpenAI's Embeddings, which no model that is served can give: whoever asks is told so."""
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from orchard.dialects import openai_embeddings
+from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.site import Site
+
+
+def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
+    """Add the routes."""
+    described = generation(openai_embeddings.body_schema(), parameters=())
+
+    @app.post(f"{prefix}/embeddings", tags=["OpenAI"], include_in_schema=prefix == "/v1", **described)
+    async def embeddings(http: Request) -> Response:
+        """Refuse to make embeddings, with the reason: the models here are text models."""
+        return await answer(site, http)
+
+
+async def answer(site: Site, http: Request, model: str | None = None) -> Response:
+    """Refuse a request; `model` is asked for whatever the body says. Raises OrchardError."""
+    body = await site.bodies.read(http)
+    wanted = openai_embeddings.parse(body) if model is None else model
+    raise openai_embeddings.refusal(site.pool.find(wanted).entry.id)

@@ -1,0 +1,57 @@
+"""What the routes say of themselves in the server's OpenAPI."""
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from starlette.responses import Response
+
+from orchard.core.request import Priority
+from orchard.dialects.openai_fields import PRIORITY_HEADER
+
+_PRIORITY = {"name": PRIORITY_HEADER, "in": "header", "schema": {"type": "string", "enum": get_args(Priority)}}
+_OPENAI_ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["message", "type", "param", "code"],
+            "properties": {
+                "message": {"type": "string"},
+                "type": {"type": "string"},
+                "param": {"type": ["string", "null"]},
+                "code": {"type": ["string", "null"]},
+            },
+        }
+    },
+}
+
+
+def errors(schema: dict[str, Any] = _OPENAI_ERROR) -> dict[int | str, dict[str, Any]]:
+    """Give the `responses` of a route that fails in a dialect's shape, OpenAI's unless told."""
+    content = {"application/json": {"schema": schema}}
+    return {
+        "4XX": {"description": "The request can't be served; the message says why.", "content": content},
+        "5XX": {"description": "The server failed, or is going away.", "content": content},
+    }
+
+
+def generation(
+    body: dict[str, Any],
+    *,
+    error: dict[str, Any] = _OPENAI_ERROR,
+    parameters: Sequence[dict[str, Any]] = (_PRIORITY,),
+) -> dict[str, Any]:
+    """Give the keywords of a route that takes a JSON body and answers with JSON or with server-sent events.
+
+    `body` is the schema of its body, `error` that of an error, `parameters` are its headers.
+    """
+    answer = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {"schema": {"type": "string"}}}
+    return {
+        "response_class": Response,
+        "responses": {200: {"description": "The answer, whole or streamed.", "content": answer}, **errors(error)},
+        "openapi_extra": {
+            "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+            "parameters": list(parameters),
+        },
+    }

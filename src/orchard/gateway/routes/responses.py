@@ -1,0 +1,131 @@
+"""OpenAI's Responses, which are stored."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import FastAPI, Query
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from orchard.core.errors import OrchardError
+from orchard.dialects import openai_responses, openai_responses_stored
+from orchard.gateway.responses import Responses
+from orchard.gateway.responses_background import Run, unpack
+from orchard.gateway.routes.openapi import errors, generation
+from orchard.gateway.routes.site import Site
+from orchard.gateway.store import Store
+
+TAG = "OpenAI"
+_SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+_KEEP_ALIVE = b": keep-alive\n\n"
+_JSON = "application/json"
+
+After = Annotated[str | None, Query(description="The id of the item after which the list begins.")]
+Limit = Annotated[int, Query(ge=1, le=openai_responses_stored.MAX_PAGE)]
+
+
+def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
+    """Add the routes."""
+    shown = prefix == "/v1"
+    described = generation(openai_responses.body_schema())
+
+    @app.post(f"{prefix}/responses", tags=[TAG], include_in_schema=shown, **described)
+    async def create_response(http: Request) -> Response:
+        """Answer, and keep the answer: https://platform.openai.com/docs/api-reference/responses."""
+        return await answer(site, http)
+
+    @app.post(f"{prefix}/responses/input_tokens", tags=[TAG], include_in_schema=shown, **described)
+    async def count_input_tokens(http: Request) -> Response:
+        """Count the tokens that the input of a response would have."""
+        draft = openai_responses.read(await site.bodies.read(http))
+        tokens = await site.responses.count(draft, http.state.id)
+        return Response(openai_responses.counted(tokens), media_type=_JSON)
+
+    @app.post(f"{prefix}/responses/compact", include_in_schema=False)
+    async def compact() -> Response:
+        raise OrchardError("not_found", "this server does not compact conversations: send them as they are")
+
+    _add_stored(app, site, prefix)
+
+
+def _add_stored(app: FastAPI, site: Site, prefix: str) -> None:
+    one = f"{prefix}/responses/{{response_id}}"
+    shown = prefix == "/v1"
+
+    @app.get(one, tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
+    async def get_response(response_id: str, stream: bool = False, starting_after: int = -1) -> Response:
+        """Give a stored response; with `stream`, the events of one that runs in the background."""
+        if stream:
+            return await _stream(site, response_id, max(-1, starting_after))
+        return await _body(site.responses, response_id)
+
+    @app.delete(one, tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
+    async def delete_response(response_id: str) -> Response:
+        """Forget a response; one that runs is cancelled."""
+        await site.responses.stop(response_id)
+        await site.responses.kept(Store.delete, response_id)
+        return Response(openai_responses_stored.deleted(response_id, "response"), media_type=_JSON)
+
+    @app.post(f"{one}/cancel", tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
+    async def cancel_response(response_id: str) -> Response:
+        """End a response that runs in the background; one that has ended stays as it is."""
+        await site.responses.stop(response_id)
+        return await _cancelled(site.responses, response_id)
+
+    @app.get(f"{one}/input_items", tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
+    async def list_input_items(
+        response_id: str,
+        after: After = None,
+        limit: Limit = openai_responses_stored.DEFAULT_PAGE,
+        order: openai_responses_stored.Order = "desc",
+    ) -> Response:
+        """List what a response was made of, with the items of the responses before it."""
+        items = await site.responses.kept(Store.input_items, response_id)
+        return Response(openai_responses_stored.page(items, after, limit, order), media_type=_JSON)
+
+
+async def answer(site: Site, http: Request, model: str | None = None) -> Response:
+    """Answer a request; `model` is asked for whatever the body says."""
+    draft = openai_responses.read(await site.bodies.read(http), model)
+    header = http.headers.get(openai_responses.PRIORITY_HEADER)
+    call = await site.responses.prepare(draft, http.state.id, header)
+    if not draft.body.background:
+        return await site.responses.answer(call)
+    run = await site.responses.begin(call)
+    if draft.body.stream:
+        return _following(run, -1, site.settings.keep_alive_interval)
+    return Response(run.encoder.body(), media_type=_JSON)
+
+
+async def _body(responses: Responses, id_: str) -> Response:
+    if run := responses.run(id_):
+        return Response(run.encoder.body(), media_type=_JSON)
+    return Response(openai_responses_stored.encoded(await responses.settled(id_)), media_type=_JSON)
+
+
+async def _cancelled(responses: Responses, id_: str) -> Response:
+    found = await responses.settled(id_)
+    if not found["background"]:
+        message = f"response '{id_}' does not run in the background; only such responses can be cancelled"
+        raise OrchardError("invalid_request", message)
+    if found["status"] in ("queued", "in_progress"):
+        raise OrchardError("invalid_request", f"response '{id_}' runs in another server, which can cancel it")
+    return Response(openai_responses_stored.encoded(found), media_type=_JSON)
+
+
+async def _stream(site: Site, id_: str, after: int) -> Response:
+    if run := site.responses.run(id_):
+        return _following(run, after, site.settings.keep_alive_interval)
+    packed = await site.responses.kept(Store.events, id_)
+    if packed is None:
+        message = f"response '{id_}' has no stream: only what runs in the background can be streamed later"
+        raise OrchardError("invalid_request", message, param="stream")
+    return Response(unpack(packed, after), headers=_SSE)
+
+
+def _following(run: Run, after: int, keep_alive: float) -> Response:
+    async def told() -> AsyncIterator[bytes]:
+        async for events in run.follow(after, keep_alive):
+            yield events or _KEEP_ALIVE
+
+    return StreamingResponse(told(), headers=_SSE)

@@ -1,0 +1,128 @@
+"""How items and conversations are stored and listed."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.conversations import Conversation, ConversationItem
+from pydantic import TypeAdapter
+
+from orchard.core.errors import OrchardError
+from orchard.dialects.openai_responses_stored import (
+    Order,
+    conversation,
+    new_conversation,
+    new_items,
+    new_metadata,
+    normalised,
+    page,
+)
+
+ITEM: TypeAdapter[Any] = TypeAdapter(ConversationItem)
+
+
+def test_items_are_listed_with_all_that_the_sdk_expects() -> None:
+    given_items: list[dict[str, Any]] = [
+        {"role": "user", "content": "Hi", "unheard": {"of": [1]}},
+        {"role": "assistant", "content": "Hello", "phase": None},
+        {"role": "user", "content": [{"type": "input_image", "image_url": "data:,"}], "id": "msg_mine"},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "x", "status": None},
+        {"type": "reasoning", "encrypted_content": "x"},
+        {"type": "custom_tool_call", "call_id": "d", "name": "f", "input": "x"},
+        {"type": "custom_tool_call_output", "call_id": "d", "output": "x"},
+    ]
+    items = normalised(given_items, "12ab", {})
+    for item in items:
+        ITEM.validate_python(item, strict=True)
+    assert [item["id"] for item in items] == [
+        "msg_12abi00",
+        "msg_12abi01",
+        "msg_mine",
+        "fc_12abi03",
+        "fco_12abi04",
+        "rs_12abi05",
+        "ctc_12abi06",
+        "ctco_12abi07",
+    ]
+    assert items[0] == {
+        "id": "msg_12abi00",
+        "type": "message",
+        "role": "user",
+        "status": "completed",
+        "content": [{"type": "input_text", "text": "Hi"}],
+        "unheard": {"of": [1]},
+    }
+    assert items[1]["content"] == [{"type": "output_text", "annotations": [], "logprobs": [], "text": "Hello"}]
+    assert normalised("Hi", "12ab", {})[0]["content"] == [{"type": "input_text", "text": "Hi"}]
+    assert normalised(None, "12ab", {}) == []
+
+
+def test_a_reference_becomes_what_it_refers_to() -> None:
+    stored = {"type": "message", "id": "msg_1", "role": "user", "content": []}
+    items = [{"type": "item_reference", "id": "msg_1"}, {"type": "item_reference", "id": "msg_2"}]
+    assert normalised(items, "12ab", {"msg_1": json.dumps(stored).encode()}) == [stored]
+
+
+def test_a_new_conversation() -> None:
+    metadata, items = new_conversation(
+        b'{"metadata": {"a": "b"}, "items": [{"role": "user", "content": "Hi"}]}', "12ab"
+    )
+    assert (metadata, [item["id"] for item in items]) == ({"a": "b"}, ["msg_12abi00"])
+    assert new_conversation(b"", "12ab") == new_conversation(b"{}", "12ab") == ({}, [])
+    Conversation.model_validate(conversation("conv_1", 1.5, metadata), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("items", "param"),
+    [
+        ([], "items"),
+        ([{"role": "user", "content": "x"}] * 21, "items"),
+        ([{"role": "boss"}], "items[0].role"),
+        ([{"type": "nonsense"}], "items[0].type"),
+        ([{"type": "item_reference", "id": "msg_1"}], "items"),
+        ([{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}], "items[0].content[0].file_data"),
+    ],
+)
+def test_items_that_cannot_be_added(items: list[Any], param: str) -> None:
+    with pytest.raises(OrchardError) as caught:
+        new_items(json.dumps({"items": items}).encode(), "12ab")
+    assert caught.value.param == param
+    assert "input[" not in caught.value.message
+
+
+def test_items_with_a_number_out_of_range() -> None:
+    with pytest.raises(OrchardError) as caught:
+        new_items(b'{"items": [{"role": "user", "content": "Hi", "more": 1e999}]}', "12ab")
+    assert (caught.value.kind, caught.value.param) == ("invalid_request", "items[0]")
+
+
+def test_new_metadata() -> None:
+    assert new_metadata(b'{"metadata": {"a": "b"}}') == {"a": "b"}
+    assert new_metadata(b'{"metadata": null}') == {}
+    with pytest.raises(OrchardError):
+        new_metadata(b"{}")
+
+
+@given(st.integers(0, 12), st.integers(1, 5), st.sampled_from(["asc", "desc"]))
+def test_pages_give_every_item_once(count: int, limit: int, order: Order) -> None:
+    items = [(f"msg_{i}", json.dumps({"id": f"msg_{i}"}).encode()) for i in range(count)]
+    listed: list[str] = []
+    after, more = None, True
+    while more:
+        found = json.loads(page(items, after, limit, order))
+        listed += [item["id"] for item in found["data"]]
+        assert len(found["data"]) <= limit
+        assert [found["first_id"], found["last_id"]] == [
+            (found["data"][place]["id"] if found["data"] else None) for place in (0, -1)
+        ]
+        after, more = found["last_id"], found["has_more"]
+    assert listed == [id_ for id_, _ in (items if order == "asc" else items[::-1])]
+
+
+def test_a_page_after_an_unknown_item() -> None:
+    with pytest.raises(OrchardError) as caught:
+        page([("msg_1", b"{}")], "msg_2", 5, "asc")
+    assert (caught.value.kind, caught.value.param) == ("item_not_found", "after")
