@@ -113,6 +113,7 @@ def test_the_runner_that_it_makes() -> None:
 
 
 def test_a_piece_of_a_prompt_is_a_power_of_two() -> None:
-    tokens = fit._tokens_a_step(network("qwen3"))
+    tokens, rate = fit._pace(network("qwen3"))
+    assert rate > 0
     assert 32 <= tokens <= 1024
     assert tokens.bit_count() == 1

@@ -1,5 +1,7 @@
 """What is kept of rows, in which form, and what is said where it isn't there."""
 
+import threading
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -9,6 +11,7 @@ from orchard.core.options import TextOptions
 from orchard.engine.job import Job, Miss
 from orchard.engine.store import Store
 from tests.engine.drive import greedy, prompt
+from tests.engine.test_prefix_disk import settle
 from tests.engine.tiny import Other, alone, check_close, make_runner, network, run
 
 BUDGET = 2**24
@@ -145,6 +148,24 @@ def test_a_store_that_keeps_nothing(uncacheable: bool) -> None:
     assert not store.tend()
     assert store.numbers() == {}
     store.close(0.0)
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text"])
+def test_what_is_computed_sooner_is_not_fetched(kind: str, tmp_path: Path) -> None:
+    model, tokens = network(kind), prompt(1, 60)
+    kept(model, tokens, prompt_cache_dir=str(tmp_path)).close(10.0)
+    store = Store(model, TextOptions(prompt_cache_dir=str(tmp_path)), BUDGET)
+    assert store._disk
+    settle(store._disk)
+    fetched = threading.Event()
+    store.tokens_per_second = 1e12
+    assert not store.fetch([*tokens, 7], fetched.set)
+    store.tokens_per_second = 1.0
+    assert store.fetch([*tokens, 7], fetched.set)
+    assert fetched.wait(10)
+    assert store.find([*tokens, 7]).length == 60
+    assert not store.fetch([*tokens, 7], fetched.set)
+    store.close(10.0)
 
 
 def test_what_is_found_is_what_was_read() -> None:

@@ -48,7 +48,8 @@ def fit(model: Model, options: TextOptions, wake: Callable[[], None]) -> Runner:
     _warm(Runner(model, Store(model, options), Batch(model, together, multiple), limits, footprint, joint=at_once))
     if at_once:
         joint.warm(model, 2 * _MOST_TOKENS_A_STEP)  # a pass may have as many again to fill rows up
-    chunk = options.prefill_chunk or _tokens_a_step(model)
+    fitting, store.tokens_per_second = _pace(model)
+    chunk = options.prefill_chunk or fitting
     limits = msgspec.structs.replace(
         limits,
         max_rows=options.max_rows,
@@ -176,16 +177,16 @@ def _warm(runner: Runner) -> None:
     mx.clear_cache()
 
 
-def _tokens_a_step(model: Model) -> int:
-    """Time pieces of a prompt; gives how many tokens a running stream may be held up by."""
+def _pace(model: Model) -> tuple[int, float]:
+    """Time pieces of a prompt; gives how many tokens a running stream may be held up by, and tokens a second."""
     count = _FEWEST_TOKENS_A_STEP
-    fitting = count * _SECONDS_A_STEP / _seconds(model, count)
+    rate = count / _seconds(model, count)
     # On a GPU, most of what a short piece takes are its launches.
-    while fitting >= count and count < _MOST_BESIDE_ROWS:
+    while rate * _SECONDS_A_STEP >= count and count < _MOST_BESIDE_ROWS:
         count *= 2
-        fitting = count * _SECONDS_A_STEP / _seconds(model, count)
-    power = 1 << max(int(fitting), 1).bit_length() - 1
-    return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_BESIDE_ROWS)
+        rate = count / _seconds(model, count)
+    power = 1 << max(int(rate * _SECONDS_A_STEP), 1).bit_length() - 1
+    return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_BESIDE_ROWS), rate
 
 
 def _waits_for_launches(model: Model) -> bool:

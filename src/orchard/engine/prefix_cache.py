@@ -22,17 +22,19 @@ class Match(Struct, frozen=True):
     """What of a prompt is cached.
 
     `length` tokens of it can be had: `pieces` (payloads, and how many tokens of each, from its first) one after the
-    other, with `snapshot` where the model needs one. `cold`: some of it is only on disk, and not in `pieces` and
-    `snapshot`. `parted`: so many tokens are those of some cached text, usable or not. Unless that is the whole prompt,
-    `closest` are the tokens of that text around the place, up to 16 before and 16 after it, the first of them number
-    `begin`. The cached text ends at `parted` where `closest` does.
-    `nodes` is the cache's own. A match keeps its payloads alive, outside of the cache's budget.
+    other, with `snapshot` where the model needs one. `cold`: some of it, of `cold_bytes`, is only on disk, and not in
+    `pieces` and `snapshot`; without it, `warm_length` tokens could be had. `parted`: so many tokens are those of some
+    cached text, usable or not. Unless that is the whole prompt, `closest` are the tokens of that text around the place,
+    up to 16 before and 16 after it, the first of them number `begin`. The cached text ends at `parted` where `closest`
+    does. `nodes` is the cache's own. A match keeps its payloads alive, outside of the cache's budget.
     """
 
     length: int
     pieces: list[tuple[Any, int]]
     snapshot: Any
     cold: bool
+    cold_bytes: int
+    warm_length: int
     parted: int
     begin: int
     closest: list[int]
@@ -97,6 +99,9 @@ class PrefixCache:
         end = path[-1] if path and self._needs_snapshot else None
         snapshot = end.snapshot.value if end else None
         cold = len(held) < len(path) or (end is not None and snapshot is None)
+        missing = sum(node.payload.nbytes for node in path if node.payload.value is None)
+        missing += end.snapshot.nbytes if end is not None and snapshot is None else 0
+        warm_length = self._usable(nodes, min(parted, limit), disk=False)[1] if cold else length
         if length:
             self._touch(path, end)
         if not disk:
@@ -107,7 +112,7 @@ class PrefixCache:
         closest = []
         if parted < len(tokens):
             closest = [*tokens[begin:parted], *after(nodes or [self._memory.root], parted, _AROUND)]
-        return Match(length, pieces, snapshot, cold, parted, begin, closest, path)
+        return Match(length, pieces, snapshot, cold, missing, warm_length, parted, begin, closest, path)
 
     def covered(self, tokens: Sequence[int]) -> int:
         """Count the tokens whose payloads are in memory, from the first on."""

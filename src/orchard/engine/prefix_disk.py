@@ -31,8 +31,8 @@ _OURS = re.compile(r"[0-9a-f]{64}-[0-9]+\.(payload|snapshot)\.safetensors")
 _LEFTOVER = re.compile(_OURS.pattern + re.escape(prefix_file.TEMPORARY))
 _BACKLOG = 256 * 2**20  # bytes
 _READERS = 4
-
-
+_FIRST_GUESS = 1e9  # bytes/s
+_TELLING_BYTES = 2**20  # what is smaller takes as long as it takes to begin
 SECONDS_FOR_LOCK = 30.0
 _SECONDS_BETWEEN_TRIES = 0.1
 
@@ -86,6 +86,8 @@ class DiskTier:
         self.budget = budget_bytes
         self.folder = folder / hashlib.blake2b(fingerprint.encode(), digest_size=16).hexdigest()
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
+        self.bytes_per_second = _FIRST_GUESS
+        """How fast files are read and checked, as far as is known."""
         self._wake = wake
         self._backlog = 0
         self._waiting = False
@@ -232,6 +234,7 @@ class DiskTier:
                 self._wake()
 
     def _read(self, names: Sequence[str], node: Any, done: Callable[[], None]) -> None:
+        begin = time.perf_counter()
         try:
             files: dict[str, HostArrays | None] = {}
             with ThreadPoolExecutor(_READERS) as readers:  # most of the time goes into the checksums
@@ -241,8 +244,14 @@ class DiskTier:
                         break  # what comes after it belongs to it
             if files:
                 self.news.put(Read(node, files))
+                self._learn(files, time.perf_counter() - begin)
         finally:
             done()
+
+    def _learn(self, files: dict[str, HostArrays | None], seconds: float) -> None:
+        nbytes = sum(len(array.data) for arrays in files.values() if arrays for array in arrays.values())
+        if nbytes >= _TELLING_BYTES:
+            self.bytes_per_second = (self.bytes_per_second + nbytes / seconds) / 2
 
     def _read_one(self, name: str) -> HostArrays | None:
         if self._hurry:

@@ -44,6 +44,8 @@ class Store:
         self._disk: DiskTier | None = None
         self._snapshots = False
         self._restored: tuple[object, kv.Cache] | None = None
+        self.tokens_per_second = 0.0
+        """How fast a prompt is read; 0: not known."""
         if budget and kv.cacheable(model.new_cache()):
             if options.prompt_cache_dir:
                 folder = Path(options.prompt_cache_dir)
@@ -102,14 +104,21 @@ class Store:
     def fetch(self, tokens: list[int], done: Callable[[], None]) -> bool:
         """Bring what is known of a prompt from the disk; False: there is nothing to wait for.
 
-        `done` is called in another thread, also where the disk fails.
+        Nothing is brought that would be computed sooner. `done` is called in another thread, also where the disk fails.
         """
         if self._prefixes is None:
             return False
         match = self._prefixes.find(tokens, len(tokens) - 1)
-        if match.cold:
-            self._prefixes.fetch(match, done)
-        return match.cold
+        if not match.cold or self._is_computed_sooner(match):
+            return False
+        self._prefixes.fetch(match, done)
+        return True
+
+    def _is_computed_sooner(self, match: Match) -> bool:
+        if not self._disk or not self.tokens_per_second:
+            return False
+        computing = (match.length - match.warm_length) / self.tokens_per_second
+        return computing < match.cold_bytes / self._disk.bytes_per_second
 
     def save(self, tokens: Sequence[int], cache: kv.Cache) -> None:
         """Keep what a row's cache holds: exactly these tokens."""
