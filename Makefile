@@ -6,12 +6,14 @@ PYTHON := $(VENV)/bin/python
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 UV := uv=$$(command -v uv) || uv=$(VENV)/bin/uv; $$uv
 INSTALL := $(UV) pip install --python $(PYTHON) --constraint constraints.txt --editable .
+CLIENTS := $(VENV)/clients
+NODE := tests/clients/node
 OPTIONS := $(if $(HOST),--host "$(HOST)") $(if $(PORT),--port "$(PORT)") $(if $(MODEL),"$(MODEL)")
 
-.PHONY: help serve chat test check format bench lock clean
+.PHONY: help serve chat test test-clients check format bench lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 serve: $(VENV)/.serve ## serve the bundled model, or MODEL=name-or-folder, on PORT=8000
 	@$(VENV)/bin/orchard serve $(OPTIONS)
@@ -21,6 +23,9 @@ chat: $(VENV)/.serve ## talk in the terminal, to the bundled model or to MODEL=n
 
 test: $(VENV)/.dev ## run every test (ARGS=... goes to pytest)
 	$(PYTHON) -m pytest $(ARGS)
+
+test-clients: $(VENV)/.serve $(VENV)/.clients ## run real clients against a server (needs Node 22 and npm)
+	ORCHARD=$(abspath $(VENV)/bin/orchard) $(CLIENTS)/bin/python -m pytest tests/clients $(ARGS)
 
 check: $(VENV)/.dev ## lint, formatting, types
 	$(PYTHON) -m ruff check .
@@ -40,7 +45,7 @@ lock: $(PYTHON) ## bring constraints.txt to the newest versions
 	} > $(VENV)/constraints.txt && mv $(VENV)/constraints.txt constraints.txt
 
 clean: ## remove the virtual environment and every cache
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(NODE)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The two stamps make a second run start at once: they are out of date only when there may be something to install.
@@ -53,6 +58,14 @@ $(VENV)/.dev: $(PYTHON) pyproject.toml constraints.txt
 	@echo "Installing Orchard and its development tools into $(VENV)"
 	@$(INSTALL) --group dev
 	@touch $@ $(VENV)/.serve
+
+# The clients have an environment of their own: what they need would hold back what Orchard needs.
+$(VENV)/.clients: $(PYTHON) pyproject.toml $(NODE)/package.json
+	@echo "Installing the clients into $(CLIENTS) and $(NODE)"
+	@$(UV) venv --quiet --clear --python $(PYTHON) $(CLIENTS)
+	@$(UV) pip install --python $(CLIENTS)/bin/python --group clients
+	@npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund
+	@touch $@
 
 # A dangling link (its Python was removed) counts as missing, so the environment is then made anew.
 $(PYTHON):

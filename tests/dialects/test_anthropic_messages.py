@@ -153,8 +153,8 @@ def test_a_turn_of_an_agent_in_events() -> None:
         *started(),
         *thinking(0, "Hm, ", "yes."),
         *text(1, "\n\nLet me see."),
-        *tool_use(2, "call_1", "look_up", '{"a"', ": 1}"),
-        *tool_use(3, "call_2", "add", "{}"),
+        *tool_use(2, "toolu_1", "look_up", '{"a"', ": 1}"),
+        *tool_use(3, "toolu_2", "add", "{}"),
         *ended("tool_use"),
     ]
 
@@ -163,8 +163,8 @@ def test_a_turn_of_an_agent_as_a_whole() -> None:
     content = [
         {"type": "thinking", "thinking": "Hm, yes.", "signature": SIGNATURE},
         {"type": "text", "text": "\n\nLet me see."},
-        {"type": "tool_use", "id": "call_1", "name": "look_up", "input": {"a": 1}},
-        {"type": "tool_use", "id": "call_2", "name": "add", "input": {}},
+        {"type": "tool_use", "id": "toolu_1", "name": "look_up", "input": {"a": 1}},
+        {"type": "tool_use", "id": "toolu_2", "name": "add", "input": {}},
     ]
     assert whole(make_call(), *AGENT) == message(content=content, stop_reason="tool_use")
 
@@ -179,7 +179,7 @@ def test_space_alone_is_no_block() -> None:
         Text(" "),
         Finished(("tool_calls",), USAGE),
     ]
-    expected = [*started(), *thinking(0, "Hm."), *tool_use(1, "call_1", "add"), *ended("tool_use")]
+    expected = [*started(), *thinking(0, "Hm."), *tool_use(1, "toolu_1", "add"), *ended("tool_use")]
     assert one_by_one(make_call(), *events) == expected
     assert [block["type"] for block in whole(make_call(), *events)["content"]] == ["thinking", "tool_use"]
 

@@ -72,6 +72,17 @@ THINKING = f"{CODER.format('')}\n{HERMES_NOW}"
 QWEN_XML = [
     Specimen("qwen3_coder", CODER.format(""), [PARIS], forced=True),
     Specimen("qwen3_5", f"{CODER.format(DAYS)}\n{CODER.format('')}", [PARIS_3, PARIS], forced=True),
+    Specimen(
+        "qwen3_coder",
+        "<function=search>\n<parameter=tags>\n['a', \"b's\"]\n</parameter>\n<parameter=filter>\n{'x': [None, True]}\n"
+        "</parameter>\n<parameter=limit>\n[1]\n</parameter>\n<parameter=query>\n['a']\n</parameter>\n</function>",
+        [
+            Call(
+                "search",
+                '{"tags": ["a", "b\'s"], "filter": {"x": [null, true]}, "limit": "[1]", "query": "[\'a\']"}',
+            )
+        ],
+    ),
     Specimen("qwen3_coder", "<tool_call>\n<function=now>\n</function>\n</tool_call>", [NOW], forced=True),
     Specimen(
         "qwen3_coder",

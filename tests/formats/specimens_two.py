@@ -216,6 +216,14 @@ DEEPSEEK = [
         True,
     ),
     (
+        "deepseek_v4",
+        f"<｜DSML｜tool_calls>\n{_DSML.format('weather', _DSML_CITY)}\n</｜DSML｜tool_calls>",
+        [Call("weather", '{"city": "Paris"}')],
+        "none",
+        "",
+        True,
+    ),
+    (
         "deepseek_v32",
         "So.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke>",
         ["So.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke>"],
@@ -265,6 +273,7 @@ TEMPLATES: list[tuple[str, set[str], str, tuple[str, str] | None]] = [
     ),
     ("'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>'+ tool['function']['name'] <think>", set(), "deepseek_v31", _THINK),
     ('{%- set dsml_token = "｜DSML｜" -%} <think>', set(), "deepseek_v32", _THINK),
+    ("{%- set dsml_token = \"｜DSML｜\" -%} <' + dsml_token + 'tool_calls> <think>", set(), "deepseek_v4", _THINK),
     ("<|tool_calls_section_begin|> <think></think>", set(), "kimi_k2", _THINK),
     ("<|im_middle|>", {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}, "kimi_k2", None),
     ("<start_of_turn> <start_function_call>call:", set(), "functiongemma", None),

@@ -75,6 +75,7 @@ TOOL = Tool(
         "$defs": {"item": {"type": "string", "enum": ["x", "y"]}},
     },
 )
+MIXED = Tool("f", parameters={"properties": {"a b": {"enum": [1, "x", None]}}, "required": ["a b"]})
 FREE = Tool("f", parameters={"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}})
 
 
@@ -86,6 +87,8 @@ FREE = Tool("f", parameters={"properties": {"a": {"type": "integer"}, "b": {"typ
         ("pythonic", TOOL, '[f(early="yes", text="a")]', False),
         ("pythonic", TOOL, "[f(early=True)]", False),
         ("pythonic", TOOL, '[f(text="a", deep={"a": ["z"]})]', False),
+        ("glm47", MIXED, "<tool_call>f<arg_key>a b</arg_key><arg_value>null</arg_value></tool_call>", True),
+        ("glm47", MIXED, "<tool_call>f<arg_key>a b</arg_key><arg_value>y</arg_value></tool_call>", False),
         ("pythonic", FREE, "[f()]", True),
         ("pythonic", FREE, "[f(b=1)]", True),
         ("pythonic", FREE, "[f(a=1, b=2)]", True),

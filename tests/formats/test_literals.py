@@ -22,7 +22,7 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=8,
 )
-names = st.from_regex(r"[a-z_][a-z0-9_]{0,5}", fullmatch=True)
+names = st.from_regex(r"[a-z_$](?:[a-z0-9_ .\-]{0,4}[a-z0-9])?", fullmatch=True)
 arguments = st.dictionaries(names, values, max_size=3)
 places = st.lists(st.integers(0, 1000), max_size=8)
 

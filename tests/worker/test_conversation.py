@@ -46,11 +46,11 @@ def test_a_conversation_as_most_templates_take_it() -> None:
             reasoning_content="Hm.",
             tool_calls=[
                 CALLED_F,
-                {"id": "c3", "type": "function", "function": {"name": "h", "arguments": "nonsense"}},
+                {"id": "c3", "type": "function", "function": {"name": "h", "arguments": {"INVALID_JSON": "nonsense"}}},
             ],
         ),
         turn("tool", "one\ntwo", tool_call_id="c1", name="f"),
-        turn("tool", "", tool_call_id="other"),
+        turn("user", "<tool_response>\n\n</tool_response>"),
         turn("tool", "Error: no such place", tool_call_id="c3", name="h"),
         turn("user", ""),
     ]
@@ -95,8 +95,39 @@ def test_a_system_message_that_is_not_taken_is_said_where_it_stands(
 
 
 def test_what_follows_a_call_is_not_joined_with_it() -> None:
-    after_a_call = turns(said("assistant", F), said("assistant", "a"), said("assistant", "b"), repeats=False)
-    assert after_a_call == [turn("assistant", "", tool_calls=[CALLED_F]), turn("assistant", "a\n\nb")]
+    messages = (said("user", "x"), said("assistant", F), said("assistant", "a"), said("assistant", "b"))
+    assert turns(*messages, repeats=False) == [
+        turn("user", "x"),
+        turn("assistant", "", tool_calls=[CALLED_F]),
+        turn("assistant", "a\n\nb"),
+    ]
+
+
+def test_user_and_assistant_take_turns_where_they_must_whatever_stands_between() -> None:
+    messages = (
+        said("system", "a"),
+        said("assistant", "b"),
+        said("user", "c"),
+        said("assistant", F),
+        said("tool", told("c1", "d")),
+        said("user", "e"),
+    )
+    assert turns(*messages, repeats=False) == [
+        turn("system", "a"),
+        turn("user", "..."),
+        turn("assistant", "b"),
+        turn("user", "c"),
+        turn("assistant", "", tool_calls=[CALLED_F]),
+        turn("tool", "d", tool_call_id="c1", name="f"),
+        turn("assistant", "..."),
+        turn("user", "e"),
+    ]
+
+
+def test_a_system_message_that_is_all_there_is() -> None:
+    assert turns(said("system", "a")) == [turn("system", "a")]
+    assert turns(said("system", "a"), said("system", "b"), lone_system=False) == [turn("user", "a\n\nb")]
+    assert turns(said("system", "a"), said("user", "b"), lone_system=False) == [turn("system", "a"), turn("user", "b")]
 
 
 def test_arguments_as_text() -> None:

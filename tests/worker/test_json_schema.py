@@ -25,6 +25,7 @@ def made(schema: Any) -> dict[str, Any]:
         ({"$defs": {"x": A}, "$ref": "#/$defs/x"}, {"$defs": {"x": CLOSED}, "$ref": "#/$defs/x"}),
         ({"properties": {"properties": {"enum": [A]}}}, CLOSED | {"properties": {"properties": {"enum": [A]}}}),
         (A | {"format": {"$ref": "#"}}, CLOSED),
+        (A | {"required": ["a", "b"]}, CLOSED | {"required": ["a", "b"], "properties": {"a": {}, "b": {}}}),
     ],
 )  # fmt: skip
 def test_an_object_that_lists_its_properties_gets_no_others(schema: Any, expected: Any) -> None:
@@ -37,6 +38,7 @@ def test_an_object_that_lists_its_properties_gets_no_others(schema: Any, expecte
         {"type": "object"},
         A | {"additionalProperties": True},
         A | {"patternProperties": {"x": {}}},
+        A | {"minProperties": 2},
         {"allOf": [A, {"properties": {"b": {}}}]},
         A | {"anyOf": [{"properties": {"b": {}}}, {"properties": {"c": {}}}]},
         A | {"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"b": {}}}}},

@@ -56,6 +56,12 @@ WITHIN = TOOLS + each(
     "{% if m.role != 'tool' %}[{{ m.role }}]{{ m.content if m.content }}" + CALLS
     + "{% for r in m.tool_responses or [] %}response:{{ r.name }}{{ r.response }}{% endfor %}{% endif %}"
 )  # fmt: skip
+TOOLS_AS_PYTHON = "{{ tools }}" + each("[{{ m.role }}]{{ m.content if m.content }}" + CALLS)
+FORGETFUL = TOOLS + each(
+    "{% if loop.last and m.role == 'user' and messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}"
+    "{% if m.role != 'system' %}[{{ m.role }}]{{ m.content if m.content }}" + CALLS + "{% endif %}"
+)
+NEEDS_A_USER = "{% if messages[-1].role == 'system' %}{{ raise_exception('no user') }}{% endif %}" + plain()
 NO_TOOLS = each("[{{ m.role }}]{{ m.content }}")
 
 
@@ -85,6 +91,9 @@ def takes(source: str) -> Takes:
         (THINKING, Takes(reasoning_beside_text=False)),
         (WITHIN, Takes(results_within=True)),
         (plain() + "{# <|tool_calls_section_begin|> #}", Takes(ids="numbered")),
+        (TOOLS_AS_PYTHON, Takes()),
+        (FORGETFUL, Takes(system=False, lone_system=False, later_system=False)),
+        (NEEDS_A_USER, Takes(lone_system=False)),
         (NO_TOOLS, Takes(tools=False, calls=False)),
         ("{{ messages[7].content.x }}", None),
     ],

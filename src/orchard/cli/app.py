@@ -90,7 +90,7 @@ def serve(
     prompt_cache_dir: options.PromptCacheDir = None,
     prompt_cache_dir_bytes: options.PromptCacheDirBytes = _DEFAULTS.text.prompt_cache_dir_bytes,
 ) -> None:
-    """Serve a model until Ctrl-C, behind the OpenAI API."""
+    """Serve a model until Ctrl-C, behind the APIs of OpenAI, Azure OpenAI and Anthropic."""
     from orchard.cli.keys import api_keys
     from orchard.cli.serve import serve
 

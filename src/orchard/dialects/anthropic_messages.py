@@ -40,9 +40,7 @@ _decoder = msgspec.json.Decoder(Body)
 _json = msgspec.json.Encoder().encode
 
 
-def parse(
-    body: bytes, request_id: str, *, priority: str | None = None, stable_prompts: bool = True
-) -> "MessagesCall":
+def parse(body: bytes, request_id: str, *, priority: str | None = None, stable_prompts: bool = True) -> "MessagesCall":
     """Read the body of a request, and the priority that its header gives.
 
     Raises OrchardError (invalid_request), its `param` naming the field to blame.
@@ -245,7 +243,8 @@ def _sse(event: str, data: dict[str, Any]) -> bytes:
 
 def _tool_use(call_id: str, name: str, input_: Any) -> dict[str, Any]:
     # Some models make ids of their own, such as `functions.add:0`; Anthropic's have none of these characters.
-    return {"type": "tool_use", "id": _NOT_IN_IDS.sub("_", call_id), "name": name, "input": input_}
+    own = re.sub("^call_", "toolu_", _NOT_IN_IDS.sub("_", call_id))
+    return {"type": "tool_use", "id": own, "name": name, "input": input_}
 
 
 def _input(call: ToolCall) -> Any:

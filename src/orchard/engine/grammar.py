@@ -6,6 +6,7 @@ the token before. Nothing here touches MLX.
 
 import re
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from enum import Enum, auto
 from typing import Any
 
@@ -259,12 +260,24 @@ class Follower:
             self._failed = True
 
 
+Computing = Future[tuple[Words | None, dict[int, GrammarError]]]
+
+
 class Masks:
-    """Computes what rows may draw next."""
+    """Computes what rows may draw next; for several rows, in a thread of its own."""
 
     def __init__(self, vocab_size: int) -> None:
         self._words = -(-vocab_size // 32)
         self._executor: LLExecutor | None = None
+        self._thread = ThreadPoolExecutor(1, "masks")
+
+    def begin(self, followers: Sequence[Follower | None]) -> Computing:
+        """Begin to compute what `of` gives. Until that is there, nobody else may use the followers."""
+        if sum(map(bool, followers)) > 1:
+            return self._thread.submit(self.of, followers)
+        done: Computing = Future()  # handing one row over takes longer than its mask
+        done.set_result(self.of(followers))
+        return done
 
     def of(self, followers: Sequence[Follower | None]) -> tuple[Words | None, dict[int, GrammarError]]:
         """Give the rows' masks, (rows, words), or None where all are free; and which rows have failed, and may draw

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import mlx.core as mx
 
 from orchard.engine.batch import Batch, Seat
-from orchard.engine.grammar import Follower, Masks, Words
+from orchard.engine.grammar import Computing, Follower, Masks, Words
 from orchard.engine.job import Drawn, EndReason, Job, Sample
 from orchard.engine.kv import Cache
 from orchard.engine.model import Model
@@ -70,6 +70,7 @@ class Rows:
         self._joining: list[Row] = []
         self._inputs: mx.array | None = None  # (rows,): the next token of each seated row
         self._unread: deque[tuple[list[Row], Draw]] = deque()
+        self._bound: tuple[mx.array, Computing] | None = None  # the seated rows' logits, to be drawn by their grammars
         self._stale = False  # the batch still holds rows that are gone, or holds them in another form
 
     @property
@@ -89,19 +90,19 @@ class Rows:
 
     def step(self) -> tuple[list[Drawn], list[tuple[list[Row], Exception]]]:
         """Launch the next token of every row and read one that was launched before."""
-        logits, failed = self._forward()
+        failed = self._draw_bound()
+        logits, broken = self._forward()
         drawn: list[Drawn] = []
-        if logits is not None:
-            allowed = None
-            if any(row.follower for row in self._seated):
-                mx.async_eval(logits)  # type: ignore[no-untyped-call]
-                drawn = self.read()
-                allowed, broken = self._allow()
-                failed += broken
-            self._draw(logits, allowed)
+        if logits is not None and any(row.follower for row in self._seated):
+            mx.async_eval(logits)  # type: ignore[no-untyped-call]
+            drawn = self.read()
+            followers = [None if row.ended else row.follower for row in self._seated]
+            self._bound = logits, self._masks.begin(followers)
+        elif logits is not None:
+            self._draw(logits, None)
         if len(self._unread) > 1 or not self._seated:
             drawn += self.read()
-        return drawn, failed
+        return drawn, failed + broken
 
     def read(self) -> list[Drawn]:
         """Wait for the oldest token of every row that has been launched and not read."""
@@ -132,14 +133,22 @@ class Rows:
             self._inputs = None
         return logits, failed
 
-    def _allow(self) -> tuple[Words | None, list[tuple[list[Row], Exception]]]:
-        """Say what the rows may draw, None: anything. One that can't go on by its grammar ends here."""
-        allowed, broken = self._masks.of([None if row.ended else row.follower for row in self._seated])
+    def _draw_bound(self) -> list[tuple[list[Row], Exception]]:
+        """Draw what the last step has left to this one: its masks were computed while its tokens went out.
+
+        A row that can't go on by its grammar ends here.
+        """
+        if self._bound is None:
+            return []
+        logits, computing = self._bound
+        self._bound = None
+        allowed, broken = computing.result()
         failed: list[tuple[list[Row], Exception]] = []
         for place, error in broken.items():
             self._seated[place].ended = True
             failed.append(([self._seated[place]], error))
-        return allowed, failed
+        self._draw(logits, allowed)
+        return failed
 
     def _draw(self, logits: mx.array, allowed: Words | None) -> None:
         draw = self._sampler.draw(logits, allowed)

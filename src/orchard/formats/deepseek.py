@@ -4,7 +4,7 @@
   https://huggingface.co/deepseek-ai/DeepSeek-V3-0324/blob/main/tokenizer_config.json
 - V3.1: a name and JSON arguments: https://huggingface.co/deepseek-ai/DeepSeek-V3.1/blob/main/tokenizer_config.json
 - V3.2: each argument in a tag of its own that says whether it is a string:
-  https://huggingface.co/deepseek-ai/DeepSeek-V3.2/blob/main/encoding/encoding_dsv32.py
+  https://huggingface.co/deepseek-ai/DeepSeek-V3.2/blob/main/encoding/encoding_dsv32.py; V4 names the outer tag anew
 """
 
 from collections.abc import Sequence
@@ -76,11 +76,20 @@ def _call(region: Region) -> Reading[None]:
 
 
 class DsmlCalls(Struct, frozen=True):
-    """Calls as tags."""
+    """Calls as tags; `section` is the name of the tag around them all."""
 
-    opens: tuple[str, ...] = (f"<{_MARK}function_calls>", f"<{_MARK}invoke name=")
+    section: str
     leads: tuple[str, ...] = ()
-    closes: str = f"</{_MARK}function_calls>"
+
+    @property
+    def opens(self) -> tuple[str, ...]:
+        """The texts that open calls: V3.2 leaves the outer tag out now and then."""
+        return f"<{_MARK}{self.section}>", f"<{_MARK}invoke name="
+
+    @property
+    def closes(self) -> str:
+        """The text that ends all calls."""
+        return f"</{_MARK}{self.section}>"
 
     def read(self, region: Region, opener: str) -> Reading[None]:
         """Read calls, and the tag that ends them all."""
@@ -149,4 +158,5 @@ def _parameters_shape(signature: Signature) -> str:
 
 V3 = DeepSeekCalls(fenced=True)
 V31 = DeepSeekCalls(fenced=False)
-V32 = DsmlCalls()
+V32 = DsmlCalls("function_calls")
+V4 = DsmlCalls("tool_calls")

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from orchard.formats.json_text import Give
 from orchard.formats.schema import Signature, encodable, fitted
-from orchard.formats.source import Broken, Ended, Reading, Source, begun
+from orchard.formats.source import Broken, Ended, Reading, Source, begun, run
 
 
 class Notation(Struct, frozen=True):
@@ -34,7 +34,7 @@ PYTHON = Notation(('"""', "'''", '"', "'"), "=", ")", lists="[(")
 
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _DEEPEST = 200  # lists and objects within each other
-_NAME = re.compile(r"[\w.\-]*")
+_NAME = re.compile(r"[\w.\-$@/ ]*")  # schemas have names that no notation has
 _WORD = re.compile(r"[\w.+\-]*")
 _FREE_WORD = re.compile(r"[^,\[\]{}<\n]*")
 
@@ -68,6 +68,20 @@ def arguments(source: Source, notation: Notation, signature: Signature | None, g
         source.at += 1
     yield from source.literal(notation.close)
     give("}")
+
+
+def container(text: str, types: frozenset[str]) -> str | None:
+    """Give the JSON text of a list or an object in Python's notation, where it must have such a type, else None."""
+    types &= {"array", "object", "string"}
+    if not types or "string" in types:
+        return None
+    source = Source(text.strip(), final=True)
+    found: list[str] = []
+    try:
+        run(_value(source, PYTHON, found.append))
+    except Broken:
+        return None
+    return fitted("".join(found), types) if source.at == len(source.text) else None
 
 
 def _argument(source: Source, notation: Notation, types: frozenset[str], give: Give) -> Reading[None]:
@@ -123,7 +137,7 @@ def _key(source: Source, notation: Notation, bare: re.Pattern[str] | None) -> Re
     if (yield from source.peek()) in {quote[0] for quote in notation.quotes}:
         key = yield from _whole_string(source, (yield from _quote(source, notation)))
     else:
-        key = yield from run_of(source, bare or _WORD)
+        key = (yield from run_of(source, bare or _WORD)).rstrip()
         if not key:
             raise Broken
         if not bare:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from orchard.formats.calls import Syntax
-from orchard.formats.deepseek import V3, V31, V32
+from orchard.formats.deepseek import V3, V4, V31, V32
 from orchard.formats.gemma import FUNCTION_GEMMA, GEMMA4
 from orchard.formats.harmony import harmony
 from orchard.formats.json_calls import BARE, GRANITE, HERMES, LLAMA, NEMOTRON, PHI, TOOL_CALLS
@@ -65,6 +65,11 @@ def fenced_in_deepseek(template: str, tokens: Collection[str]) -> bool:
     return "<｜tool▁calls▁begin｜>" in template and "```json" in template
 
 
+def newer_dsml(template: str, tokens: Collection[str]) -> bool:
+    """Fit DeepSeek-V4."""
+    return "｜DSML｜" in template and "tool_calls>" in template
+
+
 def phi(template: str, tokens: Collection[str]) -> bool:
     """Fit Phi-4-mini, whose own template doesn't show how it writes calls."""
     return "functools[" in template or "<|/tool_call|>" in tokens
@@ -98,6 +103,7 @@ CALLS: tuple[CallRow, ...] = (
     CallRow(("phi4_mini_json",), phi, PHI),
     CallRow(("granite",), has("<|tool_call|>"), GRANITE),
     CallRow(("harmony", "openai_gptoss", "openai", "gpt_oss"), has("<|channel|>"), harmony),
+    CallRow(("deepseek_v4",), newer_dsml, V4),
     CallRow(("deepseek_v32", "deepseek_v3_2"), has("｜DSML｜"), V32),
     CallRow(("deepseek_v3", "deepseek_r1"), fenced_in_deepseek, V3),
     CallRow(("deepseek_v31", "deepseek_v3_1"), tagged("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"), V31),
@@ -139,6 +145,7 @@ REASONING: tuple[ReasoningRow, ...] = (
     ReasoningRow(("granite3_3",), has("<response></response>", "between <response>"), _GRANITE_TAGS),
     ReasoningRow(("hunyuan_a13b",), has("</think>\\n<answer>", "</think>\n<answer>"), _HUNYUAN_TAGS),
     ReasoningRow(("gemma4",), tagged("<|channel>", "<channel|>"), Reasoning("<|channel>thought", "<channel|>")),
+    ReasoningRow(("minimax_m3",), tagged("<mm:think>", "</mm:think>"), Reasoning("<mm:think>", "</mm:think>")),
     ReasoningRow(("harmony", "openai_gptoss", "gpt_oss"), never, None),
     ReasoningRow(("deepseek_r1", "minimax_m2"), never, msgspec.structs.replace(_THINK, assumed=True)),
     ReasoningRow(
@@ -161,6 +168,7 @@ REASONING: tuple[ReasoningRow, ...] = (
             "deepseek_v3",
             "deepseek_v31",
             "deepseek_v32",
+            "deepseek_v4",
             "kimi_k2",
             "olmo3",
         ),

@@ -1,4 +1,7 @@
-"""Arguments that stand between tags: strings as they are, all else as JSON. The schema tells which is which."""
+"""Arguments that stand between tags: strings as they are, all else as JSON, or as Python writes it.
+
+The schema tells which is which.
+"""
 
 import json
 from collections.abc import Sequence
@@ -6,6 +9,7 @@ from typing import Any
 
 from orchard.formats.calls import Region
 from orchard.formats.json_text import Give
+from orchard.formats.literals import container
 from orchard.formats.schema import Signature, fitted, values
 from orchard.formats.shapes import json_body, literal, text_up_to
 from orchard.formats.source import Reading, Source, begun
@@ -60,7 +64,7 @@ class Arguments:
             found: list[str] = []
             yield from self._text(source, ends, found.append)
             text = "".join(found)
-            give(fitted(text, types) or json.dumps(text, ensure_ascii=False))
+            give(fitted(text, types) or container(text, types) or json.dumps(text, ensure_ascii=False))
 
     def end(self) -> None:
         """Say that no argument follows."""
@@ -128,8 +132,9 @@ def value_shape(signature: Signature, name: str, close: Sequence[str]) -> str:
         root: dict[str, Any] = signature.tool.parameters or {}
         shared = {key: root[key] for key in ("$defs", "definitions") if key in root}
         found = json_body({**schema, **shared})
-    elif listed and all(isinstance(value, str) for value in listed):
-        found = f"({' | '.join(map(literal, listed))})"
+    elif listed and not any(isinstance(value, list | dict) for value in listed):
+        texts = (value if isinstance(value, str) else json.dumps(value) for value in listed)
+        found = f"({' | '.join(map(literal, texts))})"
     else:
         found, end = text_up_to(close[0]), end[1:]
     return " ".join((found, *end))

@@ -13,19 +13,21 @@ Turn = dict[str, Any]
 
 _PARAGRAPH = "\n\n"
 _SHORT_ID_CHARS = 9
+_NOTHING_SAID = "..."
 
 
 class Takes(Struct, frozen=True):
     """What a chat template takes as it is; what it doesn't is said in another way, at the same place.
 
-    `system`: a system message at the beginning; `later_system`: one further on. `repeats`: two messages of one role in
-    a row. `tools`: a list of tools. `calls`: calls and their results. The rest is about calls: several in one message;
-    text beside them; reasoning and text beside them; arguments as JSON text, not as an object; ids of nine letters
-    (Mistral) or ids that are the function's name and a number (Kimi); results within the message of the calls, not in
-    messages of their own (Gemma 4).
+    `system`: a system message at the beginning; `lone_system`: one that is all there is; `later_system`: one further
+    on. `repeats`: two messages of one role in a row. `tools`: a list of tools. `calls`: calls and their results. The
+    rest is about calls: several in one message; text beside them; reasoning and text beside them; arguments as JSON
+    text, not as an object; ids of nine letters (Mistral) or ids that are the function's name and a number (Kimi);
+    results within the message of the calls, not in messages of their own (Gemma 4).
     """
 
     system: bool = True
+    lone_system: bool = True
     later_system: bool = True
     repeats: bool = True
     tools: bool = True
@@ -49,7 +51,8 @@ def turns_of(messages: tuple[Message, ...], takes: Takes, tools: tuple[Tool, ...
     rules = [text for message in messages[:count] if (text := _joined(message, TextPart))]
     if tools and not takes.tools:
         rules.append(_described(tools))
-    turns = [_turn("system", _PARAGRAPH.join(rules))] if rules or count else []
+    opener: Literal["system", "user"] = "system" if takes.lone_system or count < len(messages) else "user"
+    turns = [_turn(opener, _PARAGRAPH.join(rules))] if rules or count else []
     writer = _Writer(takes)
     for message in messages[count:]:
         turns += writer.turns(message)
@@ -99,10 +102,11 @@ class _Writer:
         return [*before, turn]
 
     def _call(self, part: ToolCallPart) -> dict[str, Any]:
-        """Most templates write arguments with `tojson`, so they get the object; what is no JSON object stays text."""
+        """Most templates get arguments as an object and refuse all else: one is put around what is no JSON object."""
         arguments: Any = part.arguments or "{}"
-        if not self._takes.text_arguments and isinstance(found := _loaded(arguments), dict):
-            arguments = found
+        if not self._takes.text_arguments:
+            found = _loaded(arguments)
+            arguments = found if isinstance(found, dict) else {"INVALID_JSON": arguments}
         id_ = self._id(part)
         self._calls[part.id] = part.name, id_
         return {"id": id_, "type": "function", "function": {"name": part.name, "arguments": arguments}}
@@ -118,11 +122,10 @@ class _Writer:
     def _result(self, part: ToolResultPart) -> Turn:
         texts = [piece.text for piece in part.parts if isinstance(piece, TextPart)]
         content = ("Error: " if part.is_error else "") + "\n".join(texts)
-        if not self._takes.calls:
+        if part.call_id not in self._calls or not self._takes.calls:  # no template expects one without its call
             return _turn("user", f"<tool_response>\n{content}\n</tool_response>")
-        name, id_ = self._calls.get(part.call_id, (None, part.call_id))
-        turn = _turn("tool", content) | {"tool_call_id": id_}
-        return turn | {"name": name} if name else turn
+        name, id_ = self._calls[part.call_id]
+        return _turn("tool", content) | {"tool_call_id": id_, "name": name}
 
 
 def _with_results_within(turns: list[Turn]) -> list[Turn]:
@@ -174,7 +177,20 @@ def _folded(turns: list[Turn], takes: Takes) -> list[Turn]:
             folded[-1] = _merged(last, turn)
         else:
             folded.append(turn)
-    return folded
+    return _alternating(folded)
+
+
+def _alternating(turns: list[Turn]) -> list[Turn]:
+    """Let the assistant and the user say something where a template wants it: calls and results don't count as such."""
+    said: list[Turn] = []
+    expected = "user"
+    for turn in turns:
+        if turn["role"] in ("user", "assistant") and "tool_calls" not in turn:
+            if turn["role"] != expected:
+                said.append(_turn(expected, _NOTHING_SAID))
+            expected = "assistant" if turn["role"] == "user" else "user"
+        said.append(turn)
+    return said
 
 
 def _merged(first: Turn, second: Turn) -> Turn:

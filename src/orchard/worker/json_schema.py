@@ -12,6 +12,7 @@ _NAMED = {"properties", "patternProperties", "$defs", "definitions", "dependentS
 _VALUES = {"const", "enum", "default", "examples", "example"}
 _ALTERNATIVES = {"anyOf", "oneOf", "$ref", "if", "then", "else", "not", "dependentSchemas"}
 _JOINING = {"allOf", "unevaluatedProperties", "$dynamicRef"}
+_OTHERS = {"additionalProperties", "patternProperties", "minProperties"}  # speak of properties that aren't listed
 _MOST_DEEP = 48  # llguidance's own JSON reader ends at 128 levels; a schema in a schema is mostly two
 _MOST_MULTIPLES = 10_000  # a state of the lexer for each remainder
 _JSON = re.compile(r"%json\s+(?=\{)")
@@ -80,8 +81,11 @@ def _close(schema: Any) -> None:
         for one in schema:
             _close(one)
     elif isinstance(schema, dict):
-        if isinstance(schema.get("properties"), dict) and "patternProperties" not in schema:
-            schema.setdefault("additionalProperties", False)
+        listed, required = schema.get("properties"), schema.get("required")
+        if isinstance(listed, dict) and _OTHERS.isdisjoint(schema):
+            schema["additionalProperties"] = False
+            if isinstance(required, list):  # one that is required without being listed may be anything
+                listed |= {name: {} for name in required if isinstance(name, str) and name not in listed}
         for key, value in schema.items():
             if key in _NAMED and isinstance(value, dict):
                 _close(list(value.values()))

@@ -77,6 +77,7 @@ def probe(render: Render, source: str) -> Takes:
     shows = _Probe(render).shows
     takes = Takes()
     takes = replace(takes, system=shows(takes, [_RULES, _ASKED], "Qrules", "Qasked"))
+    takes = replace(takes, lone_system=not takes.system or shows(takes, [_RULES], "Qrules"))
     lead = [_RULES] if takes.system else []
     later = [*lead, _ASKED, _said("assistant", "Qsaid"), _said("system", "Qlater"), _MORE]
     takes = replace(
@@ -91,8 +92,11 @@ def probe(render: Render, source: str) -> Takes:
     needles = ["Qvalue", "response:Qfunction", "Qresult"] if "tool_responses" in source else ["Qvalue", "Qresult"]
     for form in _forms(takes, source):
         # The object must not be written as Python would write it.
-        if shows(form, called, *needles, never="'Qname'", tools=True):
-            return _beside(partial(shows, tools=True), form)
+        if shows(form, called, *needles, never="'Qname': 'Qvalue'", tools=True):
+            # Mistral's older ones leave the system message out while the last message is a result.
+            kept = form.system and shows(form, [_RULES, *called], "Qrules", tools=True)
+            found = _beside(partial(shows, tools=True), form)
+            return replace(found, system=kept, later_system=form.later_system and kept)
     return replace(takes, calls=False)
 
 

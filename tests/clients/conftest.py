@@ -1,0 +1,52 @@
+"""Real clients against a running server with the demo model: `make test-clients`.
+
+These tests have an environment of their own, without Orchard: the clients' dependencies are not ours.
+"""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import IO
+
+import httpx
+import pytest
+
+# Clients read keys, addresses and switches from the environment: none of the user's must reach a test.
+for name in list(os.environ):
+    if name.startswith(
+        ("OPENAI_", "ANTHROPIC_", "AZURE_", "LANGCHAIN_", "LANGSMITH_", "LITELLM_", "QWEN_", "ORCHARD_")
+    ):
+        del os.environ[name]
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else LiteLLM asks the internet for prices
+
+
+@pytest.fixture(scope="session")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The base URL, without /v1, of a server with the demo model, which the command in ORCHARD starts."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [os.environ.get("ORCHARD", "orchard"), "serve", "demo", "--port", str(port)]
+    with (
+        (tmp_path_factory.mktemp("server") / "log").open("w+") as log,
+        subprocess.Popen(command, stdout=log, stderr=log) as process,
+    ):
+        try:
+            yield _ready(f"http://127.0.0.1:{port}", process, log)
+        finally:
+            process.terminate()
+
+
+def _ready(url: str, process: "subprocess.Popen[bytes]", log: IO[str]) -> str:
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            if httpx.get(f"{url}/health").json()["models"]["demo"]["state"] == "ready":
+                return url
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)
+    log.seek(0)
+    pytest.exit(f"the server doesn't come up:\n{log.read()}", returncode=1)

@@ -1,0 +1,21 @@
+"""The clients for Node: each *.test.mjs is a file of tests for Node's own test runner."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+NODE = Path(__file__).parent / "node"
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in NODE.glob("*.test.mjs")))
+def test_node(url: str, file: str) -> None:
+    program = shutil.which("node")
+    assert program, "Node 22 or newer must be on the PATH"
+    assert (NODE / "node_modules").is_dir(), "`make test-clients` installs what the tests need"
+    command = [program, "--test", "--test-reporter=spec", file]
+    environment = os.environ | {"ORCHARD_URL": url}
+    run = subprocess.run(command, cwd=NODE, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr

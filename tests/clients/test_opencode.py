@@ -1,0 +1,69 @@
+"""opencode, a coding agent, asked one thing without a terminal, in each dialect that its providers speak.
+
+Like test_qwen_code: its own tools are left out, and the model's tool comes from an MCP server.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.clients.prompts import ASK_WEATHER, WEATHER
+
+HERE = Path(__file__).parent
+OPENCODE = HERE / "node" / "node_modules" / ".bin" / "opencode"
+
+
+def config(url: str, provider: str) -> dict[str, object]:
+    server = {
+        "type": "local",
+        "command": [sys.executable, "-m", "tests.clients.weather_mcp"],
+        "environment": {"PYTHONPATH": str(HERE.parents[1])},
+        "enabled": True,
+    }
+    return {
+        "model": "orchard/demo",
+        "small_model": "orchard/demo",
+        "autoupdate": False,
+        "share": "disabled",
+        "provider": {
+            "orchard": {
+                "npm": provider,
+                "name": "Orchard",
+                "options": {"baseURL": f"{url}/v1", "apiKey": "none"},
+                "models": {"demo": {"name": "demo", "limit": {"context": 32768, "output": 500}}},
+            }
+        },
+        "agent": {"build": {"prompt": "Be brief.", "tools": {"*": False, "home_get_weather": True}}},
+        "mcp": {"home": server},
+    }
+
+
+@pytest.mark.parametrize("provider", ["@ai-sdk/openai-compatible", "@ai-sdk/openai", "@ai-sdk/anthropic"])
+def test_a_tool_loop(url: str, tmp_path: Path, provider: str) -> None:
+    assert OPENCODE.exists(), "`make test-clients` installs opencode"
+    (work := tmp_path / "work").mkdir()
+    own = {"HOME": str(tmp_path), "PWD": str(work), "OPENCODE_CONFIG_CONTENT": json.dumps(config(url, provider))}
+    run = subprocess.run(
+        [str(OPENCODE), "run", "--format", "json", ASK_WEATHER],
+        cwd=work,
+        env={name: value for name, value in os.environ.items() if not name.startswith("XDG_")} | own,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    parts = [json.loads(line).get("part", {}) for line in run.stdout.splitlines() if line.startswith("{")]
+    calls = [part["state"] for part in parts if part.get("type") == "tool"]
+    assert calls
+    # The agent's prompt has today's date, which the demo model may take for a city: what it asks for isn't looked at.
+    assert all((call["status"], call["output"]) == ("completed", WEATHER) for call in calls)
+    ends = [part for part in parts if part.get("type") == "step-finish"]
+    assert (ends[0]["reason"], ends[-1]["reason"]) == ("tool-calls", "stop")
+    assert all(end["tokens"]["output"] > 0 for end in ends)
+    assert "".join(part["text"] for part in parts if part.get("type") == "text")

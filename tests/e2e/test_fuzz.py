@@ -1,0 +1,119 @@
+"""Requests that real clients sent, made wrong at random: nothing fails, and whatever is refused is refused well.
+
+`ORCHARD_FUZZ=10000 make test ARGS=tests/e2e/test_fuzz.py` sends more than every run does; `ORCHARD_FUZZ_SEED` others.
+"""
+
+import asyncio
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from orchard.gateway.registry import ModelEntry
+from tests.fuzzing import Call, Captured, mutated
+from tests.serving import Server, serve
+
+REQUESTS = [
+    Captured(**json.loads(line)) for line in Path(__file__).with_name("requests.jsonl").read_text().splitlines()
+]
+AMOUNT = int(os.environ.get("ORCHARD_FUZZ", "1000"))
+SEED = os.environ.get("ORCHARD_FUZZ_SEED", "1")
+AT_ONCE = 8
+
+
+@pytest.fixture(scope="module")
+def fake() -> Iterator[Server]:
+    """A server whose model answers with the prompt; it has the demo model's name, which the requests ask for."""
+    with serve([ModelEntry("demo", "fake", 1000, "fake")]) as running:
+        running.until("demo", state="ready")
+        yield running
+
+
+@pytest.mark.timeout(3600)
+async def test_the_gateway(fake: Server) -> None:
+    outcomes = await fuzz(fake, AMOUNT, patience=60)
+    assert not outcomes["left"]  # the fake model always answers
+
+
+@pytest.mark.timeout(3600)
+async def test_a_model(server: Server) -> None:
+    # Some mutations lift the limit of tokens; the client then goes away.
+    await fuzz(server, AMOUNT // 10, patience=3)
+
+
+async def fuzz(server: Server, amount: int, patience: float) -> Counter[str]:
+    """Send the requests as they are, then mutations, which the worker must outlive; count what became of them.
+
+    A client waits `patience` seconds for the whole answer.
+    """
+    pid = server.health("demo")["pid"]
+    outcomes: Counter[str] = Counter()
+    calls = [(request.client, request.call()) for request in REQUESTS]
+    calls += [(f"{SEED}:{number}", mutated(REQUESTS, f"{SEED}:{number}")) for number in range(amount)]
+    waiting = iter(calls)
+    faults: list[str] = []
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+
+        async def send() -> None:
+            for name, call in waiting:
+                try:
+                    outcomes[await outcome(client, call, patience)] += 1
+                except (AssertionError, LookupError, TypeError, ValueError, httpx.HTTPError) as error:
+                    sent = f"{call.method} {call.path} {call.headers} {call.content!r:.3000}"
+                    faults.append(f"{name}: {type(error).__name__}: {error!s:.600}\n    {sent}")
+
+        await asyncio.gather(*(send() for _ in range(AT_ONCE)))
+    print(f"{len(calls)} requests: {dict(outcomes.most_common())}")
+    assert not faults, f"{len(faults)} of {len(calls)} fail:\n" + "\n".join(faults[:20])
+    assert server.health("demo")["pid"] == pid
+    server.until("demo", state="ready", running=0, waiting=0)
+    return outcomes
+
+
+async def outcome(client: httpx.AsyncClient, call: Call, patience: float) -> str:
+    """Send one request and check its answer; give a word for what became of it."""
+    headers = [(name.encode(), value.encode("latin-1")) for name, value in call.headers.items()]
+    try:
+        async with asyncio.timeout(patience):
+            response = await client.request(call.method, call.path, headers=headers, content=call.content)
+    except TimeoutError:
+        return "left"
+    assert response.status_code < 500, f"{response.status_code}: {response.text}"
+    if response.status_code >= 400:
+        check_error(call, response)
+    elif response.headers.get("content-type", "").startswith("text/event-stream"):
+        check_stream(response.text)
+    return str(response.status_code)
+
+
+def check_error(call: Call, response: httpx.Response) -> None:
+    """An error is an object in the words of the request's dialect."""
+    if call.method == "HEAD":
+        return
+    body = response.json()
+    error = body["error"]
+    assert isinstance(error["message"], str), body
+    assert error["message"], body
+    assert isinstance(error["type"], str), body
+    anthropic = call.path.startswith("/v1/messages") or "anthropic-version" in call.headers
+    if anthropic and not call.path.startswith("/openai/"):
+        assert body["type"] == "error", body
+        assert isinstance(body["request_id"], str), body
+    else:
+        assert error.keys() >= {"message", "type", "param", "code"}, body
+
+
+def check_stream(text: str) -> None:
+    """Every event holds JSON, and none of them tells of a fault of the server's own."""
+    for event in text.split("\n\n"):
+        for line in event.split("\n"):
+            if line.startswith("data:") and line != "data: [DONE]":
+                data: Any = json.loads(line[5:])
+                told = str(data.get("error") or (data.get("response") or {}).get("error") or "")
+                assert "server_error" not in told, told
+                assert "api_error" not in told, told
