@@ -289,6 +289,7 @@ FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"tools": []}, {"tools": ()}),
     ({"tools": [TOOL], "tool_choice": "none"}, {"tools": ()}),
     ({"tool_choice": "none"}, {"tools": ()}),
+    ({"tool_choice": "auto", "tools": []}, {"tools": ()}),
     ({"functions": [{"name": "f"}], "function_call": "auto"}, {"tools": (Tool("f"),), "parallel_tool_calls": False}),
     ({"functions": [{"name": "f"}], "function_call": "none"}, {"parallel_tool_calls": False}),
     (
@@ -556,7 +557,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": [CALLS | {"tool_calls": [CALL] * 1000}] * 33}, "messages", "at most 32768 are allowed in all"),
     ({"messages": [{"role": "user", "content": [TEXT] * 4096}] * 9}, "messages", "at most 32768 are allowed in all"),
     ({"functions": [{"name": ""}]}, "functions[0].name", "1 to 128"),
-    ({"tool_choice": "auto"}, "tool_choice", "when tools are given"),
+    ({"tool_choice": "required"}, "tool_choice", "when tools are given"),
     ({"tools": [], "tool_choice": "required"}, "tool_choice", "when tools are given"),
     ({"tools": [TOOL], "tool_choice": "any"}, "tool_choice", "'auto', 'none', 'required' or an object, got 'any'"),
     ({"tools": [TOOL], "tool_choice": {"function": {"name": "x"}}}, "tool_choice", "not among the given tools"),

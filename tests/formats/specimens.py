@@ -242,7 +242,25 @@ MISTRAL = [
     Specimen("mistral", "[TOOL_CALLS]weather: it is fine", ["[TOOL_CALLS]weather: it is fine"]),
 ]
 
+_ACTION = (
+    '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "weather", "parameters": {"city": "Paris"}}\n]'
+    "<|END_ACTION|>"
+)
+COHERE = [
+    Specimen("cohere", f"<|START_THINKING|>Hm.<|END_THINKING|>{_ACTION}", ["[Hm.]", PARIS], "cohere"),
+    Specimen("cohere", "<|START_RESPONSE|>Hi!<|END_RESPONSE|>", ["Hi!"], "cohere", "<|END_THINKING|>"),
+    Specimen("cohere", "Hi!<|END_RESPONSE|>", ["Hi!"], "cohere", "<|START_RESPONSE|>"),
+    Specimen("cohere", "Hm.<|END_THINKING|><|START_RESPONSE|>Hi!", ["[Hm.]", "Hi!"], "cohere", "<|START_THINKING|>"),
+    Specimen(
+        "cohere",
+        '<|START_ACTION|>[{"tool_name": "weather", "parameters": {"city": "Paris"}}]<|END_ACTION|>',
+        [PARIS],
+        forced=True,
+    ),
+]
+
 SPECIMENS = [
+    *COHERE,
     *HERMES,
     *QWEN_XML,
     *MINIMAX,
@@ -256,6 +274,13 @@ SPECIMENS = [
 # A part of a chat template, added tokens, and the names of the calls' and the reasoning's families.
 TEMPLATES: list[tuple[str, set[str], str, tuple[str, str] | None]] = [
     ("no tags", set(), "json", None),
+    (
+        "<|START_RESPONSE|>",
+        {"<|START_ACTION|>", "<|END_ACTION|>", "<|START_THINKING|>", "<|END_THINKING|>"},
+        "cohere",
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ),
+    ("<mm:think>", set(), "json", ("<mm:think>", "</mm:think>")),
     ('{{ \'\\n<tool_call>\\n{"name": "\' }} <think>', set(), "hermes", ("<think>", "</think>")),
     ("no tags", {"<think>", "</think>", "<tool_call>", "</tool_call>"}, "hermes", ("<think>", "</think>")),
     ("<tool_call>\\n<function=' + tool_call.name + '>\\n' <parameter=", set(), "qwen3_coder", None),

@@ -1,11 +1,12 @@
 """API keys and other origins: who gets in, and what everybody else is told."""
 
+import asyncio
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
-from tests.gateway.client import body
+from tests.gateway.client import body, streamed
 from tests.serving import Server, serve
 
 ORIGIN = "https://example.com"
@@ -115,6 +116,17 @@ def test_pages_of_other_origins_may_not(locked: Server, server: Server) -> None:
         headers = {"origin": origin, "x-api-key": "first-key"}
         response = httpx.post(where.url + CHAT, json=body(), headers=headers)
         assert "access-control-allow-origin" not in response.headers
+
+
+async def test_a_page_can_read_that_the_server_is_busy() -> None:
+    with serve(cors_origins=(ORIGIN,), max_requests=1) as server:
+        async with streamed(server, pieces=2, interval=0.5) as stream:
+            await stream.read(until=1)
+            asked = await asyncio.to_thread(preflight, server, ORIGIN)
+            assert asked.status_code == 200
+            async with httpx.AsyncClient(base_url=server.url) as client:
+                busy = await client.post(CHAT, json=body(), headers={"origin": ORIGIN})
+            assert (busy.status_code, busy.headers["access-control-allow-origin"]) == (429, ORIGIN)
 
 
 def test_a_star_lets_all_origins_in() -> None:

@@ -128,7 +128,7 @@ def _add_custom(tools: Tools, custom: wire.Custom, where: str) -> None:
 
 
 def _need_tools(param: str, choice: object, given: Sequence[object] | None) -> None:
-    if choice not in (None, "none") and not given:
+    if choice not in (None, "none", "auto") and not given:
         raise invalid(param, f"`{param}` is only allowed when tools are given.")
 
 

@@ -3,6 +3,7 @@
 - Hermes and Qwen: https://huggingface.co/Qwen/Qwen3-8B/blob/main/tokenizer_config.json
 - Nemotron: https://huggingface.co/nvidia/NVIDIA-Nemotron-Nano-9B-v2/blob/main/tokenizer_config.json
 - Granite: https://huggingface.co/ibm-granite/granite-3.3-8b-instruct/blob/main/tokenizer_config.json
+- Cohere: https://huggingface.co/CohereLabs/c4ai-command-r7b-12-2024/blob/main/tokenizer_config.json
 - Llama 3: https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1
 """
 
@@ -18,12 +19,13 @@ from orchard.formats.schema import Signature
 from orchard.formats.shapes import CallShape, CallsShape, json_body, parameters
 from orchard.formats.source import Broken, Reading
 
+_NAMES = ("name", "tool_name")
 _ARGUMENTS = ("arguments", "parameters")
 _FENCE = "```"
 
 
 class JsonCalls(Struct, frozen=True):
-    """Calls as JSON. `key`: what this family calls the arguments; either name is read.
+    """Calls as JSON. `name` and `key`: what this family calls a function's name and the arguments; all ways are read.
 
     `prefix`, `begin`, `end`, `separator` and `suffix` are how the family itself writes what stands around its calls.
     Read are one call or several, in a list or not. What a lead opens is a call only of a tool that there is.
@@ -32,6 +34,7 @@ class JsonCalls(Struct, frozen=True):
     opens: tuple[str, ...] = ()
     leads: tuple[str, ...] = ()
     closes: str = ""
+    name: str = "name"
     key: str = "arguments"
     prefix: str = ""
     begin: str = ""
@@ -70,7 +73,7 @@ class JsonCalls(Struct, frozen=True):
         calls = tuple(
             CallShape(
                 tool.name,
-                f'{self.begin}{{"name": {json.dumps(tool.name)}, "{self.key}": ',
+                f'{self.begin}{{"{self.name}": {json.dumps(tool.name)}, "{self.key}": ',
                 json_body(parameters(tool)),
                 f"}}{self.end}",
             )
@@ -92,7 +95,7 @@ def read_call(region: Region, *, only_known: bool = False) -> Reading[None]:
         yield from source.skip()
         yield from source.literal(":")
         first = yield from source.skip()
-        if key == "name":
+        if key in _NAMES:
             name = yield from plain(source)
             if not name or (only_known and name not in region.tools):
                 raise Broken
@@ -155,6 +158,15 @@ PHI = JsonCalls(
     prefix="functools[",
     separator=", ",
     suffix="]",
+)
+COHERE = JsonCalls(
+    opens=("<|START_ACTION|>",),
+    closes="<|END_ACTION|>",
+    name="tool_name",
+    key="parameters",
+    prefix="<|START_ACTION|>[",
+    separator=", ",
+    suffix="]<|END_ACTION|>",
 )
 LLAMA = JsonCalls(opens=("<|python_tag|>",), leads=_FENCES, key="parameters", separator="; ")
 BARE = JsonCalls(leads=_FENCES)

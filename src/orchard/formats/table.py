@@ -13,7 +13,7 @@ from orchard.formats.calls import Syntax
 from orchard.formats.deepseek import V3, V4, V31, V32
 from orchard.formats.gemma import FUNCTION_GEMMA, GEMMA4
 from orchard.formats.harmony import harmony
-from orchard.formats.json_calls import BARE, GRANITE, HERMES, LLAMA, NEMOTRON, PHI, TOOL_CALLS
+from orchard.formats.json_calls import BARE, COHERE, GRANITE, HERMES, LLAMA, NEMOTRON, PHI, TOOL_CALLS
 from orchard.formats.kimi import KIMI
 from orchard.formats.mistral import MISTRAL, MISTRAL_LIST
 from orchard.formats.pair_calls import GLM, GLM_4_7, LONGCAT
@@ -101,6 +101,7 @@ CALLS: tuple[CallRow, ...] = (
     CallRow(("mistral_list",), has("[TOOL_CALLS]"), MISTRAL_LIST),
     CallRow(("hunyuan_a13b", "jamba", "minimax"), has("<tool_calls>"), TOOL_CALLS),
     CallRow(("phi4_mini_json",), phi, PHI),
+    CallRow(("cohere", "command_r"), tagged("<|START_ACTION|>", "<|END_ACTION|>"), COHERE),
     CallRow(("granite",), has("<|tool_call|>"), GRANITE),
     CallRow(("harmony", "openai_gptoss", "openai", "gpt_oss"), has("<|channel|>"), harmony),
     CallRow(("deepseek_v4",), newer_dsml, V4),
@@ -128,6 +129,9 @@ CALLS: tuple[CallRow, ...] = (
 _THINK = Reasoning("<think>", "</think>")
 _GRANITE_TAGS = msgspec.structs.replace(_THINK, answer=("<response>", "</response>"))
 _HUNYUAN_TAGS = msgspec.structs.replace(_THINK, answer=("<answer>", "</answer>"))
+_COHERE_TAGS = Reasoning(
+    "<|START_THINKING|>", "<|END_THINKING|>", answer=("<|START_RESPONSE|>", "<|END_RESPONSE|>"), wraps=True
+)
 _GRANITE_PHRASES = Reasoning(
     "Here is my thought process:",
     "Here is my response:",
@@ -145,6 +149,7 @@ REASONING: tuple[ReasoningRow, ...] = (
     ReasoningRow(("granite3_3",), has("<response></response>", "between <response>"), _GRANITE_TAGS),
     ReasoningRow(("hunyuan_a13b",), has("</think>\\n<answer>", "</think>\n<answer>"), _HUNYUAN_TAGS),
     ReasoningRow(("gemma4",), tagged("<|channel>", "<channel|>"), Reasoning("<|channel>thought", "<channel|>")),
+    ReasoningRow(("cohere", "command_r"), tagged("<|START_THINKING|>", "<|END_THINKING|>"), _COHERE_TAGS),
     ReasoningRow(("minimax_m3",), tagged("<mm:think>", "</mm:think>"), Reasoning("<mm:think>", "</mm:think>")),
     ReasoningRow(("harmony", "openai_gptoss", "gpt_oss"), never, None),
     ReasoningRow(("deepseek_r1", "minimax_m2"), never, msgspec.structs.replace(_THINK, assumed=True)),

@@ -27,8 +27,8 @@ _TAIL = 64  # characters of a prompt that are looked at
 class Reasoning(Struct, frozen=True):
     """The tags of a model's reasoning; `also` are other texts that open it.
 
-    `answer`: tags that a model may put around its answer when it has reasoned. `assumed`: the answer begins within the
-    reasoning though the prompt doesn't say so.
+    `answer`: tags that a model may put around its answer when it has reasoned; `wraps`: also when it hasn't, and the
+    prompt may open them. `assumed`: the answer begins within the reasoning though the prompt doesn't say so.
     """
 
     start: str
@@ -36,6 +36,7 @@ class Reasoning(Struct, frozen=True):
     also: tuple[str, ...] = ()
     also_end: str = ""
     answer: tuple[str, str] | None = None
+    wraps: bool = False
     assumed: bool = False
 
 
@@ -54,11 +55,12 @@ class TaggedFamily(Struct, frozen=True):
     def begin(self, prompt: str, tools: Sequence[Tool] = ()) -> Format:
         """Make the format of one answer to a rendered prompt."""
         reasoning, tail = self.reasoning, prompt[-_TAIL:].rstrip()
-        thinking = False
+        thinking = wrapped = False
         if reasoning:
+            wrapped = reasoning.answer is not None and reasoning.wraps and tail.endswith(reasoning.answer[0])
             opened = tail.endswith((reasoning.start, *reasoning.also))
             thinking = opened or (reasoning.assumed and not tail.endswith(reasoning.end))
-        return Tagged(reasoning, self.syntax if tools else None, signatures(tools), thinking=thinking)
+        return Tagged(reasoning, self.syntax if tools else None, signatures(tools), thinking=thinking, wrapped=wrapped)
 
     def calls(self, tools: Sequence[Tool]) -> CallsShape | None:
         """Say what the model would write for one or more calls of these tools; None where it has no way to."""
@@ -75,15 +77,17 @@ class Tagged:
         tools: Signatures | None = None,
         *,
         thinking: bool = False,
+        wrapped: bool = False,
     ) -> None:
-        """`syntax`: None where the request has no tools. `thinking`: the answer begins within the reasoning."""
+        """`syntax`: None where the request has no tools. `thinking`: the answer begins within the reasoning, `wrapped`:
+        within the answer's own tags."""
         self.thinking = thinking
         self._reasoning = reasoning
         self._syntax = syntax
         self._tools = tools or {}
         self._source = Source()
         self._out: list[Piece] = []
-        self._wrapped = False
+        self._wrapped = wrapped
         self._reader = self._read()
         next(self._reader)
 
@@ -120,13 +124,16 @@ class Tagged:
     def _open(self) -> Reading[None]:
         """Read the reasoning, where the answer begins with some."""
         source, reasoning = self._source, self._reasoning
-        if not reasoning:
+        if not reasoning or self._wrapped:
             return
         if not self.thinking:
-            tag = yield from source.leading((reasoning.start, *reasoning.also, reasoning.end))
+            opener = reasoning.answer[0] if reasoning.answer and reasoning.wraps else reasoning.end
+            tag = yield from source.leading((reasoning.start, *reasoning.also, reasoning.end, opener))
             if tag is None:
                 return
-            self.thinking = tag != reasoning.end
+            self.thinking = tag not in (reasoning.end, opener)
+            if tag != reasoning.end and not self.thinking:
+                source.at -= len(tag)
         if self.thinking:
             yield from source.skip("\n")
             yield from self._think(reasoning)

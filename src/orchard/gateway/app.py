@@ -59,16 +59,17 @@ def create_app(pool: Pool, settings: Settings) -> ASGIApp:
             routes.add(app, site, prefix)
     azure.add(app, site)
     server.add(app, site)
-    # Around the whole application, so that answers of its outermost error handler have a request id too.
-    return Envelope(_guarded(app, settings), settings.max_requests)
+    return _wrapped(app, settings)
 
 
-def _guarded(app: ASGIApp, settings: Settings) -> ASGIApp:
-    """Ask for a key, and let the pages of other origins in, where the settings say so."""
+def _wrapped(app: ASGIApp, settings: Settings) -> ASGIApp:
+    """Put around the routes what comes before them: limits, keys, and other origins where the settings say so."""
     if settings.api_keys:
         app = Keys(app, settings.api_keys)
+    # Around the whole application, so that answers of its outermost error handler have a request id too.
+    app = Envelope(app, settings.max_requests)
     if settings.cors_origins:
-        # Around the keys: a page must be able to read that its key is wrong.
+        # Around all else: a page must be able to read that its key is wrong, or the server busy.
         app = CORSMiddleware(
             app,
             allow_origins=settings.cors_origins,

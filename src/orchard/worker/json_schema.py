@@ -12,7 +12,7 @@ _NAMED = {"properties", "patternProperties", "$defs", "definitions", "dependentS
 _VALUES = {"const", "enum", "default", "examples", "example"}
 _ALTERNATIVES = {"anyOf", "oneOf", "$ref", "if", "then", "else", "not", "dependentSchemas"}
 _JOINING = {"allOf", "unevaluatedProperties", "$dynamicRef"}
-_OTHERS = {"additionalProperties", "patternProperties", "minProperties"}  # speak of properties that aren't listed
+_OTHERS = {"additionalProperties", "patternProperties"}  # speak of properties that aren't listed
 _MOST_DEEP = 48  # llguidance's own JSON reader ends at 128 levels; a schema in a schema is mostly two
 _MOST_MULTIPLES = 10_000  # a state of the lexer for each remainder
 _JSON = re.compile(r"%json\s+(?=\{)")
