@@ -568,7 +568,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"tools": [TOOL], "tool_choice": allowed("x")}, "tool_choice.allowed_tools.tools", "not among the given tools"),
     ({"tools": [TOOL], "tool_choice": allowed()}, "tool_choice.allowed_tools.tools", "non-empty array"),
     ({"tools": [TOOL], "tool_choice": allowed("look_up", mode="any")}, "tool_choice.allowed_tools.mode", "'required'"),
-    ({"tools": [TOOL], "function_call": "auto"}, "function_call", "when tools are given"),
+    ({"tools": [TOOL], "function_call": {"name": "look_up"}}, "function_call", "when tools are given"),
     ({"functions": [{"name": "f"}], "function_call": {"name": "g"}}, "function_call", "not among the given tools"),
     ({"parallel_tool_calls": "no"}, "parallel_tool_calls", "true or false"),
     ({"reasoning_effort": "huge"}, "reasoning_effort", "'minimal', 'none', 'xhigh', got 'huge'"),
