@@ -23,11 +23,10 @@ from orchard.core.events import (
     merge,
 )
 from orchard.core.request import Request
-from orchard.dialects.decoding import decode
 from orchard.dialects.openai_chat_body import Body, DeploymentBody, body_schema
 from orchard.dialects.openai_chat_request import translate
 from orchard.dialects.openai_errors import error_body
-from orchard.dialects.openai_fields import PRIORITY_HEADER
+from orchard.dialects.openai_fields import PRIORITY_HEADER, decode_for
 from orchard.dialects.openai_output import DONE, SYSTEM_FINGERPRINT, escape_line_ends, logprob, usage
 from orchard.dialects.openai_tools import custom_input
 
@@ -45,9 +44,7 @@ def parse(body: bytes, request_id: str, priority: str | None = None, *, model: s
 
     Raises OrchardError (invalid_request), its `param` naming the field to blame.
     """
-    decoded = decode(_decoder, body) if model is None else decode(_deployment_decoder, body)
-    if model is not None:
-        decoded.model = model
+    decoded = decode_for(model, body, _decoder, _deployment_decoder)
     return ChatCall(
         request=translate(decoded, request_id, priority),
         stream=bool(decoded.stream),

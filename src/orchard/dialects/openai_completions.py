@@ -13,11 +13,10 @@ from msgspec import Struct
 
 from orchard.core.events import Choice, Collected, Event, Failed, Finished, Logprob, Text, TokenLogprob, merge
 from orchard.core.request import Request
-from orchard.dialects.decoding import decode
 from orchard.dialects.openai_completions_body import Body, DeploymentBody, body_schema
 from orchard.dialects.openai_completions_request import translate
 from orchard.dialects.openai_errors import error_body
-from orchard.dialects.openai_fields import PRIORITY_HEADER
+from orchard.dialects.openai_fields import PRIORITY_HEADER, decode_for
 from orchard.dialects.openai_output import DONE, SYSTEM_FINGERPRINT, escape_line_ends, logprob, usage
 
 __all__ = ["PRIORITY_HEADER", "CompletionCall", "CompletionEncoder", "DeploymentBody", "body_schema", "parse"]
@@ -32,9 +31,7 @@ def parse(body: bytes, request_id: str, priority: str | None = None, *, model: s
 
     Raises OrchardError (invalid_request), its `param` naming the field to blame.
     """
-    decoded = decode(_decoder, body) if model is None else decode(_deployment_decoder, body)
-    if model is not None:
-        decoded.model = model
+    decoded = decode_for(model, body, _decoder, _deployment_decoder)
     return CompletionCall(
         id=f"cmpl-{request_id.removeprefix('req_').replace('-', '')}",
         requests=translate(decoded, request_id, priority),

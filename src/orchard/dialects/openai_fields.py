@@ -1,12 +1,12 @@
 """Fields that OpenAI's dialects share: how tokens are drawn, what ends an answer, whose turn it is."""
 
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Protocol, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
 from orchard.core.request import Priority, Sampling
-from orchard.dialects.decoding import invalid
+from orchard.dialects.decoding import decode, invalid
 
 PRIORITY_HEADER = "X-Priority"
 MAX_CHOICES = 16
@@ -23,6 +23,13 @@ Refused = Annotated[Any, Meta(description="Not supported: a request that sets it
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Count = Annotated[int, Meta(ge=1, le=_INT64_MAX)]
 Natural = Annotated[int, Meta(ge=0, le=_INT64_MAX)]
+
+
+class _Named(Protocol):
+    model: str
+
+
+B = TypeVar("B", bound=_Named)
 
 
 class SamplingFields(Struct, kw_only=True):
@@ -50,6 +57,18 @@ class StreamOptions(Struct):
     """What a stream tells besides the answer."""
 
     include_usage: bool | None = None
+
+
+def decode_for(model: str | None, body: bytes, own: msgspec.json.Decoder[B], deployed: msgspec.json.Decoder[Any]) -> B:
+    """Decode a body; a `model` that the request's address names goes before the body's, which may then have none.
+
+    `own` and `deployed` are the decoders without and with one. Raises OrchardError (invalid_request).
+    """
+    if model is None:
+        return decode(own, body)
+    decoded: B = decode(deployed, body)
+    decoded.model = model
+    return decoded
 
 
 def sampling(body: SamplingFields) -> Sampling:

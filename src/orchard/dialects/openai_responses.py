@@ -23,7 +23,7 @@ from orchard.core.request import Count, Request
 from orchard.dialects import openai_errors
 from orchard.dialects import openai_responses_body as wire
 from orchard.dialects.decoding import decode
-from orchard.dialects.openai_fields import PRIORITY_HEADER
+from orchard.dialects.openai_fields import PRIORITY_HEADER, decode_for
 from orchard.dialects.openai_output import escape_line_ends
 from orchard.dialects.openai_responses_body import DeploymentBody, body_schema
 from orchard.dialects.openai_responses_output import CallItem, Fields, Item, MessageItem, ReasoningItem, Told
@@ -90,9 +90,7 @@ def read(body: bytes, model: str | None = None) -> "Draft":
 
     Raises OrchardError (invalid_request), its `param` naming the field to blame.
     """
-    decoded = decode(_decoder, body) if model is None else decode(_deployment_decoder, body)
-    if model is not None:
-        decoded.model = model
+    decoded = decode_for(model, body, _decoder, _deployment_decoder)
     check(decoded)
     return Draft(decoded, decode(_raw_decoder, body), references(items_of(decoded)))
 

@@ -18,11 +18,12 @@ from msgspec import Struct
 
 from orchard.core.request import Tool
 from orchard.formats.calls import Region
+from orchard.formats.driven import Driven
 from orchard.formats.json_text import arguments
-from orchard.formats.pieces import Content, Format, Piece, Thought
+from orchard.formats.pieces import Content, Format, Thought
 from orchard.formats.schema import Signature, Signatures, signatures
 from orchard.formats.shapes import CallShape, CallsShape, json_body, parameters
-from orchard.formats.source import Broken, Ended, Reading, Source, begun
+from orchard.formats.source import Broken, Ended, Reading, begun
 from orchard.formats.tagged import Reasoning
 
 _START, _CHANNEL, _MESSAGE, _CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
@@ -88,36 +89,16 @@ def harmony(reasoning: Reasoning | None) -> HarmonyFamily:
     return HarmonyFamily()
 
 
-class Harmony:
+class Harmony(Driven):
     """One answer."""
 
     def __init__(self, tools: Signatures, header: Header | None = None) -> None:
         """`tools`: none where calls are text. `header`: of the message in which the prompt ends."""
+        super().__init__()
         self.thinking = header is not None and header.thought
         self._tools = tools
-        self._source = Source()
-        self._out: list[Piece] = []
         self._begun = header is not None  # a message
-        self._reader = self._read(header)
-        next(self._reader)
-
-    def feed(self, text: str) -> list[Piece]:
-        """Take the next characters; gives what is certain by now."""
-        if text:
-            self._source.append(text)
-            self._reader.send(None)
-        return self._taken()
-
-    def finish(self) -> list[Piece]:
-        """Say that nothing follows; gives what was held back."""
-        self._source.final = True
-        next(self._reader, None)
-        return self._taken()
-
-    def _taken(self) -> list[Piece]:
-        taken = self._out[:]
-        self._out.clear()
-        return taken
+        self._drive(self._read(header))
 
     def _read(self, header: Header | None) -> Reading[None]:
         """Read the answer, message by message. It returns only once the source is over."""

@@ -16,10 +16,11 @@ from msgspec import Struct
 
 from orchard.core.request import Tool
 from orchard.formats.calls import Region, Syntax
+from orchard.formats.driven import Driven
 from orchard.formats.pieces import CallEnd, Content, Format, Piece, Thought
 from orchard.formats.schema import Signatures, signatures
 from orchard.formats.shapes import CallsShape
-from orchard.formats.source import MOST_SPACES, Broken, Ended, Reading, Source, begun
+from orchard.formats.source import MOST_SPACES, Broken, Ended, Reading, begun
 
 _TAIL = 64  # characters of a prompt that are looked at
 
@@ -67,7 +68,7 @@ class TaggedFamily(Struct, frozen=True):
         return self.syntax.shape(tools) if self.syntax else None
 
 
-class Tagged:
+class Tagged(Driven):
     """One answer. Without reasoning and syntax all of it is content."""
 
     def __init__(
@@ -81,33 +82,13 @@ class Tagged:
     ) -> None:
         """`syntax`: None where the request has no tools. `thinking`: the answer begins within the reasoning, `wrapped`:
         within the answer's own tags."""
+        super().__init__()
         self.thinking = thinking
         self._reasoning = reasoning
         self._syntax = syntax
         self._tools = tools or {}
-        self._source = Source()
-        self._out: list[Piece] = []
         self._wrapped = wrapped
-        self._reader = self._read()
-        next(self._reader)
-
-    def feed(self, text: str) -> list[Piece]:
-        """Take the next characters; gives what is certain by now."""
-        if text:
-            self._source.append(text)
-            self._reader.send(None)
-        return self._taken()
-
-    def finish(self) -> list[Piece]:
-        """Say that nothing follows; gives what was held back."""
-        self._source.final = True
-        next(self._reader, None)
-        return self._taken()
-
-    def _taken(self) -> list[Piece]:
-        taken = self._out.copy()
-        self._out.clear()  # readers hold on to the list
-        return taken
+        self._drive(self._read())
 
     def _read(self) -> Reading[None]:
         """Read the answer. It returns only once the source is over."""

@@ -1,0 +1,35 @@
+"""What the machines of all formats have in common."""
+
+from orchard.formats.pieces import Piece
+from orchard.formats.source import Reading, Source
+
+
+class Driven:
+    """One answer, read by a generator that waits for more of `_source` and appends what it finds to `_out`."""
+
+    def __init__(self) -> None:
+        self._source = Source()
+        self._out: list[Piece] = []
+
+    def _drive(self, reader: Reading[None]) -> None:
+        """Begin with the generator, which must wait for the first text at once. Called once, by the constructor."""
+        self._reader = reader
+        next(reader)
+
+    def feed(self, text: str) -> list[Piece]:
+        """Take the next characters; gives what is certain by now."""
+        if text:
+            self._source.append(text)
+            self._reader.send(None)
+        return self._taken()
+
+    def finish(self) -> list[Piece]:
+        """Say that nothing follows; gives what was held back."""
+        self._source.final = True
+        next(self._reader, None)
+        return self._taken()
+
+    def _taken(self) -> list[Piece]:
+        taken = self._out.copy()
+        self._out.clear()  # readers hold on to the list
+        return taken
