@@ -122,7 +122,8 @@ class Prompter:
             raise OrchardError("model_failed", str(error)) from error
         self._thinking = markers.thinking(tokenizer, self.family)
         self._constraints = Constraints(tokenizer, vocabulary, vocab_size, tokenizer.eos_token_ids)
-        log.info("the model writes as %s; its chat template: %s", self.family.name, self._takes)
+        log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
+        log.debug("the chat template: %s", self._takes)
 
     def check_template(self) -> None:
         """Raise OrchardError (model_failed) where the chat template is broken in itself.
