@@ -23,6 +23,7 @@ from orchard.core.request import (
     ToolResultPart,
 )
 from orchard.dialects.openai_responses import ResponseCall, body_schema, read
+from tests.dialects.mutation import places
 
 FUNCTION = {"type": "function", "name": "look_up", "description": "Looks up.", "parameters": {"type": "object"}}
 CALL = {"type": "function_call", "call_id": "call_1", "name": "look_up", "arguments": '{"a": 1}', "id": "fc_1"}
@@ -452,16 +453,6 @@ JSON = st.recursive(
     lambda children: st.one_of(st.lists(children, max_size=3), st.dictionaries(NAMES, children, max_size=4)),
     max_leaves=10,
 )
-
-
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every (container, key) of a JSON value."""
-    keys: list[Any] = []
-    if isinstance(value, dict):
-        keys = list(value)
-    elif isinstance(value, list):
-        keys = list(range(len(value)))
-    return [(value, key) for key in keys] + [place for key in keys for place in places(value[key])]
 
 
 def outcome_of(body: Any) -> ResponseCall | OrchardError:

@@ -1,7 +1,7 @@
 """What an answer must look like: a grammar that a row follows token by token, and what it allows next.
 
-Masks are llguidance's (https://github.com/guidance-ai/llguidance); they are computed on the CPU while the device reads
-the token before. Nothing here touches MLX.
+Masks are llguidance's (https://github.com/guidance-ai/llguidance); they are computed on the CPU while the device runs
+the pass whose logits they are for. Nothing here touches MLX.
 """
 
 import re

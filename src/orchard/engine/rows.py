@@ -1,7 +1,7 @@
 """The rows that decode: one forward pass and one draw a step for all, the next launched before the last is read.
 
-Where a row has a grammar, what it may draw depends on its last token. Then the pass is launched, the last tokens are
-read, and the draw is launched while the pass runs.
+Where a row has a grammar, what it may draw depends on its last token. Then the pass is launched and the last tokens are
+read; masks are computed while the step's news go out, and the next step begins with the draw.
 """
 
 from collections import deque
