@@ -5,8 +5,35 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from orchard.core.options import TextOptions
+from orchard.core.request import Overflow
 
 LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+ModelType = Literal["lm", "multimodal", "embeddings", "whisper", "image-generation", "image-edit"]
+
+
+class ModelSettings(Struct, frozen=True, kw_only=True):
+    """A model that the configuration, or the command line, names."""
+
+    model_path: str
+    """`demo`, a folder, or the id of a model in the Hugging Face cache."""
+    model_type: ModelType | None = None
+    """None: as its files say."""
+    served_model_name: str | None = None
+    """Its name on the wire; None: the last part of a folder's path, or the id."""
+    aliases: tuple[str, ...] = ()
+    revision: str | None = None
+    """Of a model in the Hugging Face cache: a branch, a tag or a commit."""
+    adapters: dict[str, str] = {}
+    """LoRA adapters that requests may ask for: a name and a folder each."""
+    on_demand: bool = False
+    """It is loaded for the first request, and not with the server."""
+    ttl: Annotated[float, Meta(gt=0)] | None = None
+    """Seconds without a request after which it is unloaded; None: the server's."""
+    pinned: bool = False
+    """It is never unloaded to make room for another."""
+    text: TextOptions = TextOptions()
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -49,5 +76,27 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Where what is forgotten is written as JSON."""
     responses_max_background: int = 64
     """Responses that may run in the background at once; one more is refused with 429."""
+    models: tuple[ModelSettings, ...] = ()
+    """Besides these, every model of the local Hugging Face cache and of `model_dir` can be asked for."""
+    model_dir: str | None = None
+    """A folder whose sub-folders are models."""
+    fallback_model: str | None = None
+    """The model that answers where one is asked for that is not here; None: a 404."""
+    allow_download: bool = False
+    """A request may ask for a model that has to be downloaded."""
+    max_loaded_models: Annotated[int, Meta(ge=1)] | None = None
+    """Models in memory at once; None: as many as the configuration names (but for those on demand), at least one."""
+    memory_limit: Annotated[int, Meta(ge=1)] | None = None
+    """What all models may take together; None: what the device recommends."""
+    ttl: Annotated[float, Meta(gt=0)] | None = None
+    """Seconds without a request after which a model is unloaded; None: only to make room."""
+    queue_timeout: Annotated[float, Meta(gt=0)] = 300.0
+    """A request that has not begun by then, because its model loads or has no room, gets a 503."""
+    watchdog_timeout: Annotated[float, Meta(ge=0)] = 120.0
+    """A worker that has been at one piece of work for longer is killed; 0: none is."""
+    context_overflow: Overflow = "error"
+    """What becomes of a conversation that exceeds the context window, where a request does not say."""
+    log_file: str | None = None
+    """Where the log goes besides the terminal."""
     text: TextOptions = TextOptions()
-    """How the workers of text models run them."""
+    """How models are run that `models` does not name."""

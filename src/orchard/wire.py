@@ -11,10 +11,61 @@ from msgspec import Struct
 
 from orchard.core.cache import CacheState
 from orchard.core.events import Event
+from orchard.core.options import TextOptions
 from orchard.core.request import Request
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 _HEADER_BYTES = 4
+
+
+class Hello(Struct, frozen=True, array_like=True, tag="hello"):
+    """Worker to gateway, first: the libraries are imported. `memory_bytes` is what the device lets models use."""
+
+    memory_bytes: int
+
+
+class Load(Struct, frozen=True, array_like=True, tag="load"):
+    """Gateway to worker: load the model of that folder. Answered by `Loading`s and then `Ready` or `LoadFailed`."""
+
+    path: str
+    options: TextOptions
+
+
+class Loading(Struct, frozen=True, array_like=True, tag="loading"):
+    """Worker to gateway: how far loading is, from 0 to 1."""
+
+    fraction: float
+
+
+class Unload(Struct, frozen=True, array_like=True, tag="unload"):
+    """Gateway to worker: free the model; no request is running. Answered by `Unloaded`; another `Load` may follow."""
+
+
+class Unloaded(Struct, frozen=True, array_like=True, tag="unloaded"):
+    """Worker to gateway: the model is free; `rss_bytes` is what the process still takes."""
+
+    rss_bytes: int
+
+
+class LimitMemory(Struct, frozen=True, array_like=True, tag="limit_memory"):
+    """Gateway to worker: weights, keys and values, and cached prompts may take so many bytes together from now on."""
+
+    memory_bytes: int
+
+
+class Ping(Struct, frozen=True, array_like=True, tag="ping"):
+    """Gateway to worker: are you alive? `Pong` has the number."""
+
+    number: int
+
+
+class Pong(Struct, frozen=True, array_like=True, tag="pong"):
+    """Worker to gateway: `silent_seconds` is how long the engine has been at its present piece of work (0: idle)."""
+
+    number: int
+    silent_seconds: float
+    mlx_bytes: int
+    rss_bytes: int
 
 
 class Submit(Struct, frozen=True, array_like=True, tag="submit"):
@@ -45,9 +96,10 @@ class CacheIs(Struct, frozen=True, array_like=True, tag="cache_is"):
 
 
 class Ready(Struct, frozen=True, array_like=True, tag="ready"):
-    """Worker to gateway: the model is loaded and warm."""
+    """Worker to gateway: the model is loaded and warm; `weights_bytes` is what it takes without any request."""
 
     load_seconds: float
+    weights_bytes: int = 0
 
 
 class LoadFailed(Struct, frozen=True, array_like=True, tag="load_failed"):
@@ -64,9 +116,9 @@ class Step(Struct, frozen=True, array_like=True, tag="step"):
     waiting: int
 
 
-ToWorker = Submit | Cancel | AskCache
-FromWorker = Ready | LoadFailed | Step | CacheIs
-_Any = Submit | Cancel | AskCache | Ready | LoadFailed | Step | CacheIs
+ToWorker = Load | Unload | LimitMemory | Ping | Submit | Cancel | AskCache
+FromWorker = Hello | Loading | Ready | LoadFailed | Unloaded | Pong | Step | CacheIs
+_Any = ToWorker | FromWorker
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[_Any] = msgspec.msgpack.Decoder(_Any)

@@ -3,12 +3,23 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from msgspec import Struct
+
 from orchard.core.cache import CacheState
 from orchard.core.events import Event
 from orchard.core.request import Request
 
 # emit(events by request id, running, waiting): called on the event loop's thread, once an engine step or less often.
 Emit = Callable[[list[tuple[str, list[Event]]], int, int], None]
+# progress(fraction from 0 to 1): called on the event loop's thread while a model loads.
+Progress = Callable[[float], None]
+
+
+class Signs(Struct, frozen=True):
+    """Signs of life: seconds that the engine has been at its present piece of work (0: idle), and MLX's memory."""
+
+    silent_seconds: float = 0.0
+    mlx_bytes: int = 0
 
 
 class Service(Protocol):

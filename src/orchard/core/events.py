@@ -45,6 +45,17 @@ class Usage(Struct, frozen=True, array_like=True):
     cached_tokens: int = 0
 
 
+class Summary(Struct, frozen=True, array_like=True):
+    """The first `messages` of a conversation that are no system messages were replaced by a summary, for its length.
+
+    Making it took so many tokens of prompts and of answers: none, where it was known.
+    """
+
+    messages: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
 class Started(Struct, frozen=True, array_like=True, tag="started"):
     """The request was accepted by the engine: whatever fails from here on fails inside the stream.
 
@@ -53,6 +64,7 @@ class Started(Struct, frozen=True, array_like=True, tag="started"):
 
     prompt_tokens: int
     cached_tokens: int = 0
+    summary: Summary | None = None
 
 
 class Text(Struct, frozen=True, array_like=True, tag="text"):

@@ -5,6 +5,30 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 Positive = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Penalty = Annotated[float, Meta(ge=-2, le=2)]
+
+
+class SamplingDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How tokens are drawn where a request says nothing; None: as the model's generation_config.json says.
+
+    The names are those of `core.request.Sampling`, which says what they mean.
+    """
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Share | None = None
+    top_k: Natural | None = None
+    min_p: Share | None = None
+    repetition_penalty: Annotated[float, Meta(gt=0, le=10)] | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    xtc_probability: Share | None = None
+    xtc_threshold: Annotated[float, Meta(ge=0, le=0.5)] | None = None
+    repetition_context: Natural | None = None
+    presence_context: Natural | None = None
+    frequency_context: Natural | None = None
+    seed: int | None = None
 
 
 class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -12,6 +36,18 @@ class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     adapter_path: str | None = None
     """A folder with LoRA weights in mlx-lm's format, fixed for the life of the worker."""
+    context_length: Positive | None = None
+    """Tokens that prompt and answer may have together, where that is less than the model was made for."""
+    chat_template_file: str | None = None
+    """A file with the chat template that is used in place of the model's own."""
+    enable_thinking: bool | None = None
+    """Whether the model thinks where a request does not say; None: as its chat template has it."""
+    thinking_budget: Natural | None = None
+    """Tokens of reasoning after which the answer must begin, where a request does not say; None: no limit."""
+    default_max_tokens: Positive | None = None
+    """Tokens of an answer where a request does not say; None: what the context window leaves."""
+    defaults: SamplingDefaults = SamplingDefaults()
+    """How tokens are drawn where a request does not say."""
     tool_call_parser: str | None = None
     """How the model writes tool calls, by a name that vLLM or mlx-openai-server has for it."""
     reasoning_parser: str | None = None
@@ -24,6 +60,8 @@ class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Requests that may wait; one more is refused."""
     prefill_chunk: Positive | None = None
     """Prompt tokens read in one step while answers are being generated."""
+    prompts_at_once: Positive | None = None
+    """Prompts of which a step reads a piece."""
     max_kv_size: Annotated[int, Meta(ge=5)] | None = None
     """Tokens that an answer can look back on; older ones are forgotten, all but the first four."""
     kv_bits: Literal[2, 3, 4, 6, 8] | None = None
@@ -35,6 +73,8 @@ class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """What weights, keys and values may take together; None: what the device recommends."""
     prompt_cache_bytes: Annotated[int, Meta(ge=0)] | None = None
     """What cached prompts may take of the memory; 0: nothing is cached."""
+    prompt_cache_entries: Positive | None = None
+    """Cached prompts at most; None: as many as fit into their bytes."""
     prompt_cache_dir: str | None = None
     """A folder where cached prompts outlive the worker; None: they don't."""
     prompt_cache_dir_bytes: Annotated[int, Meta(ge=0)] = 10 * 2**30

@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 Role = Literal["system", "user", "assistant", "tool"]
 Priority = Literal["interactive", "normal", "background"]
+Overflow = Literal["error", "summarize"]
 
 
 class TextPart(Struct, frozen=True, tag="text"):
@@ -146,13 +147,18 @@ class Count(Struct, frozen=True, tag="count"):
 class Request(Struct, frozen=True):
     """A piece of work for one model. `id` is unique in the gateway; it is the request id of headers and log lines.
 
-    `priority`: who goes first where requests wait for room.
+    `priority`: who goes first where requests wait for room. `adapter`: a LoRA adapter that the configuration allows.
+    `ttl`: seconds without a request after which the model is unloaded, in place of its own. `overflow`: what becomes of
+    a conversation that exceeds the context window; None: as the server is set.
     """
 
     id: str
     model: str
     task: Generate | Count
     priority: Priority = "normal"
+    adapter: str | None = None
+    ttl: float | None = None
+    overflow: Overflow | None = None
 
     @property
     def generate(self) -> Generate:

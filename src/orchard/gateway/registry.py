@@ -1,7 +1,7 @@
 """Which models exist: the bundled demo, folders in mlx-lm's format, and what lies in the local Hugging Face cache."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import context_window
+from orchard.core.options import TextOptions
 from orchard.demo import MODEL_PATH
 
 if TYPE_CHECKING:
@@ -18,13 +19,50 @@ if TYPE_CHECKING:
 DEMO = "demo"
 
 
+Kind = Literal["text", "vision", "embeddings", "whisper", "image"]
+
+
 class ModelEntry(Struct, frozen=True):
-    """A model that can be served: its name on the wire, its folder, and the tokens it can attend to (None: unknown)."""
+    """A model that can be served: its name on the wire, its folder, and the tokens it can attend to (None: unknown).
+
+    `configured`: it was named by the configuration or the command line, not found. `base`: the id of the model that it
+    is with an adapter. `ttl`: seconds without a request after which it is unloaded. `size_bytes`: of its weights.
+    """
 
     id: str
     path: str
     context_window: int | None
     backend: Literal["text", "fake"] = "text"
+    kind: Kind = "text"
+    aliases: tuple[str, ...] = ()
+    capabilities: tuple[Literal["vision", "tools", "thinking"], ...] = ()
+    size_bytes: int = 0
+    options: TextOptions = TextOptions()
+    base: str | None = None
+    configured: bool = False
+    on_demand: bool = False
+    pinned: bool = False
+    ttl: float | None = None
+
+
+class Registry:
+    """Which models a server has, by the names that clients have for them."""
+
+    def __init__(self, entries: Sequence[ModelEntry]) -> None:
+        self._entries = {entry.id: entry for entry in entries}
+
+    def all(self) -> list[ModelEntry]:
+        """Give every model, the configured ones first."""
+        return list(self._entries.values())
+
+    def find(self, name: str, adapter: str | None = None) -> ModelEntry:
+        """Give the model of that name or alias, with that adapter. Raises OrchardError("model_not_found")."""
+        try:
+            return self._entries[name]
+        except KeyError:
+            names = ", ".join(f"'{known}'" for known in self._entries)
+            message = f"no model '{name}' here; this server has {names}"
+            raise OrchardError("model_not_found", message, param="model") from None
 
 
 def resolve(name: str) -> ModelEntry:

@@ -14,6 +14,8 @@ class EventStream:
 
     def __init__(self) -> None:
         self.on_drop: Callable[[], None] | None = None
+        self.note = ""
+        """What the caller waits for, in a few words; a stream that has nothing to say yet shows it in its comments."""
         self.ended = False
         self._events: list[Event] = []
         self._waiter: asyncio.Future[None] | None = None
