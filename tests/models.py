@@ -199,6 +199,8 @@ class Echo:
         self.context_window = model.context_window
         self.vocab_size = model.vocab_size
         self.defaults = model.defaults
+        self.max_new_tokens = model.max_new_tokens
+        self.fingerprint = "echo"
         self._begin = self.tokenizer.encode("<|im_start|>user\n", add_special_tokens=False)
         self._answer = self.tokenizer.encode("<|im_start|>assistant\n", add_special_tokens=False)
         self._end: int = self.tokenizer.convert_tokens_to_ids("<|im_end|>")

@@ -1,17 +1,20 @@
 """A real gateway in a process of its own, for tests and benchmarks."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx
 import msgspec
+from msgspec.structs import replace
 
 from orchard.config import Settings
+from orchard.core.options import TextOptions
 from orchard.gateway.registry import ModelEntry
 
 FAKE = ModelEntry("fake", "fake", 1000, "fake")
@@ -20,11 +23,11 @@ _PROGRAM = """
 import sys, msgspec
 from orchard.config import Settings
 from orchard.gateway import server
-from orchard.gateway.registry import ModelEntry
+from orchard.gateway.registry import ModelEntry, Registry
 settings, models = msgspec.json.decode(sys.argv[1], type=tuple[Settings, list[ModelEntry]])
 sock = server.bind(settings.host, settings.port)
 print(sock.getsockname()[1], flush=True)
-server.run(settings, models, sock)
+server.run(settings, Registry(models, settings) if models else Registry.from_settings(settings), sock)
 """
 
 
@@ -52,11 +55,20 @@ class Server:
 
 
 @contextlib.contextmanager
-def serve(models: Sequence[ModelEntry] = (FAKE,), **settings: Any) -> Iterator[Server]:
-    """Run a server on a free port; it must end well on SIGTERM unless the test ended it."""
+def serve(
+    models: Sequence[ModelEntry] = (FAKE,), /, *, env: Mapping[str, str] | None = None, **settings: Any
+) -> Iterator[Server]:
+    """Run a server on a free port; it must end well on SIGTERM unless the test ended it.
+
+    `text` are the options of models that have none of their own; all of them are configured. Without any, those are
+    served that the settings name, and those that are found. `env` is added to the environment.
+    """
     here = Settings(port=0, **{"responses_path": ":memory:"} | settings)
-    config = msgspec.json.encode((here, list(models))).decode()
-    process = subprocess.Popen([sys.executable, "-c", _PROGRAM, config], stdout=subprocess.PIPE, text=True)
+    given = [replace(one, options=here.text) if one.options == TextOptions() else one for one in models]
+    config = msgspec.json.encode((here, [replace(one, configured=True) for one in given])).decode()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, config], stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+    )
     assert process.stdout
     try:
         yield Server(process, int(process.stdout.readline()))

@@ -16,20 +16,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer import BadParameter
 from typer.testing import CliRunner
 
 from orchard.cli import chat, doctor
 from orchard.cli import serve as serve_command
 from orchard.cli.app import app
 from orchard.cli.client import Client, Piece, ServerError, sse_data
-from orchard.cli.options import parse_size
-from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.core.options import TextOptions
 from tests.serving import Server, serve
 
-COMMANDS = ("serve", "chat", "models", "bench", "doctor")
+COMMANDS = ("serve", "chat", "models", "pull", "rm", "bench", "doctor", "config")
 SLOW = '{"pieces": 1000, "text": "tick ", "interval": 0.02}'
 
 
@@ -80,114 +76,6 @@ class TestCommands:
     def test_version(self) -> None:
         assert re.fullmatch(r"orchard \d+\.\d+\.\d+\n", orchard("--version").stdout)
 
-    @pytest.mark.parametrize(
-        ("env", "flags", "expected"),
-        [
-            ({}, (), Settings()),
-            ({"ORCHARD_PORT": "9000", "ORCHARD_LOG_LEVEL": "debug"}, (), Settings(port=9000, log_level="debug")),
-            ({"ORCHARD_PORT": "9000", "ORCHARD_HOST": "::1"}, ("--port", "9001"), Settings(port=9001, host="::1")),
-            ({}, ("--shutdown-grace", "2", "--max-requests", "7"), Settings(shutdown_grace=2, max_requests=7)),
-            ({"ORCHARD_MAX_BODY_BYTES": "9"}, (), Settings(max_body_bytes=9)),
-            ({}, ("--no-stable-prompts",), Settings(stable_prompts=False)),
-            ({"ORCHARD_STABLE_PROMPTS": "false"}, (), Settings(stable_prompts=False)),
-            (
-                {"ORCHARD_KV_BITS": "8", "ORCHARD_PROMPT_CACHE_BYTES": "0", "ORCHARD_DECODE_CONCURRENCY": "3"},
-                ("--kv-bits", "4", "--kv-group-size", "32", "--quantized-kv-start", "5000"),
-                Settings(
-                    text=TextOptions(
-                        kv_bits=4, kv_group_size=32, quantized_kv_start=5000, prompt_cache_bytes=0, max_rows=3
-                    )
-                ),
-            ),
-            (
-                {"ORCHARD_MEMORY_LIMIT": "1.5 GiB", "ORCHARD_PROMPT_CACHE_DIR": "/"},
-                ("--queue-size", "7", "--prefill-step-size", "64", "--max-kv-size", "9", "--adapter-path", "/"),
-                Settings(
-                    text=TextOptions(
-                        memory_limit=3 * 2**29,
-                        prompt_cache_dir="/",
-                        max_waiting=7,
-                        prefill_chunk=64,
-                        max_kv_size=9,
-                        adapter_path="/",
-                    )
-                ),
-            ),
-            (
-                {"ORCHARD_RESPONSES_PATH": ":memory:", "ORCHARD_RESPONSES_TTL": "60"},
-                ("--responses-max-bytes", "1MB", "--responses-archive-dir", "/"),
-                Settings(
-                    responses_path=":memory:", responses_ttl=60, responses_max_bytes=10**6, responses_archive_dir="/"
-                ),
-            ),
-            ({}, ("--tool-call-parser", "mistral"), Settings(text=TextOptions(tool_call_parser="mistral"))),
-            ({"ORCHARD_REASONING_PARSER": "none"}, (), Settings(text=TextOptions(reasoning_parser="none"))),
-            ({}, ("--message-converter", "mistral"), Settings(text=TextOptions(message_converter="mistral"))),
-            ({}, ("--prompt-cache-dir-bytes", "512MB"), Settings(text=TextOptions(prompt_cache_dir_bytes=512_000_000))),
-        ],
-    )
-    def test_defaults_give_way_to_the_environment_and_that_to_flags(
-        self, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], flags: tuple[str, ...], expected: Settings
-    ) -> None:
-        served: list[tuple[str, Settings]] = []
-        monkeypatch.setattr(serve_command, "serve", lambda model, settings: served.append((model, settings)))
-        result = CliRunner().invoke(app, ["serve", *flags], env=env)
-        assert result.exit_code == 0, result.output
-        assert served == [("demo", expected)]
-
-    @pytest.mark.parametrize(
-        ("flags", "words"),
-        [
-            (("--port", "70000"), "65535"),
-            (("--port", "x"), "valid integer"),
-            (("--log-level", "loud"), "debug"),
-            (("--colour",), "--colour"),
-            (("--kv-bits", "5"), "2, 3, 4, 6, 8"),
-            (("--kv-group-size", "16"), "32, 64, 128"),
-            (("--decode-concurrency", "0"), "1"),
-            (("--queue-size", "0"), "1"),
-            (("--prefill-step-size", "0"), "1"),
-            (("--max-kv-size", "4"), "5"),
-            (("--quantized-kv-start", "-1"), "0"),
-            (("--memory-limit", "0"), "at least 1 byte"),
-            (("--memory-limit", "8XB"), "8GiB"),
-            (("--prompt-cache-bytes", "-1"), "8GiB"),
-            (("--prompt-cache-dir-bytes", "9999999TB"), "any machine"),
-            (("--adapter-path", "/no/such/folder"), "not exist"),
-            (("--prompt-cache-dir", __file__), "is a file"),
-            (("--responses-path", "/"), "is a directory"),
-            (("--responses-ttl", "0"), "1"),
-            (("--responses-max-bytes", "0"), "at least 1 byte"),
-        ],
-    )
-    def test_a_wrong_flag_is_a_usage_error(self, flags: tuple[str, ...], words: str) -> None:
-        result = CliRunner().invoke(app, ["serve", *flags], env={"COLUMNS": "200"})
-        assert result.exit_code == 2
-        assert words in result.output
-
-    @pytest.mark.parametrize(
-        ("text", "expected"),
-        [
-            ("0", 0),
-            ("123", 123),
-            ("512MB", 512_000_000),
-            ("8GB", 8 * 10**9),
-            ("8GiB", 2**33),
-            ("8gib", 2**33),
-            ("1.5 MiB", 3 * 2**19),
-            (".5K", 500),
-            ("7B", 7),
-            ("2T", 2 * 10**12),
-        ],
-    )
-    def test_sizes(self, text: str, expected: int) -> None:
-        assert parse_size(text) == expected
-
-    @pytest.mark.parametrize("text", ["", "GB", "8 bytes", "-1", "1e9", "1.2.3", "8iB", "8GBB"])
-    def test_no_sizes(self, text: str) -> None:
-        with pytest.raises(BadParameter, match="is no size"):
-            parse_size(text)
-
 
 class TestServe:
     def test_a_missing_model(self) -> None:
@@ -221,10 +109,15 @@ class TestServe:
         assert "Traceback" not in stderr
 
     def test_the_banner_says_what_to_try(self) -> None:
-        assert "orchard chat\n" in serve_command.banner("demo", "http://127.0.0.1:8000")
-        text = serve_command.banner("demo", "http://127.0.0.1:9000")
+        assert "orchard chat\n" in serve_command.banner(["demo"], "http://127.0.0.1:8000")
+        text = serve_command.banner(["demo"], "http://127.0.0.1:9000")
         assert "orchard chat --url http://127.0.0.1:9000\n" in text
         assert 'base_url="http://127.0.0.1:9000/v1"' in text
+
+    def test_the_banner_names_several_models(self) -> None:
+        text = serve_command.banner([*"abcdef"], "http://127.0.0.1:9000")
+        assert " serves a, b, c, d and 2 more at http://127.0.0.1:9000\n" in text
+        assert '"model": "a"' in text
 
     @pytest.mark.parametrize(
         ("host", "expected"), [("127.0.0.1", "127.0.0.1"), ("::", "127.0.0.1"), ("localhost", "localhost")]
@@ -232,21 +125,6 @@ class TestServe:
     def test_the_base_url(self, host: str, expected: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as sock:
             assert serve_command.base_url(host, sock) == f"http://{expected}:{sock.getsockname()[1]}"
-
-
-class TestModels:
-    def test_lists_the_demo_and_the_cache(self, tmp_path: Path, unloadable: Path) -> None:
-        repo = tmp_path / "cache" / "models--someone--tiny"
-        (repo / "refs").mkdir(parents=True)
-        (repo / "refs" / "main").write_text("0" * 40)
-        (repo / "snapshots").mkdir()
-        unloadable.rename(repo / "snapshots" / ("0" * 40))
-        done = orchard("models", HF_HUB_CACHE=str(tmp_path / "cache"))
-        assert done.returncode == 0, done.stderr
-        head, demo, tiny = done.stdout.splitlines()
-        assert head.split() == ["Model", "Context", "Size", "Folder"]
-        assert demo.startswith("demo ")
-        assert tiny.split() == ["someone/tiny", "1,234", "59", "bytes", str(repo / "snapshots" / ("0" * 40))]
 
 
 class TestDoctor:
@@ -392,7 +270,7 @@ class TestChat:
 
     def test_a_server_of_its_own_ends_with_it(self, unloadable: Path) -> None:
         with chat._started(str(unloadable)) as client:
-            assert client.models() == ["unloadable"]
+            assert client.models()[0] == "unloadable"
         with Client(client.url) as later, pytest.raises(ServerError, match="no server answers"):
             later.models()
 

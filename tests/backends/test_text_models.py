@@ -1,16 +1,18 @@
+import io
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.tuner.utils import linear_to_lora_layers
 
-from orchard.backends.text import GenerationDefaults, TextModel, load
+from orchard.backends.text import TextModel, load
 from orchard.core.errors import OrchardError
-from orchard.core.options import TextOptions
+from orchard.core.options import SamplingDefaults, TextOptions
 from tests.models import WINDOW
 
 
@@ -18,7 +20,7 @@ def test_what_a_folder_says(model: TextModel) -> None:
     assert model.context_window == WINDOW
     assert model.eos_token_ids == {model.tokenizer.convert_tokens_to_ids("<|im_end|>")}
     assert model.vocab_size == len(model.tokenizer) + 5
-    assert model.defaults == GenerationDefaults(temperature=0.7, top_k=20)
+    assert model.defaults == SamplingDefaults(temperature=0.7, top_k=20)
     assert model.forward(mx.array([[1, 2]]), model.new_cache()).shape == (1, 2, model.vocab_size)
 
 
@@ -36,6 +38,13 @@ def written(name: str, content: str, encoding: str = "utf-8") -> Callable[[Path]
         (folder / name).write_text(content, encoding)
 
     return write
+
+
+def cut(name: str) -> Callable[[Path], None]:
+    def shorten(folder: Path) -> None:
+        (folder / name).write_bytes((folder / name).read_bytes()[:-1000])
+
+    return shorten
 
 
 def removed(name: str) -> Callable[[Path], None]:
@@ -58,6 +67,7 @@ def removed(name: str) -> Callable[[Path], None]:
         (edited("config.json", hidden_size=48), "weights do not fit"),
         (removed("model.safetensors"), r"no model\*.safetensors"),
         (written("model.safetensors", "no tensors"), "broken"),
+        (cut("model.safetensors"), "broken"),
         (removed("tokenizer.json"), "tokenizer .* missing or can't be loaded"),
         (written("tokenizer.json", "{"), "tokenizer .* missing or can't be loaded"),
     ],
@@ -128,19 +138,19 @@ def test_a_cache_may_have_a_limit(model_folder: Path, model: TextModel) -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (None, GenerationDefaults()),
-        ("nonsense", GenerationDefaults()),
-        ("{}", GenerationDefaults()),
-        ('{"top_k": 1e999, "temperature": Infinity, "top_p": NaN, "min_p": -1e999}', GenerationDefaults()),
-        ('{"do_sample": false, "temperature": 0.7}', GenerationDefaults(temperature=0.0)),
-        ('{"do_sample": true, "temperature": 1, "top_p": 0.9}', GenerationDefaults(temperature=1.0, top_p=0.9)),
-        ('{"top_k": null, "min_p": "x", "top_p": true, "temperature": -1}', GenerationDefaults()),
-        ('{"repetition_penalty": 0, "top_k": 5.0}', GenerationDefaults(top_k=5)),
-        ('{"repetition_penalty": 1.1}', GenerationDefaults(repetition_penalty=1.1)),
+        (None, SamplingDefaults()),
+        ("nonsense", SamplingDefaults()),
+        ("{}", SamplingDefaults()),
+        ('{"top_k": 1e999, "temperature": Infinity, "top_p": NaN, "min_p": -1e999}', SamplingDefaults()),
+        ('{"do_sample": false, "temperature": 0.7}', SamplingDefaults(temperature=0.0)),
+        ('{"do_sample": true, "temperature": 1, "top_p": 0.9}', SamplingDefaults(temperature=1.0, top_p=0.9)),
+        ('{"top_k": null, "min_p": "x", "top_p": true, "temperature": -1}', SamplingDefaults()),
+        ('{"repetition_penalty": 0, "top_k": 5.0}', SamplingDefaults(top_k=5)),
+        ('{"repetition_penalty": 1.1}', SamplingDefaults(repetition_penalty=1.1)),
     ],
 )
 def test_generation_defaults(
-    model_folder: Path, tmp_path: Path, content: str | None, expected: GenerationDefaults
+    model_folder: Path, tmp_path: Path, content: str | None, expected: SamplingDefaults
 ) -> None:
     folder = tmp_path / "model"
     shutil.copytree(model_folder, folder)
@@ -148,6 +158,66 @@ def test_generation_defaults(
     if content is not None:
         (folder / "generation_config.json").write_text(content)
     assert load(str(folder)).defaults == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(7, 7), (0, None), (-1, None), (True, None), (7.5, None), ("7", None), (None, None)]
+)
+def test_how_long_an_answer_becomes(model_folder: Path, tmp_path: Path, value: object, expected: int | None) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(model_folder, folder)
+    (folder / "generation_config.json").write_text(json.dumps({"max_new_tokens": value}))
+    assert load(str(folder)).max_new_tokens == expected
+
+
+def test_progress_is_told_while_weights_are_read(model_folder: Path) -> None:
+    told: list[float] = []
+    load(str(model_folder), progress=told.append)
+    assert told == sorted(told)
+    assert len(told) > 3
+    assert 0 < told[0] < told[-1] <= 1.0
+
+
+@pytest.mark.parametrize(("length", "window"), [(7, 7), (WINDOW + 1, WINDOW)])
+def test_the_window_may_be_made_smaller(model_folder: Path, length: int, window: int) -> None:
+    assert load(str(model_folder), TextOptions(context_length=length)).context_window == window
+
+
+def test_another_chat_template(model_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "other.jinja"
+    file.write_text("<think>{{ messages[0].content }} é", "utf-8")
+    tokenizer = load(str(model_folder), TextOptions(chat_template_file=str(file))).tokenizer
+    assert tokenizer.chat_template == "<think>{{ messages[0].content }} é"
+    # What mlx-lm takes from a template it takes from this one.
+    assert tokenizer.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False) == "<think>Hi é"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "No such file or directory"),
+        (b"x" * (2**20 + 1), "it has more than 1,048,576 bytes"),
+        (b"abc\xff", r"it is not UTF-8 \(byte 3\)"),
+    ],
+)
+def test_a_chat_template_that_can_not_be_read(
+    model_folder: Path, tmp_path: Path, content: bytes | None, words: str
+) -> None:
+    file = tmp_path / "other.jinja"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(OrchardError, match=f"the chat template in .*other.jinja can't be read: {words}") as caught:
+        load(str(model_folder), TextOptions(chat_template_file=str(file)))
+    assert caught.value.kind == "model_failed"
+
+
+def test_a_load_leaves_no_record_of_random_weights(model_folder: Path) -> None:
+    """MLX's key would remember every weight that was made and never computed."""
+    load(str(model_folder))
+    graph = io.StringIO()
+    state: Any = mx.random.state
+    mx.export_to_dot(graph, state[0])
+    assert "->" not in graph.getvalue()
 
 
 @pytest.mark.parametrize(("fields", "window"), [({"max_position_embeddings": None}, 32_768), ({}, WINDOW)])

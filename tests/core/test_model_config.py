@@ -1,20 +1,130 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from orchard.core.model_config import context_window
+from orchard.core import model_config
+from orchard.core.model_config import capabilities, context_window, kind_of
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
 
 
 @pytest.mark.parametrize(
     ("config", "window"),
     [
         ({"max_position_embeddings": 40960}, 40960),
-        ({"text_config": {"max_position_embeddings": 8192}}, 8192),
         ({"n_positions": 1024}, 1024),
+        ({"seq_length": 131072}, 131072),  # ChatGLM
+        ({"max_sequence_length": 2048}, 2048),  # OLMo
+        ({"max_seq_len": 4096}, 4096),  # DBRX
+        ({"text_config": {"max_position_embeddings": 8192}}, 8192),
+        ({"llm_config": {"max_position_embeddings": 8192}, "max_position_embeddings": 100}, 8192),  # InternVL
+        ({"thinker_config": {"text_config": {"max_position_embeddings": 32768}}}, 32768),  # Qwen-Omni
+        ({"text_config": {"hidden_size": 1}, "max_position_embeddings": 512}, 512),
+        # As Google's own config.json of gemma-3-4b-it has it.
+        ({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text"}}, 131072),
         ({"max_position_embeddings": None}, None),
+        ({"max_position_embeddings": True}, None),
+        ({"max_position_embeddings": -1, "n_ctx": 77}, 77),
+        ({"model_max_length": 10**30}, None),
         ({"text_config": [1]}, None),
         ({}, None),
     ],
 )
 def test_context_window(config: dict[str, Any], window: int | None) -> None:
     assert context_window(config) == window
+
+
+@pytest.mark.parametrize(
+    ("said", "rope", "window"),
+    [
+        (32768, YARN, 131072),  # Qwen2.5, as its model card says to change it
+        (40960, YARN, 131072),  # Qwen3: there are 8192 for the answer in the number
+        (163840, {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096}, 163840),  # DeepSeek-V3
+        (32768, {"rope_type": "yarn", "factor": 4.0}, 32768),
+        (131072, {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}, 131072),  # Llama 3.1
+        (131072, {"type": "longrope", "factor": 32.0, "original_max_position_embeddings": 4096}, 131072),  # Phi-3
+        (16384, {"type": "linear", "factor": 4.0}, 16384),  # DeepSeek-Coder: the number is what the stretch reached
+        (4096, {"type": "linear", "factor": 4.0, "original_max_position_embeddings": 4096}, 16384),
+        (32768, {"type": "dynamic", "factor": 2.0}, 65536),  # InternLM2
+        (131072, {"full_attention": {"rope_type": "linear", "factor": 8.0}, "sliding_attention": {}}, 131072),  # Gemma
+        (4096, {"rope_type": "default", "factor": 9}, 4096),
+        (4096, {"rope_type": "dynamic", "factor": 0.5}, 4096),
+        (4096, {"rope_type": "dynamic", "factor": float("inf")}, 4096),
+        (4096, {"rope_type": "dynamic", "factor": 10**9}, 4096),
+        (4096, {"rope_type": ["yarn"]}, 4096),
+        (4096, "yarn", 4096),
+    ],
+)
+@pytest.mark.parametrize("key", ["rope_scaling", "rope_parameters"])
+def test_a_stretched_window(said: int, rope: object, window: int, key: str) -> None:
+    assert context_window({"max_position_embeddings": said, key: rope}) == window
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "kind"),
+    [
+        ({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}, (), "text"),
+        ({"model_type": "qwen3_vl", "vision_config": {"depth": 1}}, (), "vision"),
+        ({"model_type": "llava", "mm_vision_tower": "clip"}, (), "vision"),
+        ({"model_type": "gemma3", "vision_config": None}, (), "text"),
+        ({"model_type": "whisper"}, (), "whisper"),
+        ({"model_type": "bert"}, (), "embeddings"),
+        ({"model_type": "other", "architectures": ["OtherForMaskedLM"]}, (), "embeddings"),
+        ({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}, ("modules.json",), "embeddings"),
+        ({}, ("model_index.json",), "image"),
+        ({}, ("transformer", "vae", "README.md"), "image"),
+        ({}, (), "text"),
+    ],
+)
+def test_kind(config: dict[str, Any], files: tuple[str, ...], kind: str) -> None:
+    assert kind_of(config, files) == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "template", "able"),
+    [
+        ("text", "{% for m in messages %}{{ m.content }}{% endfor %}", ()),
+        ("text", "{% if tools %}...", ("tools",)),
+        ("text", "{% if enable_thinking %}", ("thinking",)),
+        ("vision", "{{ tools }}<think>", ("vision", "tools", "thinking")),
+    ],
+)
+def test_capabilities(kind: model_config.Kind, template: str, able: tuple[str, ...]) -> None:
+    assert capabilities(kind, template) == able
+
+
+_NAMES = st.sampled_from(
+    [
+        *model_config._WINDOW_KEYS,
+        *model_config._TEXT_PARTS,
+        *model_config._VISION_KEYS,
+        "rope_scaling",
+        "rope_parameters",
+        "full_attention",
+        "rope_type",
+        "type",
+        "factor",
+        "original_max_position_embeddings",
+        "model_type",
+        "architectures",
+    ]
+)
+_SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["yarn", "linear", "dynamic", "whisper", "gemma3", ""])
+)
+_JSON = st.recursive(
+    _SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=5), max_leaves=20
+)
+
+
+@given(st.dictionaries(_NAMES, _JSON))
+def test_no_json_object_makes_it_raise(config: dict[str, Any]) -> None:
+    window = context_window(config)
+    assert window is None or 0 < window < 2**31
+    assert kind_of(config, ()) in ("text", "vision", "embeddings", "whisper")

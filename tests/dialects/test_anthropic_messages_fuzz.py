@@ -93,7 +93,8 @@ REAL: dict[str, Any] = {
     "top_p": 0.9,
     "top_k": 5,
     "metadata": {"user_id": "u"},
-    "context_management": {"edits": [{"type": "clear_thinking_20251015"}]},
+    "context_management": {"edits": [{"type": "clear_thinking_20251015"}, {"type": "compact_20260112"}]},
+    "context_overflow": "summarize",
     "output_config": {"effort": "high", "format": {"type": "json_schema", "schema": {"type": "object"}}},
 }
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from anthropic.types import ModelInfo
+from anthropic.types import ModelCapabilities, ModelInfo
+from pydantic import TypeAdapter
 
 from orchard.core.errors import OrchardError
 from orchard.dialects.anthropic_models import describe, page
@@ -19,6 +20,19 @@ def ids(found: dict[str, Any]) -> tuple[list[str], bool, str | None, str | None]
 def test_a_model_is_what_the_sdk_expects(window: int | None) -> None:
     model = ModelInfo.model_validate(describe("org/b", window))
     assert (model.id, model.type, model.display_name, model.max_input_tokens) == ("org/b", "model", "org/b", window)
+
+
+def test_what_a_model_can_do() -> None:
+    described = describe("a", 1000, 1_700_000_000, ("thinking", "tools"))
+    assert described["created_at"] == "2023-11-14T22:13:20Z"
+    # `model_validate` of the SDK's own class takes anything; this has its fields and insists on them.
+    able = TypeAdapter(ModelCapabilities).validate_python(described["capabilities"])
+    assert (able.thinking.types.adaptive.supported, able.thinking.types.disabled.supported) == (True, True)
+    assert (able.image_input.supported, able.structured_outputs.supported) == (False, True)
+    assert set(described["capabilities"]) == set(ModelCapabilities.model_fields)
+    plain = describe("a", None)["capabilities"]
+    assert (plain["thinking"]["supported"], plain["effort"]["high"]["supported"]) == (False, False)
+    assert plain["thinking"]["types"]["disabled"]["supported"]
 
 
 @pytest.mark.parametrize(

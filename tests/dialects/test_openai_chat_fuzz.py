@@ -82,6 +82,7 @@ REAL: dict[str, Any] = {
     "reasoning": {"effort": "low", "max_tokens": 100, "exclude": False},
     "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}},
     "modalities": ["text"],
+    "context_overflow": "summarize",
 }
 
 

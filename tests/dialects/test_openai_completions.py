@@ -98,6 +98,8 @@ def test_prompts(prompt: Any, expected: list[Any]) -> None:
 
 def test_fields() -> None:
     assert tasks(suffix="")[0].suffix is None
+    assert [tasks(max_tokens=limit)[0].max_tokens for limit in (-1, 0, 5)] == [None, 0, 5]
+    assert tasks(stop="")[0].stop == ()
     assert tasks(logprobs=0)[0].top_logprobs == 0
     assert tasks(logprobs=5, best_of=2)[0].top_logprobs == 5
     assert tasks(n=2, best_of=2)[0].top_logprobs is None
@@ -129,7 +131,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"prompt": [-1]}, "prompt[0]", "an integer from 0"),
     ({"prompt": [[1.5]]}, "prompt[0][0]", "an integer from 0"),
     ({"prompt": ["a"] * 129}, "prompt", "129 prompts; at most 128"),
-    ({"max_tokens": -1}, "max_tokens", "an integer from 0"),
+    ({"max_tokens": -2}, "max_tokens", "an integer from -1"),
     ({"n": 17}, "n", "from 1 to 16"),
     ({"logprobs": 6}, "logprobs", "from 0 to 5"),
     ({"logprobs": True}, "logprobs", "got a boolean"),

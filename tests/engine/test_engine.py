@@ -80,6 +80,84 @@ def test_a_model_that_does_not_load(tmp_path: Path) -> None:
     assert engine.join(30)
 
 
+def test_one_thread_serves_one_model_after_the_other(model_folder: Path) -> None:
+    threads = set()
+    for _ in range(3):
+        running = Running(model_folder)
+        running.engine.submit(Job("a", [1, 2, 3], GREEDY, 4))
+        running.until_idle()
+        threads.add(running.thread)
+        running.engine.close()
+        assert running.engine.join(30)
+    assert len(threads) == 1
+
+
+def test_signs_of_life(model_folder: Path) -> None:
+    told: queue.Queue[float] = queue.Queue()
+    goes_on = threading.Event()
+
+    def slow() -> TextModel:
+        engine.advance(0.5)
+        assert goes_on.wait(30)
+        return load(str(model_folder))
+
+    engine: Engine[TextModel] = Engine(slow, lambda step: None, TextOptions(), told.put)
+    assert engine.silent_seconds == 0.0
+    ready = engine.start()
+    assert told.get(timeout=30) == 0.4
+    first = engine.silent_seconds
+    assert 0 < first < engine.silent_seconds
+    goes_on.set()
+    ready.result(30)
+    fractions = [told.get(timeout=30) for _ in range(told.qsize())]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1.0
+    assert 0 < engine.weights_bytes <= engine.mlx_bytes
+    reported = threading.Event()
+    stuck: list[float] = []
+
+    def report(numbers: dict[str, int]) -> None:
+        stuck.append(engine.silent_seconds)
+        reported.set()
+
+    engine.report(report)
+    assert reported.wait(30)
+    assert stuck[0] > 0
+    engine.close()
+    assert engine.join(30)
+    assert engine.silent_seconds == 0.0
+
+
+def test_memory_is_limited_while_it_runs(model_folder: Path) -> None:
+    running = Running(model_folder)
+    numbers: queue.Queue[dict[str, int]] = queue.Queue()
+    for given in (10**9, 10**6, 0):
+        running.engine.limit_memory(running.engine.weights_bytes + given)
+        running.engine.report(numbers.put)
+        assert numbers.get(timeout=30)["budget_bytes"] == given // 4
+    running.engine.submit(Job("a", [1, 2, 3], GREEDY, 4))
+    (broken,) = next(step.broken for step in running.until_idle() if step.broken)
+    assert broken.too_large
+    assert "there are 0 for all requests" in broken.message
+    running.engine.close()
+    assert running.engine.join(30)
+
+
+def test_a_model_that_does_not_load_is_freed(model_folder: Path) -> None:
+    networks: list[weakref.ref[object]] = []
+
+    def broken() -> TextModel:
+        model = load(str(model_folder))
+        networks.append(weakref.ref(model.network))
+        raise ValueError("it is broken")
+
+    engine: Engine[TextModel] = Engine(broken, lambda step: None, TextOptions())
+    with pytest.raises(ValueError, match="broken"):
+        engine.start().result(30)
+    assert engine.join(30)
+    assert networks[0]() is None
+
+
 def run(program: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=False, timeout=90

@@ -1,5 +1,7 @@
 """What is found out of a model before it serves."""
 
+import tempfile
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -10,9 +12,10 @@ from mlx_lm.models.cache import ChunkedKVCache, KVCache
 
 from orchard.core.errors import OrchardError
 from orchard.core.options import TextOptions
-from orchard.engine import fit
+from orchard.engine import fit, warm
 from orchard.engine.batch import Together
 from orchard.engine.store import Store
+from tests.engine.drive import greedy, prompt
 from tests.engine.test_batch import InLists
 from tests.engine.tiny import Other, network
 
@@ -103,13 +106,85 @@ def test_keys_that_can_not_be_quantised_so() -> None:
 
 def test_the_runner_that_it_makes() -> None:
     options = TextOptions(max_rows=3, prefill_chunk=17, prompt_cache_bytes=10_000, memory_limit=2**40)
-    runner = fit.fit(network("qwen3"), options, lambda: None)
+    runner = fit.fit(network("qwen3"), options, 0, lambda: None)
     limits = runner._scheduler._limits
     assert (limits.max_rows, limits.chunk, limits.idle_chunk) == (3, 17, 68)
     assert runner.idle
     assert runner.store.numbers()["budget_bytes"] == 10_000
     assert runner.store.numbers()["entries"] == 0
     assert runner._rows._batch._together is Together.ALL
+
+
+def test_a_model_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Other(network("qwen3"))
+    model.fingerprint = "tried once"
+    tried: list[str] = []
+    for name in ("how_together", "_pace"):
+        monkeypatch.setattr(fit, name, spying(getattr(fit, name), tried))
+    for way in ("every_way", "once"):
+        monkeypatch.setattr(warm, way, spying(getattr(warm, way), tried))
+    runners = [fit.fit(model, TextOptions(), 0, lambda: None) for _ in range(2)]
+    assert tried == ["how_together", "every_way", "_pace", "once"]
+    first, second = (runner._scheduler._limits for runner in runners)
+    assert first == second
+    assert runners[0].store.tokens_per_second == runners[1].store.tokens_per_second > 0
+    # In another process, its kernels may be gone.
+    monkeypatch.setattr(warm, "_done", set())
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/nowhere")
+    fit.fit(model, TextOptions(), 0, lambda: None)
+    assert tried[4:] == ["every_way"]
+    monkeypatch.setattr(warm, "_done", set())
+    monkeypatch.undo()
+    if mx.default_device() == mx.cpu:
+        assert warm.is_kept()
+
+
+def spying(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+    def called(*args: Any, **kwargs: Any) -> Any:
+        names.append(function.__name__)
+        return function(*args, **kwargs)
+
+    return called
+
+
+def test_other_options_are_tried_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(fit, "how_together", spying(fit.how_together, tried))
+    fit.fit(network("qwen3"), TextOptions(max_kv_size=31), 0, lambda: None)
+    fit.fit(network("qwen3"), TextOptions(max_kv_size=33), 0, lambda: None)
+    assert tried == ["how_together"] * 2
+
+
+def test_progress_is_told_to_the_end() -> None:
+    told: list[float] = []
+    fit.fit(network("qwen3"), TextOptions(), 0, lambda: None, told.append)
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+@pytest.mark.parametrize("limit", [1_000, 400])
+def test_weights_that_leave_nothing(limit: int) -> None:
+    with pytest.raises(OrchardError) as caught:
+        fit.fit(network("qwen3"), TextOptions(memory_limit=limit), 1_000, lambda: None)
+    assert caught.value.kind == "model_failed"
+    assert "1,000 bytes" in str(caught.value)
+    assert f"{limit:,} leaves nothing" in str(caught.value)
+
+
+def test_cached_prompts_leave_half_to_requests(caplog: pytest.LogCaptureFixture) -> None:
+    options = TextOptions(memory_limit=100_000, prompt_cache_bytes=60_000)
+    runner = fit.fit(network("qwen3"), options, 1_000, lambda: None)
+    assert runner.store.numbers()["budget_bytes"] == 49_500
+    assert "may take 49500 bytes of memory, not 60000" in caplog.text
+
+
+def test_how_many_prompts_a_step_reads() -> None:
+    runner = fit.fit(network("qwen3"), TextOptions(prompts_at_once=2, prefill_chunk=9), 0, lambda: None)
+    for number in range(3):
+        runner.add(greedy(str(number), prompt(number, 20), 2))
+    runner.step()
+    left = [work.left for work in runner._work.values()]
+    assert sum(tokens < 19 for tokens in left) == 2
 
 
 def test_a_piece_of_a_prompt_is_a_power_of_two() -> None:

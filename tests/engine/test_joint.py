@@ -208,7 +208,7 @@ def test_an_embedded_prompt_has_a_pass_of_its_own() -> None:
 def test_little_memory_for_copies() -> None:
     model, passes = spied("qwen3")
     runner = make_runner(model, limits(512), joint=True)
-    runner._most_places = 80
+    runner._memory_bytes = 80 * 9 * runner._footprint.per_token
     check_the_others(run(runner, JOBS), JOBS)
     assert all(rows == 1 or rows * count <= 80 for rows, count in passes)
 

@@ -65,8 +65,10 @@ def make_snapshot(arrays: HostArrays) -> State:
     return state
 
 
-def new(budget: int = 10**9, needs_snapshot: bool = False, disk: DiskTier | None = None) -> PrefixCache:
-    return PrefixCache(budget, needs_snapshot, disk, make_payload, make_snapshot)
+def new(
+    budget: int = 10**9, needs_snapshot: bool = False, disk: DiskTier | None = None, most_texts: int | None = None
+) -> PrefixCache:
+    return PrefixCache(budget, needs_snapshot, disk, make_payload, make_snapshot, most_texts=most_texts)
 
 
 def put(cache: PrefixCache, text: Sequence[int], with_snapshot: bool = False, start: int | None = None) -> None:
@@ -246,6 +248,35 @@ def test_more_than_the_budget_keeps_its_head() -> None:
     check(none)
 
 
+def test_only_so_many_texts_are_kept() -> None:
+    cache = new(most_texts=2)
+    put(cache, long(1, 1500))
+    put(cache, long(1, 2000))  # goes on with the first
+    put(cache, [*long(1, 700), *long(2, 700)])
+    assert look(cache, long(1, 2000)).length == 2000
+    put(cache, long(3, 600))
+    assert [look(cache, long(n, 600)).length for n in (1, 3)] == [600, 600]
+    assert look(cache, long(1, 2000)).length == 2000
+    assert look(cache, [*long(1, 700), *long(2, 700)]).length == 700
+    put(cache, long(4, 100))
+    put(cache, long(5, 100))
+    assert [look(cache, long(n, 100)).length for n in (1, 3, 4, 5)] == [0, 0, 100, 100]
+    assert cache.nbytes == 200 * WIDTH
+    check(cache)
+
+
+def test_a_new_budget_holds_at_once() -> None:
+    cache = new(budget=3000 * WIDTH)
+    put(cache, long(1, 2000))
+    cache.limit(1000 * WIDTH)
+    assert cache.budget == 1000 * WIDTH
+    assert 0 < cache.nbytes <= 1000 * WIDTH
+    check(cache)
+    cache.limit(3000 * WIDTH)
+    put(cache, long(1, 2000))
+    assert look(cache, long(1, 2000)).length == 2000
+
+
 def test_memory_can_be_taken_back() -> None:
     cache = new()
     put(cache, long(1, 5000))
@@ -385,6 +416,38 @@ class Limited(RuleBasedStateMachine):
             assert self.cache.covered(text) == len(text)
 
 
+class Few(RuleBasedStateMachine):
+    """Of the texts in memory, only so many are no other's beginning."""
+
+    most = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(prefix_trie, "MAX_EDGE", 4)
+        self.cache = new(30 * WIDTH, needs_snapshot=True, most_texts=self.most)
+
+    def teardown(self) -> None:
+        self.patch.undo()
+
+    @rule(text=texts, with_snapshot=st.booleans())
+    def insert(self, text: Text, with_snapshot: bool) -> None:
+        put(self.cache, text, with_snapshot)
+
+    @rule(text=texts)
+    def find(self, text: Text) -> None:
+        look(self.cache, text)
+
+    @invariant()
+    def they_are_few(self) -> None:
+        check(self.cache)
+        nodes = list(self.cache._memory.root.subtree())
+        held = [node for node in nodes if node.payload.value is not None]
+        above = {node.parent for node in held}
+        assert sum(node not in above for node in held) <= self.most
+
+
 TestUnlimited = Unlimited.TestCase
+TestFew = Few.TestCase
 TestUnlimitedWithSnapshots = UnlimitedWithSnapshots.TestCase
 TestLimited = Limited.TestCase

@@ -302,3 +302,75 @@ def test_the_less_important_one_makes_room() -> None:
     assert ends == ["interactive", "background"]
     for job in jobs:
         assert course.outcomes[job.id].tokens == alone(model, job)
+
+
+def test_rows_that_outgrow_less_memory_go_on_later() -> None:
+    jobs = [greedy(str(n), prompt(n + 1, 40), 30) for n in range(4)]
+    runner = make_runner(network("qwen3"), cache_bytes=2**20)
+    row = footprint(network("qwen3"), TextOptions()).bytes(70 + GROWTH)
+    running: list[int] = []
+
+    def meanwhile(course: Course) -> Sequence[Job]:
+        if (rows := {8: 2, 16: 100}.get(len(course.steps))) is not None:
+            runner.limit_memory(rows * row, 2**20)
+        running.append(course.steps[-1].running)
+        return ()
+
+    check_the_others(run(runner, jobs, meanwhile), jobs)
+    assert max(running[:8]) == 4
+    assert max(running[8:16]) <= 2
+    assert running[16] == 4
+
+
+def test_less_memory_ends_answers_sooner_and_more_lets_them_go_on() -> None:
+    """As with the memory that there is at the beginning, an answer that fills it has ended as too long."""
+    model = network("qwen3")
+    per = footprint(model, TextOptions())
+    room = per.bytes(20) + GROWTH * per.per_token
+    for later, ends in ((None, 30), (10_000, 200)):
+        runner = make_runner(model)
+        limits = {5: room + 30 * per.per_token, 20: room + (later or 30) * per.per_token}
+
+        def meanwhile(course: Course, runner: Runner = runner, limits: dict[int, int] = limits) -> Sequence[Job]:
+            if (bytes_ := limits.get(len(course.steps))) is not None:
+                runner.limit_memory(bytes_, 0)
+            return ()
+
+        job = greedy("a", prompt(3, 20), 200)
+        outcome = run(runner, [job], meanwhile).outcomes["a"]
+        assert (len(outcome.tokens[0]), outcome.reasons, outcome.broken) == (ends, ["length"], [])
+        assert outcome.tokens[0] == alone(model, job)[0][:ends]
+
+
+def test_less_memory_than_a_job_has_taken_refuses_it_with_the_numbers() -> None:
+    model = network("qwen3")
+    per = footprint(model, TextOptions())
+    runner = make_runner(model, Limits(1, 2**40, 512, 512))
+    jobs = [greedy("running", prompt(1, 100), 20), greedy("waiting", prompt(2, 100), 20), greedy("small", [1, 2], 3)]
+
+    def meanwhile(course: Course) -> Sequence[Job]:
+        if len(course.steps) == 5:
+            runner.limit_memory(per.bytes(50) + GROWTH * per.per_token, 0)
+        return ()
+
+    course = run(runner, jobs, meanwhile)
+    for name in ("running", "waiting"):
+        (message,) = course.outcomes[name].broken
+        assert "bytes for its keys and values; there are " in message
+    check_the_others(course, jobs[2:])
+
+
+def test_less_memory_lets_cached_prompts_go() -> None:
+    runner = make_runner(network("qwen3"), cache_bytes=2**24)
+    run(runner, [greedy("a", prompt(1, 60), 4)])
+    held = runner.store.numbers()["bytes"]
+    runner.limit_memory(2**30, held // 2)
+    numbers = runner.store.numbers()
+    assert numbers["bytes"] <= numbers["budget_bytes"] == held // 2
+    runner.limit_memory(2**30, 0)
+    run(runner, [greedy("b", prompt(1, 60), 4)])
+    assert runner.store.numbers()["entries"] == 0
+    runner.limit_memory(2**30, 2**24)
+    course = run(runner, [greedy("c", prompt(1, 60), 4), greedy("d", prompt(1, 60), 4)])
+    check_the_others(course, [greedy("c", prompt(1, 60), 4), greedy("d", prompt(1, 60), 4)])
+    assert runner.store.numbers()["bytes"] == held

@@ -316,3 +316,40 @@ def test_those_who_come_back_keep_their_order_at_the_head() -> None:
     for name, seniority in (("new", -1), ("c", 2), ("a", 0), ("b", 1)):
         it.add(ticket(name, seniority=seniority))
     assert it.plan().begin == ["a", "b", "c", "new"]
+
+
+def test_less_memory_refuses_what_waits_and_can_never_run() -> None:
+    it, _ = admitted(ticket("a", prompt=100), ticket("b", prompt=700), ticket("c", prompt=600), ticket("d", prompt=250))
+    assert it.limit_memory(650) == []
+    assert it.limit_memory(400) == [TooLarge("c", 601, 400)]
+    plan = it.plan()
+    assert plan.too_large == [TooLarge("b", 702, 400)]
+    assert (plan.preempt, plan.begin) == ([], ["d"])
+
+
+def test_less_memory_preempts_and_more_admits_again() -> None:
+    it, _ = admitted(ticket("a", prompt=300), ticket("b", prompt=300))
+    it.limit_memory(500)
+    assert it.plan().preempt == ["b"]
+    assert it.returned("b", 301, 1) is None
+    assert it.plan().begin == []
+    it.limit_memory(1000)
+    assert it.plan().begin == ["b"]
+
+
+def test_the_bound_of_a_request_counts_what_it_generated_before_it_was_preempted() -> None:
+    it, _ = admitted(ticket("a", prompt=300, max_tokens=50), ticket("b", prompt=300, max_tokens=50))
+    it.plan()
+    it.limit_memory(500)
+    it.plan()
+    it.returned("b", 0, 2)
+    it.limit_memory(1000)
+    it.bound("b", 5)
+    it.bound("unknown", 5)
+    it.plan()
+    it.cancel("a")
+    for _ in range(6):
+        it.plan()
+    assert it.used_bytes == 300 + 5
+    it.bound("b", 7)
+    assert it.used_bytes == 300 + 7

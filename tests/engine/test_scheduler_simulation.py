@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from orchard.core.request import Priority
 from orchard.engine.scheduler import WEIGHTS, Limits, Plan, Scheduler, Ticket
@@ -44,11 +45,21 @@ class World:
     """Runs `works` to their ends; every row takes a byte for each of its tokens, and `fixed` more.
 
     `lag`: the runner hears of a row's end one step late, and computes a token too many, as one that launches a step
-    before it has read the last one does.
+    before it has read the last one does. `changes`: at which step the memory becomes so many bytes.
     """
 
-    def __init__(self, limits: Limits, works: Iterable[Work], fixed: int = 0, lag: int = 1, seed: int = 0) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        works: Iterable[Work],
+        fixed: int = 0,
+        lag: int = 1,
+        seed: int = 0,
+        *,
+        changes: dict[int, int] | None = None,
+    ) -> None:
         self.limits, self.fixed, self.lag = limits, fixed, lag
+        self.changes = changes or {}
         self.works = sorted(works, key=lambda work: work.arrival)
         self.scheduler = Scheduler(limits)
         self.random = random.Random(seed)
@@ -101,12 +112,23 @@ class World:
             if work.cancel_at is not None and work.cancel_at <= self.now:
                 self.scheduler.cancel(work.id)
                 self.end(work, "cancelled")
+        if self.now in self.changes:
+            self.change(self.changes[self.now])
         plan = self.scheduler.plan()
         self.carry_out(plan)
         self.check_totals()
         for work, row in self.over.pop(0):
             self.row_ended(work, row)
         self.over.append([])
+
+    def change(self, memory_bytes: int) -> None:
+        self.limits = replace(self.limits, memory_bytes=memory_bytes)
+        refusals = {refusal.id: refusal for refusal in self.scheduler.limit_memory(memory_bytes)}
+        assert refusals.keys() == {work.id for work in self.waiting if self.bytes(work, 1) > memory_bytes}
+        for name, refusal in refusals.items():
+            assert (refusal.needed_bytes, refusal.memory_bytes) == (self.bytes(self.known[name], 1), memory_bytes)
+            self.end(self.known[name], "refused")
+        self.last_begin = -(10**9)  # who was admitted a moment ago may have to go
 
     def carry_out(self, plan: Plan) -> None:
         for refusal in plan.too_large:
@@ -239,7 +261,7 @@ def check_the_end(world: World) -> None:
         assert len(work.outcomes) == 1, work
         assert work.outcomes != ["cancelled"] or work.cancel_at is not None
         # Each of those that were admitted before it can push it out, and its class falls short of theirs but twice.
-        assert work.preemptions <= 2 + max(work.order, 0)
+        assert work.preemptions <= 2 + max(work.order, 0) + len(world.changes)
     # No step is wasted: each decodes somebody, or reads as much as it may or a whole prompt.
     decoded = sum(work.generated + world.lag + 1 for work in world.works)
     read = sum(world.read.values()) // world.limits.idle_chunk
@@ -253,6 +275,15 @@ def test_random_worlds(seed: int) -> None:
     rng = random.Random(seed)
     limits = some_limits(rng)
     world = World(limits, some_works(rng, limits, 80), rng.choice([0, 0, 10]), rng.choice([0, 1]), seed)
+    check_the_end(world.run())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_worlds_whose_memory_changes(seed: int) -> None:
+    rng = random.Random(seed)
+    limits = some_limits(rng)
+    changes = {rng.randint(1, 3000): rng.choice([0, 40, 300, 2000, limits.memory_bytes]) for _ in range(30)}
+    world = World(limits, some_works(rng, limits, 80), rng.choice([0, 10]), rng.choice([0, 1]), seed, changes=changes)
     check_the_end(world.run())
 
 

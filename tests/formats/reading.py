@@ -4,8 +4,12 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from orchard.core.request import Tool
 from orchard.formats.pieces import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
+from orchard.formats.shapes import CallsShape
+from orchard.worker.json_schema import prepared_body
 
 
 class Call(NamedTuple):
@@ -40,6 +44,12 @@ def whole(pieces: Iterable[Piece]) -> list[Call | str]:
                 joined.append(f"{opened}{text}{closed}")
         last = type(piece)
     return joined
+
+
+def prepared(shape: CallsShape | None) -> CallsShape:
+    """What calls look like, as their grammar gets it."""
+    assert shape
+    return replace(shape, calls=tuple(replace(call, body=prepared_body(call.body)) for call in shape.calls))
 
 
 def parse(format_: Format, *texts: str) -> list[Piece]:

@@ -254,7 +254,122 @@ KIMI = [
     ),
 ]
 
-SPECIMENS: list[tuple[Any, ...]] = [*HARMONY, *PYTHONIC, *GEMMA, *DEEPSEEK, *KIMI]
+_TOOLS, _END_TOOLS = "<|tools_prefix|>", "<|tools_suffix|>"
+APERTUS = [
+    (
+        "apertus",
+        f'{_TOOLS}[{{"weather": {{"city": "Paris"}}}}, {{"now": {{}}}}]{_END_TOOLS}',
+        [PARIS, NOW],
+        "none",
+        "",
+        True,
+    ),
+    (
+        "apertus",
+        f'<|inner_prefix|>Hm.<|inner_suffix|>I look.\n{_TOOLS}[{{"weather":{{"city":"Paris", "days": "3"}} }}]',
+        ["[Hm.]", "I look.", Call("weather", '{"city":"Paris", "days": 3}')],
+        "apertus",
+    ),
+    ("apertus", f"{_TOOLS}[]{_END_TOOLS}", [f"{_TOOLS}[]{_END_TOOLS}"]),
+    ("apertus", f'{_TOOLS}[{{"now": 3}}]{_END_TOOLS}', [f'{_TOOLS}[{{"now": 3}}]{_END_TOOLS}']),
+]
+
+_ROLE = "function call<|role_sep|>\n"
+_WEATHER = '{"name": "weather", "arguments": {"city": "Paris"}}'
+GIGACHAT = [
+    ("gigachat3", f"<|message_sep|>\n\n{_ROLE}{_WEATHER}", [PARIS], "none", "", True),
+    ("gigachat3", f"I look.<|message_sep|>\n\n{_ROLE}{_WEATHER}<|message_sep|>\n\n", ["I look.", PARIS]),
+    ("gigachat3", "A function call.", ["A function call."]),
+    ("gigachat31", f"<|function_call|>{_WEATHER}", [PARIS], "none", "", True),
+    ("gigachat31", f"I look.<|function_call|>{_WEATHER}<|message_sep|>\n\n", ["I look.", PARIS]),
+]
+
+_SOLAR = "<|tool_call:begin|>{}<|tool_call:name|>{}<|tool_call:args|>{}<|tool_call:end|>"
+_TURN = "<|end|><|begin|>assistant"
+SOLAR = [
+    (
+        "solar_open",
+        f"<|tool_calls|>{_SOLAR.format('a1', 'weather', _PARIS)}{_SOLAR.format('b2', 'now', '{}')}",
+        [PARIS._replace(id="a1"), NOW._replace(id="b2")],
+        "none",
+        "",
+        True,
+    ),
+    (
+        "solar_open",
+        f"<|think|>Hm.{_TURN}<|tool_calls|>{_SOLAR.format('a1', 'weather', _PARIS)}<|calls|>",
+        ["[Hm.]", PARIS._replace(id="a1")],
+        "solar_open",
+        "<|begin|>assistant",
+    ),
+    (
+        "solar_open",
+        f"<|content|>I look.{_TURN}<|tool_calls|>{_SOLAR.format('', 'now', '{}')}<|calls|>",
+        ["I look.", NOW],
+        "solar_open",
+        "<|begin|>assistant<|think|><|end|><|begin|>assistant",
+    ),
+    (
+        "solar_open",
+        f"<|think|>Hm.{_TURN}<|content|>It is <|end|> of it.",
+        ["[Hm.]", "It is <|end|> of it."],
+        "solar_open",
+        "<|begin|>assistant",
+    ),
+    ("solar_open", f"{_SOLAR.format('a1', '', '{}')}", [f"{_SOLAR.format('a1', '', '{}')}"]),
+]
+
+_K3 = '<|open|>call tool="{}" index="{}"<|sep|>{}<|close|>call<|sep|>'
+_K3_ARGUMENT = '<|open|>argument key="{}" type="{}"<|sep|>{}<|close|>argument<|sep|>'
+_K3_CITY, _K3_DAYS = _K3_ARGUMENT.format("city", "string", "Paris"), _K3_ARGUMENT.format("days", "number", "3")
+_K3_TOOLS, _K3_END = "<|open|>tools<|sep|>", "<|close|>tools<|sep|>"
+_K3_OVER = "<|close|>message<|sep|>"
+_K3_ASKED = '<|open|>message role="assistant"<|sep|><|open|>{}<|sep|>'
+KIMI_K3 = [
+    (
+        "kimi_k3",
+        f"{_K3_TOOLS}{_K3.format('weather', 1, _K3_CITY + _K3_DAYS)}{_K3.format('now', 2, '')}{_K3_END}",
+        [PARIS_3, NOW],
+        "none",
+        "",
+        True,
+    ),
+    (
+        "kimi_k3",
+        "Hm.<|close|>think<|sep|><|open|>response<|sep|>I look.<|close|>response<|sep|>"
+        f"{_K3_TOOLS}{_K3.format('weather', 1, _K3_CITY)}{_K3_END}{_K3_OVER}",
+        ["[Hm.]", "I look.", PARIS],
+        "kimi_k3",
+        _K3_ASKED.format("think"),
+    ),
+    (
+        "kimi_k3",
+        f"A <b>.<|close|>response<|sep|>{_K3_OVER}",
+        ["A <b>."],
+        "kimi_k3",
+        _K3_ASKED.format("response"),
+    ),
+    (
+        "kimi_k3",
+        f"{_K3_TOOLS}"
+        + _K3.format("weather", 1, f'<|open|>json type="object"<|sep|>{_PARIS}<|close|>json<|sep|>')
+        + _K3_END,
+        [PARIS],
+    ),
+    ("kimi_k3", f"{_K3_TOOLS}{_K3_END}", [f"{_K3_TOOLS}{_K3_END}"]),
+]
+
+SPECIMENS: list[tuple[Any, ...]] = [
+    *HARMONY,
+    *PYTHONIC,
+    *GEMMA,
+    *DEEPSEEK,
+    *KIMI,
+    *APERTUS,
+    *GIGACHAT,
+    *SOLAR,
+    *KIMI_K3,
+]
 """The fields of specimens.Specimen."""
 
 _THINK = ("<think>", "</think>")
@@ -288,4 +403,25 @@ TEMPLATES: list[tuple[str, set[str], str, tuple[str, str] | None]] = [
     ("Use exact format: [func_name1(param1=value1)", set(), "pythonic", None),
     ("<start_of_turn>user [func_name1(params_name1=", set(), "pythonic", None),
     ("<start_of_turn>", set(), "gemma3", None),
+    (
+        "{%- set tool_calls_token = '<|tools_prefix|>' -%}",
+        {"<|inner_prefix|>", "<|inner_suffix|>", "<think>", "</think>"},
+        "apertus",
+        ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ),
+    (
+        '"<|begin|>assistant<|think|>" + message.reasoning "<|tool_call:begin|>" + tool_call.id',
+        set(),
+        "solar_open",
+        ("<|think|>", "<|end|><|begin|>assistant"),
+    ),
+    (
+        "{{- '<|open|>' + tag -}}",
+        set(),
+        "kimi_k3",
+        ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+    ),
+    ("", {"<|open|>", "<|close|>", "<|sep|>"}, "kimi_k3", ("<|open|>think<|sep|>", "<|close|>think<|sep|>")),
+    ("'role': 'function call', role_sep=\"<|role_sep|>\\n\"", set(), "gigachat3", None),
+    ("function call <|function_call|>", set(), "gigachat31", None),
 ]

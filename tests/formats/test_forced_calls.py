@@ -1,17 +1,20 @@
 """What a grammar for calls lets through: what each family writes, with its tags as tokens and as plain text."""
 
+import json
 import re
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import pytest
 from llguidance import LLMatcher
+from msgspec.structs import replace
 
 from orchard.core.request import Tool
 from orchard.engine.grammar import Alphabet
 from orchard.formats import choose
 from orchard.worker import lark
-from tests.formats.reading import TOOLS, Call
+from tests.formats.reading import TOOLS, Call, parse, prepared, whole
 from tests.formats.specimens import SPECIMENS, Specimen
 
 FORCED = [one for one in SPECIMENS if one.forced]
@@ -33,8 +36,7 @@ def tokens(text: str, tags: tuple[str, ...]) -> list[int]:
 
 
 def accepts(specimen: Specimen, text: str, tags: tuple[str, ...], tools: Sequence[Tool] = TOOLS) -> bool:
-    shape = choose("", tool_call_parser=specimen.parser).calls(tools)
-    assert shape
+    shape = prepared(choose("", tool_call_parser=specimen.parser).calls(tools))
     known = lark.Tags({tag: 257 + place for place, tag in enumerate(tags)})
     matcher = LLMatcher(alphabet(tags).tokenizer, lark.whole("calls", lark.calls(shape, known, several=True)))
     assert not matcher.get_error()
@@ -76,7 +78,33 @@ TOOL = Tool(
     },
 )
 MIXED = Tool("f", parameters={"properties": {"a b": {"enum": [1, "x", None]}}, "required": ["a b"]})
+CODE = Tool("f", parameters={"properties": {"a": {"type": "string", "pattern": "^x+$"}}, "required": ["a", "b"]})
+ANY = Tool("f", parameters={"type": "object"})
+TWO = {"const": 2}
+NAMED = Tool(
+    "f",
+    parameters={
+        "$ref": "#/$defs/arguments",
+        "$defs": {
+            "arguments": {
+                "properties": {"a": {"$ref": "#/$defs/one"}, "b": False},
+                "additionalProperties": {"const": 2},
+            },
+            "one": {"const": 1},
+        },
+    },
+)
 FREE = Tool("f", parameters={"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}})
+
+
+def _pairs(**values: str) -> str:
+    pairs = "".join(f"<arg_key>{name}</arg_key><arg_value>{value}</arg_value>" for name, value in values.items())
+    return f"<tool_call>f{pairs}</tool_call>"
+
+
+def _dsml(values: str) -> str:
+    inner = f'<｜DSML｜invoke name="f">\n{values}</｜DSML｜invoke>\n'
+    return f"<｜DSML｜function_calls>\n{inner}</｜DSML｜function_calls>"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +117,31 @@ FREE = Tool("f", parameters={"properties": {"a": {"type": "integer"}, "b": {"typ
         ("pythonic", TOOL, '[f(text="a", deep={"a": ["z"]})]', False),
         ("glm47", MIXED, "<tool_call>f<arg_key>a b</arg_key><arg_value>null</arg_value></tool_call>", True),
         ("glm47", MIXED, "<tool_call>f<arg_key>a b</arg_key><arg_value>y</arg_value></tool_call>", False),
+        ("glm47", CODE, _pairs(a="xx", b="any"), True),
+        ("glm47", CODE, _pairs(a="xy", b="any"), False),
+        ("glm47", CODE, _pairs(a="xx"), False),
+        ("glm47", ANY, _pairs(), True),
+        ("glm47", ANY, _pairs(b="{", c="5"), True),
+        ("glm47", NAMED, _pairs(a="1", c="2", d="2"), True),
+        ("glm47", NAMED, _pairs(a="2"), False),
+        ("glm47", NAMED, _pairs(c="2", a="2"), False),
+        ("glm47", NAMED, _pairs(c="3"), False),
+        ("glm47", NAMED, _pairs(b="2"), False),
+        ("glm47", FREE, _pairs(c="1"), False),
+        ("pythonic", ANY, "[f(a=1, b_2=[])]", True),
+        ("pythonic", ANY, "[f()]", True),
+        ("pythonic", NAMED, "[f(a=1)]", True),
+        ("pythonic", NAMED, "[f(a=2)]", False),
+        ("gemma4", ANY, '<|tool_call>call:f{a:{"b":1}}<tool_call|>', True),
+        ("gemma4", CODE, '<|tool_call>call:f{a:<|"|>xx<|"|>,b:1}<tool_call|>', True),
+        ("gemma4", CODE, '<|tool_call>call:f{a:<|"|>xy<|"|>,b:1}<tool_call|>', False),
+        (
+            "deepseek_v32",
+            NAMED,
+            _dsml('<｜DSML｜parameter name="a" string="false">1</｜DSML｜parameter>\n'),
+            True,
+        ),
+        ("deepseek_v32", ANY, _dsml('<｜DSML｜parameter name="z" string="true">x</｜DSML｜parameter>\n'), True),
         ("pythonic", FREE, "[f()]", True),
         ("pythonic", FREE, "[f(b=1)]", True),
         ("pythonic", FREE, "[f(a=1, b=2)]", True),
@@ -120,3 +173,32 @@ def test_many_optional_arguments_make_no_large_grammar() -> None:
         shape = choose("", tool_call_parser=parser).calls([tool])
         assert shape
         assert len(shape.calls[0].body) < 100_000
+
+
+@pytest.mark.parametrize("parser", ["qwen3_coder", "glm45", "deepseek_v32", "pythonic", "gemma4"])
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"minProperties": 1}, "can't keep `minProperties`"),
+        ({"anyOf": [{"required": ["a"]}]}, "can't keep `anyOf`"),
+        ({"$ref": "#/$defs/none"}, "can't keep `\\$ref`"),
+        ({"$ref": "#/$defs/b", "$defs": {"b": {"properties": {}}}}, "can't keep `\\$ref`"),
+        ({"properties": {"a": False}, "required": ["a"]}, "nothing keeps the parameter 'a'"),
+        ({"properties": {"a>b": {}}}, "can't write the name of the parameter 'a>b'"),
+    ],
+    ids=str,
+)
+def test_what_arguments_cannot_keep_is_refused_where_a_tool_is_strict(parser: str, more: Any, why: str) -> None:
+    tool = Tool("f", parameters={"properties": {"a": {}}, **more}, strict=True)
+    family = choose("", tool_call_parser=parser)
+    with pytest.raises(ValueError, match=why):
+        family.calls([tool])
+    assert family.calls([replace(tool, strict=False)])
+
+
+@pytest.mark.parametrize(("value", "expected"), [("5", 5), ("five", "five")])
+def test_a_parameter_that_is_not_listed_has_the_type_of_the_others(value: str, expected: Any) -> None:
+    tool = Tool("f", parameters={"properties": {}, "additionalProperties": {"type": "integer"}})
+    (call,) = whole(parse(choose("", tool_call_parser="glm47").begin("", [tool]), _pairs(x=value)))
+    assert isinstance(call, Call)
+    assert json.loads(call.arguments) == {"x": expected}

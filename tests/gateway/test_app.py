@@ -87,7 +87,7 @@ def test_every_route_says_how_it_fails_and_what_it_takes(server: Server) -> None
         for method, operation in methods.items():
             assert "4XX" in operation["responses"], (method, path)
             assert "422" not in operation["responses"], (method, path)
-            if method == "post" and not path.endswith("/cancel"):
+            if method == "post" and not path.endswith(("/cancel", "/load", "/unload")):
                 assert operation["requestBody"]["content"]["application/json"]["schema"], (method, path)
 
 

@@ -57,7 +57,20 @@ def test_everybody_else_is_told_so(locked: Server, headers: dict[str, str]) -> N
     assert response.headers["x-request-id"].startswith("req_")
 
 
-@pytest.mark.parametrize("path", [CHAT, "/v1/models", "/v1/cache", "/docs", "/openapi.json", "/nowhere", "/health/"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        CHAT,
+        "/v1/models",
+        "/v1/cache",
+        "/v1/stats",
+        "/metrics",
+        "/docs",
+        "/openapi.json",
+        "/nowhere",
+        "/health/",
+    ],
+)
 def test_every_other_path_is_closed(locked: Server, path: str) -> None:
     assert httpx.get(locked.url + path).status_code == 401
     assert httpx.head(locked.url + path).status_code == 401

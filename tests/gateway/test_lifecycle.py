@@ -18,19 +18,19 @@ async def test_a_killed_worker_ends_its_callers_at_once_and_comes_back() -> None
     with serve() as server:
         before = server.until(state="ready")
         callers = [asyncio.create_task(_stream_to_the_end(server)) for _ in range(16)]
-        callers_whole = [asyncio.create_task(chat(server, pieces=1000, interval=0.01)) for _ in range(16)]
+        whole = [asyncio.create_task(chat(server, pieces=100, interval=0.02)) for _ in range(16)]
         await asyncio.to_thread(server.until, running=32)
-        os.kill(before["pid"], signal.SIGKILL)
-        killed = time.monotonic()
-        streams = await asyncio.gather(*callers)
-        wholes = await asyncio.gather(*callers_whole)
+        async with streamed(server, pieces=1000, interval=0.01) as stream:
+            await stream.read(until=1)  # so that the others have begun, too
+            os.kill(before["pid"], signal.SIGKILL)
+            killed = time.monotonic()
+            streams = [await stream.read(), *await asyncio.gather(*callers)]
         assert time.monotonic() - killed < 1
-        for stream in streams:
-            assert stream.error
-            assert "died" in stream.error["message"]
-        for response in wholes:
-            assert response.status_code == 503
-            assert "died" in response.json()["error"]["message"]
+        for one in streams:
+            assert one.error
+            assert "died" in one.error["message"]
+        for response in await asyncio.gather(*whole):  # nobody has seen anything of these: the next process has them
+            assert response.json()["choices"][0]["message"]["content"] == "x" * 100
         assert (await chat(server, text="again")).json()["choices"][0]["message"]["content"] == "again"
         after = server.health()
         assert after["state"] == "ready"
@@ -42,9 +42,7 @@ async def test_requests_that_come_while_the_worker_dies_are_served_by_the_next()
         pid = server.until(state="ready")["pid"]
         os.kill(pid, signal.SIGKILL)
         answers = await asyncio.gather(*(chat(server, text="hello") for _ in range(32)))
-        # One that was in the dying worker already gets its error; none hangs.
-        assert {answer.status_code for answer in answers} <= {200, 503}
-        assert (await chat(server, text="hello")).status_code == 200
+        assert [answer.status_code for answer in answers] == [200] * 32
 
 
 @pytest.mark.skipif(not hasattr(psutil.Process, "rlimit"), reason="needs Linux's prlimit")
@@ -55,13 +53,14 @@ def test_a_worker_that_cannot_be_started_is_a_failed_model_until_it_can() -> Non
         # One more connection may come, but there is no room for a worker's socket and pipes.
         gateway.rlimit(psutil.RLIMIT_NOFILE, (gateway.num_fds() + 1, 4096))
         os.kill(pid, signal.SIGKILL)
-        server.until(state="stopped")
+        server.until(state="failed")
         url = f"{server.url}/v1/chat/completions"
         refused = httpx.post(url, json=body(), timeout=30)
         assert refused.status_code == 500
         assert "can't be started" in refused.json()["error"]["message"]
         assert server.health()["state"] == "failed"
         gateway.rlimit(psutil.RLIMIT_NOFILE, (4096, 4096))
+        httpx.post(f"{server.url}/v1/models/fake/load", timeout=30).raise_for_status()
         assert httpx.post(url, json=body(text="hello"), timeout=30).status_code == 200
 
 
@@ -74,7 +73,9 @@ async def test_one_models_crash_leaves_another_alone() -> None:
     with serve([FAKE, FAKE.__class__("other", "fake", None, "fake")]) as server:
         async with streamed(server, model="other", pieces=50, interval=0.01) as stream:
             await stream.read(until=1)
-            assert (await chat(server, crash=True)).status_code == 503
+            refused = await chat(server, crash=True)
+            assert refused.status_code == 503
+            assert "died" in refused.json()["error"]["message"]
             await stream.read()
             assert stream.text == "x" * 50
 

@@ -101,3 +101,32 @@ def test_closing_closes_all_that_run() -> None:
     merge.stream.close()
     merge.stream.close()
     assert dropped == ["b"]
+
+
+async def test_one_of_them_begins_anew_until_something_was_passed_on() -> None:
+    merge = Merge([1, 1])
+    first, second = merge.parts
+    first.push([Started(1), Text("lost")])
+    assert first.begin_anew()
+    second.push([Started(2)])
+    assert not merge.stream._events
+    first.push([Started(1), Text("a")])
+    assert await drain(merge) == [Started(3), Text("a", 0)]
+    assert not first.begin_anew()
+
+
+async def test_a_reader_that_holds_gets_all_at_the_end_and_each_may_begin_anew_until_then() -> None:
+    merge = Merge([1, 1])
+    merge.stream.hold()
+    first, second = merge.parts
+    first.push([Started(1), Text("a"), Finished(("stop",), Usage(1, 1))])
+    second.push([Started(2), Text("lost")])
+    assert second.begin_anew()
+    second.push([Started(2), Text("b"), Finished(("stop",), Usage(2, 1))])
+    assert await drain(merge) == [Started(3), Text("a", 0), Text("b", 1), Finished(("stop", "stop"), Usage(3, 2))]
+
+
+def test_the_caller_of_all_sees_what_one_waits_for() -> None:
+    merge = Merge([1, 1])
+    merge.parts[1].note = "loading 5%"
+    assert merge.stream.note == merge.parts[0].note == "loading 5%"

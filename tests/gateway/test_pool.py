@@ -1,168 +1,556 @@
-"""The pool with workers that do only what the test says."""
+"""The pool in virtual time, with processes that are simulated: what it does in one situation after the other."""
 
-from collections.abc import Callable
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from orchard.config import Settings
 from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
-from orchard.core.events import Failed, Finished, Started, Usage
-from orchard.core.request import Generate, Message, Request, TextPart
-from orchard.gateway import pool as pool_module
+from orchard.core.events import Event, Failed, Finished, Started, Text
+from orchard.core.request import Generate, Message, Request, Sampling, TextPart
+from orchard.gateway import processes
 from orchard.gateway.pool import Pool
-from orchard.gateway.registry import ModelEntry
+from orchard.gateway.registry import ModelEntry, Registry
 from orchard.gateway.stream import EventStream
-from tests.serving import FAKE
+from tests.gateway.simulation import Process, World, run
+
+_BUDGET = 10_000
+_WEIGHTS = {"a": 1000, "b": 1000, "c": 1000, "large": 9000, "too large": 11_000}
 
 
-class StubWorker:
-    """A worker whose states the test sets."""
+class Hub(Registry):
+    """A registry whose models have to be downloaded first, which takes a minute."""
 
-    made: list["StubWorker"]
+    begun = 0
+    fails = False
 
-    def __init__(self, entry: ModelEntry, settings: Settings, on_change: Callable[["StubWorker"], None]) -> None:
-        self.ready = self.loaded = False
-        self.failure: str | None = None
-        self.running = self.waiting = 0
-        self.pid = len(self.made)
-        self.streams: dict[str, EventStream] = {}
-        self._on_change = on_change
-        self.made.append(self)
-
-    async def run(self) -> None:
-        pass
-
-    def submit(self, request: Request, stream: EventStream) -> None:
-        self.streams[request.id] = stream
-        stream.on_drop = lambda: self.streams.__delitem__(request.id)
-
-    async def cache(self, request_id: str | None) -> CacheState:
-        return CacheState({"asked": 1})
-
-    def close(self) -> None:
-        pass
-
-    def become_ready(self) -> None:
-        self.ready = self.loaded = True
-        self._on_change(self)
-
-    def lose_its_socket(self) -> None:
-        self.ready = False
-
-    def be_gone(self, failure: str | None = None) -> None:
-        self.ready = False
-        self.failure = failure
-        self._on_change(self)
+    async def fetch(self, entry: ModelEntry, note: Callable[[str], None]) -> ModelEntry:
+        self.begun += 1
+        note("downloading 50%")
+        await asyncio.sleep(60)
+        if self.fails:
+            raise OrchardError("unavailable", "the hub is gone")
+        return replace(entry, path=entry.id)
 
 
-@pytest.fixture
-def workers(monkeypatch: pytest.MonkeyPatch) -> list[StubWorker]:
-    StubWorker.made = []
-    monkeypatch.setattr(pool_module, "Worker", StubWorker)
-    return StubWorker.made
+class Stage:
+    """A pool with models that are called as their paths."""
+
+    def __init__(self, models: dict[str, dict[str, Any]], most: int, **settings: Any) -> None:
+        self.world = World(1, _WEIGHTS, most, _BUDGET)
+        self.numbers = 0
+        entries = [
+            ModelEntry(name, name, None, size_bytes=_WEIGHTS[name], **{"configured": True, "on_demand": True} | fields)
+            for name, fields in models.items()
+        ]
+        self.pool = Pool(Registry(entries), Settings(**{"max_loaded_models": most} | settings))
+
+    def open(self, model: str, pieces: int = 1, ttl: float | None = None) -> EventStream:
+        self.numbers += 1
+        task = Generate((Message("user", (TextPart("hi"),)),), sampling=Sampling(top_k=pieces))
+        return self.pool.open(Request(f"req_{self.numbers}", model, task, ttl=ttl))
+
+    async def ask(self, model: str, pieces: int = 1, ttl: float | None = None) -> list[Event]:
+        return await self.read(self.open(model, pieces, ttl))
+
+    async def read(self, stream: EventStream, until: type[Event] | None = None) -> list[Event]:
+        events: list[Event] = []
+        while not (events and isinstance(events[-1], until or (Finished, Failed))):
+            events += await stream.next(1000)
+        if until is None:
+            self.pool.release(stream)
+        return events
+
+    async def until(self, model: str, state: str) -> None:
+        await self.see(lambda: self.state(model) == state)
+
+    async def see(self, true: Callable[[], bool]) -> None:
+        for _ in range(100_000):
+            if true():
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError("that never comes true")
+
+    def state(self, model: str) -> str:
+        return self.pool.models[model].state
+
+    def process(self, model: str) -> Process:
+        (found,) = (process for process in self.world.alive if process.path == model)
+        return found
 
 
-@pytest.fixture
-def pool() -> Pool:
-    return Pool([FAKE], Settings())
+Story = Callable[[Stage], Coroutine[Any, Any, None]]
 
 
-def request(number: int = 1) -> Request:
-    return Request(f"req_{number}", "fake", Generate((Message("user", (TextPart("hi"),)),)))
+def play(monkeypatch: pytest.MonkeyPatch, stage: Stage, story: Story) -> None:
+    monkeypatch.setattr(processes, "Worker", stage.world.make)
+
+    async def whole() -> None:
+        stage.pool.start()
+        async with asyncio.timeout(100_000):
+            await story(stage)
+        stage.world.closing = True
+        await stage.pool.close()
+        assert not stage.world.alive
+
+    run(whole())
 
 
-async def test_requests_wait_for_the_load_they_share(workers: list[StubWorker], pool: Pool) -> None:
-    first, second = pool.open(request(1)), pool.open(request(2))
-    assert pool.models["fake"].health() == {
-        "state": "loading",
-        "reason": None,
-        "pid": 0,
-        "running": 0,
-        "waiting": 2,
-    }
-    (worker,) = workers
-    worker.become_ready()
-    assert worker.streams == {"req_1": first, "req_2": second}
-    assert pool.models["fake"].state == "ready"
+def failure(events: list[Event]) -> Failed:
+    assert isinstance(events[-1], Failed)
+    return events[-1]
 
 
-async def test_a_request_that_leaves_while_it_waits_never_reaches_the_worker(
-    workers: list[StubWorker], pool: Pool
+def test_requests_share_the_load_that_they_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        streams = [stage.open("a") for _ in range(3)]
+        health = stage.pool.models["a"].health()
+        assert (health["state"], health["waiting"]) == ("queued", 3)
+        for stream in streams:
+            assert isinstance((await stage.read(stream))[-1], Finished)
+        assert stage.world.loads == 1
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_what_is_configured_is_loaded_at_the_start_as_far_as_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.until("a", "ready")
+        await stage.until("c", "ready")
+        await asyncio.sleep(100)
+        assert [stage.state(model) for model in ("a", "large", "c", "b")] == ["ready", "unloaded", "ready", "unloaded"]
+
+    models: dict[str, dict[str, Any]] = {name: {"on_demand": False} for name in ("a", "large", "c")}
+    play(monkeypatch, Stage(models | {"b": {}}, 3), story)
+
+
+def test_the_idle_model_that_was_used_least_recently_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await stage.ask("b")
+        await stage.ask("a")
+        await stage.ask("c")
+        assert [stage.state(model) for model in "abc"] == ["ready", "unloaded", "ready"]
+
+    play(monkeypatch, Stage({"a": {}, "b": {}, "c": {}}, 2), story)
+
+
+def test_a_swap_hands_the_process_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        for model in "abababab":
+            await stage.ask(model)
+        assert stage.world.loads == 8
+        assert len(stage.world.processes) <= 2  # one, and one that is kept spare
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_a_pinned_model_never_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        failed = failure(await stage.ask("b"))
+        assert failed.kind == "model_failed"
+        assert "as many are pinned" in failed.message
+        assert await stage.pool.unload_all() == []
+        assert await stage.pool.find("a").unload()
+        assert isinstance((await stage.ask("b"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {"pinned": True}, "b": {}}, 1), story)
+
+
+def test_a_model_that_can_never_fit_is_refused_at_once_with_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        failed = failure(await stage.ask("too large"))
+        assert failed.kind == "model_failed"
+        assert "11,000 bytes" in failed.message
+        assert "10,000" in failed.message
+        assert stage.state("a") == "ready"
+        with pytest.raises(OrchardError, match="11,000"):
+            await stage.pool.find("too large").load()
+
+    play(monkeypatch, Stage({"a": {}, "too large": {}}, 2), story)
+
+
+def test_a_model_that_is_too_large_is_refused_also_as_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        assert "11,000 bytes" in failure(await stage.ask("too large")).message
+        assert stage.world.loads == 0
+
+    play(monkeypatch, Stage({"too large": {}}, 1), story)
+
+
+def test_memory_makes_models_go_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await stage.ask("b")
+        assert sum(process.allowance or 0 for process in stage.world.alive) == _BUDGET
+        await stage.ask("large")
+        assert [stage.state(model) for model in ("a", "b", "large")] == ["unloaded", "unloaded", "ready"]
+
+    play(monkeypatch, Stage({"a": {}, "b": {}, "large": {}}, 3), story)
+
+
+def test_a_models_own_limit_is_never_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    from orchard.core.options import TextOptions
+
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        assert stage.process("a").allowance == 2000
+
+    play(monkeypatch, Stage({"a": {"options": TextOptions(memory_limit=2000)}}, 1), story)
+
+
+def test_a_busy_model_goes_when_its_requests_have_ended_and_new_ones_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", pieces=20)
+        await stage.read(running, Started)
+        other = stage.open("b")
+        await asyncio.sleep(0.01)
+        late = stage.open("a")
+        order: list[str] = []
+
+        async def read(name: str, stream: EventStream) -> None:
+            assert isinstance((await stage.read(stream))[-1], Finished)
+            order.append(name)
+
+        await asyncio.gather(read("late", late), read("running", running), read("other", other))
+        assert order == ["running", "other", "late"]
+        assert stage.world.loads == 3
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_requests_go_on_where_nobody_waits_for_their_room_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", pieces=50)
+        await stage.read(running, Started)
+        other = stage.open("b")
+        await asyncio.sleep(0.01)
+        late = stage.open("a")
+        assert late.note == "waiting for room"
+        stage.pool.release(other)
+        assert isinstance((await stage.read(late))[-1], Finished)
+        assert not running.ended
+        assert stage.world.loads == 1
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_a_request_that_nobody_has_seen_anything_of_goes_to_the_next_process_once(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pool.release(pool.open(request()))
-    workers[0].become_ready()
-    assert workers[0].streams == {}
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        seen, unseen, whole = stage.open("a", 9), stage.open("a", 9), stage.open("a", 9)
+        whole.hold()
+        await stage.read(seen, Text)
+        await stage.read(whole, Text)
+        stage.process("a").end(-9)
+        began = asyncio.get_running_loop().time()
+        failed = failure(await stage.read(seen))
+        assert failed.kind == "worker_crashed"
+        assert asyncio.get_running_loop().time() - began < 0.1
+        assert [type(event) for event in await stage.read(unseen)] == [Started, *[Text] * 9, Finished]
+        assert whole.turn == 1
+        assert [type(event) for event in await stage.read(whole)] == [Started, *[Text] * 9, Finished]
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
 
 
-async def test_a_dead_worker_is_replaced_by_the_next_request(workers: list[StubWorker], pool: Pool) -> None:
-    pool.start()
-    workers[0].become_ready()
-    workers[0].be_gone()
-    assert pool.models["fake"].state == "stopped"
-    assert len(workers) == 1
-    stream = pool.open(request())
-    workers[1].become_ready()
-    assert workers[1].streams == {"req_1": stream}
+def test_a_request_whose_next_process_dies_as_well_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a", 9)
+        for _ in range(2):
+            await stage.see(lambda: any(process.running for process in stage.world.alive))
+            stage.process("a").end(-6)
+            await asyncio.sleep(0)
+        assert failure(await stage.read(stream)).kind == "worker_crashed"
+        assert stage.pool.models["a"].restarts.count == 2
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
 
 
-async def test_a_request_that_comes_while_a_worker_dies_goes_to_the_next(workers: list[StubWorker], pool: Pool) -> None:
-    pool.start()
-    workers[0].become_ready()
-    workers[0].lose_its_socket()
-    stream = pool.open(request())
-    workers[0].be_gone()
-    workers[1].become_ready()
-    assert workers[1].streams == {"req_1": stream}
+def test_a_model_that_crashes_again_and_again_has_failed_until_a_minute_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.pool.find("a").load()
+        for _ in range(5):
+            await stage.until("a", "ready")
+            stage.process("a").end(-9)
+            await asyncio.sleep(0.01)
+        health = stage.pool.models["a"].health()
+        assert (health["state"], health["restarts"]) == ("failed", 5)
+        assert "SIGKILL" in health["reason"]
+        failed = failure(await stage.ask("a"))
+        assert failed.kind == "model_failed"
+        assert "5 failures in a row" in failed.message
+        await asyncio.sleep(60)
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+        assert stage.pool.models["a"].health()["reason"] is None
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
 
 
-async def test_a_failed_load_tells_all_who_wait_and_is_tried_again(workers: list[StubWorker], pool: Pool) -> None:
-    streams = [pool.open(request(number)) for number in range(3)]
-    workers[0].be_gone("no weights")
-    for stream in streams:
-        (failed,) = await stream.next(1)
-        assert isinstance(failed, Failed)
-        assert (failed.kind, "no weights" in failed.message) == ("model_failed", True)
-    health = pool.models["fake"].health()
-    assert (health["state"], health["reason"]) == ("failed", "no weights")
-    pool.open(request())
-    workers[1].become_ready()
-    assert pool.models["fake"].health()["reason"] is None
+def test_a_load_by_hand_need_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.pool.find("a").load()
+        for _ in range(5):
+            await stage.until("a", "ready")
+            stage.process("a").end(-9)
+            await asyncio.sleep(0.01)
+        await stage.pool.find("a").load()
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
 
 
-async def test_a_worker_that_dies_while_it_loads_has_failed(workers: list[StubWorker], pool: Pool) -> None:
-    pool.start()
-    workers[0].be_gone()
-    assert "died" in str(pool.models["fake"].health()["reason"])
+def test_a_load_that_fails_again_and_again_disturbs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stage.world.broken.add("b")
+        for pause in (0, 1, 2, 4, 0):
+            failed = failure(await stage.ask("b"))
+            assert (failed.kind, "the simulation says so" in failed.message) == ("model_failed", True)
+            await asyncio.sleep(pause)
+        await stage.ask("a")
+        loads = stage.world.loads
+        assert loads == 6
+        assert "the simulation says so" in failure(await stage.ask("b")).message
+        assert (stage.state("a"), stage.state("b"), stage.world.loads) == ("ready", "failed", loads)
+        stage.world.broken.clear()
+        await asyncio.sleep(60)
+        assert isinstance((await stage.ask("b"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
 
 
-async def test_draining_refuses_new_requests_and_cuts_old_ones(workers: list[StubWorker], pool: Pool) -> None:
-    pool.start()
-    workers[0].become_ready()
-    stream, done = pool.open(request(1)), pool.open(request(2))
-    done.push([Started(1), Finished(("stop",), Usage(1, 1))])
-    pool.drain(0)
-    with pytest.raises(OrchardError, match="shutting down"):
-        pool.open(request(3))
-    (cut,) = await stream.next(1)
-    assert isinstance(cut, Failed)
-    assert cut.kind == "shutting_down"
-    assert list(workers[0].streams) == ["req_2"]
+def test_a_process_that_hangs_is_killed_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a", 50)
+        await stage.read(stream, Text)
+        began = asyncio.get_running_loop().time()
+        stage.process("a").hangs = True
+        failed = failure(await stage.read(stream))
+        assert failed.kind == "worker_crashed"
+        assert "did not answer for 10 seconds" in failed.message
+        assert 9 < asyncio.get_running_loop().time() - began < 13
+
+    play(monkeypatch, Stage({"a": {}}, 1, watchdog_timeout=10.0), story)
 
 
-async def test_only_a_ready_worker_is_asked_what_it_has_cached(workers: list[StubWorker], pool: Pool) -> None:
-    model = pool.models["fake"]
-    assert await model.cache() == CacheState()
-    pool.start()
-    assert await model.cache() == CacheState()
-    workers[0].become_ready()
-    assert await model.cache() == CacheState({"asked": 1})
-    workers[0].lose_its_socket()
-    assert await model.cache() == CacheState()
+def test_an_idle_process_may_be_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        stage.process("a").hangs = True
+        await asyncio.sleep(100)
+        assert stage.state("a") == "ready"
+
+    play(monkeypatch, Stage({"a": {}}, 1, watchdog_timeout=10.0), story)
 
 
-async def test_closing_is_no_failed_load(workers: list[StubWorker], pool: Pool) -> None:
-    pool.start()
-    await pool.close()
-    workers[0].be_gone()
-    assert pool.models["fake"].state == "stopped"
+@pytest.mark.parametrize(("of_model", "of_request", "expected"), [(30.0, None, 30), (30.0, 5.0, 5), (None, 0.0, 0)])
+def test_an_idle_model_is_unloaded_after_its_time(
+    monkeypatch: pytest.MonkeyPatch, of_model: float | None, of_request: float | None, expected: float
+) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a", ttl=of_request)
+        ended = asyncio.get_running_loop().time()
+        await stage.until("a", "unloaded")
+        assert expected <= asyncio.get_running_loop().time() - ended < expected + 2
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {"ttl": of_model}}, 1), story)
+
+
+def test_a_model_in_use_outlives_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        for _ in range(5):
+            await asyncio.sleep(0.9)
+            await stage.ask("a", pieces=10)
+        assert stage.world.loads == 1
+
+    play(monkeypatch, Stage({"a": {"ttl": 1.0}}, 1), story)
+
+
+def test_unloading_waits_for_running_requests_and_gives_the_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", 20)
+        await stage.read(running, Started)
+        unloading = asyncio.create_task(stage.pool.unload_all())
+        await asyncio.sleep(0.01)
+        assert not unloading.done()
+        assert isinstance((await stage.read(running))[-1], Finished)
+        assert await unloading == ["a"]
+        assert not any(process.path for process in stage.world.alive)
+        assert not await stage.pool.find("a").unload()
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_requests_that_come_while_a_model_is_unloaded_load_it_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", 20)
+        await stage.read(running, Started)
+        unloading = asyncio.create_task(stage.pool.find("a").unload())
+        await asyncio.sleep(0.01)
+        late = stage.open("a")
+        await stage.read(running)
+        assert await unloading
+        assert isinstance((await stage.read(late))[-1], Finished)
+        assert stage.world.loads == 2
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_request_that_waits_for_too_long_gets_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", 1000)
+        await stage.read(running, Started)
+        failed = failure(await stage.ask("b"))
+        assert (failed.kind, failed.retry_after) == ("unavailable", 5)
+        assert "waiting for room" in failed.message
+        assert not running.ended
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1, queue_timeout=10.0), story)
+
+
+def test_a_request_that_the_process_does_not_begin_gets_a_reason_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        stage.process("a").hangs = True
+        assert failure(await stage.ask("a")).kind == "overloaded"
+
+    play(monkeypatch, Stage({"a": {}}, 1, queue_timeout=10.0), story)
+
+
+def test_who_waits_is_told_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a")
+        notes = [stream.note]
+        while not stream.begun:
+            await asyncio.sleep(0.01)
+            if stream.note != notes[-1]:
+                notes.append(stream.note)
+        assert notes == ["waiting for room", "loading 0%", "loading 33%", "loading 67%", "loading 100%", ""]
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_request_that_leaves_while_it_waits_never_reaches_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stage.pool.release(stage.open("a"))
+        await stage.ask("a")
+        assert list(stage.world.runs) == ["req_2"]
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_draining_refuses_new_requests_and_cuts_old_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", 1000)
+        await stage.read(running, Started)
+        stage.pool.drain(1)
+        with pytest.raises(OrchardError, match="shutting down"):
+            stage.open("a")
+        assert failure(await stage.read(running)).kind == "shutting_down"
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_only_a_ready_process_is_asked_what_it_has_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        model = stage.pool.find("a")
+        assert await model.cache() == CacheState()
+        await stage.ask("a")
+        assert await model.cache() == CacheState({"asked": 1})
+        stage.process("a").hangs = True
+        with pytest.raises(OrchardError) as raised:
+            await model.cache()
+        assert raised.value.kind == "unavailable"
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_spare_process_is_ready_for_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await asyncio.sleep(10)
+        (spare,) = (process for process in stage.world.alive if process.path is None)
+        stage.process("a").end(-9)
+        await stage.ask("a")
+        assert stage.process("a") is spare
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_closing_ends_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a", 1000)
+        await stage.read(stream, Started)
+        waiting = stage.open("b")
+        loading = asyncio.create_task(stage.pool.find("b").load())
+        await asyncio.sleep(0)
+        stage.world.closing = True
+        await stage.pool.close()
+        for one in (stream, waiting):
+            assert failure(await stage.read(one)).kind == "shutting_down"
+        with pytest.raises(OrchardError, match="shutting down"):
+            await loading
+        with contextlib.suppress(OrchardError):
+            await stage.ask("a")
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def downloads(monkeypatch: pytest.MonkeyPatch, story: Callable[[Stage, Hub], Coroutine[Any, Any, None]]) -> None:
+    stage = Stage({}, 1, queue_timeout=20.0)
+    hub = Hub([ModelEntry("a", "", None, repo="org/a", on_demand=True, configured=False)])
+    stage.pool = Pool(hub, Settings(max_loaded_models=1, queue_timeout=20.0))
+    play(monkeypatch, stage, lambda stage: story(stage, hub))
+
+
+def test_a_request_waits_for_a_download(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage, hub: Hub) -> None:
+        stream, other = stage.open("a"), stage.open("a")
+        await asyncio.sleep(1)
+        assert (stream.note, stage.state("a")) == ("downloading 50%", "queued")
+        for one in (stream, other):
+            assert isinstance((await stage.read(one))[-1], Finished)
+        assert hub.begun == 1
+
+    downloads(monkeypatch, story)
+
+
+def test_a_download_that_fails_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage, hub: Hub) -> None:
+        hub.fails = True
+        failed = failure(await stage.ask("a"))
+        assert (failed.kind, failed.message) == ("unavailable", "the hub is gone")
+        assert stage.state("a") == "unloaded"
+        for number in range(100):
+            stage.pool._model(ModelEntry(f"made/up-{number}", "", None, repo="made/up"))
+        assert len(stage.pool.models) == 1
+        hub.fails = False
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+
+    downloads(monkeypatch, story)
+
+
+def test_a_download_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage, hub: Hub) -> None:
+        stream = stage.open("a")
+        await asyncio.sleep(1)
+        stage.pool.release(stream)
+        again = stage.open("a")  # before the first download has noticed that it is to end
+        assert isinstance((await stage.read(again))[-1], Finished)
+        assert hub.begun == 2
+        await stage.pool.unload_all()
+        assert stage.state("a") == "unloaded"
+
+    downloads(monkeypatch, story)

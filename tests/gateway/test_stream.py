@@ -51,3 +51,46 @@ async def test_closing_after_the_end_drops_nothing() -> None:
     stream.push([DONE])
     stream.close()
     assert not drops
+
+
+async def test_the_end_is_told_of_once_however_it_comes() -> None:
+    ends: list[str] = []
+    pushed, closed = EventStream(), EventStream()
+    for stream in (pushed, closed):
+        stream.on_end = lambda: ends.append("end")
+    pushed.push([DONE])
+    closed.close(GONE)
+    for stream in (pushed, closed):
+        stream.close()
+    assert ends == ["end", "end"]
+
+
+async def test_all_that_comes_is_shown_to_the_observer() -> None:
+    shown: list[object] = []
+    stream = EventStream()
+    stream.on_events = shown.extend
+    stream.push([Started(1)])
+    stream.close(GONE)
+    stream.push([DONE])
+    assert shown == [Started(1), GONE]
+
+
+async def test_what_nobody_has_seen_begins_anew() -> None:
+    stream = EventStream()
+    stream.push([Started(1), Text("lost")])
+    assert stream.begin_anew()
+    assert not stream.begun
+    stream.push([Started(1), DONE])
+    assert await stream.next(1) == [Started(1), DONE]
+    assert not stream.begin_anew()
+
+
+async def test_what_somebody_has_seen_does_not_unless_the_reader_holds() -> None:
+    seen, held = EventStream(), EventStream()
+    held.hold()
+    for stream in (seen, held):
+        stream.push([Started(1)])
+        await stream.next(1)
+    assert not seen.begin_anew()
+    assert held.begin_anew()
+    assert (seen.turn, held.turn) == (0, 1)

@@ -14,8 +14,20 @@ class StubEngine:
 
     made: ClassVar[list["StubEngine"]] = []
 
-    def __init__(self, load: Callable[[], Any], deliver: Callable[[Step], None], options: TextOptions) -> None:
+    weights_bytes = 1234
+    mlx_bytes = 5678
+
+    def __init__(
+        self,
+        load: Callable[[], Any],
+        deliver: Callable[[Step], None],
+        options: TextOptions,
+        progress: Callable[[float], None],
+    ) -> None:
         self.options = options
+        self.advance = progress
+        self.silent_seconds = 0.0
+        self.memory_limits: list[int] = []
         self.jobs: list[Job] = []
         self.cancelled: list[str] = []
         self.counters: dict[str, int] | None = {"entries": 3}
@@ -45,6 +57,9 @@ class StubEngine:
     def report(self, done: Callable[[dict[str, int]], None]) -> None:
         if self.counters is not None:
             done(self.counters)
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        self.memory_limits.append(memory_bytes)
 
     def close(self) -> None:
         pass

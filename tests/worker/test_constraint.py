@@ -2,11 +2,13 @@
 
 import json
 import random
+import re
 import time
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
@@ -158,6 +160,33 @@ def test_what_cannot_be_kept_is_refused(
         assert len(failure.value.message) < 400
 
 
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, "[1, 1]", '["a"]'),
+        ({"type": "string", "maxLength": 2, "not": {"const": "a"}}, '"a"', '"abc"'),
+        ({"type": "integer", "if": {"minimum": 3}, "then": {"maximum": 5}, "else": {"multipleOf": 2}}, "7", '"a"'),
+        ({"oneOf": [{"minimum": 1}, {"maximum": 9}], "type": "integer"}, "5", "1.5"),
+        ({"type": "string", "pattern": "^(?!a)", "maxLength": 2}, '"a"', '"abc"'),
+        ({"properties": {"pattern": {"pattern": "(?=a"}}, "required": ["pattern"]}, '{"pattern": 1}', "{}"),
+    ],
+    ids=str,
+)
+def test_what_of_a_schema_can_be_kept_that_is_not_strict(taken: Any, schema: Any, good: str, bad: str) -> None:
+    task = Generate(grammar=Grammar("json_schema", schema, "response_format", strict=False))
+    assert taken(task, good).whole
+    assert not taken(task, bad).whole
+    with pytest.raises(OrchardError, match="this json_schema can't be kept"):
+        taken(wanting("json_schema", schema), good)
+
+
+def test_what_is_no_schema_is_refused_either_way(constraints: Constraints, family: Family) -> None:
+    for schema in ({"type": "strin"}, {"$ref": "http://x/y"}):
+        task = Generate(grammar=Grammar("json_schema", schema, "response_format", strict=False))
+        with pytest.raises(OrchardError, match="this json_schema can't be kept"):
+            constraints.compile(task, family, CLOSED)
+
+
 def nested(depth: int) -> dict[str, Any]:
     schema: dict[str, Any] = {}
     for _ in range(depth):
@@ -280,6 +309,35 @@ def test_what_can_be_kept_of_a_tool_that_is_not_strict(taken: Any, constraints: 
         assert failure.value.param == "tools"
 
 
+def test_strict_tools_whose_format_cannot_keep_their_schema_are_refused(constraints: Constraints) -> None:
+    family = choose("", tool_call_parser="qwen3_coder")
+    for schema, why in (
+        ({"properties": {"a": {"type": "string", "pattern": "(?=a)"}}}, r"the pattern '\(\?=a\)': look-around"),
+        ({"properties": {"a": {}}, "minProperties": 1}, "the arguments can't keep `minProperties`"),
+        ({"properties": {"a": {"type": "array", "uniqueItems": True}}}, "Unimplemented keys: ..uniqueItems"),
+    ):
+        strict = Tool("f", parameters=schema, strict=True)
+        for tools, must in (((strict,), True), ((WEATHER, strict), False)):
+            with pytest.raises(OrchardError, match=f"the strict tool 'f' can't be kept: .*{why}") as failure:
+                constraints.compile(Generate(tools=tools, must_call=must), family, "")
+            assert failure.value.param == "tools"
+        assert constraints.compile(Generate(tools=(replace(strict, strict=False),), must_call=True), family, "")
+
+
+def test_a_tool_that_cannot_be_kept_leaves_the_others_as_they_are(constraints: Constraints) -> None:
+    family = choose("", tool_call_parser="qwen3_coder")
+    loose = Tool("f", parameters={"properties": {"a": {"type": "town"}}})
+    code = Tool("g", parameters={"properties": {"a": {"type": "string", "pattern": "^x$"}}})
+
+    def whole(name: str, value: str) -> bool:
+        text = f"<tool_call>\n<function={name}>\n<parameter=a>\n{value}\n</parameter>\n</function>\n</tool_call>"
+        return Taken(constraints, family, Generate(tools=(loose, code), must_call=True), "", text).whole
+
+    assert whole("f", "any")
+    assert whole("g", "x")
+    assert not whole("g", "y")
+
+
 def test_many_large_tools_are_bound_by_their_names(taken: Any) -> None:
     large = {"type": "object", "properties": {f"property {n}": {"type": "string"} for n in range(300)}}
     tools = [Tool(f"tool {n}", parameters=large) for n in range(40)]
@@ -332,7 +390,13 @@ def random_walk(grammar: Bound, tokens: list[int], seed: int) -> list[int] | Non
 
 CITY = {"enum": ["Rome", "New York"]}
 DAYS = {"type": "integer", "minimum": 0, "maximum": 9}
-ARGUMENTS = {"type": "object", "properties": {"city": CITY, "days": DAYS}, "additionalProperties": False}
+CODE = {"type": ["string", "null"], "pattern": "^[A-Z]{2}[0-9]?$"}
+NOTE = {"anyOf": [{"type": "string", "maxLength": 4}, {"type": "array", "items": {"const": 1}, "maxItems": 2}]}
+ARGUMENTS = {
+    "type": "object",
+    "properties": {"city": CITY, "days": DAYS, "code": CODE, "note": NOTE},
+    "additionalProperties": False,
+}
 TRIP = Tool("trip", parameters=ARGUMENTS | {"required": ["days"]}, strict=True)
 STAY = Tool("stay", parameters=ARGUMENTS, strict=True)
 
@@ -367,7 +431,10 @@ def test_every_family_reads_the_calls_that_it_is_bound_to(constraints: Constrain
         for tool, arguments in calls:
             given = json.loads(arguments)
             assert tool in ("trip", "stay")
-            assert given.keys() <= {"city", "days"}
+            assert given.keys() <= {"city", "days", "code", "note"}
+            assert re.fullmatch("null|[A-Z]{2}[0-9]?", given.get("code") or "null")
+            note = given.get("note", "")
+            assert len(note) <= 4 if isinstance(note, str) else note in ([], [1], [1, 1])
             assert type(given.get("days", 1 if tool == "stay" else None)) is int
             assert given.get("city", "Rome") in CITY["enum"]
         found += calls

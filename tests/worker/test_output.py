@@ -318,3 +318,18 @@ def test_tokens_of_tags_calls_and_stop_strings_have_no_logprobs() -> None:
     text = f"<think>\nHm.\n</think>\n\nYes.\n{CALL}\nAnd I END"
     _, events = answer(text, stop=["END"], format_=qwen(), logprobs=True, cuts=text.partition("END"))
     assert bytes_of(events) == b"Yes.And I "
+
+
+@pytest.mark.parametrize("make", [byte_level, sentencepiece, wordpiece, metaspace])
+def test_no_token_is_longer_than_is_said(make: Any) -> None:
+    vocabulary = Vocabulary(make())
+    texts = [vocabulary.bytes_of(token).decode("utf-8", "replace") for token in make().get_vocab().values()]
+    chars, words = vocabulary.bounds()
+    assert max(map(len, texts)) <= chars <= max(map(len, make().get_vocab()))
+    assert max(len(text.split()) for text in texts) <= words <= 2
+
+
+def test_a_byte_level_vocabulary_with_a_character_that_is_no_byte() -> None:
+    other = Tokenizer(models.BPE(vocab={"a": 0, "ĠbĠc": 1, "\u3042\u3044": 2}, merges=[]))
+    other.decoder = decoders.ByteLevel()
+    assert Vocabulary(PreTrainedTokenizerFast(tokenizer_object=other)).bounds() == (4, 2)

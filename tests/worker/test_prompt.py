@@ -9,9 +9,9 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from orchard.backends.text import GenerationDefaults, TextModel
+from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
-from orchard.core.options import TextOptions
+from orchard.core.options import SamplingDefaults, TextOptions
 from orchard.core.request import (
     Generate,
     ImagePart,
@@ -241,13 +241,112 @@ def test_a_template_may_refuse_a_lone_message(model: TextModel, template: str) -
 
 def test_sampling_is_the_requests_then_the_models(model: TextModel) -> None:
     own = prompter(model)
-    assert model.defaults == GenerationDefaults(temperature=0.7, top_k=20)
+    assert model.defaults == SamplingDefaults(temperature=0.7, top_k=20)
     params = own.prepare(ask("Hi")).params
     assert (params.temperature, params.top_k, params.top_p) == (0.7, 20, 1.0)
     wanted = Sampling(temperature=0.0, top_k=0, top_p=0.5, min_p=0.1, repetition_penalty=1.1, seed=3)
     params = own.prepare(ask("Hi", sampling=wanted, top_logprobs=2)).params
     assert (params.temperature, params.top_k, params.top_p, params.min_p) == (0.0, 0, 0.5, 0.1)
     assert (params.repetition_penalty, params.seed, params.top_logprobs) == (1.1, 3, 2)
+
+
+def test_the_options_defaults_come_between_the_models_and_the_requests(model: TextModel) -> None:
+    defaults = SamplingDefaults(
+        temperature=0.2,
+        top_p=0.8,
+        presence_penalty=0.5,
+        frequency_penalty=-0.5,
+        repetition_penalty=1.3,
+        xtc_probability=0.1,
+        xtc_threshold=0.3,
+        repetition_context=20,
+        presence_context=21,
+        frequency_context=22,
+        seed=7,
+    )
+    own = like(model, model.tokenizer, defaults=defaults)
+    params = own.prepare(ask("Hi")).params
+    assert params.top_k == model.defaults.top_k == 20
+    given = {name: value for name in SamplingDefaults.__struct_fields__ if (value := getattr(defaults, name))}
+    assert {name: getattr(params, name) for name in given} == given
+    numbers = ("temperature", "presence_penalty", "frequency_penalty", "xtc_probability")
+    zeros: dict[str, Any] = dict.fromkeys(numbers, 0.0)
+    counts = ("repetition_context", "presence_context", "frequency_context", "top_k", "seed")
+    whole: dict[str, Any] = dict.fromkeys(counts, 0)
+    params = own.prepare(ask("Hi", sampling=Sampling(**zeros, **whole, top_p=1.0))).params
+    assert {name: getattr(params, name) for name in zeros} == zeros
+    assert {name: getattr(params, name) for name in whole} == whole
+    assert (params.top_p, params.repetition_penalty) == (1.0, 1.3)
+
+
+def test_without_a_seed_every_answer_has_its_own(model: TextModel) -> None:
+    own = prompter(model)
+    assert len({own.prepare(ask("Hi")).params.seed for _ in range(5)}) == 5
+
+
+@pytest.mark.parametrize(
+    ("default", "generation", "wanted", "expected"),
+    [
+        (None, None, None, "left"),
+        (None, 9, None, 9),
+        (7, 9, None, 7),
+        (7, 9, 30, 30),
+        (None, 9, 30, 30),
+        (10**6, None, None, "left"),
+    ],
+)
+def test_how_long_an_answer_becomes(
+    model: TextModel, default: int | None, generation: int | None, wanted: int | None, expected: int | str
+) -> None:
+    tokenizer = model.tokenizer
+    options = TextOptions(default_max_tokens=default)
+    known = (Vocabulary(tokenizer), WINDOW, model.vocab_size, model.defaults)
+    prepared = Prompter(tokenizer, *known, max_new_tokens=generation, options=options).prepare(
+        ask("Hi", max_tokens=wanted)
+    )
+    assert prepared.max_tokens == (WINDOW - len(prepared.tokens) if expected == "left" else expected)
+
+
+OPENED, ENDED, NOTHING = "assistant\n<think>\n", "</think>\n\n", "assistant\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "budget", "tail"),
+    [
+        ({}, {}, None, NOTHING),
+        ({"enable_thinking": True}, {}, None, OPENED),
+        ({"enable_thinking": False}, {}, None, ENDED),
+        ({"enable_thinking": True}, {"enable_thinking": False}, None, ENDED),
+        ({"enable_thinking": False}, {"enable_thinking": True}, None, OPENED),
+        ({"thinking_budget": 5}, {}, 5, OPENED),
+        ({"thinking_budget": 5}, {"enable_thinking": False}, None, ENDED),
+        ({"thinking_budget": 5, "enable_thinking": False}, {}, None, ENDED),
+        ({"thinking_budget": 5, "enable_thinking": False}, {"enable_thinking": True}, 5, OPENED),
+        ({"thinking_budget": 0}, {}, None, ENDED),
+        ({"thinking_budget": 0}, {"enable_thinking": True}, None, OPENED),
+    ],
+)
+def test_how_a_model_thinks_by_default(
+    model: TextModel, options: dict[str, Any], given: dict[str, Any], budget: int | None, tail: str
+) -> None:
+    own = like(model, model.tokenizer, **options)
+    prepared = own.prepare(ask("Hi", template_args=given))
+    assert prepared.params.thinking_budget == budget
+    assert prepared.text.endswith(tail)
+    assert own.count(ask("Hi", template_args=given)) == len(prepared.tokens)
+
+
+def test_a_requests_budget_goes_before_the_options(model: TextModel) -> None:
+    own = like(model, model.tokenizer, thinking_budget=5)
+    assert own.prepare(ask("Hi", thinking_budget=3)).params.thinking_budget == 3
+    raw = own.prepare(Generate(prompt="Hi"))
+    assert (raw.params.thinking_budget, raw.text) == (None, "Hi")
+
+
+def test_a_template_is_told_the_budget(model: TextModel) -> None:
+    template = "{% for m in messages %}{{ m.content }}{% endfor %} {{ thinking_budget }} {{ enable_thinking }}"
+    own = like(model, retold(model, template), thinking_budget=5)
+    assert own.prepare(ask("Hi")).text == "Hi 5 True"
 
 
 def test_every_field_of_sampling_reaches_the_engine(model: TextModel) -> None:

@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from orchard.backends.service import Signs
 from orchard.backends.text import TextModel
 from orchard.core.cache import CacheState
 from orchard.core.events import Failed, Finished, Started, Text, Usage
@@ -15,6 +18,7 @@ from orchard.core.request import Generate, Message, Priority, Request, TextPart
 from orchard.engine.job import Begun, Broken, Drawn, Miss, Sample
 from orchard.worker import cache_reports
 from orchard.worker import text as text_module
+from orchard.worker.prompt import Prompter
 from orchard.worker.text import TextService
 from tests.worker.caller import Caller
 from tests.worker.stub_engine import StubEngine
@@ -26,7 +30,7 @@ OPTIONS = TextOptions(max_rows=2, max_waiting=3)
 async def caller(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Caller]:
     loaded: list[tuple[str, TextOptions]] = []
 
-    def load(path: str, options: TextOptions) -> TextModel:
+    def load(path: str, options: TextOptions, progress: Any) -> TextModel:
         loaded.append((path, options))
         return model
 
@@ -35,7 +39,7 @@ async def caller(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     monkeypatch.setattr(text_module, "load", load)
     service = TextService("a folder", OPTIONS)
     caller = Caller(service)
-    await service.start(caller.emit)
+    assert await service.start(caller.emit, lambda fraction: None) == StubEngine.weights_bytes
     assert loaded == [("a folder", OPTIONS)]
     yield caller
     await service.close()
@@ -175,3 +179,47 @@ async def test_the_engine_may_be_gone_when_it_answers(model_folder: Path) -> Non
     loop.close()
     service._loop = loop
     service._cross(lambda: None)
+
+
+async def test_signs_and_limits_are_the_engines(caller: Caller, engine: StubEngine) -> None:
+    assert caller.service.signs() == Signs(0.0, StubEngine.mlx_bytes)
+    engine.silent_seconds = 3.5
+    assert caller.service.signs().silent_seconds == 3.5
+    caller.service.limit_memory(1000)
+    assert engine.memory_limits == [1000]
+
+
+async def test_progress_is_told_on_the_loop(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(path: str, options: TextOptions, progress: Any) -> TextModel:
+        progress(0.25)
+        return model
+
+    monkeypatch.setattr(text_module, "Engine", StubEngine)
+    monkeypatch.setattr(text_module, "load", load)
+    told: list[float] = []
+    service = TextService("a folder", OPTIONS)
+    await service.start(lambda *_: None, told.append)
+    assert told == [0.25]
+    await service.close()
+
+
+async def test_finding_out_what_a_template_takes_is_a_piece_of_work(
+    model: TextModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def slow(prompter: Prompter) -> None:
+        begun.set()
+        assert goes_on.wait(30)
+
+    monkeypatch.setattr(text_module, "Engine", StubEngine)
+    monkeypatch.setattr(text_module, "load", lambda *_: model)
+    monkeypatch.setattr(Prompter, "check_template", slow)
+    service = TextService("a folder", OPTIONS)
+    starting = asyncio.create_task(service.start(lambda *_: None, lambda fraction: None))
+    await asyncio.to_thread(begun.wait, 30)
+    assert service.signs().silent_seconds > 0
+    goes_on.set()
+    await starting
+    assert service.signs().silent_seconds == 0
+    await service.close()

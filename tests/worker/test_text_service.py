@@ -33,7 +33,7 @@ def ask(text: str = "Hello, how are you?", **fields: Any) -> Generate:
 async def started(path: Path, **fields: Any) -> AsyncIterator[Caller]:
     service = TextService(str(path), TextOptions(**fields))
     caller = Caller(service)
-    await service.start(caller.emit)
+    await service.start(caller.emit, lambda fraction: None)
     yield caller
     await service.close()
 
@@ -48,7 +48,7 @@ async def caller(model_folder: Path) -> AsyncIterator[Caller]:
 @pytest.fixture
 async def echo(model_folder: Path, model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Caller]:
     """A model that says back what it was told."""
-    monkeypatch.setattr(text_module, "load", lambda path, options: Echo(model))
+    monkeypatch.setattr(text_module, "load", lambda path, options, progress: Echo(model))
     async for caller in started(model_folder):
         yield caller
 
@@ -229,7 +229,7 @@ async def test_a_broken_template_fails_the_load(model_folder: Path, tmp_path: Pa
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     service = TextService(str(folder), TextOptions())
     with pytest.raises(OrchardError, match="chat template is broken") as caught:
-        await service.start(lambda *_: None)
+        await service.start(lambda *_: None, lambda fraction: None)
     assert caught.value.kind == "model_failed"
     await service.close()
 
@@ -272,7 +272,7 @@ async def test_output_that_cannot_be_read_fails_alone(caller: Caller, monkeypatc
 async def test_a_folder_that_is_no_model(tmp_path: Path) -> None:
     service = TextService(str(tmp_path), TextOptions())
     with pytest.raises(OrchardError) as caught:
-        await service.start(lambda *_: None)
+        await service.start(lambda *_: None, lambda fraction: None)
     assert caught.value.kind == "model_failed"
     await service.close()
 

@@ -1,31 +1,55 @@
 """A scripted service: the gateway's tests and benchmarks say, in the request itself, what the model does.
 
 A last message or raw prompt that is a JSON object of `Script`'s fields is played; any other is answered with itself.
+The path of a model says how it loads: a JSON object of `Loads`' fields, or one of the names in `PATHS`.
 """
 
 import asyncio
 import os
 import signal
 import time
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from orchard.backends.service import Emit
+from orchard.backends.service import Emit, Progress, Signs
 from orchard.core.cache import CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
 from orchard.core.options import TextOptions
 from orchard.core.request import Request, TextPart
 
+T = TypeVar("T")
+
 _RETRY_AFTER = 5
+_MEMORY_BYTES = 2**30
+
+
+class Loads(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a model loads: `seconds` in `steps` pieces of progress, and then it takes `bytes`.
+
+    `end`: what comes instead of the last piece, the process dies by a signal where it is "killed" or "aborted". `mute`:
+    it never says what is cached. `once`: a file that is made at the first load; where it is there, the load ends well.
+    """
+
+    seconds: float = 0.0
+    steps: int = 4
+    bytes: int = 2**20
+    end: str | None = None
+    mute: bool = False
+    once: str | None = None
+
+
+PATHS = {"fake": Loads(), "broken": Loads(end="broken"), "slow": Loads(seconds=1), "mute": Loads(mute=True)}
 
 
 class Script(Struct, forbid_unknown_fields=True):
-    """`pieces` times `text`, one every `interval` seconds; `fail` or `crash` comes instead of the end.
+    """`pieces` times `text`, one every `interval` seconds; `fail`, `crash` or `abort` comes instead of the end.
 
     With `stamp` each piece is the monotonic clock's time instead, for measuring what lies behind. `delay` seconds pass
-    before the stream starts; a `refuse` fails it before it has started.
+    before the stream starts; a `refuse` fails it before it has started. With `hang` the engine is silent from then on.
+    `once`: a file that is made first; where it is there, neither `crash` nor `abort` nor `hang` comes.
     """
 
     pieces: int = 1
@@ -36,29 +60,50 @@ class Script(Struct, forbid_unknown_fields=True):
     refuse: FailureKind | None = None
     fail: FailureKind | None = None
     crash: bool = False
+    abort: bool = False
+    hang: bool = False
+    once: str | None = None
+
+
+def prepare() -> int:
+    """There is nothing to import."""
+    return _MEMORY_BYTES
 
 
 class FakeService:
     """Plays scripts, all streams in step: events that fall due together are emitted together, as an engine does."""
 
     def __init__(self, path: str, options: TextOptions) -> None:
-        """`path` "broken" fails to load, "slow" takes a second; anything else loads at once.
-
-        "mute" never says what is cached. More requests than the options' rows and waiting ones together are refused.
-        """
-        self._path = path
+        """`path` says how it loads. More requests than the options' rows and waiting ones together are refused."""
+        self._loads = PATHS.get(path) or _decoded(path, Loads) or Loads()
         self._most = options.max_rows + options.max_waiting
         self._running: dict[str, asyncio.Task[None]] = {}
         self._due: list[tuple[str, list[Event]]] = []
         self._flush: asyncio.Handle | None = None
+        self._hangs_since: float | None = None
 
-    async def start(self, emit: Emit) -> None:
+    async def start(self, emit: Emit, progress: Progress) -> int:
         """Pretend to load."""
         self._emit = emit
-        if self._path == "broken":
-            raise OrchardError("model_failed", "the script says that this model cannot be loaded")
-        if self._path == "slow":
-            await asyncio.sleep(1)
+        end = None if _happened(self._loads.once) else self._loads.end
+        for step in range(1, self._loads.steps + 1):
+            await asyncio.sleep(self._loads.seconds / self._loads.steps)
+            if end and step == self._loads.steps:
+                await self._end_load(end)
+            progress(step / self._loads.steps)
+        return self._loads.bytes
+
+    async def _end_load(self, end: str) -> None:
+        match end:
+            case "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "aborted":
+                os.abort()
+            case "hang":
+                self._hangs_since = time.monotonic()
+                await asyncio.get_running_loop().create_future()
+            case _:
+                raise OrchardError("model_failed", "the script says that this model cannot be loaded")
 
     def submit(self, request: Request) -> None:
         """Begin to play the request's script."""
@@ -77,9 +122,17 @@ class FakeService:
 
     async def cache(self, request_id: str | None) -> CacheState:
         """Nothing is cached here."""
-        if self._path == "mute":
+        if self._loads.mute:
             await asyncio.get_running_loop().create_future()
         return CacheState()
+
+    def signs(self) -> Signs:
+        """A script that hangs is a piece of work that does not end."""
+        silent = time.monotonic() - self._hangs_since if self._hangs_since is not None else 0.0
+        return Signs(silent, self._loads.bytes)
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Nothing here takes any."""
 
     async def close(self) -> None:
         """Stop playing everything."""
@@ -99,19 +152,31 @@ class FakeService:
             # Due times count from the start, so that a late step doesn't shift all that follow.
             await asyncio.sleep(max(0.0, begin + (piece + 1) * script.interval - loop.time()))
             self._push(request.id, Text(f"{time.monotonic():.6f} " if script.stamp else script.text))
-        if script.crash:
-            os.kill(os.getpid(), signal.SIGKILL)
+        await self._break(script)
         if script.fail:
             self._end(request.id, Failed(script.fail, "the script fails this request"))
         else:
             self._end(request.id, Finished(("stop",), Usage(len(request.generate.messages), script.pieces)))
 
+    async def _break(self, script: Script) -> None:
+        if not (script.crash or script.abort or script.hang) or _happened(script.once):
+            return
+        if script.crash:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if script.abort:
+            os.abort()
+        self._hangs_since = time.monotonic()
+        await asyncio.get_running_loop().create_future()
+
     def _push(self, request_id: str, event: Event) -> None:
+        if self._hangs_since is not None:
+            return
         self._due.append((request_id, [event]))
         self._schedule()
 
     def _end(self, request_id: str, event: Event) -> None:
-        del self._running[request_id]
+        if self._hangs_since is None:
+            del self._running[request_id]
         self._push(request_id, event)
 
     def _schedule(self) -> None:
@@ -124,13 +189,28 @@ class FakeService:
         self._emit(due, len(self._running), 0)
 
 
+def _happened(once: str | None) -> bool:
+    """Say whether the file is there, and make it."""
+    if once is None:
+        return False
+    try:
+        os.close(os.open(once, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return True
+    return False
+
+
 def _script(request: Request) -> Script:
     task = request.generate
     if task.prompt is None:
         text = "".join(part.text for part in task.messages[-1].parts if isinstance(part, TextPart))
     else:
         text = task.prompt if isinstance(task.prompt, str) else " ".join(map(str, task.prompt))
+    return _decoded(text, Script) or Script(text=text)
+
+
+def _decoded(text: str, kind: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(text, type=Script)
+        return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError:
-        return Script(text=text)
+        return None

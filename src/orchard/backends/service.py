@@ -1,4 +1,8 @@
-"""What a worker's main loop drives: a loaded model that turns requests into events."""
+"""What a worker's main loop drives: a loaded model that turns requests into events.
+
+The module of each service also has a function `prepare() -> int`: it imports what a load needs and gives the bytes that
+the device lets models use. It is called once a process, before anything else; then one service is made for each load.
+"""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -23,13 +27,17 @@ class Signs(Struct, frozen=True):
 
 
 class Service(Protocol):
-    """Every method is called on the event loop's thread and none of them blocks it.
+    """One model, from its load to its end. It is made with the model's folder and its TextOptions.
 
-    The service keeps the law of the event stream for each request that was submitted and not cancelled.
+    Every method is called on the event loop's thread and none of them blocks it. The service keeps the law of the event
+    stream for each request that was submitted and not cancelled.
     """
 
-    async def start(self, emit: Emit) -> None:
-        """Load the model and make it warm. Raises OrchardError("model_failed", ...) with the reason."""
+    async def start(self, emit: Emit, progress: Progress) -> int:
+        """Load the model and make it warm; give the bytes that it takes without any request.
+
+        Raises OrchardError("model_failed", ...) with the reason; what was loaded by then is freed by `close`.
+        """
         ...
 
     def submit(self, request: Request) -> None:
@@ -47,6 +55,20 @@ class Service(Protocol):
         """
         ...
 
+    def signs(self) -> Signs:
+        """Give the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
+        ...
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Weights, keys and values, and cached prompts may take so many bytes together from now on.
+
+        May be called from the first moment of `start` on, and takes the place of the options' `memory_limit`.
+        """
+        ...
+
     async def close(self) -> None:
-        """Stop the engine and free the model."""
+        """Stop the engine, save what is to be saved, and free the model: its memory is back when this returns.
+
+        Another service may be made in the same process then.
+        """
         ...

@@ -4,38 +4,34 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
-from msgspec import Struct
+from mlx.utils import tree_flatten
 
 from orchard.backends import cuda
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import context_window
-from orchard.core.options import TextOptions
+from orchard.core.options import SamplingDefaults, TextOptions
 
 _UNKNOWN_WINDOW = 32_768
 _DEFAULTS = TextOptions()
-
-
-class GenerationDefaults(Struct, frozen=True):
-    """What generation_config.json says where a request says nothing; else the neutral values."""
-
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
+_MOST_TEMPLATE_BYTES = 2**20
+_NO_LIMIT = 10**9  # tokens
+_GROUPS = 32  # in which weights are read, with progress told in between
 
 
 @dataclass(frozen=True)
 class TextModel:
     """A loaded model: the engine's `Model`, and what the rest of the worker must know about it.
 
-    `tokenizer` is mlx-lm's wrapper, `context_window` the tokens that prompt and answer share, `max_kv_size` the tokens
-    that a cache holds (None: all of them).
+    `tokenizer` is mlx-lm's wrapper, `context_window` the tokens that prompt and answer share. `defaults` and
+    `max_new_tokens` are what its generation_config.json says of how to draw, and of how long an answer becomes.
+    `max_kv_size`: the tokens that a cache holds (None: all of them).
     """
 
     network: Any
@@ -43,8 +39,9 @@ class TextModel:
     eos_token_ids: frozenset[int]
     context_window: int
     vocab_size: int
-    defaults: GenerationDefaults
+    defaults: SamplingDefaults
     fingerprint: str
+    max_new_tokens: int | None = None
     max_kv_size: int | None = None
 
     def new_cache(self) -> list[Any]:
@@ -74,30 +71,47 @@ class TextModel:
         return logits
 
 
-def load(path: str, options: TextOptions = _DEFAULTS) -> TextModel:
-    """Load a model folder; on Metal its memory is wired, as mlx-lm does. Nothing is fetched and no code of it is run.
-
-    Raises OrchardError("model_failed") with a sentence that says what is wrong with the folder or the adapter's.
-    """
+def prepare() -> None:
+    """Import what a load needs, which takes longer than loading a small model does."""
     # A folder is complete or broken: asking the network would only delay the answer.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    import mlx_lm.utils  # noqa: F401
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast  # noqa: F401
+
+
+def load(
+    path: str, options: TextOptions = _DEFAULTS, progress: Callable[[float], None] = lambda fraction: None
+) -> TextModel:
+    """Load a model folder; on Metal its memory is wired, as mlx-lm does. Nothing is fetched and no code of it is run.
+
+    `progress` is told how much has been read: a fraction. Raises OrchardError("model_failed") with a sentence that says
+    what is wrong with the folder, the adapter's, or the chat template's file.
+    """
+    prepare()
     from mlx_lm.utils import maybe_set_recommended_wired_limit
 
     folder = Path(path)
-    network, config = _network(folder)
-    if options.adapter_path is not None:
-        _adapt(network, Path(options.adapter_path))
-    tokenizer = _tokenizer(folder, config)
+    template = _template(Path(options.chat_template_file)) if options.chat_template_file else None
+    # Reading weights and reading a large vocabulary hardly disturb each other.
+    with ThreadPoolExecutor(1, "tokenizer") as aside:
+        reading = aside.submit(_tokenizer, folder, template)
+        network, config = _network(folder)
+        if options.adapter_path is not None:
+            _adapt(network, Path(options.adapter_path))
+        _evaluate(folder, network, progress)
+        tokenizer = reading.result()
     maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
     cuda.adapt(network)
     probe = network(mx.array([[0]], mx.uint32))
+    generation = _generation_config(folder)
     return TextModel(
         network=network,
         tokenizer=tokenizer,
         eos_token_ids=frozenset(tokenizer.eos_token_ids),
-        context_window=_window(config, tokenizer),
+        context_window=min(_window(config, tokenizer), options.context_length or _NO_LIMIT),
         vocab_size=probe.shape[-1],
-        defaults=_defaults(folder),
+        defaults=_defaults(generation),
+        max_new_tokens=_max_new_tokens(generation),
         fingerprint=_fingerprint(folder, options.adapter_path),
         max_kv_size=options.max_kv_size,
     )
@@ -120,10 +134,36 @@ def _network(folder: Path) -> tuple[Any, dict[str, Any]]:
     from mlx_lm.utils import load_model
 
     try:
-        network, config = load_model(folder)
+        network, config = load_model(folder, lazy=True)
     except Exception as error:
-        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {_why(folder, error)}") from error
+        raise _broken(folder, error) from error
+    finally:
+        # A network begins with random weights that are never computed. The key would keep a record of all of them.
+        mx.eval(mx.random.state)
     return network, config
+
+
+def _broken(folder: Path, error: Exception) -> OrchardError:
+    return OrchardError("model_failed", f"the model in {folder} can't be loaded: {_why(folder, error)}")
+
+
+def _evaluate(folder: Path, network: Any, progress: Callable[[float], None]) -> None:
+    """Read a network's weights, some at a time."""
+    weights: list[tuple[str, mx.array]] = tree_flatten(network.parameters())
+    total = sum(array.nbytes for _, array in weights)
+    group: list[mx.array] = []
+    done = pending = 0
+    try:
+        for _, array in weights:
+            group.append(array)
+            pending += array.nbytes
+            if pending * _GROUPS >= total:
+                mx.eval(group)
+                done, pending, group = done + pending, 0, []
+                progress(done / total)
+        mx.eval(group)
+    except Exception as error:
+        raise _broken(folder, error) from error
 
 
 def _adapt(network: Any, adapter: Path) -> None:
@@ -136,7 +176,8 @@ def _adapt(network: Any, adapter: Path) -> None:
                 raise FileNotFoundError(f"it has no {name}")
         load_adapters(network, str(adapter))
         network.eval()  # what was laid over it is made in training mode
-        mx.eval(network.parameters())
+        names: Any = mx.load(str(adapter / "adapters.safetensors"))
+        mx.eval([array for name, array in tree_flatten(network.parameters()) if name in names])
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         match error:
@@ -189,13 +230,37 @@ def _broken_json(folder: Path) -> str | None:
     return None
 
 
-def _tokenizer(folder: Path, config: dict[str, Any]) -> Any:
-    from mlx_lm.utils import load_tokenizer
+def _template(file: Path) -> str:
+    """Read a chat template. Raises OrchardError("model_failed") with the reason."""
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(_MOST_TEMPLATE_BYTES + 1)
+        if len(text) > _MOST_TEMPLATE_BYTES:
+            raise ValueError(f"it has more than {_MOST_TEMPLATE_BYTES:,} bytes")
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        reason = f"it is not UTF-8 (byte {error.start})"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except ValueError as error:
+        reason = str(error)
+    raise OrchardError("model_failed", f"the chat template in {file} can't be read: {reason}")
+
+
+def _tokenizer(folder: Path, template: str | None) -> Any:
+    """Load a tokenizer, with a chat template in place of its own where one is given."""
+    from mlx_lm.utils import load_config, load_tokenizer
 
     try:
+        eos_token_ids = load_config(folder).get("eos_token_id")
         # An explicit False: by default transformers asks on the terminal whether code of the folder may run.
-        extra = {"trust_remote_code": False}
-        return load_tokenizer(folder, tokenizer_config_extra=extra, eos_token_ids=config.get("eos_token_id"))
+        extra: dict[str, Any] = {"trust_remote_code": False}
+        if template is not None:
+            extra["chat_template"] = template
+        tokenizer = load_tokenizer(folder, tokenizer_config_extra=extra, eos_token_ids=eos_token_ids)
+        if template is not None:
+            tokenizer._chat_template = None  # one that is Python code
+        return tokenizer
     except Exception as error:
         first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise OrchardError(
@@ -208,30 +273,34 @@ def _window(config: dict[str, Any], tokenizer: Any) -> int:
         return known
     # transformers writes 10^30 where a tokenizer knows no limit.
     limit = tokenizer.model_max_length
-    return int(limit) if 0 < limit < 10**9 else _UNKNOWN_WINDOW
+    return int(limit) if 0 < limit < _NO_LIMIT else _UNKNOWN_WINDOW
 
 
-def _defaults(folder: Path) -> GenerationDefaults:
-    """Read generation_config.json; what it lacks, or has in a form that can't be meant, stays neutral."""
+def _generation_config(folder: Path) -> dict[str, Any]:
+    """Read generation_config.json; nothing where it is none."""
     try:
         found = json.loads((folder / "generation_config.json").read_text("utf-8"))
     except (OSError, ValueError):
-        found = {}
+        return {}
     # mlx-lm takes other JSON where it is empty.
-    found = found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _defaults(found: dict[str, Any]) -> SamplingDefaults:
+    """Take from a generation_config.json how to draw; what it has in a form that can't be meant is left out."""
     known: dict[str, Any] = {}
-    for name, neutral in (
-        ("temperature", 1.0),
-        ("top_p", 1.0),
-        ("top_k", 0),
-        ("min_p", 0.0),
-        ("repetition_penalty", 1.0),
-    ):
+    kinds = {"temperature": float, "top_p": float, "top_k": int, "min_p": float, "repetition_penalty": float}
+    for name, kind in kinds.items():
         value = found.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
-            known[name] = type(neutral)(value)
+            known[name] = kind(value)
     if known.get("repetition_penalty") == 0:
         del known["repetition_penalty"]
     if found.get("do_sample") is False:
         known["temperature"] = 0.0
-    return GenerationDefaults(**known)
+    return SamplingDefaults(**known)
+
+
+def _max_new_tokens(found: dict[str, Any]) -> int | None:
+    value = found.get("max_new_tokens")
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

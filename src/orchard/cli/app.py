@@ -1,22 +1,38 @@
 """The commands. The code of each, and what that needs, is imported when it runs: `orchard serve` must be up at once."""
 
+import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from orchard import __version__
-from orchard.cli import options
-from orchard.config import LogLevel, Settings
+from orchard.cli.layers import Mistakes
+from orchard.cli.options import with_settings
+from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
+
+class _Commands(TyperGroup):
+    """The commands, of which one has two names."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Give a command by its name."""
+        return super().get_command(ctx, "serve" if cmd_name == "launch" else cmd_name)
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="One local server for every model that runs on MLX.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+config_app = typer.Typer(help="Configuration files.", no_args_is_help=True)
+app.add_typer(config_app, name="config")
 
 _DEFAULTS = Settings()
 _Host = Annotated[str, typer.Option(envvar="ORCHARD_HOST", help="The address to listen on.")]
@@ -28,9 +44,12 @@ _MODEL_HELP = "'demo', a folder with a model in MLX format, or a Hugging Face id
 
 
 def main() -> None:
-    """Run the command line. What a user can mend ends as one line on stderr and exit code 1."""
+    """Run the command line. What a user can mend ends as lines on stderr and exit code 1."""
     try:
         app(prog_name="orchard")
+    except Mistakes as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)
     except OrchardError as error:
         _fail(error.message)
 
@@ -49,85 +68,34 @@ def orchard(
 
 
 @app.command()
+@with_settings
 def serve(
-    model: Annotated[str, typer.Argument(envvar="ORCHARD_MODEL", help=_MODEL_HELP)] = "demo",
+    models: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help=_MODEL_HELP, show_default=False)] = None,
     *,
-    host: _Host = _DEFAULTS.host,
-    port: _Port = _DEFAULTS.port,
-    log_level: Annotated[
-        LogLevel, typer.Option(envvar="ORCHARD_LOG_LEVEL", help="How much is logged.")
-    ] = _DEFAULTS.log_level,
-    max_requests: Annotated[
-        int, typer.Option(envvar="ORCHARD_MAX_REQUESTS", min=1, help="Requests at once; one more is refused.")
-    ] = _DEFAULTS.max_requests,
-    max_body_bytes: Annotated[
-        int, typer.Option(envvar="ORCHARD_MAX_BODY_BYTES", min=1, help="A larger request is refused with 413.")
-    ] = _DEFAULTS.max_body_bytes,
-    shutdown_grace: Annotated[
-        int, typer.Option(envvar="ORCHARD_SHUTDOWN_GRACE", min=0, help="Seconds that running answers get at the end.")
-    ] = int(_DEFAULTS.shutdown_grace),
-    stable_prompts: options.StablePrompts = _DEFAULTS.stable_prompts,
-    api_key: options.ApiKey = None,
-    api_key_file: options.ApiKeyFile = None,
-    cors_origin: options.CorsOrigin = None,
-    responses_path: options.ResponsesPath = Path(_DEFAULTS.responses_path),
-    responses_ttl: options.ResponsesTtl = _DEFAULTS.responses_ttl,
-    responses_max_bytes: options.ResponsesMaxBytes = _DEFAULTS.responses_max_bytes,
-    responses_archive_dir: options.ResponsesArchiveDir = None,
-    adapter_path: options.AdapterPath = None,
-    tool_call_parser: options.ToolCallParser = None,
-    reasoning_parser: options.ReasoningParser = None,
-    message_converter: options.MessageConverter = None,
-    decode_concurrency: options.DecodeConcurrency = _DEFAULTS.text.max_rows,
-    queue_size: options.QueueSize = _DEFAULTS.text.max_waiting,
-    prefill_step_size: options.PrefillStepSize = _DEFAULTS.text.prefill_chunk,
-    max_kv_size: options.MaxKvSize = _DEFAULTS.text.max_kv_size,
-    kv_bits: options.KvBits = _DEFAULTS.text.kv_bits,
-    kv_group_size: options.KvGroupSize = _DEFAULTS.text.kv_group_size,
-    quantized_kv_start: options.QuantizedKvStart = _DEFAULTS.text.quantized_kv_start,
-    memory_limit: options.MemoryLimit = _DEFAULTS.text.memory_limit,
-    prompt_cache_bytes: options.PromptCacheBytes = _DEFAULTS.text.prompt_cache_bytes,
-    prompt_cache_dir: options.PromptCacheDir = None,
-    prompt_cache_dir_bytes: options.PromptCacheDirBytes = _DEFAULTS.text.prompt_cache_dir_bytes,
+    config: Annotated[
+        Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
+    ] = None,
+    **flags: Any,
 ) -> None:
-    """Serve a model until Ctrl-C, behind the APIs of OpenAI, Azure OpenAI and Anthropic."""
-    from orchard.cli.keys import api_keys
+    """Serve models until Ctrl-C, behind the APIs of OpenAI, Azure OpenAI and Anthropic. 'orchard launch' is the same.
+
+    Each option --some-name can stand in a configuration file as some_name, and in the environment as ORCHARD_SOME_NAME;
+    the file gives way to the environment, and that to flags. Those that are about models hold for all of them. In
+    brackets stands what holds where nothing is said.
+    """
+    from orchard.cli.config import gather
     from orchard.cli.serve import serve
 
-    text = options.text_options(
-        adapter_path=adapter_path,
-        tool_call_parser=tool_call_parser,
-        reasoning_parser=reasoning_parser,
-        message_converter=message_converter,
-        max_rows=decode_concurrency,
-        max_waiting=queue_size,
-        prefill_chunk=prefill_step_size,
-        max_kv_size=max_kv_size,
-        kv_bits=kv_bits,
-        kv_group_size=kv_group_size,
-        quantized_kv_start=quantized_kv_start,
-        memory_limit=memory_limit,
-        prompt_cache_bytes=prompt_cache_bytes,
-        prompt_cache_dir=prompt_cache_dir,
-        prompt_cache_dir_bytes=prompt_cache_dir_bytes,
-    )
-    settings = Settings(
-        host=host,
-        port=port,
-        log_level=log_level,
-        max_requests=max_requests,
-        max_body_bytes=max_body_bytes,
-        shutdown_grace=shutdown_grace,
-        stable_prompts=stable_prompts,
-        api_keys=api_keys(api_key or (), api_key_file),
-        cors_origins=tuple(cors_origin or ()),
-        responses_path=str(responses_path),
-        responses_ttl=responses_ttl,
-        responses_max_bytes=responses_max_bytes,
-        responses_archive_dir=None if responses_archive_dir is None else str(responses_archive_dir),
-        text=text,
-    )
-    serve(model, settings)
+    settings, notes = gather(config, models or (), flags, os.environ)
+    serve(settings, notes)
+
+
+@config_app.command()
+def check(file: Annotated[Path, typer.Argument(help="A configuration file in YAML.")]) -> None:
+    """Check a configuration file: every mistake is named with its line; exit code 1 where there is one."""
+    from orchard.cli.config import check
+
+    check(file)
 
 
 @app.command()
@@ -150,11 +118,45 @@ def chat(
 
 
 @app.command()
-def models() -> None:
-    """List the models that are here: the bundled one and those of the local Hugging Face cache."""
+def models(
+    config: Annotated[
+        Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
+    ] = None,
+    model_dir: Annotated[
+        Path | None, typer.Option(envvar="ORCHARD_MODEL_DIR", help="A folder whose sub-folders are models.")
+    ] = None,
+) -> None:
+    """List the models that are here: those of a configuration, of the local Hugging Face cache and of a folder."""
+    from orchard.cli.config import gather
     from orchard.cli.models import models
 
-    models()
+    folder = str(model_dir) if model_dir else None
+    if config is None:
+        models(Settings(model_dir=folder))
+    else:
+        models(gather(config, (), {"model_dir": folder}, os.environ)[0])
+
+
+@app.command()
+def pull(
+    model: Annotated[str, typer.Argument(metavar="ID", help="The model's id on the Hugging Face Hub, as in org/name.")],
+    revision: Annotated[str | None, typer.Option(help="A branch, a tag or a commit.")] = None,
+) -> None:
+    """Download a model into the local Hugging Face cache; what was begun goes on where it ended."""
+    from orchard.cli.pull import pull
+
+    pull(model, revision)
+
+
+@app.command()
+def rm(
+    model: Annotated[str, typer.Argument(metavar="ID", help="The model's id, as 'orchard models' lists it.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
+) -> None:
+    """Delete a model from the local Hugging Face cache."""
+    from orchard.cli.rm import rm
+
+    rm(model, sure=yes)
 
 
 @app.command()

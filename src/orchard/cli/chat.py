@@ -173,7 +173,8 @@ def _started(model: str) -> Iterator[Client]:
     options = ["--host", "127.0.0.1", "--port", "0", "--log-level", "error", "--shutdown-grace", "0"]
     command = [sys.executable, "-m", "orchard", "serve", *options, "--", model]
     key = secrets.token_urlsafe()
-    environment = os.environ | {"ORCHARD_API_KEY": key}
+    others = {"ORCHARD_CONFIG", "ORCHARD_API_KEYS"}  # a file's models are not asked for, and there is one key
+    environment = {name: value for name, value in os.environ.items() if name not in others} | {"ORCHARD_API_KEY": key}
     with tempfile.TemporaryFile("w+") as log:
         # A session of its own: Ctrl-C stops an answer here and doesn't reach the server.
         server = subprocess.Popen(

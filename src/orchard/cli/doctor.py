@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rich.console import Console
@@ -16,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from orchard import __version__
-from orchard.cli.models import folder_size
 from orchard.core.errors import OrchardError
 
 _PACKAGES = ("mlx", "mlx-lm", "transformers", "fastapi", "uvicorn")
@@ -135,17 +133,16 @@ def _demo() -> Finding:
         entry = resolve(DEMO)
     except OrchardError as error:
         return Finding("problem", "demo model", error.message, "Install Orchard anew: its own model is missing.")
-    return Finding("ok", "demo model", f"{decimal(folder_size(Path(entry.path)))} in {entry.path}")
+    return Finding("ok", "demo model", f"{decimal(entry.size_bytes)} in {entry.path}")
 
 
 def _cache() -> Finding:
-    from huggingface_hub.constants import HF_HUB_CACHE
+    from orchard.gateway import registry_cache
 
-    from orchard.gateway.registry import cache
-
-    if (found := cache()) is None:
-        return Finding("ok", "model cache", f"none yet in {HF_HUB_CACHE}; 'hf download ID' fetches a model")
-    return Finding("ok", "model cache", f"{decimal(found.size_on_disk)} in {HF_HUB_CACHE}; 'orchard models' lists it")
+    root, repos = registry_cache.root(), registry_cache.repos()
+    if not repos:
+        return Finding("ok", "model cache", f"none yet in {root}; 'orchard pull ID' fetches a model")
+    return Finding("ok", "model cache", f"{len(repos)} in {root}; 'orchard models' lists those that can be served")
 
 
 def _address(host: str, port: int) -> Finding:

@@ -1,34 +1,31 @@
 """`orchard models`."""
 
-from pathlib import Path
+import sys
 
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from orchard.gateway.registry import ModelEntry, installed
+from orchard.config import Settings
+from orchard.gateway.registry import ModelEntry, Registry
 
 
-def models() -> None:
-    """Print a table of the models that can be served."""
+def models(settings: Settings) -> None:
+    """Print a table of the models that are here."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("Model", no_wrap=True)
+    table.add_column("Kind", no_wrap=True)
     table.add_column("Context", justify="right", no_wrap=True)
     table.add_column("Size", justify="right", no_wrap=True)
+    table.add_column("Aliases", overflow="fold")
     table.add_column("Folder", overflow="fold")
-    for entry in installed():
+    for entry in Registry.from_settings(settings).all():
         table.add_row(*map(Text, _row(entry)))
-    console = Console()
     # What goes into a pipe or a file has no screen to fit.
-    console.print(table, width=None if console.is_terminal else 1000)
+    Console(width=None if sys.stdout.isatty() else 1000).print(table)
 
 
-def folder_size(folder: Path) -> int:
-    """Give the bytes of a folder's files; links count as what they point to, as in the Hugging Face cache."""
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
-def _row(entry: ModelEntry) -> tuple[str, str, str, str]:
+def _row(entry: ModelEntry) -> tuple[str, ...]:
     window = "unknown" if entry.context_window is None else f"{entry.context_window:,}"
-    return entry.id, window, decimal(folder_size(Path(entry.path))), entry.path
+    return entry.id, entry.kind, window, decimal(entry.size_bytes), ", ".join(entry.aliases), entry.path

@@ -4,27 +4,38 @@ import ipaddress
 import json
 import resource
 import socket
+import sys
+from collections.abc import Iterable, Sequence
 
 from orchard import __version__
+from orchard.cli.progress import ProgressLine
 from orchard.config import Settings
 
 # Linux's and macOS's soft limits are 1024 and 256 open files: too few for that many connections.
 _OPEN_FILES = 10240
+_MOST_NAMES = 4
 
 
-def serve(model: str, settings: Settings) -> None:
-    """Serve a model until SIGINT or SIGTERM. Raises OrchardError where there is no such model or the port is taken."""
-    from orchard.gateway.registry import resolve
+def serve(settings: Settings, notes: Iterable[str] = ()) -> None:
+    """Serve until SIGINT or SIGTERM; `notes` are said first, a line each.
 
-    entry = resolve(model)
+    Raises OrchardError where there is no such model or the port is taken.
+    """
+    from orchard.gateway.registry import DEMO, Registry
+
+    registry = Registry.from_settings(settings)
     from orchard.gateway.server import bind, run
 
+    for note in notes:
+        print(f"orchard: {note}", file=sys.stderr)
     sock = bind(settings.host, settings.port)
     _raise_file_limit()
-    text = banner(entry.id, base_url(settings.host, sock), has_keys=bool(settings.api_keys))
+    names = [entry.id for entry in registry.configured()] or [DEMO]
+    text = banner(names, base_url(settings.host, sock), has_keys=bool(settings.api_keys))
     if not settings.api_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
         text += "\nWhoever reaches this machine over the network can use it: it asks for no key."
-    run(settings, [entry], sock, on_ready=lambda: print(text, flush=True))
+    line = ProgressLine.of_terminal()
+    run(settings, registry, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)
 
 
 def base_url(host: str, sock: socket.socket) -> str:
@@ -34,15 +45,17 @@ def base_url(host: str, sock: socket.socket) -> str:
     return f"http://[{host}]:{sock.getsockname()[1]}" if ":" in host else f"http://{host}:{sock.getsockname()[1]}"
 
 
-def banner(model: str, url: str, *, has_keys: bool = False) -> str:
+def banner(models: Sequence[str], url: str, *, has_keys: bool = False) -> str:
     """Say what is served, where, and what to try next."""
+    more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
+    names = ", ".join(models[:_MOST_NAMES]) + more
     default = Settings()
     option = "" if url == f"http://{default.host}:{default.port}" else f" --url {url}"
     key = '-H "authorization: Bearer $ORCHARD_API_KEY" ' if has_keys else ""
     sdk_key = "and one of its API keys" if has_keys else "any API key"
-    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Hello"}]})
+    body = json.dumps({"model": models[0], "messages": [{"role": "user", "content": "Hello"}]})
     return f"""\
-Orchard {__version__} serves {model} at {url}
+Orchard {__version__} serves {names} at {url}
   talk to it    orchard chat{option}
   ask it        curl {url}/v1/chat/completions {key}-H 'content-type: application/json' -d '{body}'
   OpenAI SDKs   base_url="{url}/v1", {sdk_key}

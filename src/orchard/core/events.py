@@ -155,6 +155,7 @@ class Collected(Struct):
 
     choices: list[Choice]
     usage: Usage
+    summary: Summary | None = None
 
 
 class Collector:
@@ -162,6 +163,7 @@ class Collector:
 
     def __init__(self) -> None:
         self._choices: dict[int, Choice] = {}
+        self._summary: Summary | None = None
         self.result: Collected | None = None
 
     def add(self, events: Iterable[Event]) -> None:
@@ -169,12 +171,12 @@ class Collector:
         for event in events:
             match event:
                 case Started():
-                    pass
+                    self._summary = event.summary
                 case Finished(reasons, usage, stops):
                     choices = [self._choice(index) for index in range(len(reasons))]
                     for choice, reason, stop in zip(choices, reasons, stops or [None] * len(reasons), strict=True):
                         choice.reason, choice.stop = reason, stop
-                    self.result = Collected(choices, usage)
+                    self.result = Collected(choices, usage, self._summary)
                 case Failed():
                     raise event.error()
                 case _:

@@ -1,15 +1,157 @@
-"""What a model's config.json says of it, for the gateway that lists models and for the worker that runs one."""
+"""What a model's own files say of it: how long its context is, what kind of model it is, what it can do.
 
-from typing import Any
+All of it is read from a config.json, the names of files and a chat template that anybody may have written: whatever
+they hold, nothing here raises.
+"""
 
-_WINDOW_KEYS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "model_max_length")
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Literal
+
+Kind = Literal["text", "vision", "embeddings", "whisper", "image"]
+Capability = Literal["vision", "tools", "thinking"]
+
+_WINDOW_KEYS = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_sequence_length",
+    "max_seq_length",
+    "max_seq_len",
+    "seq_length",
+    "n_ctx",
+    "context_length",
+    "max_target_positions",
+    "model_max_length",
+)
+_TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
+_MAX_NESTING = 4
+# Where a tokenizer or a configuration knows no limit, transformers writes 10^30.
+_NO_LIMIT = 2**31
+# transformers leaves out what is a type's default, and Google's own files for Gemma 3 do so.
+_UNSAID_WINDOWS = {"gemma3": 131_072, "gemma3_text": 131_072}
+
+_SCALES_ORIGINAL = {"yarn", "deepseek_yarn", "telechat3-yarn", "linear", "dynamic"}
+
+_ENCODERS = {
+    "bert",
+    "distilbert",
+    "modernbert",
+    "mpnet",
+    "new",
+    "nomic_bert",
+    "roberta",
+    "xlm-roberta",
+}
+_ENCODER_TASKS = ("ForMaskedLM", "ForSequenceClassification", "ForTextEncoding")
+# What sentence-transformers writes beside the weights.
+_EMBEDDING_FILES = {"modules.json", "config_sentence_transformers.json"}
+_IMAGE_FOLDERS = {"transformer", "vae"}
+_VISION_KEYS = ("vision_config", "vision_cfg", "vision_tower", "mm_vision_tower", "vit_config", "visual")
+
+_THINKING = (
+    "thinking",
+    "THINKING",
+    "reasoning_content",
+    "reasoning_effort",
+    "think>",
+    "[THINK]",
+    "<|channel>",
+    "Here is my thought process",
+)
 
 
-def context_window(config: dict[str, Any]) -> int | None:
-    """Give the longest sequence, in tokens, that the model was made for; None where its config.json says nothing."""
-    text = config.get("text_config")
-    for level in (config, text if isinstance(text, dict) else {}):
-        for key in _WINDOW_KEYS:
-            if isinstance(value := level.get(key), int) and value > 0:
-                return value
+def context_window(config: Mapping[str, Any]) -> int | None:
+    """Give the longest sequence, in tokens, that the model was made for; None where its config.json says nothing.
+
+    Where the text model has a part of its own in it, that part says so before the whole does.
+    """
+    for part in _text_parts(config):
+        if window := _window(part):
+            return window
     return None
+
+
+def _text_parts(config: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
+    """Give the configurations that may speak of the text model, the innermost first."""
+    if depth < _MAX_NESTING:
+        for name in _TEXT_PARTS:
+            if isinstance(part := config.get(name), dict):
+                yield from _text_parts(part, depth + 1)
+    yield config
+
+
+def _window(config: Mapping[str, Any]) -> int | None:
+    said = next((value for key in _WINDOW_KEYS if (value := _tokens(config.get(key)))), None)
+    if said is None:
+        model_type = config.get("model_type")
+        said = _UNSAID_WINDOWS.get(model_type) if isinstance(model_type, str) else None
+    return _scaled(said, config) if said else None
+
+
+def _scaled(said: int, config: Mapping[str, Any]) -> int:
+    """Give the window that a stretched rotary embedding makes.
+
+    With YaRN, and where the file says what a linear stretch began with, it is the original length times the factor, as
+    in vLLM: the file's own number may be the one or the other. A dynamic stretch begins with the file's number, as in
+    transformers and mlx-lm. In llama3, longrope and all others that number is what the stretch reached. So it may be
+    where a linear one says nothing of the original: nothing is promised then.
+    """
+    rope = _rope(config)
+    kind = rope.get("rope_type") or rope.get("type")
+    factor = rope.get("factor")
+    if not isinstance(kind, str) or kind not in _SCALES_ORIGINAL:
+        return said
+    if not isinstance(factor, int | float) or isinstance(factor, bool) or not 1 <= factor < _NO_LIMIT:
+        return said
+    original = _tokens(rope.get("original_max_position_embeddings"))
+    if original is None:
+        original = _tokens(config.get("original_max_position_embeddings"))
+    if kind == "dynamic":
+        original = original or said
+    return _tokens(int(original * factor)) or said if original else said
+
+
+def _rope(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give how the rotary embedding is stretched; where kinds of layers differ, that of those which see everything."""
+    for key in ("rope_parameters", "rope_scaling"):
+        rope = config.get(key)
+        if isinstance(rope, dict):
+            inner = rope.get("full_attention")
+            return inner if isinstance(inner, dict) else rope
+    return {}
+
+
+def _tokens(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _NO_LIMIT:
+        return value
+    return None
+
+
+def kind_of(config: Mapping[str, Any], files: Collection[str]) -> Kind:
+    """Say what kind of model it is. `files`: the names of the files and folders beside its config.json.
+
+    Where nothing says otherwise it is a text model.
+    """
+    if "model_index.json" in files or set(files) >= _IMAGE_FOLDERS:
+        return "image"
+    model_type = str(config.get("model_type"))
+    if model_type == "whisper":
+        return "whisper"
+    if model_type in _ENCODERS or _encodes(config.get("architectures")) or not _EMBEDDING_FILES.isdisjoint(files):
+        return "embeddings"
+    return "vision" if any(config.get(key) for key in _VISION_KEYS) else "text"
+
+
+def _encodes(architectures: object) -> bool:
+    if not isinstance(architectures, list) or not architectures:
+        return False
+    return all(isinstance(name, str) and name.endswith(_ENCODER_TASKS) for name in architectures)
+
+
+def capabilities(kind: Kind, template: str) -> tuple[Capability, ...]:
+    """Say what a model can do beside answering texts with texts, by words that its chat template has."""
+    found: list[Capability] = ["vision"] if kind == "vision" else []
+    if "tools" in template:
+        found.append("tools")
+    if any(word in template for word in _THINKING):
+        found.append("thinking")
+    return tuple(found)

@@ -43,9 +43,11 @@ class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     enable_thinking: bool | None = None
     """Whether the model thinks where a request does not say; None: as its chat template has it."""
     thinking_budget: Natural | None = None
-    """Tokens of reasoning after which the answer must begin, where a request does not say; None: no limit."""
+    """Tokens of reasoning after which the answer must begin, where a request does not say; 0: the model doesn't think;
+    None: no limit."""
     default_max_tokens: Positive | None = None
-    """Tokens of an answer where a request does not say; None: what the context window leaves."""
+    """Tokens of an answer where a request does not say; None: as the model's generation_config.json says
+    (`max_new_tokens`), else what the context window leaves."""
     defaults: SamplingDefaults = SamplingDefaults()
     """How tokens are drawn where a request does not say."""
     tool_call_parser: str | None = None
@@ -61,7 +63,7 @@ class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     prefill_chunk: Positive | None = None
     """Prompt tokens read in one step while answers are being generated."""
     prompts_at_once: Positive | None = None
-    """Prompts of which a step reads a piece."""
+    """Prompts of which a step reads a piece at most."""
     max_kv_size: Annotated[int, Meta(ge=5)] | None = None
     """Tokens that an answer can look back on; older ones are forgotten, all but the first four."""
     kv_bits: Literal[2, 3, 4, 6, 8] | None = None
@@ -70,11 +72,11 @@ class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     quantized_kv_start: Annotated[int, Meta(ge=0)] = 0
     """Sequences shorter than this keep their keys and values unquantised."""
     memory_limit: Positive | None = None
-    """What weights, keys and values may take together; None: what the device recommends."""
+    """What weights, keys and values, and cached prompts may take together; None: what the device recommends."""
     prompt_cache_bytes: Annotated[int, Meta(ge=0)] | None = None
-    """What cached prompts may take of the memory; 0: nothing is cached."""
+    """What cached prompts may take of the memory, and at most half of what the weights leave; 0: nothing is cached."""
     prompt_cache_entries: Positive | None = None
-    """Cached prompts at most; None: as many as fit into their bytes."""
+    """Cached prompts in memory at most, one that goes on with another counted as one; None: as many as fit."""
     prompt_cache_dir: str | None = None
     """A folder where cached prompts outlive the worker; None: they don't."""
     prompt_cache_dir_bytes: Annotated[int, Meta(ge=0)] = 10 * 2**30
@@ -83,5 +85,7 @@ class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         """ValueError where one option would be ignored because of another."""
         if self.kv_bits and self.max_kv_size:
             raise ValueError("kv_bits and max_kv_size don't go together: a bounded cache is not quantised")
+        if self.enable_thinking and self.thinking_budget == 0:
+            raise ValueError("enable_thinking and a thinking_budget of 0 don't go together: 0 turns the thinking off")
         if self.prompt_cache_dir and self.prompt_cache_bytes == 0:
             raise ValueError("prompt_cache_dir needs prompt_cache_bytes above 0: files are written from memory")

@@ -71,16 +71,18 @@ class Grammar(Struct, frozen=True):
 
     `value` is a JSON schema (a dict or a bool), None for any JSON object, a regular expression, a grammar in
     llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md), or a list of texts one of
-    which it is. `param` is the field that a caller is to blame where it can't be kept.
+    which it is. `param` is the field that a caller is to blame where it can't be kept. `strict`: all of it is kept;
+    else keywords of a JSON schema that can't be kept say nothing.
     """
 
     kind: Literal["json_schema", "json_object", "regex", "lark", "choice"]
     value: Any
     param: str
+    strict: bool = True
 
 
 class Sampling(Struct, frozen=True):
-    """How the next token is drawn. None: what the model's own generation_config.json says, else the neutral value.
+    """How the next token is drawn. None: as the model's options or its generation_config.json say, else neutral.
 
     `temperature` 0 is greedy. `top_k` 0 and `min_p` 0 are off. Penalties are OpenAI's (`presence_penalty`,
     `frequency_penalty`: over the generated text) and CTRL's (`repetition_penalty`: over prompt and generated text,
@@ -94,15 +96,15 @@ class Sampling(Struct, frozen=True):
     top_k: int | None = None
     min_p: float | None = None
     repetition_penalty: float | None = None
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
     logit_bias: dict[int, float] = field(default_factory=dict)
     seed: int | None = None
-    xtc_probability: float = 0.0
-    xtc_threshold: float = 0.1
-    repetition_context: int = 0
-    presence_context: int = 0
-    frequency_context: int = 0
+    xtc_probability: float | None = None
+    xtc_threshold: float | None = None
+    repetition_context: int | None = None
+    presence_context: int | None = None
+    frequency_context: int | None = None
 
 
 class Generate(Struct, frozen=True, tag="generate"):

@@ -16,6 +16,7 @@ from orchard.core.events import (
     Finished,
     Reasoning,
     Started,
+    Summary,
     Text,
     ToolArgs,
     ToolCall,
@@ -89,10 +90,13 @@ class MessagesCall(Struct, frozen=True):
         """Give the whole body of an answer that is not streamed."""
         (choice,) = result.choices
         content = [] if self.warms_up else self._content(choice)
-        return _json(self.message(content, self.stop(choice.reason, choice.stop, result.usage), result.usage))
+        stop = self.stop(choice.reason, choice.stop, result.usage)
+        return _json(self.message(content, stop, result.usage, result.summary))
 
-    def message(self, content: list[Any], stop: dict[str, str | None], used: Usage) -> dict[str, Any]:
-        """Give a message, as it is at its end or, without content, at its start."""
+    def message(
+        self, content: list[Any], stop: dict[str, str | None], used: Usage, summary: Summary | None = None
+    ) -> dict[str, Any]:
+        """Give a message, as it is at its end or, without content and summary, at its start."""
         return {
             "id": f"msg_{self.request.id.removeprefix('req_').replace('-', '')}",
             "type": "message",
@@ -100,8 +104,9 @@ class MessagesCall(Struct, frozen=True):
             "model": self.request.model,
             "content": content,
             **stop,
+            **_edits(summary),
             "usage": {
-                **usage(used),
+                **usage(used, summary),
                 "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
                 "service_tier": "standard",
             },
@@ -142,6 +147,7 @@ class MessagesEncoder:
     def __init__(self, call: MessagesCall) -> None:
         self._call = call
         self._started = False
+        self._summary: Summary | None = None
         self._open: str | None = None  # the type of the block that is open
         self._index = -1  # its place, or that of the last one
         self._held = ""  # the space at the beginning of a text; a text of nothing else is no block
@@ -158,6 +164,7 @@ class MessagesEncoder:
     def _event(self, event: Event) -> bytes:
         match event:
             case Started():
+                self._summary = event.summary
                 return self._start(Usage(event.prompt_tokens, 0, 0, event.cached_tokens))
             case Failed():
                 return _sse("error", error_body(event.error(), self._call.request.id))
@@ -222,19 +229,39 @@ class MessagesEncoder:
 
     def _finished(self, event: Finished) -> bytes:
         stop = self._call.stop(event.reasons[0], event.stops[0] if event.stops else None, event.usage)
-        end = {"type": "message_delta", "delta": stop, "usage": usage(event.usage)}
+        used = usage(event.usage, self._summary)
+        end = {"type": "message_delta", "delta": stop, **_edits(self._summary), "usage": used}
         return self._closed() + _sse("message_delta", end) + _sse("message_stop", {"type": "message_stop"})
 
 
-def usage(used: Usage) -> dict[str, Any]:
-    """Give the usage; as in Anthropic's API, `input_tokens` are those that were not cached."""
+def usage(used: Usage, summary: Summary | None = None) -> dict[str, Any]:
+    """Give the usage; as in Anthropic's API, `input_tokens` are those that were not cached.
+
+    What a summary of older messages took is an iteration of its own, and not part of the rest.
+    """
+    counts = _counts(used.prompt_tokens - used.cached_tokens, used.cached_tokens, used.completion_tokens)
+    found = {**counts, "output_tokens_details": {"thinking_tokens": used.reasoning_tokens}}
+    if summary and summary.prompt_tokens:
+        spent = {"type": "compaction", **_counts(summary.prompt_tokens, 0, summary.completion_tokens)}
+        found["iterations"] = [spent, {"type": "message", **counts}]
+    return found
+
+
+def _counts(read: int, cached: int, written: int) -> dict[str, Any]:
     return {
-        "input_tokens": used.prompt_tokens - used.cached_tokens,
+        "input_tokens": read,
         "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": used.cached_tokens,
-        "output_tokens": used.completion_tokens,
-        "output_tokens_details": {"thinking_tokens": used.reasoning_tokens},
+        "cache_read_input_tokens": cached,
+        "output_tokens": written,
     }
+
+
+def _edits(summary: Summary | None) -> dict[str, Any]:
+    """Give the field that tells of messages that a summary took the place of; none where there are none."""
+    if summary is None:
+        return {}
+    edit = {"type": "summarize_messages", "summarized_messages": summary.messages}
+    return {"context_management": {"applied_edits": [edit]}}
 
 
 def _sse(event: str, data: dict[str, Any]) -> bytes:

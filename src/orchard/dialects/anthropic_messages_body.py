@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from orchard.dialects.openai_fields import ModelName, Natural, Refused, Stop, schema
+from orchard.core.request import Overflow
+from orchard.dialects.openai_fields import Adapter, ModelName, Natural, Refused, Stop, Ttl, schema
 
 MAX_MESSAGES = 32_768
 MAX_BLOCKS = 4096
@@ -22,7 +23,6 @@ IGNORED = (
     "billing_policy",
     "cache_control",
     "container",
-    "context_management",
     "diagnostics",
     "fallback_credit_token",
     "fallbacks",
@@ -174,6 +174,12 @@ class Body(Struct):
     output_config: OutputConfig | None = None
     output_format: OutputFormat | None = None
     mcp_servers: Annotated[list[Any], Meta(max_length=MAX_SERVERS)] | None = None
+    adapters: Adapter | None = None
+    ttl: Ttl | None = None
+    context_overflow: Overflow | None = None
+    context_management: Annotated[
+        Any, Meta(description="An edit 'compact_20260112' does what `context_overflow` 'summarize' does.")
+    ] = None
     compaction: Refused = None
     thread: Annotated[Any, Meta(description="{'type': 'continue'} is refused: no conversation is stored.")] = None
 

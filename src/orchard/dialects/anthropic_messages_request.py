@@ -10,6 +10,7 @@ from orchard.core.request import (
     Grammar,
     ImagePart,
     Message,
+    Overflow,
     Part,
     ReasoningPart,
     Request,
@@ -22,7 +23,7 @@ from orchard.dialects import anthropic_messages_body as wire
 from orchard.dialects.anthropic_messages_prompt import stabilised
 from orchard.dialects.anthropic_messages_tools import MAX_SCHEMA_BYTES, choose
 from orchard.dialects.decoding import FreeForm, invalid
-from orchard.dialects.openai_fields import header_priority
+from orchard.dialects.openai_fields import asks_for, header_priority
 
 MAX_ARGUMENTS_BYTES = 1024 * 1024
 MAX_ITEMS = 32_768
@@ -47,6 +48,7 @@ _SKIPPED = {
     "web_search_tool_result",
 }
 """Blocks that other servers wrote, for themselves to read, and directives that change nothing here."""
+_COMPACT = "compact_20260112"
 _SHOWN = ("text", "image", "document", "search_result")
 _ALLOWED = {
     "user": (*_SHOWN, "tool_result"),
@@ -93,7 +95,9 @@ def translate(
         thinking_budget=body.thinking.budget_tokens if body.thinking and thinks else None,
         hide_reasoning=not thinks,
     )
-    return Request(request_id, body.model, Count(task) if count else task, header_priority(priority))
+    work = Count(task) if count else task
+    turn = header_priority(priority)
+    return Request(request_id, body.model, work, turn, body.adapters, body.ttl, _overflow(body))
 
 
 class _Conversation:
@@ -292,6 +296,14 @@ def _grammar(body: wire.Body, free_form: FreeForm) -> Grammar | None:
     return Grammar("json_schema", format_.schema, param)
 
 
+def _overflow(body: wire.Body) -> Overflow | None:
+    """Say what becomes of a conversation that is too long."""
+    managed = body.context_management
+    if body.context_overflow is None and isinstance(managed, dict) and asks_for(managed.get("edits"), _COMPACT):
+        return "summarize"
+    return body.context_overflow
+
+
 def _template_args(body: wire.Body) -> dict[str, Any]:
     args: dict[str, Any] = {}
     if body.thinking:
@@ -308,7 +320,7 @@ def _refuse_unsupported(body: wire.Body) -> None:
     if body.mcp_servers:
         raise invalid("mcp_servers", "`mcp_servers` is not supported: this server calls no tools itself.")
     if body.compaction is not None:
-        raise invalid("compaction", "`compaction` is not supported: this server doesn't summarise conversations.")
+        raise invalid("compaction", "`compaction` is not supported: ask for `context_overflow` 'summarize'.")
     if isinstance(body.thread, dict) and body.thread.get("type") == "continue":
         message = "`thread` can't be continued: this server stores none. Send the whole conversation."
         raise OrchardError("response_not_found", message, param="thread")

@@ -1,26 +1,56 @@
 """Anthropic's list of models: https://platform.claude.com/docs/en/api/models/list."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from orchard.dialects.decoding import invalid
 
 MAX_LIMIT = 1000
 _DEFAULT_LIMIT = 20
-_UNKNOWN_DATE = "1970-01-01T00:00:00Z"
 
 
-def describe(model_id: str, context_window: int | None) -> dict[str, Any]:
-    """Give one model; `context_window` in tokens, None where it isn't known."""
+def describe(model_id: str, context_window: int | None, created: int = 0, able: Collection[str] = ()) -> dict[str, Any]:
+    """Give one model.
+
+    `context_window` in tokens, None where it isn't known; `created` in seconds since the epoch, 0 where that isn't;
+    `able`: which of "vision" and "thinking" it can do.
+    """
     return {
         "type": "model",
         "id": model_id,
         "display_name": model_id,
-        "created_at": _UNKNOWN_DATE,
+        "created_at": datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "lifecycle": "active",
         "max_input_tokens": context_window,
         "max_tokens": context_window,
-        "capabilities": None,
+        "capabilities": _capabilities(able),
+    }
+
+
+def _capabilities(able: Collection[str]) -> dict[str, Any]:
+    yes, no = {"supported": True}, {"supported": False}
+    thinks = {"supported": "thinking" in able}
+    return {
+        "batch": no,
+        "citations": no,
+        "code_execution": no,
+        "context_management": {
+            **yes,
+            "clear_thinking_20251015": no,
+            "clear_tool_uses_20250919": no,
+            "compact_20260112": yes,
+        },
+        "effort": {**thinks, **dict.fromkeys(("low", "medium", "high", "xhigh", "max"), thinks)},
+        "image_input": {"supported": "vision" in able},
+        "pdf_input": no,
+        "server_tools": {**no, "code_execution": no, "web_search": no},
+        "structured_outputs": yes,
+        "thinking": {
+            **thinks,
+            # A model that does not think takes these two as well.
+            "types": {"adaptive": thinks, "enabled": thinks, "disabled": yes, "between_tools": yes},
+        },
     }
 
 

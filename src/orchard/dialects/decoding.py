@@ -186,7 +186,13 @@ def _received(what: str) -> str:
 
 
 def _members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
-    return kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    kind = _plain(kind)
+    return tuple(map(_plain, kind.types)) if isinstance(kind, inspect.UnionType) else (kind,)
+
+
+def _plain(kind: inspect.Type) -> inspect.Type:
+    """Give a type without its description, which stands around it."""
+    return _plain(kind.type) if isinstance(kind, inspect.Metadata) else kind
 
 
 def _key_type(kind: inspect.Type) -> inspect.Type:
@@ -214,7 +220,7 @@ def _child(kind: inspect.Type, name: str | None, index: str | None) -> inspect.T
 
 def _describe(kind: inspect.Type) -> str:
     words = "an object"
-    match kind:
+    match kind := _plain(kind):
         case inspect.UnionType():
             words = " or ".join(_describe(t) for t in kind.types if not isinstance(t, inspect.NoneType))
         case inspect.LiteralType():

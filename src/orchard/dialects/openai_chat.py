@@ -15,6 +15,8 @@ from orchard.core.events import (
     Finished,
     Logprob,
     Reasoning,
+    Started,
+    Summary,
     Text,
     TokenLogprob,
     ToolArgs,
@@ -27,7 +29,7 @@ from orchard.dialects.openai_chat_body import Body, DeploymentBody, body_schema
 from orchard.dialects.openai_chat_request import translate
 from orchard.dialects.openai_errors import error_body
 from orchard.dialects.openai_fields import PRIORITY_HEADER, decode_for
-from orchard.dialects.openai_output import DONE, SYSTEM_FINGERPRINT, escape_line_ends, logprob, usage
+from orchard.dialects.openai_output import DONE, SYSTEM_FINGERPRINT, escape_line_ends, logprob, overflow, usage
 from orchard.dialects.openai_tools import custom_input
 
 __all__ = ["PRIORITY_HEADER", "ChatCall", "ChatEncoder", "DeploymentBody", "body_schema", "parse"]
@@ -86,9 +88,10 @@ class ChatCall(Struct, frozen=True):
                 "created": int(time.time()),
                 "model": self.request.model,
                 "choices": [self._choice(index, choice) for index, choice in enumerate(result.choices)],
-                "usage": usage(result.usage),
+                "usage": usage(result.usage, result.summary),
                 "service_tier": _SERVICE_TIER,
                 "system_fingerprint": SYSTEM_FINGERPRINT,
+                **overflow(result.summary),
             }
         )
 
@@ -133,23 +136,30 @@ class ChatEncoder:
 
     def __init__(self, call: ChatCall) -> None:
         self._call = call
-        about = {
-            "id": call.completion_id,
-            "object": "chat.completion.chunk",
-            "created": int(time.time()),
-            "model": call.request.model,
-            "service_tier": _SERVICE_TIER,
-            "system_fingerprint": SYSTEM_FINGERPRINT,
-        }
-        choices = range(call.request.generate.n)
-        self._without_role = set(choices)
+        self._created = int(time.time())
+        self._without_role = set(range(call.request.generate.n))
         # The arguments so far of a call of a custom tool, by choice: its input is told when it is whole.
         self._custom: dict[int, tuple[int, str]] = {}
-        self._start = b"data: " + _json(about)[:-1] + b',"choices":['
-        self._heads = [self._start + b'{"index":%d,"delta":' % index for index in choices]
+        self._begin()
         self._has_logprobs = call.request.generate.top_logprobs is not None
         self._end = b'],"usage":null}\n\n' if call.include_usage else b"]}\n\n"
         self._tail = b',"logprobs":null,"finish_reason":null}' + self._end
+
+    def _begin(self, summary: Summary | None = None) -> None:
+        """Make what all chunks begin with."""
+        about = {
+            "id": self._call.completion_id,
+            "object": "chat.completion.chunk",
+            "created": self._created,
+            "model": self._call.request.model,
+            "service_tier": _SERVICE_TIER,
+            "system_fingerprint": SYSTEM_FINGERPRINT,
+            **overflow(summary),
+        }
+        self._summary = summary
+        self._start = b"data: " + _json(about)[:-1] + b',"choices":['
+        choices = range(self._call.request.generate.n)
+        self._heads = [self._start + b'{"index":%d,"delta":' % index for index in choices]
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """Write the next events of the stream; empty where they show nothing."""
@@ -170,6 +180,9 @@ class ChatEncoder:
                 chunk = self._finished(event)
             case Failed():
                 chunk = b"data: " + _json(error_body(event.error())) + b"\n\n" + DONE
+            case Started(summary=Summary() as summary):
+                self._begin(summary)
+                chunk = b""
             case _:
                 chunk = b""
         return chunk
@@ -233,7 +246,7 @@ class ChatEncoder:
             chunks.append(self._custom_input(choice) + self._role(choice, b'""'))
             chunks.append(self._heads[choice] + b"{}" + finish + self._end)
         if self._call.include_usage:
-            chunks.append(self._start + b'],"usage":' + _json(usage(event.usage)) + b"}\n\n")
+            chunks.append(self._start + b'],"usage":' + _json(usage(event.usage, self._summary)) + b"}\n\n")
         return b"".join(chunks) + DONE
 
 

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from orchard.core.request import Overflow
 from orchard.dialects.openai_fields import (
     MAX_CHOICES,
-    Count,
+    Limit,
     ModelName,
     Natural,
     NonEmpty,
@@ -165,7 +166,7 @@ class ToolChoice(Struct):
 
 
 class JsonSchema(Struct):
-    """The schema that the answer keeps, `strict` or not; absent: any JSON object."""
+    """The schema that the answer keeps; absent: any JSON object. `strict`: what can't be kept of it is refused."""
 
     name: str | None = None
     description: str | None = None
@@ -174,10 +175,11 @@ class JsonSchema(Struct):
 
 
 class ResponseFormat(Struct):
-    """The form of the answer."""
+    """The form of the answer; `schema` is where llama.cpp, LM Studio and Together look for one."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchema | None = None
+    bare_schema: dict[str, Any] | None = field(default=None, name="schema")
 
 
 class Reasoning(Struct):
@@ -195,8 +197,8 @@ class Body(ThinkingFields, kw_only=True):
     model: ModelName
     messages: Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]
 
-    max_completion_tokens: Count | None = None
-    max_tokens: Count | None = None
+    max_completion_tokens: Limit | None = None
+    max_tokens: Limit | None = None
     n: Annotated[int, Meta(ge=1, le=MAX_CHOICES)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
@@ -213,6 +215,7 @@ class Body(ThinkingFields, kw_only=True):
     reasoning: Literal["hide"] | Reasoning | None = None
     include_reasoning: bool | None = None
 
+    context_overflow: Overflow | None = None
     continue_final_message: bool | None = None
     add_generation_prompt: bool | None = None
     response_format: ResponseFormat | None = None

@@ -7,7 +7,7 @@ from orchard.core.request import Generate, Grammar, Request, Tool
 from orchard.dialects import openai_chat_body as wire
 from orchard.dialects.decoding import FreeForm, invalid
 from orchard.dialects.openai_chat_messages import Conversation, required
-from orchard.dialects.openai_fields import priority, sampling, stops
+from orchard.dialects.openai_fields import limit, priority, sampling, stops
 from orchard.dialects.openai_grammar import grammar, json_schema
 from orchard.dialects.openai_thinking import template_args
 from orchard.dialects.openai_tools import Tools
@@ -38,7 +38,12 @@ def translate(body: wire.Body, request_id: str, header: str | None = None) -> Re
         # An answer that is nothing but calls has no text that could break its form.
         grammar=None if must_call else form,
         sampling=sampling(body),
-        max_tokens=_same("max_completion_tokens", body.max_completion_tokens, "max_tokens", body.max_tokens),
+        max_tokens=_same(
+            "max_completion_tokens",
+            limit("max_completion_tokens", body.max_completion_tokens, 1),
+            "max_tokens",
+            limit("max_tokens", body.max_tokens, 1),
+        ),
         stop=stops(body),
         n=body.n or 1,
         top_logprobs=_top_logprobs(body),
@@ -46,7 +51,8 @@ def translate(body: wire.Body, request_id: str, header: str | None = None) -> Re
         thinking_budget=budget,
         hide_reasoning=hidden,
     )
-    return Request(request_id, body.model, task, priority(body, header))
+    turn = priority(body, header)
+    return Request(request_id, body.model, task, turn, body.adapters, body.ttl, body.context_overflow)
 
 
 def _thinking(body: wire.Body, free_form: FreeForm) -> tuple[dict[str, Any], int | None, bool]:
@@ -150,12 +156,12 @@ def _name(named: wire.ToolName | wire.ToolChoice, where: str) -> str:
 def _response_format(wanted: wire.ResponseFormat | None, free_form: FreeForm) -> Grammar | None:
     if wanted is None or wanted.type == "text":
         return None
-    if wanted.type == "json_object":
-        return Grammar("json_object", None, "response_format")
-    if wanted.json_schema is None:
+    own, bare = wanted.json_schema or wire.JsonSchema(), wanted.bare_schema
+    if wanted.type == "json_schema" and not wanted.json_schema and bare is None:
         raise invalid("response_format.json_schema", "`response_format.json_schema` is required.")
-    field = "response_format.json_schema.schema"
-    return json_schema(wanted.json_schema.json_schema, "response_format", field, free_form)
+    fields = "response_format.json_schema.schema", "response_format.schema"
+    schema = _same(fields[0], own.json_schema, fields[1], bare)
+    return json_schema(schema, "response_format", fields[bare is not None], free_form, strict=bool(own.strict))
 
 
 def _top_logprobs(body: wire.Body) -> int | None:

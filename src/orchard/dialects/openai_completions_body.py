@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from orchard.dialects.openai_fields import MAX_CHOICES, ModelName, Natural, StreamOptions, schema
+from orchard.dialects.openai_fields import MAX_CHOICES, Limit, ModelName, Natural, StreamOptions, schema
 from orchard.dialects.openai_grammar import GrammarFields
 
 MAX_PROMPTS = 128
@@ -28,7 +28,7 @@ class Body(GrammarFields, kw_only=True):
     prompt: Prompt | None = None
     suffix: str | None = None
     echo: bool | None = None
-    max_tokens: Natural | None = None
+    max_tokens: Limit | None = None
     n: Annotated[int, Meta(ge=1, le=MAX_CHOICES)] | None = None
     best_of: Annotated[int, Meta(ge=1, le=MAX_CHOICES)] | None = None
     logprobs: Annotated[int, Meta(ge=0, le=MAX_LOGPROBS)] | None = None

@@ -3,7 +3,7 @@
 from orchard.core.request import Generate, Request
 from orchard.dialects import openai_completions_body as wire
 from orchard.dialects.decoding import FreeForm, invalid
-from orchard.dialects.openai_fields import priority, sampling, stops
+from orchard.dialects.openai_fields import limit, priority, sampling, stops
 from orchard.dialects.openai_grammar import grammar
 
 DEFAULT_MAX_TOKENS = 16
@@ -35,12 +35,14 @@ def translate(body: wire.Body, request_id: str, header: str | None = None) -> tu
                 echo=bool(body.echo),
                 grammar=form,
                 sampling=sampling(body),
-                max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
+                max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else limit("max_tokens", body.max_tokens, 0),
                 stop=stops(body),
                 n=made,
                 top_logprobs=top_logprobs,
             ),
             turn,
+            body.adapters,
+            body.ttl,
         )
         for name, prompt in zip(ids, prompts, strict=True)
     )

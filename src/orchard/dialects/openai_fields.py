@@ -12,17 +12,21 @@ PRIORITY_HEADER = "X-Priority"
 MAX_CHOICES = 16
 MAX_STOPS = 16
 MAX_STOP_CHARS = 1024
+MAX_TTL = 10 * 365 * 24 * 3600
 _INT64_MAX = 2**63 - 1
 _PRIORITIES: tuple[Priority, ...] = get_args(Priority)
-_XTC_THRESHOLD = Sampling().xtc_threshold
 
 ModelName = Annotated[str, Meta(min_length=1, max_length=1024)]
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Stop = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_CHARS)]
+StopOrNone = Annotated[str, Meta(max_length=MAX_STOP_CHARS, description="An empty one is none.")]
 Refused = Annotated[Any, Meta(description="Not supported: a request that sets it is refused.")]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Count = Annotated[int, Meta(ge=1, le=_INT64_MAX)]
+Limit = Annotated[int, Meta(ge=-1, le=_INT64_MAX, description="How many tokens at most; -1: no limit.")]
 Natural = Annotated[int, Meta(ge=0, le=_INT64_MAX)]
+Adapter = Annotated[NonEmpty, Meta(description="A LoRA adapter that the model's configuration names.")]
+Ttl = Annotated[float, Meta(gt=0, le=MAX_TTL, description="Seconds without a request until the model is unloaded.")]
 
 
 class _Named(Protocol):
@@ -33,7 +37,7 @@ B = TypeVar("B", bound=_Named)
 
 
 class SamplingFields(Struct, kw_only=True):
-    """How tokens are drawn, what ends the answer, and whose turn it is."""
+    """How tokens are drawn, what ends the answer, whose turn it is, and how the model is served."""
 
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
@@ -49,8 +53,10 @@ class SamplingFields(Struct, kw_only=True):
     frequency_context_size: Natural | None = None
     logit_bias: dict[Natural, Annotated[float, Meta(ge=-100, le=100)]] | None = None
     seed: Annotated[int, Meta(ge=-(2**63), le=_INT64_MAX)] | None = None
-    stop: Stop | Annotated[list[Stop], Meta(max_length=MAX_STOPS)] | None = None
+    stop: StopOrNone | Annotated[list[StopOrNone], Meta(max_length=MAX_STOPS)] | None = None
     priority: Priority | None = None
+    adapters: Adapter | None = None
+    ttl: Ttl | None = None
 
 
 class StreamOptions(Struct):
@@ -79,21 +85,29 @@ def sampling(body: SamplingFields) -> Sampling:
         top_k=0 if body.top_k == -1 else body.top_k,
         min_p=body.min_p,
         repetition_penalty=body.repetition_penalty,
-        presence_penalty=body.presence_penalty or 0.0,
-        frequency_penalty=body.frequency_penalty or 0.0,
+        presence_penalty=body.presence_penalty,
+        frequency_penalty=body.frequency_penalty,
         logit_bias=body.logit_bias or {},
         seed=body.seed,
-        xtc_probability=body.xtc_probability or 0.0,
-        xtc_threshold=_XTC_THRESHOLD if body.xtc_threshold is None else body.xtc_threshold,
-        repetition_context=body.repetition_context_size or 0,
-        presence_context=body.presence_context_size or 0,
-        frequency_context=body.frequency_context_size or 0,
+        xtc_probability=body.xtc_probability,
+        xtc_threshold=body.xtc_threshold,
+        repetition_context=body.repetition_context_size,
+        presence_context=body.presence_context_size,
+        frequency_context=body.frequency_context_size,
     )
 
 
 def stops(body: SamplingFields) -> tuple[str, ...]:
-    """Give the texts that end the answer."""
-    return (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
+    """Give the texts that end the answer; an empty one, as some clients send for none, is none."""
+    given = [body.stop] if isinstance(body.stop, str) else body.stop or []
+    return tuple(stop for stop in given if stop)
+
+
+def limit(name: str, value: int | None, least: int) -> int | None:
+    """Give how many tokens there may be; None: no limit is set. Raises OrchardError where it is below `least`."""
+    if value is not None and -1 < value < least:
+        raise invalid(name, f"`{name}` must be an integer from {least} to {_INT64_MAX}, or -1 for no limit.")
+    return None if value == -1 else value
 
 
 def priority(body: SamplingFields, header: str | None) -> Priority:
@@ -110,6 +124,11 @@ def header_priority(header: str | None) -> Priority:
         return "normal"
     names = ", ".join(map(repr, _PRIORITIES))
     raise invalid(PRIORITY_HEADER, f"The header `{PRIORITY_HEADER}` must be one of {names}.")
+
+
+def asks_for(edits: object, kind: str) -> bool:
+    """Whether a list of changes to the context, of which no more is known here, has one of this type."""
+    return isinstance(edits, list) and any(isinstance(edit, dict) and edit.get("type") == kind for edit in edits)
 
 
 def schema(body: type[Struct], ignored: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -55,15 +55,15 @@ def grammar(body: GrammarFields, own: Grammar | None, free_form: FreeForm) -> Gr
     return given[0] if given else None
 
 
-def json_schema(value: Any, param: str, field: str, free_form: FreeForm) -> Grammar:
+def json_schema(value: Any, param: str, field: str, free_form: FreeForm, *, strict: bool = True) -> Grammar:
     """Make the grammar of a JSON schema; None: any JSON object.
 
-    `field` is where the schema stands, `param` the field to blame where it can't be kept.
+    `field` is where the schema stands, `param` the field to blame where it can't be kept, `strict` as in `Grammar`.
     """
     if value is None:
         return Grammar("json_object", None, param)
     free_form.check(value, field, MAX_SCHEMA_BYTES)
-    return Grammar("json_schema", value, param)
+    return Grammar("json_schema", value, param, strict)
 
 
 def _given(wanted: StructuredOutputs, prefix: str, free_form: FreeForm) -> list[Grammar]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from orchard import __version__
-from orchard.core.events import TokenLogprob, Usage
+from orchard.core.events import Summary, TokenLogprob, Usage
 
 SYSTEM_FINGERPRINT = f"fp_orchard_{__version__}"
 """Names what made the answer: with the same, the same seed gives the same tokens."""
@@ -27,9 +27,14 @@ def logprob(token: TokenLogprob) -> float:
     return token.logprob if token.logprob > _LEAST_LOGPROB else _LEAST_LOGPROB
 
 
-def usage(used: Usage) -> dict[str, Any]:
-    """Give the usage as Chat Completions and Completions have it."""
-    return {
+def overflow(summary: Summary | None) -> dict[str, Any]:
+    """Give the field that tells of messages that a summary took the place of; none where there are none."""
+    return {"context_overflow": {"summarized_messages": summary.messages}} if summary else {}
+
+
+def usage(used: Usage, summary: Summary | None = None) -> dict[str, Any]:
+    """Give the usage as Chat Completions and Completions have it; what a summary took is not part of its sums."""
+    found: dict[str, Any] = {
         "prompt_tokens": used.prompt_tokens,
         "completion_tokens": used.completion_tokens,
         "total_tokens": used.prompt_tokens + used.completion_tokens,
@@ -41,3 +46,7 @@ def usage(used: Usage) -> dict[str, Any]:
             "rejected_prediction_tokens": 0,
         },
     }
+    if summary:
+        spent = {"prompt_tokens": summary.prompt_tokens, "completion_tokens": summary.completion_tokens}
+        found["summary_tokens_details"] = spent
+    return found

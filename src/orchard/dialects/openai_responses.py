@@ -13,6 +13,8 @@ from orchard.core.events import (
     Failed,
     Finished,
     Reasoning,
+    Started,
+    Summary,
     Text,
     ToolArgs,
     ToolStart,
@@ -24,7 +26,7 @@ from orchard.dialects import openai_errors
 from orchard.dialects import openai_responses_body as wire
 from orchard.dialects.decoding import decode
 from orchard.dialects.openai_fields import PRIORITY_HEADER, decode_for
-from orchard.dialects.openai_output import escape_line_ends
+from orchard.dialects.openai_output import escape_line_ends, overflow
 from orchard.dialects.openai_responses_body import DeploymentBody, body_schema
 from orchard.dialects.openai_responses_output import CallItem, Fields, Item, MessageItem, ReasoningItem, Told
 from orchard.dialects.openai_responses_request import (
@@ -206,13 +208,14 @@ class ResponseCall(Struct, frozen=True):
 class ResponseEncoder:
     """Turns one stream of events into those of the API, and keeps the response up to date.
 
-    `ended` and `error` tell how it stands. Where the work was cancelled, so is the response, and no event tells of it.
+    `ended` and `error` tell how it stands, `summary` what took the place of older messages. Where the work was
+    cancelled, so is the response, and no event tells of it.
     """
 
     def __init__(self, call: ResponseCall) -> None:
         self._call = call
         self._status: ResponseStatus = "queued" if call.body.background else "in_progress"
-        self._summary = bool(call.about["reasoning"]["summary"])
+        self._summarises = bool(call.about["reasoning"]["summary"])
         self._sealed = SEALED in (call.body.include or ())
         self._sequence = 0
         self._told: Literal["nothing", "created", "in_progress"] = "nothing"
@@ -221,6 +224,7 @@ class ResponseEncoder:
         self._current: int | None = None  # the message or the reasoning that is being written
         self._calls: list[int] = []
         self._end: Fields = {}
+        self.summary: Summary | None = None
         self.error: OrchardError | None = None
         self.ended = False
 
@@ -240,13 +244,16 @@ class ResponseEncoder:
         """Give the response as it stands."""
         output = [self._done.get(i) or item.snapshot("in_progress") for i, item in enumerate(self._items)]
         rest = {"completed_at": None, "error": None, "incomplete_details": None, "usage": None}
-        return {**self._call.about, "status": self._status, **rest, **self._end, "output": output}
+        told = {**rest, **overflow(self.summary), **self._end}
+        return {**self._call.about, "status": self._status, **told, "output": output}
 
     def body(self) -> bytes:
         """Give the response as JSON."""
         return _json(self.response())
 
     def _event(self, event: Event) -> Iterator[bytes]:
+        if isinstance(event, Started):
+            self.summary = event.summary
         yield from self._created()
         if self._told == "created" and not (isinstance(event, Failed) and event.kind == "cancelled"):
             self._told, self._status = "in_progress", "in_progress"
@@ -280,7 +287,7 @@ class ResponseEncoder:
     def _reasoning(self, event: Reasoning) -> Iterator[bytes]:
         item = self._current is not None and self._items[self._current]
         if not isinstance(item, ReasoningItem):
-            item = ReasoningItem(self._id("rs"), summary=self._summary, sealed=self._sealed)
+            item = ReasoningItem(self._id("rs"), summary=self._summarises, sealed=self._sealed)
             yield from self._switch(item)
         yield from self._of_item(self._current, item.add(event.text))
 
@@ -305,7 +312,7 @@ class ResponseEncoder:
             yield from self._switch(MessageItem(self._id("msg")))
         yield from self._close_open(cut=cut)
         self._status = "incomplete" if cut else "completed"
-        self._end = {"completed_at": int(time.time()), "usage": _usage(event.usage)}
+        self._end = {"completed_at": int(time.time()), "usage": _usage(event.usage, self.summary)}
         if cut:
             self._end["incomplete_details"] = {"reason": "max_output_tokens"}
         self.ended = True
@@ -368,14 +375,18 @@ class ResponseEncoder:
         return f"{prefix}_{self._call.hex}{len(self._items):02x}"
 
 
-def _usage(usage: Usage) -> Fields:
-    return {
+def _usage(usage: Usage, summary: Summary | None) -> Fields:
+    found: Fields = {
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
         "output_tokens": usage.completion_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
     }
+    if summary:
+        spent = {"input_tokens": summary.prompt_tokens, "output_tokens": summary.completion_tokens}
+        found["summary_tokens_details"] = spent
+    return found
 
 
 def counted(tokens: int) -> bytes:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from orchard.core.request import Overflow
 from orchard.dialects.openai_fields import Count, ModelName, NonEmpty, Refused, schema
 from orchard.dialects.openai_thinking import Effort, ThinkingFields
 
@@ -19,7 +20,6 @@ MAX_ADDED_ITEMS = 20
 
 IGNORED = (
     "access_programs",
-    "context_management",
     "image",
     "prompt_cache_options",
     "prompt_cache_retention",
@@ -164,6 +164,10 @@ class Body(ThinkingFields, kw_only=True):
     max_output_tokens: Count | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     truncation: Literal["auto", "disabled"] | None = None
+    context_overflow: Overflow | None = None
+    context_management: Annotated[
+        Any, Meta(description="An entry of the type 'compaction' does what `context_overflow` 'summarize' does.")
+    ] = None
     text: TextConfig | None = None
     reasoning: ReasoningConfig | None = None
 

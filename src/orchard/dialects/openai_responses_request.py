@@ -5,10 +5,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from orchard.core.request import Count, Generate, Grammar, Message, Request, TextPart, ToolCallPart, ToolResultPart
+from orchard.core.request import (
+    Count,
+    Generate,
+    Grammar,
+    Message,
+    Overflow,
+    Request,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from orchard.dialects import openai_responses_body as wire
 from orchard.dialects.decoding import FreeForm, invalid
-from orchard.dialects.openai_fields import priority, sampling, stops
+from orchard.dialects.openai_fields import asks_for, priority, sampling, stops
 from orchard.dialects.openai_grammar import grammar, json_schema
 from orchard.dialects.openai_responses_items import Reader, kind_of
 from orchard.dialects.openai_responses_tools import Toolbox, toolbox
@@ -27,6 +37,9 @@ def check(body: wire.Body) -> None:
     if body.conversation is not None and body.previous_response_id is not None:
         param = "previous_response_id"
         raise invalid(param, f"`{param}` and `conversation` can't be used together: each says what came before.")
+    if body.truncation == "auto" and body.context_overflow == "summarize":
+        message = "`context_overflow` and `truncation` contradict each other: older messages are summarised or dropped."
+        raise invalid("context_overflow", message)
     if body.background and body.store is False:
         raise invalid("store", "`store` must be true when `background` is true: nobody could ask for the response.")
     empty = body.input is None or body.input == []
@@ -112,7 +125,17 @@ def translate(
         ),
         thinking_budget=body.thinking_budget,
     )
-    return Request(request_id, body.model, task, priority(body, header)), box
+    turn = priority(body, header)
+    return Request(request_id, body.model, task, turn, body.adapters, body.ttl, _overflow(body)), box
+
+
+def _overflow(body: wire.Body) -> Overflow | None:
+    """Say what becomes of a conversation that is too long; what is dropped by `truncation` is not summarised."""
+    if body.context_overflow is not None:
+        return body.context_overflow
+    if body.truncation != "auto" and asks_for(body.context_management, "compaction"):
+        return "summarize"
+    return "error" if body.truncation else None
 
 
 def _refers(item: wire.Item) -> bool:
@@ -126,7 +149,8 @@ def _format(text: wire.TextConfig | None, free_form: FreeForm) -> Grammar | None
         return Grammar("json_object", None, "text.format")
     if text.format.json_schema is None:
         raise invalid("text.format.schema", "`text.format.schema` is required.")
-    return json_schema(text.format.json_schema, "text.format", "text.format.schema", free_form)
+    wanted, strict = text.format.json_schema, bool(text.format.strict)
+    return json_schema(wanted, "text.format", "text.format.schema", free_form, strict=strict)
 
 
 def _top_logprobs(body: wire.Body) -> int | None:

@@ -7,14 +7,16 @@ import os
 import queue
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import mlx.core as mx
 from msgspec.structs import replace
 
 from orchard.core.options import TextOptions
+from orchard.engine import memory
 from orchard.engine.fit import fit
 from orchard.engine.job import Job, Step
 from orchard.engine.model import Model
@@ -31,29 +33,89 @@ _SECONDS_UNTIL_IDLE_CLEAR = 5.0
 _SECONDS_UNTIL_SAVING = 0.5  # the next turn of a conversation mostly comes sooner, and would have to wait
 _SECONDS_TO_END = 10.0
 _SECONDS_TO_SAVE = 5.0
+_LOADING_SHARE = 0.8  # of the progress that is told; fitting the engine to the model is the rest
+
+
+class _Thread:
+    """A thread that never ends: one engine's after the other's.
+
+    MLX's thread-local state takes the interpreter's lock when a thread ends, and where the interpreter is ending too,
+    that aborts the process. So the thread of an engine that has been closed waits for the next engine.
+    """
+
+    _idle: ClassVar[list["_Thread"]] = []
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[tuple[Callable[[], None], Callable[[], None]]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="engine", daemon=True).start()
+
+    @classmethod
+    def do(cls, work: Callable[[], None], done: Callable[[], None]) -> None:
+        """Do `work` in a thread that has nothing to do, or a new one; `done` is called once the thread is free."""
+        try:
+            thread = cls._idle.pop()
+        except IndexError:
+            thread = cls()
+        thread._work.put((work, done))
+
+    def _run(self) -> None:
+        while True:
+            work, done = self._work.get()
+            work()
+            self._idle.append(self)
+            done()
+            del work, done  # they must not keep an engine
 
 
 class Engine(Generic[M]):
     """Runs jobs on a model of its own. Every method may be called from any thread and returns at once."""
 
-    def __init__(self, load: Callable[[], M], deliver: Callable[[Step], None], options: TextOptions) -> None:
-        """`load` and `deliver` are called in the engine's thread; `deliver` gets each step that brought news."""
+    def __init__(
+        self,
+        load: Callable[[], M],
+        deliver: Callable[[Step], None],
+        options: TextOptions,
+        progress: Callable[[float], None] = lambda fraction: None,
+    ) -> None:
+        """`load`, `deliver` and `progress` are called in the engine's thread.
+
+        `load` may call `advance`. `deliver` gets each step that brought news, `progress` how far the start is: a
+        fraction.
+        """
         self._load = load
         self._deliver = deliver
         self._options = options
+        self._progress = progress
+        self._busy_since: float | None = None
+        self.mlx_bytes = 0
+        """What MLX held at the beginning of the engine's present piece of work, in bytes."""
+        self.weights_bytes = 0
+        """What the model takes without any job, once it is ready."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
         self._fetching: set[str] = set()  # jobs whose prompts come from the disk; the engine's thread alone uses it
         self._saves_from = 0.0
         self._ready: Future[M] = Future()
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long the engine has been at its present piece of work: a step, or a phase of loading. 0: it is idle."""
+        since = self._busy_since
+        return 0.0 if since is None else time.monotonic() - since
 
     def start(self) -> "Future[M]":
         """Begin to load; the future gives the warm model or the exception that loading raised."""
         # A thread that the interpreter's end finds within MLX aborts the process.
         atexit.register(self._end)
-        self._thread.start()
-        return self._ready
+        self._begin_work()
+        ready = self._ready
+        _Thread.do(self._main, self._closed.set)
+        return ready
+
+    def advance(self, fraction: float) -> None:
+        """To be called by `load`, in the engine's thread: so much of it is done."""
+        self._begin_work()
+        self._progress(_LOADING_SHARE * fraction)
 
     def submit(self, job: Job) -> None:
         """Queue a job. It must be valid: every token id in the vocabulary, at most `max_rows` choices."""
@@ -70,6 +132,11 @@ class Engine(Generic[M]):
         """Let `done` have the prefix cache's numbers, in the engine's thread."""
         self._inbox.put(lambda runner: done(runner.store.numbers()))
 
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Let weights, keys and values, and cached prompts take so many bytes together, from the next step on."""
+        self._options = replace(self._options, memory_limit=memory_bytes)
+        self._inbox.put(self._divide)
+
     def close(self) -> None:
         """Stop after the step under way and free the model."""
         self._inbox.put(None)
@@ -85,6 +152,7 @@ class Engine(Generic[M]):
     def _main(self) -> None:
         try:
             self._live()
+            self._begin_work()
             gc.collect()
             mx.clear_cache()
         except BaseException:
@@ -93,29 +161,49 @@ class Engine(Generic[M]):
             logging.shutdown()
             os._exit(_CRASHED)
         atexit.unregister(self._end)
-        self._closed.set()
-        # The thread itself stays: MLX's thread-local state takes the interpreter's lock when a thread ends, and where
-        # the interpreter is ending too, that aborts the process.
-        threading.Event().wait()
+        self._rest()
+
+    def _begin_work(self) -> None:
+        """Note that another piece of work begins."""
+        self._busy_since = time.monotonic()
+        self.mlx_bytes = mx.get_active_memory() + mx.get_cache_memory()
+
+    def _rest(self) -> None:
+        """Note that there is nothing to do."""
+        self._begin_work()
+        self._busy_since = None
 
     def _live(self) -> None:
         """From loading to closing; nothing of the model is left when this returns."""
+        ready = self._ready
+        del self._ready  # it must not keep the model
         try:
             model = self._load()
-            runner = fit(model, self._options, lambda: self._inbox.put(lambda _: None))
+            self._begin_work()
+            self.weights_bytes = mx.get_active_memory()
+            runner = fit(model, self._options, self.weights_bytes, self._wake, self._fitted)
         except Exception as error:
-            self._ready.set_exception(error)
+            traceback.clear_frames(error.__traceback__)  # they would keep what was loaded
+            ready.set_exception(error)
             return
-        self._ready.set_result(model)
-        del self._ready, model  # they must not keep the model
+        ready.set_result(model)
+        del ready, model
         self._loop(runner)
         runner.store.close(_SECONDS_TO_SAVE)
+
+    def _wake(self) -> None:
+        self._inbox.put(lambda _: None)
+
+    def _fitted(self, fraction: float) -> None:
+        self._begin_work()
+        self._progress(_LOADING_SHARE + (1 - _LOADING_SHARE) * fraction)
 
     def _loop(self, runner: Runner) -> None:
         steps = 0
         read = 0
         told = (0, 0)
         while self._take(runner):
+            self._begin_work()
             step = runner.step()
             numbers = step.running, step.waiting + len(self._fetching)
             if step.begun or step.drawn or step.broken or told != numbers:
@@ -130,6 +218,8 @@ class Engine(Generic[M]):
         """Do what was asked since the last step, waiting while there is nothing to do; False: close."""
         while True:
             wait = self._wait(runner)
+            if wait:
+                self._rest()
             try:
                 message = self._inbox.get(wait > 0, wait)
             except queue.Empty:
@@ -138,7 +228,9 @@ class Engine(Generic[M]):
                 if wait < _SECONDS_UNTIL_IDLE_CLEAR:
                     continue
                 mx.clear_cache()
+                self._rest()
                 message = self._inbox.get()
+            self._begin_work()
             if message is None:
                 return False
             message(runner)
@@ -152,6 +244,10 @@ class Engine(Generic[M]):
         if now < self._saves_from:
             return self._saves_from - now
         return 0.0 if runner.store.tend() else _SECONDS_UNTIL_IDLE_CLEAR
+
+    def _divide(self, runner: Runner) -> None:
+        shares = memory.divide(self._options, self.weights_bytes)
+        runner.limit_memory(shares.rows, shares.cache)
 
     def _add(self, runner: Runner, job: Job) -> None:
         def fetched(runner: Runner) -> None:

@@ -4,16 +4,15 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import mlx.core as mx
 import msgspec
 
 from orchard.core.errors import OrchardError
 from orchard.core.options import TextOptions
-from orchard.engine import attention, joint, kv, memory
+from orchard.engine import attention, facts, joint, kv, memory, warm
 from orchard.engine.batch import Batch, Seat, Together
-from orchard.engine.job import Job, SamplingParams
+from orchard.engine.facts import Facts
 from orchard.engine.model import Model
 from orchard.engine.runner import Runner
 from orchard.engine.scheduler import Limits
@@ -28,37 +27,82 @@ _SECONDS_A_STEP = 0.06  # what a running stream may be held up by one piece of a
 _TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 stays far below, a wrong mask far above
 _PIECES_TOGETHER = 32  # prompts in one pass
 _PROMPT = 256  # tokens
+_TIMED = 3
 _PROBES = ((1, 2, 3, 4, 5, 6, 7), (9, 8, 7), (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3))
 
 
-def fit(model: Model, options: TextOptions, wake: Callable[[], None]) -> Runner:
+def fit(
+    model: Model,
+    options: TextOptions,
+    weights_bytes: int,
+    wake: Callable[[], None],
+    progress: Callable[[float], None] = lambda fraction: None,
+) -> Runner:
     """Make a runner for a loaded model, and run what serving uses once, so that no request waits for compilation.
 
-    `wake`: see `Store`. Raises OrchardError where the model leaves no memory for requests.
+    `weights_bytes`: what the model takes. `wake`: see `Store`. `progress` is told how far this is: a fraction, ever
+    again. Raises OrchardError where the model leaves no memory for requests.
     """
     attention.install()
-    shares = memory.divide(options)
+    shares = _shares(options, weights_bytes)
     # The disk's thread looks for its files while the model is made warm.
     store = Store(model, options, shares.cache, wake)
     footprint = _footprint(model, store, options)
-    together = how_together(model, options)
-    at_once = mx.default_device() == mx.gpu and _waits_for_launches(model) and reads_together(model, options)
+    name = facts.key(model, options)
+    known = facts.recall(name)
+    together = known.together if known else how_together(model, options)
+    progress(0.2)
+    at_once = known.joint if known else _reads_at_once(model, options)
+    progress(0.3)
     multiple = 8 if mx.default_device() == mx.gpu and mx.cuda.is_available() else 1
     limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=_PIECES_TOGETHER if at_once else 4)
-    _warm(Runner(model, Store(model, options), Batch(model, together, multiple), limits, footprint, joint=at_once))
-    if at_once:
-        joint.warm(model, 2 * _MOST_TOKENS_A_STEP)  # a pass may have as many again to fill rows up
-    fitting, store.tokens_per_second = _pace(model)
+
+    def runner(store: Store, limits: Limits) -> Runner:
+        return Runner(model, store, Batch(model, together, multiple), limits, footprint, joint=at_once)
+
+    if warm.has_been(name) or (known and warm.is_kept()):
+        warm.once(runner(Store(model, options), limits))
+    else:
+        warm.every_way(runner(Store(model, options), limits), lambda: progress(0.5))
+        if at_once:
+            joint.warm(model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))  # rows may be filled up to as many again
+    warm.note(name)
+    if known is None:
+        known = Facts(together, at_once, *_pace(model, lambda: progress(0.9)), time.time())
+        facts.remember(name, known)
+    store.tokens_per_second = known.tokens_per_second
+    mx.clear_cache()
+    progress(1.0)
+    return runner(store, _limits(limits, options, known.chunk, shares.rows))
+
+
+def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:
+    shares = memory.divide(options, weights_bytes)
+    if not shares.rows:
+        raise OrchardError(
+            "model_failed",
+            f"the model's weights take {weights_bytes:,} bytes; the memory limit of {memory.limit(options):,} leaves "
+            "nothing for requests",
+        )
+    if shares.cache < (wanted := options.prompt_cache_bytes or 0):
+        log.warning("cached prompts may take %s bytes of memory, not %s: requests need the rest", shares.cache, wanted)
+    return shares
+
+
+def _limits(of: Limits, options: TextOptions, fitting: int, memory_bytes: int) -> Limits:
     chunk = options.prefill_chunk or fitting
-    limits = msgspec.structs.replace(
-        limits,
+    return msgspec.structs.replace(
+        of,
         max_rows=options.max_rows,
-        memory_bytes=shares.rows,
+        memory_bytes=memory_bytes,
         chunk=chunk,
         idle_chunk=max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP)),
+        pieces=options.prompts_at_once or of.pieces,
     )
-    mx.clear_cache()
-    return Runner(model, store, Batch(model, together, multiple), limits, footprint, joint=at_once)
+
+
+def _reads_at_once(model: Model, options: TextOptions) -> bool:
+    return mx.default_device() == mx.gpu and _waits_for_launches(model) and reads_together(model, options)
 
 
 def _footprint(model: Model, store: Store, options: TextOptions) -> kv.Footprint:
@@ -150,43 +194,25 @@ def _logits(
     return logits[mx.array([order.index(index) for index in range(len(seats))])]
 
 
-def _warm(runner: Runner) -> None:
-    """Run each kind of step: one row and several, every way to draw, a piece of a prompt and the end of it."""
-    ways: tuple[dict[str, Any], ...] = (
-        {"temperature": 0.0},
-        {},
-        {"top_k": 20, "top_p": 0.9, "min_p": 0.01},
-        {"top_p": 0.9},
-        {"top_k": 20, "xtc_probability": 1.0, "xtc_threshold": 0.01},
-        {"repetition_penalty": 1.1, "presence_penalty": 0.1, "frequency_penalty": 0.1, "frequency_context": 4},
-        {"logit_bias": {0: 1.0}, "top_logprobs": 1, "thinking_budget": 1, "think_end": 0},
-    )
-    draws = [SamplingParams(seed=0, **way) for way in ways]
-    jobs = [[Job("greedy", [0, 0], draws[0], max_tokens=4)]]
-    jobs.append([Job(f"mixed {number}", [0] * 17, params, max_tokens=4) for number, params in enumerate(draws)])
-    if mx.default_device() == mx.gpu:
-        # There each kernel is compiled at its first use; the CPU would take seconds for long prompts, and for nothing.
-        for length, rows in ((300, 1), (600, 9), (_MOST_TOKENS_A_STEP + 2, 1)):
-            jobs.append([Job("rows", [0] * length, draws[0], max_tokens=4, choices=rows)])
-    for together in jobs:
-        for job in together:
-            runner.add(job)
-        while not runner.idle:
-            if broken := runner.step().broken:
-                raise RuntimeError(broken[0].message)
-    mx.clear_cache()
+def _pace(model: Model, told: Callable[[], None] = lambda: None) -> tuple[int, float]:
+    """Time pieces of a prompt; gives how many tokens a running stream may be held up by, and tokens a second.
 
-
-def _pace(model: Model) -> tuple[int, float]:
-    """Time pieces of a prompt; gives how many tokens a running stream may be held up by, and tokens a second."""
+    `told` is called between two pieces.
+    """
     count = _FEWEST_TOKENS_A_STEP
     rate = count / _seconds(model, count)
     # On a GPU, most of what a short piece takes are its launches.
     while rate * _SECONDS_A_STEP >= count and count < _MOST_BESIDE_ROWS:
-        count *= 2
+        told()
+        count = max(2 * count, _fitting(rate))
         rate = count / _seconds(model, count)
+    return _fitting(rate), rate
+
+
+def _fitting(rate: float) -> int:
+    """Give how many tokens a piece may have, at so many a second."""
     power = 1 << max(int(rate * _SECONDS_A_STEP), 1).bit_length() - 1
-    return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_BESIDE_ROWS), rate
+    return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_BESIDE_ROWS)
 
 
 def _waits_for_launches(model: Model) -> bool:
@@ -196,8 +222,10 @@ def _waits_for_launches(model: Model) -> bool:
 
 def _seconds(model: Model, count: int, rows: int = 1) -> float:
     tokens = mx.zeros((rows, count), mx.uint32)
-    seconds = []
-    for _ in range(3):
+    seconds: list[float] = []
+    # On a GPU the first pass of a size is slow. Elsewhere a long one is as good as three short ones.
+    least = 2 if mx.default_device() == mx.gpu else 1
+    while len(seconds) < least or (len(seconds) < _TIMED and sum(seconds) < _SECONDS_A_STEP):
         cache = model.new_cache()
         begin = time.perf_counter()
         model.forward(tokens, cache)

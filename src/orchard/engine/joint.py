@@ -7,7 +7,7 @@ The sizes of a pass are rounded up to one of few, and rows are filled up with co
 new size costs about as much as the pass itself, once. So even a single prompt is better read here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -59,11 +59,12 @@ def read(model: Model, rows: Sequence[tuple[Cache, list[int]]]) -> tuple[list[Ca
     return caches, [array for shelf in shelves for array in shelf.arrays]
 
 
-def warm(model: Model, most: int) -> None:
-    """Read new prompts in all sizes of up to `most` tokens in a pass, and up to 512 each."""
+def warm(model: Model, most: int, told: Callable[[], None] = lambda: None) -> None:
+    """Read new prompts in all sizes of up to `most` tokens in a pass, and up to 512 each; `told` is called between."""
     for count in range(_FEWEST, 8 * _FEWEST + 1, _FEWEST):
         rows = 1
         while rows * count <= most:
+            told()
             mx.eval(read(model, [(model.new_cache(), [0] * count)] * rows)[1])
             rows *= 2
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import mlx.core as mx
 from msgspec import Struct
 
-from orchard.core.errors import OrchardError
 from orchard.core.options import TextOptions
 
 _SHARE = 0.75  # of the machine's memory, where the device recommends nothing; the rest is the system's
@@ -21,20 +20,19 @@ class Shares(Struct, frozen=True):
     cache: int
 
 
-def divide(options: TextOptions) -> Shares:
-    """Divide what the loaded weights leave. Raises OrchardError where they leave nothing."""
-    limit = options.memory_limit or recommended()
-    weights = mx.get_active_memory()
-    left = limit - weights
-    cache = options.prompt_cache_bytes
-    if cache is None:
-        cache = int(max(left, 0) * _CACHE_SHARE)
-    if left - cache <= 0:
-        raise OrchardError(
-            "model_failed",
-            f"the model's weights take {weights:,} bytes and the prompt cache may take {cache:,}; the memory limit of "
-            f"{limit:,} leaves nothing for requests",
-        )
+def limit(options: TextOptions) -> int:
+    """Give what weights, keys and values, and cached prompts may take together, in bytes."""
+    return options.memory_limit or recommended()
+
+
+def divide(options: TextOptions, weights_bytes: int) -> Shares:
+    """Divide what the weights leave; where they leave nothing, both shares are 0.
+
+    Cached prompts get what the options say, or a quarter; never more than half, for rows come first.
+    """
+    left = max(limit(options) - weights_bytes, 0)
+    wanted = options.prompt_cache_bytes
+    cache = int(left * _CACHE_SHARE) if wanted is None else min(wanted, left // 2)
     return Shares(int((left - cache) * (1 - _WORK_SHARE)), cache)
 
 

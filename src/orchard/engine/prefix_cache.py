@@ -51,11 +51,14 @@ class PrefixCache:
         disk: DiskTier | None,
         make_payload: Callable[[HostArrays], Payload],
         make_snapshot: Callable[[HostArrays], Snapshot],
+        *,
+        most_texts: int | None = None,
     ) -> None:
         """`needs_snapshot`: the model has layers that can't be cut, so a prefix is usable only where their state is
-        known. The last two bring back what `to_host` gave. Whoever made `disk` closes it."""
+        known. The last two bring back what `to_host` gave. Whoever made `disk` closes it.
+        `most_texts`: of the texts in memory, how many may be no other's beginning."""
         self._needs_snapshot = needs_snapshot
-        self._memory = Memory(budget_bytes, disk.fingerprint if disk else "")
+        self._memory = Memory(budget_bytes, disk.fingerprint if disk else "", most_texts)
         self._shelf = Shelf(disk, self._memory, make_payload, make_snapshot) if disk else None
         self._hits = 0
         self._misses = 0
@@ -154,6 +157,12 @@ class PrefixCache:
         if snapshot is not None and path[-1].snapshot.value is None:
             self._memory.hold(path[-1].snapshot, snapshot)
         self._memory.touch(path, path[-1] if snapshot is not None else None)
+        self._memory.evict()
+
+    def limit(self, budget_bytes: int) -> None:
+        """Let so much be in memory from now on."""
+        self._absorb()
+        self._memory.budget = budget_bytes
         self._memory.evict()
 
     def shrink(self, to_bytes: int) -> None:

@@ -18,9 +18,11 @@ T = TypeVar("T")
 class Memory:
     """The trie, and its payloads and snapshots in memory."""
 
-    def __init__(self, budget: int, seed: str) -> None:
-        """`budget`: in bytes, what `evict` leaves at most. `seed`: of the texts' hashes."""
+    def __init__(self, budget: int, seed: str, most_texts: int | None = None) -> None:
+        """`budget`: in bytes, what `evict` leaves at most; `most_texts`: and how many texts that are no other's
+        beginning. `seed`: of the texts' hashes."""
         self.budget = budget
+        self._most_texts = most_texts
         self.root = trie.root(seed)
         self.nbytes = 0
         self.unsaved: OrderedDict[Slot[Any], None] = OrderedDict()
@@ -59,10 +61,26 @@ class Memory:
     def evict(self, to_bytes: int | None = None) -> None:
         """Let go what was used least recently until at most `to_bytes`, or the budget, are left."""
         while self.nbytes > (self.budget if to_bytes is None else to_bytes):
-            slot = next(iter(self._order))
-            self._release(slot)
-            if slot.file is None and slot is slot.node.payload:
-                self.drop(slot.node)
+            self._let_go(next(iter(self._order)))
+        if self._most_texts is not None:
+            excess = sum(map(self._is_end, self.root.subtree())) - self._most_texts
+            while excess > 0:
+                excess -= self._let_go(next(iter(self._order)))
+
+    def _let_go(self, slot: Slot[Any]) -> bool:
+        """Take something out of memory; whether that was the last of a text which is no other's beginning."""
+        self._release(slot)
+        if slot is not slot.node.payload:
+            return False
+        parent = slot.node.parent
+        if slot.file is None:
+            self.drop(slot.node)
+        return parent is None or not self._is_end(parent)
+
+    @staticmethod
+    def _is_end(node: Node) -> bool:
+        """Whether a text in memory ends at a node, and none goes on below it."""
+        return node.payload.value is not None and all(child.payload.value is None for child in node.children.values())
 
     def lay(self, top: Node, text: bytes, boundary: bool) -> list[Node]:
         """Make nodes as `prefix_trie.lay` does."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import zip_longest
 
+import mlx.core as mx
 from msgspec.structs import replace
 
 from orchard.engine.batch import Batch, Seat
@@ -26,6 +27,7 @@ log = logging.getLogger("orchard.engine")
 class _Work:
     """A job that has not ended: its prompt being read, then its rows.
 
+    `job.max_tokens` is what the memory leaves of `wanted`.
     `answers[i]`: what choice i had generated when its row was last taken from it; None: that choice has ended.
     `admitted_with[i]`: how many tokens it had when the scheduler last admitted the job.
     """
@@ -38,6 +40,7 @@ class _Work:
         self.admitted_with = [0] * job.choices
         self.apart = False
         self.begun = False
+        self.wanted = job.max_tokens
 
     @property
     def left(self) -> int:
@@ -54,8 +57,6 @@ class Runner:
         """`joint`: prompts may be read in one pass."""
         self._model = model
         self._joint = joint
-        # Beside the rows there is a ninth of their memory for copies (see `memory`).
-        self._most_places = limits.memory_bytes // 9 // max(footprint.per_token, 1)
         self.store = store
         self._rows = Rows(model, batch, store)
         self._scheduler = Scheduler(limits)
@@ -85,16 +86,48 @@ class Runner:
             bytes_per_token=self._growth(tokens),
             fixed_bytes=self._footprint.fixed + GROWTH * self._growth(tokens),
         )
-        left = self._memory_bytes - ticket.bytes_with(0)
-        if ticket.bytes_per_token and left > 0:
-            ticket.max_tokens = max(1, min(job.max_tokens, left // (job.choices * ticket.bytes_per_token)))
-            job = replace(job, max_tokens=ticket.max_tokens)
-        self._work[job.id] = _Work(job)
+        work = self._work[job.id] = _Work(job)
+        ticket.max_tokens = self._most_tokens(work)
+        work.job = replace(job, max_tokens=ticket.max_tokens)
         if refusal := self._scheduler.add(ticket):
             self._refuse(refusal)
 
     def _growth(self, tokens: int) -> int:
         return self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
+
+    def _most_tokens(self, work: _Work) -> int:
+        """Give how many tokens each answer of a job may have: as many as wanted, or as fit where it is alone."""
+        tokens = len(work.job.prompt)
+        growth = self._growth(tokens)
+        rows = sum(answer is not None for answer in work.answers)
+        left = self._memory_bytes - rows * (self._footprint.bytes(tokens) + GROWTH * growth)
+        if growth and left > 0:
+            return max(1, min(work.wanted, left // (rows * growth)))
+        return work.wanted
+
+    def limit_memory(self, rows_bytes: int, cache_bytes: int) -> None:
+        """Let keys and values of rows, and cached prompts, take so many bytes from the next step on.
+
+        Rows that outgrow it give their memory back and go on later; jobs that can never fit are refused.
+        """
+        self._memory_bytes = rows_bytes
+        self.store.limit(cache_bytes)
+        for work in self._work.values():
+            self._bound(work)
+        for refusal in self._scheduler.limit_memory(rows_bytes):
+            self._refuse(refusal)
+        mx.clear_cache()
+
+    def _bound(self, work: _Work) -> None:
+        """Let the answers of a job end where the memory does, but not before a token that has been launched."""
+        rows = [row for row in work.rows if not row.ended]
+        generated = [row.launched for row in rows] + [len(answer) for answer in work.answers if answer]
+        most = max(self._most_tokens(work), max(generated, default=0) + 1)
+        most = min(most, work.wanted)
+        work.job = replace(work.job, max_tokens=most)
+        for row in rows:
+            row.job = work.job
+        self._scheduler.bound(work.job.id, most)
 
     def cancel(self, job_id: str, choice: int | None = None) -> None:
         """Forget a job, or one choice of it (which must have begun). Unknown ids are fine."""
@@ -153,6 +186,11 @@ class Runner:
                 self._begun.append(Begun(job.id, reading.cached, reading.miss))
         work.begun = True
         self._read(work, 0)
+
+    @property
+    def _most_places(self) -> int:
+        """How many tokens a pass may hold: beside the rows there is a ninth of their memory for copies."""
+        return self._memory_bytes // 9 // max(self._footprint.per_token, 1)
 
     def _read_all(self, prefill: list[tuple[str, int]]) -> None:
         """Read so many tokens of each of these prompts, in one pass where they are alike."""

@@ -19,6 +19,7 @@ it keeps its place in the order of admission, so that everyone comes to be the o
 from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from orchard.core.request import Priority
 
@@ -60,8 +61,9 @@ class Ticket(Struct, eq=False):
     prompt_bytes: int
     bytes_per_token: int
     fixed_bytes: int = 0
-    # The scheduler's own notes. `generated`: tokens of each row since it was last admitted.
+    # The scheduler's own notes. `generated`: tokens of each row since it was last admitted, `earlier`: before.
     generated: int = 0
+    earlier: int = 0
     seniority: int = -1
     preemptions: int = 0
     overtaken: int = 0
@@ -160,6 +162,20 @@ class Scheduler:
             raise ValueError(f"{ticket.id} has {ticket.rows} rows; between 1 and {self._limits.max_rows} can run")
         return self._enqueue(ticket)
 
+    def limit_memory(self, memory_bytes: int) -> list[TooLarge]:
+        """Let all rows take so many bytes from the next plan on; what waits and could never run now is forgotten."""
+        self._limits = replace(self._limits, memory_bytes=memory_bytes)
+        waiting = [ticket for queue in self._queues.values() for ticket in queue.tickets]
+        refusals = [refusal for ticket in waiting if (refusal := self._refusal(ticket))]
+        for refusal in refusals:
+            self.cancel(refusal.id)
+        return refusals
+
+    def bound(self, ticket_id: str, most: int) -> None:
+        """Let each row of a request generate at most `most` tokens in all. Unknown ids are fine."""
+        if ticket := self._find(ticket_id):
+            ticket.max_tokens = max(most - ticket.earlier, 1)
+
     def cancel(self, ticket_id: str) -> None:
         """Forget a request. Unknown ids are fine."""
         self._running.pop(ticket_id, None)
@@ -193,6 +209,7 @@ class Scheduler:
         ticket.prompt_tokens = prompt_tokens
         ticket.prompt_bytes += generated * ticket.bytes_per_token
         ticket.max_tokens -= generated
+        ticket.earlier += generated
         ticket.generated = 0
         return self._enqueue(ticket)
 

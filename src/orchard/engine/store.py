@@ -51,11 +51,19 @@ class Store:
                 folder = Path(options.prompt_cache_dir)
                 self._disk = DiskTier(folder, self._fingerprint(options), options.prompt_cache_dir_bytes, wake)
             self._snapshots = kv.needs_snapshot(model.new_cache())
-            self._prefixes = PrefixCache(budget, self._snapshots, self._disk, Cut.from_host, State.from_host)
+            makers = Cut.from_host, State.from_host
+            most = options.prompt_cache_entries
+            self._prefixes = PrefixCache(budget, self._snapshots, self._disk, *makers, most_texts=most)
 
     def _fingerprint(self, options: TextOptions) -> str:
         form = (self._bits, self._group_size, self._quantized_from) if self._bits else ()
         return f"{self._model.fingerprint} {form} {options.max_kv_size}"
+
+    def limit(self, budget: int) -> None:
+        """Let cached prompts take so many bytes of the memory from now on; 0: none is kept."""
+        if self._prefixes is not None:
+            self._prefixes.limit(budget)
+            self._restored = None
 
     def new_cache(self) -> kv.Cache:
         """Give an empty cache."""

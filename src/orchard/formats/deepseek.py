@@ -15,9 +15,9 @@ from orchard.core.request import Tool
 from orchard.formats.calls import Region
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature
-from orchard.formats.shapes import CallShape, CallsShape, json_body, literal, parameters
+from orchard.formats.shapes import CallShape, CallsShape, json_body, parameters
 from orchard.formats.source import Broken, Reading
-from orchard.formats.xml_values import Arguments, value_shape
+from orchard.formats.xml_values import Arguments, body_shape, may_be_text
 
 _SECTION, _END_SECTION = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
 _CALL, _SEPARATOR, _END_CALL = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"
@@ -108,8 +108,14 @@ class DsmlCalls(Struct, frozen=True):
     def shape(self, tools: Sequence[Tool]) -> CallsShape:
         """Say what the model would write for one or more calls of these tools."""
         section, invoke = self.opens
+        close = (f"</{_MARK}parameter>", "\n")
         calls = tuple(
-            CallShape(tool.name, f'{invoke}"{tool.name}">\n', _parameters_shape(Signature(tool)), f"</{_MARK}invoke>\n")
+            CallShape(
+                tool.name,
+                f'{invoke}"{tool.name}">\n',
+                body_shape(Signature(tool), _opening, close),
+                f"</{_MARK}invoke>\n",
+            )
             for tool in tools
         )
         return CallsShape(section, f"{section}\n", calls, "", self.closes)
@@ -144,16 +150,8 @@ def _quoted(region: Region) -> Reading[str]:
     return name
 
 
-def _parameters_shape(signature: Signature) -> str:
-    close = (f"</{_MARK}parameter>", "\n")
-    found = []
-    for name in signature.properties:
-        types = signature.types(name)
-        string = "true" if not types or "string" in types else "false"
-        opening = literal(f'<{_MARK}parameter name="{name}" string="{string}">')
-        one = f"{opening} {value_shape(signature, name, close)}"
-        found.append(one if name in signature.required else f"({one})?")
-    return " ".join(found) or literal("")
+def _opening(name: str, types: frozenset[str]) -> tuple[str]:
+    return (f'<{_MARK}parameter name="{name}" string="{"true" if may_be_text(types) else "false"}">',)
 
 
 V3 = DeepSeekCalls(fenced=True)

@@ -4,6 +4,7 @@
 - Nemotron: https://huggingface.co/nvidia/NVIDIA-Nemotron-Nano-9B-v2/blob/main/tokenizer_config.json
 - Granite: https://huggingface.co/ibm-granite/granite-3.3-8b-instruct/blob/main/tokenizer_config.json
 - Cohere: https://huggingface.co/CohereLabs/c4ai-command-r7b-12-2024/blob/main/tokenizer_config.json
+- GigaChat 3: https://huggingface.co/ai-sage/GigaChat3-10B-A1.8B/blob/main/chat_template.jinja; 3.1 has a token for it
 - Llama 3: https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1
 """
 
@@ -167,6 +168,16 @@ COHERE = JsonCalls(
     prefix="<|START_ACTION|>[",
     separator=", ",
     suffix="]<|END_ACTION|>",
+)
+_GIGACHAT_ROLE = "function call<|role_sep|>\n"
+GIGACHAT = JsonCalls(
+    opens=(f"<|message_sep|>\n\n{_GIGACHAT_ROLE}", _GIGACHAT_ROLE),
+    closes="<|message_sep|>",
+    begin=f"<|message_sep|>\n\n{_GIGACHAT_ROLE}",
+    separator="",
+)
+GIGACHAT_3_1 = JsonCalls(
+    opens=("<|function_call|>",), closes="<|message_sep|>", begin="<|function_call|>", separator=""
 )
 LLAMA = JsonCalls(opens=("<|python_tag|>",), leads=_FENCES, key="parameters", separator="; ")
 BARE = JsonCalls(leads=_FENCES)

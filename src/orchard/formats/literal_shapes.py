@@ -1,16 +1,18 @@
 """Grammars for arguments in notations that are not JSON. What a notation has no words for is written as JSON."""
 
-import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from orchard.core.request import Tool
-from orchard.formats.shapes import json_body, literal, parameters, text_up_to
+from orchard.formats.listed import NAME, listed, open_ended
+from orchard.formats.schema import Signature, values
+from orchard.formats.shapes import json_body, literal, text_up_to, within
 
 _DEEPEST = 5  # objects and arrays within each other that are written in the notation
 _NOTES = {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 _DEFINITIONS = ("$defs", "definitions")
+_STRING = {"type", "enum", "const", "pattern", "minLength", "maxLength", "format"}
 _OBJECT = {"type", "properties", "required", "additionalProperties"}
 
 Expression = Callable[[dict[str, Any]], str]
@@ -19,7 +21,11 @@ Expression = Callable[[dict[str, Any]], str]
 
 def keywords(tool: Tool, assign: str, separator: str, value: Expression) -> str:
     """Give the expression for a tool's arguments, `name` `assign` value, in the order of its schema."""
-    return _keywords(parameters(tool), assign, separator, value)
+    signature = Signature(tool)
+    if open_ended(signature) and not signature.properties:
+        one = f"{text_up_to('', NAME)} {literal(assign)} {value(_schema(signature.others, signature.schema))}"
+        return f"({one} ({literal(separator)} {one})*)?"
+    return _keywords({**signature.schema, "properties": listed(signature)}, assign, separator, value)
 
 
 def _keywords(schema: dict[str, Any], assign: str, separator: str, value: Expression) -> str:
@@ -27,7 +33,7 @@ def _keywords(schema: dict[str, Any], assign: str, separator: str, value: Expres
     properties = properties if isinstance(properties, dict) else {}
     needed = required if isinstance(required, list) else []
     entries = [
-        (f"{literal(name + assign)} {value(_within(one, schema))}", name in needed)
+        (f"{literal(name + assign)} {value(_schema(one, schema))}", name in needed)
         for name, one in properties.items()
         if one is not False
     ]
@@ -66,27 +72,22 @@ def quoted_value(quote: str) -> Expression:
 
 def _quoted_value(quote: str, depth: int, schema: dict[str, Any]) -> str:
     keys = schema.keys() - _NOTES - {*_DEFINITIONS}
-    kind, listed = schema.get("type"), schema.get("enum")
+    kind = schema.get("type")
 
     def inner(part: dict[str, Any]) -> str:
         return _quoted_value(quote, depth - 1, part)
 
-    if kind == "string" and keys == {"type"}:
-        return f"{literal(quote)} {text_up_to(quote)}"
-    if isinstance(listed, list) and listed and keys <= {"type", "enum"} and all(isinstance(one, str) for one in listed):
-        return f"{literal(quote)} ({' | '.join(map(literal, listed))}) {literal(quote)}"
+    listed_values = values(schema)
+    strings = kind == "string" or (not kind and listed_values and all(isinstance(one, str) for one in listed_values))
+    if strings and keys <= _STRING:
+        return f"{literal(quote)} {text_up_to(quote, schema)}"
     if kind == "array" and keys == {"type", "items"} and depth:
-        item = inner(_within(schema["items"], schema))
+        item = inner(_schema(schema["items"], schema))
         return f'"[" ({item} ("," {item})*)? "]"'
     if kind == "object" and schema.get("properties") and keys <= _OBJECT and depth:
         return f'"{{" {_keywords(schema, ":", ",", inner)} "}}"'
     return json_body(schema)
 
 
-def _within(part: Any, schema: dict[str, Any]) -> dict[str, Any]:
-    """Give a part of a schema as one of its own: with the definitions that it may refer to."""
-    if not isinstance(part, dict):
-        return {}
-    if '"$ref"' not in json.dumps(part):
-        return part
-    return {key: schema[key] for key in _DEFINITIONS if key in schema} | part
+def _schema(part: Any, root: dict[str, Any]) -> dict[str, Any]:
+    return within(part, root) if isinstance(part, dict) else {}

@@ -69,11 +69,15 @@ class PairCalls(Struct, frozen=True):
     def shape(self, tools: Sequence[Tool]) -> CallsShape:
         """Say what the model would write for one or more calls of these tools."""
         key, end_key, value, end_value = self._tags
+
+        def opening(name: str, _: frozenset[str]) -> tuple[str, ...]:
+            return key, name, end_key, self.line, value
+
         calls = tuple(
             CallShape(
                 tool.name,
                 f"{self.opens[0]}{tool.name}{self.line}",
-                body_shape(Signature(tool), (key, "{}", end_key, self.line, value), (end_value, self.line)),
+                body_shape(Signature(tool), opening, (end_value, self.line)),
                 self.closes,
                 self._tags,
             )

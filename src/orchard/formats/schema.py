@@ -11,6 +11,7 @@ from orchard.core.request import Tool
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 _WORDS = {"true": "true", "false": "false", "null": "null", "none": "null"}
 _DEEPEST = 8  # references and alternatives within each other
+_BINDING = {"type", "properties", "required", "additionalProperties"}
 
 
 class Signature:
@@ -20,26 +21,45 @@ class Signature:
         self.tool = tool
 
     @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The schema of the arguments, with what it refers to as a whole put into it."""
+        found: dict[str, Any] = self.tool.parameters or {}
+        for _ in range(_DEEPEST):
+            target = resolved(found["$ref"], found) if isinstance(found.get("$ref"), str) else None
+            if not isinstance(target, dict) or target.keys() & found.keys() & _BINDING:
+                break
+            found = {key: value for key, value in found.items() if key != "$ref"} | target
+        return found
+
+    @cached_property
     def properties(self) -> dict[str, Any]:
-        """The schemas of the parameters; what is no schema of an object has none."""
-        found = (self.tool.parameters or {}).get("properties")
-        return found if isinstance(found, dict) else {}
+        """The schemas of the parameters, with those that are required and not listed; what is no object has none."""
+        found, names = self.schema.get("properties"), self.schema.get("required")
+        listed = found if isinstance(found, dict) else {}
+        needed = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        return {**listed, **{name: self.others for name in needed if name not in listed}}
 
     @cached_property
     def required(self) -> list[str]:
         """The parameters that every call has, in their order."""
-        found = (self.tool.parameters or {}).get("required")
-        names = found if isinstance(found, list) else []
-        return [name for name in self.properties if name in names]
+        names = self.schema.get("required")
+        return [name for name in self.properties if name in names] if isinstance(names, list) else []
+
+    @property
+    def others(self) -> Any:
+        """The schema of parameters that are not listed; it says nothing of whether there may be any."""
+        return self.schema.get("additionalProperties") or True
 
     @cached_property
     def _types(self) -> dict[str, frozenset[str]]:
-        root = self.tool.parameters or {}
-        return {name: frozenset(_types(schema, root, _DEEPEST)) for name, schema in self.properties.items()}
+        return {name: self._types_of(schema) for name, schema in self.properties.items()}
+
+    def _types_of(self, schema: Any) -> frozenset[str]:
+        return frozenset(_types(schema, self.schema, _DEEPEST))
 
     def types(self, name: str) -> frozenset[str]:
         """Give the names of the JSON types that a parameter may have."""
-        return self._types.get(name, frozenset())
+        return self._types[name] if name in self._types else self._types_of(self.others)
 
 
 Signatures = Mapping[str, Signature]
@@ -54,7 +74,7 @@ def _types(schema: Any, root: dict[str, Any], depth: int) -> set[str]:
     if not isinstance(schema, dict) or not depth:
         return set()
     if isinstance(reference := schema.get("$ref"), str):
-        return _types(_resolve(reference, root), root, depth - 1)
+        return _types(resolved(reference, root), root, depth - 1)
     given = schema.get("type")
     if given:
         return {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
@@ -65,7 +85,7 @@ def _types(schema: Any, root: dict[str, Any], depth: int) -> set[str]:
     if isinstance(every := schema.get("allOf"), list):
         found = [types for one in every if (types := _types(one, root, depth - 1))]
         return set.intersection(*found) if found else set()
-    return {_type_of(value) for value in values(schema)}
+    return {type_of(value) for value in values(schema)}
 
 
 def values(schema: Any) -> list[Any]:
@@ -76,14 +96,16 @@ def values(schema: Any) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _resolve(reference: str, root: dict[str, Any]) -> Any:
+def resolved(reference: str, root: dict[str, Any]) -> Any:
+    """Give the part of a schema that a reference names; None where there is none."""
     found: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
         found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
     return found if reference.startswith("#") else None
 
 
-def _type_of(value: Any) -> str:
+def type_of(value: Any) -> str:
+    """Give the name of the JSON type of a value."""
     return "null" if value is None else _TYPES[type(value)]
 
 
@@ -99,7 +121,7 @@ def fitted(text: str, types: frozenset[str]) -> str | None:
     if written is None:
         return None
     value, text = written
-    found = _type_of(value)
+    found = type_of(value)
     wanted = types or {"array", "object", "null"}
     if found in wanted and found != "string":
         return text

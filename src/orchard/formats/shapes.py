@@ -1,19 +1,24 @@
 """What calls look like in a model's own format, for a grammar that makes the model write them."""
 
 import json
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from orchard.core.request import Tool
 
-_SYNTAX = set("/\\.+*?()|[]{}^$&~#-")  # what means more than itself in a regular expression
+_DIRECTIVE = re.compile(r"%(json|text)\s+(?=\{)")
+_DEFINITIONS = ("$defs", "definitions")
 
 
 class CallShape(Struct, frozen=True):
     """One tool's call: the literal texts around its arguments, and `body`, an expression of llguidance's Lark.
 
     https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md
+
+    In `body` there may also be `%text`, see `text_up_to`.
 
     `tags`: texts in `body` that the model may have single tokens for. A grammar's text never holds such a token, so
     each stands alone, as `literal` or at the end of `text_up_to`: `<[id]>` must take its place.
@@ -54,20 +59,32 @@ def literal(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def text_up_to(tag: str) -> str:
-    """Give the expression for any text, up to a tag that it doesn't have and over it.
+def text_up_to(tag: str, schema: Any = True, types: Sequence[str] = ("string",)) -> str:
+    """Give the expression for a text, up to a tag that it doesn't have and over it: `%text`, an object behind it.
 
-    One expression for both: where a text ends can't be told before the tag is there. `tag` may have newlines around it.
+    The text is a value that keeps `schema`: a string as it is, all else as JSON. `types`: what is read in it, if it
+    may be that; what can't, is a string. One expression for both: where a text ends can't be told before the tag is
+    there. `tag` may have newlines around it; "": the text itself shows where it ends.
     """
-    rest = tag.strip().removeprefix("<")
-    other = ""
-    for place, char in reversed(list(enumerate(rest))):
-        following = f"|{_escaped(char)}{other}" if place < len(rest) - 1 else ""
-        other = f"(?:[^<{_escaped(char)}][^<]*{following})?"
-    return f"/[^<]*(?:<{other})*{''.join(map(_escaped, tag))}/"
+    return f"%text {json.dumps({'end': tag, 'schema': schema, 'types': sorted(types)})}"
 
 
-def _escaped(char: str) -> str:
-    if char == "\n":
-        return "\\n"
-    return f"\\{char}" if char in _SYNTAX else char
+def parts(expression: str) -> Iterator[tuple[str, Any]]:
+    """Take an expression apart: ("json", schema), ("text", what text_up_to says), and ("", all else).
+
+    Raises ValueError where it can't be told apart.
+    """
+    at = 0
+    while found := _DIRECTIVE.search(expression, at):
+        value, end = json.JSONDecoder().raw_decode(expression, found.end())
+        yield "", expression[at : found.start()]
+        yield found[1], value
+        at = end
+    yield "", expression[at:]
+
+
+def within(part: Any, root: dict[str, Any]) -> Any:
+    """Give a part of a schema as a schema of its own: with the definitions that it may refer to."""
+    if not isinstance(part, dict) or '"$ref"' not in json.dumps(part):
+        return part
+    return {key: root[key] for key in _DEFINITIONS if key in root} | part

@@ -9,16 +9,30 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from orchard.formats.apertus import APERTUS
 from orchard.formats.calls import Syntax
 from orchard.formats.deepseek import V3, V4, V31, V32
 from orchard.formats.gemma import FUNCTION_GEMMA, GEMMA4
 from orchard.formats.harmony import harmony
-from orchard.formats.json_calls import BARE, COHERE, GRANITE, HERMES, LLAMA, NEMOTRON, PHI, TOOL_CALLS
+from orchard.formats.json_calls import (
+    BARE,
+    COHERE,
+    GIGACHAT,
+    GIGACHAT_3_1,
+    GRANITE,
+    HERMES,
+    LLAMA,
+    NEMOTRON,
+    PHI,
+    TOOL_CALLS,
+)
 from orchard.formats.kimi import KIMI
+from orchard.formats.kimi_k3 import KIMI_K3
 from orchard.formats.mistral import MISTRAL, MISTRAL_LIST
 from orchard.formats.pair_calls import GLM, GLM_4_7, LONGCAT
 from orchard.formats.pieces import Family
 from orchard.formats.pythonic import GEMMA3, LFM, OLMO, PYTHONIC
+from orchard.formats.solar import SOLAR
 from orchard.formats.tagged import Reasoning, TaggedFamily
 from orchard.formats.xml_calls import MINIMAX, SEED
 from orchard.formats.xml_calls import QWEN as QWEN_XML
@@ -70,6 +84,11 @@ def newer_dsml(template: str, tokens: Collection[str]) -> bool:
     return "｜DSML｜" in template and "tool_calls>" in template
 
 
+def xtml(template: str, tokens: Collection[str]) -> bool:
+    """Fit Kimi K3, whose tags are put together from these; its tokenizer may come without a template."""
+    return {"<|open|>", "<|close|>", "<|sep|>"} <= set(tokens) or "'<|open|>' + tag" in template
+
+
 def phi(template: str, tokens: Collection[str]) -> bool:
     """Fit Phi-4-mini, whose own template doesn't show how it writes calls."""
     return "functools[" in template or "<|/tool_call|>" in tokens
@@ -102,12 +121,17 @@ CALLS: tuple[CallRow, ...] = (
     CallRow(("hunyuan_a13b", "jamba", "minimax"), has("<tool_calls>"), TOOL_CALLS),
     CallRow(("phi4_mini_json",), phi, PHI),
     CallRow(("cohere", "command_r"), tagged("<|START_ACTION|>", "<|END_ACTION|>"), COHERE),
+    CallRow(("solar_open",), has("<|tool_call:begin|>"), SOLAR),
+    CallRow(("apertus",), tagged("<|tools_prefix|>", "<|tools_suffix|>"), APERTUS),
+    CallRow(("gigachat31", "gigachat3_1"), has("<|function_call|>"), GIGACHAT_3_1),
+    CallRow(("gigachat3",), has("<|role_sep|>"), GIGACHAT),
     CallRow(("granite",), has("<|tool_call|>"), GRANITE),
     CallRow(("harmony", "openai_gptoss", "openai", "gpt_oss"), has("<|channel|>"), harmony),
     CallRow(("deepseek_v4",), newer_dsml, V4),
     CallRow(("deepseek_v32", "deepseek_v3_2"), has("｜DSML｜"), V32),
     CallRow(("deepseek_v3", "deepseek_r1"), fenced_in_deepseek, V3),
     CallRow(("deepseek_v31", "deepseek_v3_1"), tagged("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"), V31),
+    CallRow(("kimi_k3",), xtml, KIMI_K3),
     CallRow(("kimi_k2",), tagged("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"), KIMI),
     CallRow(
         ("functiongemma", "function_gemma"), tagged("<start_function_call>", "<end_function_call>"), FUNCTION_GEMMA
@@ -139,8 +163,24 @@ _GRANITE_PHRASES = Reasoning(
     also_end="Here's my response:",
 )
 
+_KIMI_K3_TAGS = Reasoning(
+    "<|open|>think<|sep|>",
+    "<|close|>think<|sep|>",
+    answer=("<|open|>response<|sep|>", "<|close|>response<|sep|>"),
+    wraps=True,
+    over="<|close|>message<|sep|>",
+)
+_SOLAR_TAGS = Reasoning(
+    "<|think|>", "<|end|><|begin|>assistant", answer=("<|content|>", "<|end|><|begin|>assistant"), wraps=True
+)
+_APERTUS_TAGS = Reasoning("<|inner_prefix|>", "<|inner_suffix|>")
+
 REASONING: tuple[ReasoningRow, ...] = (
     ReasoningRow(("mistral",), tagged("[THINK]", "[/THINK]"), Reasoning("[THINK]", "[/THINK]")),
+    # Apertus has tokens for <think> too, and doesn't write them.
+    ReasoningRow(("apertus",), tagged("<|inner_prefix|>", "<|inner_suffix|>"), _APERTUS_TAGS),
+    ReasoningRow(("kimi_k3",), xtml, _KIMI_K3_TAGS),
+    ReasoningRow(("solar_open",), has("<|begin|>assistant<|think|>"), _SOLAR_TAGS),
     ReasoningRow(
         ("longcat",), tagged("<longcat_think>", "</longcat_think>"), Reasoning("<longcat_think>", "</longcat_think>")
     ),

@@ -29,7 +29,8 @@ class Reasoning(Struct, frozen=True):
     """The tags of a model's reasoning; `also` are other texts that open it.
 
     `answer`: tags that a model may put around its answer when it has reasoned; `wraps`: also when it hasn't, and the
-    prompt may open them. `assumed`: the answer begins within the reasoning though the prompt doesn't say so.
+    prompt may open them. `over`: a tag behind all of it. `assumed`: the answer begins within the reasoning though the
+    prompt doesn't say so.
     """
 
     start: str
@@ -38,6 +39,7 @@ class Reasoning(Struct, frozen=True):
     also_end: str = ""
     answer: tuple[str, str] | None = None
     wraps: bool = False
+    over: str = ""
     assumed: bool = False
 
 
@@ -160,8 +162,8 @@ class Tagged(Driven):
     def _answer(self) -> Reading[None]:
         """Read text, and the calls in it. It ends with Ended only."""
         source, syntax = self._source, self._syntax
-        closing = self._reasoning.answer[1] if self._wrapped and self._reasoning and self._reasoning.answer else ""
-        tags = [*(syntax.opens if syntax else ()), *((closing,) if closing else ())]
+        closing = self._closing()
+        tags = [*(syntax.opens if syntax else ()), *closing]
         while True:
             place, tag = self._next(tags)
             self._content(self._before_newlines(place) if tag or (tags and not source.final) else place)
@@ -169,10 +171,18 @@ class Tagged(Driven):
                 yield from source.more()
                 continue
             source.at = place + len(tag)
-            if syntax and tag != closing:
+            if syntax and tag not in closing:
                 yield from self._region(syntax, tag)
             else:
                 yield from source.skip("\n")
+
+    def _closing(self) -> tuple[str, ...]:
+        """Give the tags that end the answer and are no part of it."""
+        reasoning = self._reasoning
+        if not reasoning:
+            return ()
+        wrapping = reasoning.answer[1] if self._wrapped and reasoning.answer else ""
+        return tuple(tag for tag in (wrapping, reasoning.over) if tag)
 
     def _next(self, tags: Sequence[str]) -> tuple[int, str]:
         """Find the first of the tags; without one, give the place up to which none begins, and ""."""

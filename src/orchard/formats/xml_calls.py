@@ -89,14 +89,17 @@ class XmlCalls(Struct, frozen=True):
     def shape(self, tools: Sequence[Tool]) -> CallsShape:
         """Say what the model would write for one or more calls of these tools."""
         line = "\n" if self.newlines else ""
-        opening = f"{self.parameter}{self.quote}{{}}{self.quote}>{line}"
+
+        def opening(name: str, _: frozenset[str]) -> tuple[str]:
+            return (f"{self.parameter}{self.quote}{name}{self.quote}>{line}",)
+
         # A separator and a suffix that begin alike can't be told apart letter by letter: each call ends its own line.
         before, after = f"{self.region}\n", f"\n{self.closes}"
         calls = tuple(
             CallShape(
                 tool.name,
                 f"{before if self.one_call else ''}{self.call}{self.quote}{tool.name}{self.quote}>\n",
-                body_shape(Signature(tool), (opening,), (f"{line}{self.end_parameter}\n",)),
+                body_shape(Signature(tool), opening, (f"{line}{self.end_parameter}\n",)),
                 f"{self.end_call}{after if self.one_call else after[0]}",
             )
             for tool in tools

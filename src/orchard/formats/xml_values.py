@@ -4,14 +4,15 @@ The schema tells which is which.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from orchard.formats.calls import Region
 from orchard.formats.json_text import Give
+from orchard.formats.listed import NAME, listed, open_ended
 from orchard.formats.literals import container
-from orchard.formats.schema import Signature, fitted, values
-from orchard.formats.shapes import json_body, literal, text_up_to
+from orchard.formats.schema import Signature, fitted
+from orchard.formats.shapes import json_body, literal, text_up_to, within
 from orchard.formats.source import Reading, Source, begun
 
 # How the values of a type may begin, strings aside.
@@ -23,6 +24,9 @@ _BEGINNINGS = {
     "integer": "-0123456789",
     "number": "-0123456789",
 }
+_ANY_NAME = "{}"
+Opening = Callable[[str, frozenset[str]], Sequence[str]]
+"""Gives the texts before the value of a parameter, by its name and the types that it may have, if they are known."""
 Tags = tuple[str, ...]
 _Ends = dict[str, tuple[Tags, ...]]  # by the tag that ends a value: what must follow it
 _UNTOLD = frozenset({"string", "array", "object", "null"})  # what a parameter may be whose schema doesn't say
@@ -108,33 +112,44 @@ def _inner(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def body_shape(signature: Signature, opening: Sequence[str], close: Sequence[str]) -> str:
-    """Give the expression for a call's arguments.
+def body_shape(signature: Signature, opening: Opening, close: Sequence[str]) -> str:
+    """Give the expression for a call's arguments: those that are listed, in their order, and then others.
 
-    `opening` are the texts before a value, with the parameter's name in place of {}; `close` those behind it, of which
-    the first is what ends a string. A tag that may be a token of its own is a text of its own.
+    `close` are the texts behind a value, of which the first is what ends a string. A tag that may be a token of its own
+    is a text of its own. Raises ValueError where the schema of a strict tool asks for more than can be kept.
     """
     found = []
-    for name in signature.properties:
-        texts = " ".join(literal(text.replace("{}", name)) for text in opening if text)
-        one = f"{texts} {value_shape(signature, name, close)}"
+    for name, schema in listed(signature).items():
+        types = signature.types(name)
+        texts = " ".join(literal(text) for text in opening(name, types) if text)
+        one = f"{texts} {_value_shape(signature, schema, types, close)}"
         found.append(one if name in signature.required else f"({one})?")
+    if open_ended(signature):
+        types = signature.types(_ANY_NAME)
+        texts = " ".join(_named(text, signature) for text in opening(_ANY_NAME, types) if text)
+        found.append(f"({texts} {_value_shape(signature, signature.others, types, close)})*")
     return " ".join(found) or literal("")
 
 
-def value_shape(signature: Signature, name: str, close: Sequence[str]) -> str:
+def may_be_text(types: frozenset[str]) -> bool:
+    """Whether a parameter may be a string, as far as is known."""
+    return not types or "string" in types
+
+
+def _named(text: str, signature: Signature) -> str:
+    """Give the expression for a text in which there is the name of a parameter that isn't listed."""
+    before, any_name, after = text.partition(_ANY_NAME)
+    if not any_name:
+        return literal(text)
+    name = text_up_to("", {**NAME, "not": {"enum": list(signature.properties)}})
+    return " ".join((literal(before), name, literal(after)))
+
+
+def _value_shape(signature: Signature, schema: Any, types: frozenset[str], close: Sequence[str]) -> str:
     """Give the expression for a parameter's value and the texts behind it."""
-    schema = signature.properties[name]
-    types = signature.types(name)
-    listed = values(schema)
-    end = [literal(text) for text in close if text]
-    if types and "string" not in types:
-        root: dict[str, Any] = signature.tool.parameters or {}
-        shared = {key: root[key] for key in ("$defs", "definitions") if key in root}
-        found = json_body({**schema, **shared})
-    elif listed and not any(isinstance(value, list | dict) for value in listed):
-        texts = (value if isinstance(value, str) else json.dumps(value) for value in listed)
-        found = f"({' | '.join(map(literal, texts))})"
+    part = within(schema, signature.schema)
+    if may_be_text(types):
+        shapes = text_up_to(close[0], part, sorted(types or _UNTOLD)), *map(literal, filter(None, close[1:]))
     else:
-        found, end = text_up_to(close[0]), end[1:]
-    return " ".join((found, *end))
+        shapes = json_body(part), *map(literal, filter(None, close))
+    return " ".join(shapes)

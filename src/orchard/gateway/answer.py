@@ -8,10 +8,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from orchard.core.errors import OrchardError
-from orchard.core.events import Collected, Collector, Event, Failed, Finished
+from orchard.core.events import Collected, Collector, Event, Failed, Finished, Started, Summary
 from orchard.gateway.failures import failure
 from orchard.gateway.pool import Pool
 from orchard.gateway.stream import EventStream
+
+SUMMARY_HEADER = "x-orchard-summarized-messages"
 
 _KEEP_ALIVE = b": keep-alive\n\n"
 _GONE = Failed("cancelled", "the client closed the connection")
@@ -39,7 +41,7 @@ class EventResponse(Response):
     """Answers with what comes through `stream`; a client that goes away ends the work behind it.
 
     The status is only decided when the first events are here, so that a request which fails before it has begun gets
-    an error status. While there is nothing to say, a stream gets a comment every `keep_alive` seconds, or what the
+    an error status. While there is nothing to say, a stream gets a comment every `keep_alive` seconds, and what the
     encoder has for that.
     """
 
@@ -55,6 +57,8 @@ class EventResponse(Response):
         self._stream = stream
         self._answer = answer
         self._keep_alive = keep_alive
+        if callable(answer):
+            stream.hold()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run as an ASGI application."""
@@ -75,23 +79,29 @@ class EventResponse(Response):
         self._stream.close(_GONE)
 
     async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
-        collector = Collector()
+        collector, turn = Collector(), self._stream.turn
         try:
             while collector.result is None:
-                collector.add(await self._stream.next(self._keep_alive))
+                events = await self._stream.next(self._keep_alive)
+                if turn != self._stream.turn:
+                    collector, turn = Collector(), self._stream.turn
+                collector.add(events)
         except OrchardError as error:
             return failure(scope, error)
-        return Response(answer(collector.result), media_type="application/json")
+        headers = summary_header(collector.result.summary)
+        return Response(answer(collector.result), headers=headers, media_type="application/json")
 
     async def _streamed(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:
         events = await self._stream.next(self._keep_alive)
         if events and isinstance(events[0], Failed):
             await failure(scope, events[0].error())(scope, receive, send)
             return
-        await send({"type": "http.response.start", "status": 200, "headers": _SSE_HEADERS})
+        summary = events[0].summary if events and isinstance(events[0], Started) else None
+        told = [(name.encode(), value.encode()) for name, value in summary_header(summary).items()]
+        await send({"type": "http.response.start", "status": 200, "headers": [*_SSE_HEADERS, *told]})
         more = True
         while more:
-            body = encoder.encode(events) if events else _silence(encoder)
+            body = encoder.encode(events) if events else _silence(encoder, self._stream.note)
             more = not (events and isinstance(events[-1], Finished | Failed))
             if not more:
                 await self._ending()
@@ -103,5 +113,12 @@ class EventResponse(Response):
         """What has to be done before the end of a stream goes out."""
 
 
-def _silence(encoder: Encoder) -> bytes:
-    return encoder.keep_alive() if isinstance(encoder, KeepsAlive) else _KEEP_ALIVE
+def summary_header(summary: Summary | None) -> dict[str, str]:
+    """Give the header that says how many messages a summary took the place of, where one did."""
+    return {SUMMARY_HEADER: str(summary.messages)} if summary else {}
+
+
+def _silence(encoder: Encoder, note: str) -> bytes:
+    """Give what is sent while there is nothing to say: a comment says what is waited for."""
+    comment = f": {note}\n\n".encode() if note else b""
+    return comment + encoder.keep_alive() if isinstance(encoder, KeepsAlive) else comment or _KEEP_ALIVE

@@ -14,9 +14,11 @@ from starlette.types import ASGIApp
 from orchard import __version__
 from orchard.config import Settings
 from orchard.core.errors import FailureKind, OrchardError
+from orchard.gateway.answer import SUMMARY_HEADER
 from orchard.gateway.auth import Keys
 from orchard.gateway.envelope import Envelope
 from orchard.gateway.failures import failure
+from orchard.gateway.metrics import Metrics
 from orchard.gateway.pool import Pool
 from orchard.gateway.routes import (
     anthropic,
@@ -26,8 +28,10 @@ from orchard.gateway.routes import (
     conversations,
     embeddings,
     models,
+    models_admin,
     responses,
     server,
+    stats,
 )
 from orchard.gateway.routes.site import Site
 
@@ -59,15 +63,17 @@ def create_app(pool: Pool, settings: Settings) -> ASGIApp:
             routes.add(app, site, prefix)
     azure.add(app, site)
     server.add(app, site)
-    return _wrapped(app, settings)
+    models_admin.add(app, site)
+    stats.add(app, site)
+    return _wrapped(app, pool.metrics, settings)
 
 
-def _wrapped(app: ASGIApp, settings: Settings) -> ASGIApp:
+def _wrapped(app: ASGIApp, metrics: Metrics, settings: Settings) -> ASGIApp:
     """Put around the routes what comes before them: limits, keys, and other origins where the settings say so."""
     if settings.api_keys:
         app = Keys(app, settings.api_keys)
     # Around the whole application, so that answers of its outermost error handler have a request id too.
-    app = Envelope(app, settings.max_requests)
+    app = Envelope(app, settings.max_requests, metrics)
     if settings.cors_origins:
         # Around all else: a page must be able to read that its key is wrong, or the server busy.
         app = CORSMiddleware(
@@ -76,7 +82,7 @@ def _wrapped(app: ASGIApp, settings: Settings) -> ASGIApp:
             allow_methods=["*"],
             allow_headers=["*"],
             allow_private_network=True,
-            expose_headers=["request-id", "x-request-id", "retry-after"],
+            expose_headers=["request-id", "x-request-id", "retry-after", SUMMARY_HEADER],
         )
     return app
 

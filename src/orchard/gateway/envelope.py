@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.failures import failure
+from orchard.gateway.metrics import Metrics, http_scope, route_of
 
 log = logging.getLogger("orchard.access")
 
@@ -25,13 +26,14 @@ class RequestIdFilter(logging.Filter):
 
 
 class Envelope:
-    """ASGI middleware: gives each request an id (`request.state.id`, the x-request-id header, log lines), logs it when
-    its response is complete, and refuses more than `max_requests` at once. GET is always answered: it costs nothing,
-    and a server that is busy must be able to say so."""
+    """ASGI middleware: gives each request an id (`request.state.id`, the x-request-id header, log lines), logs and
+    counts it when its response is complete, and refuses more than `max_requests` at once. GET is always answered: it
+    costs nothing, and a server that is busy must be able to say so."""
 
-    def __init__(self, app: ASGIApp, max_requests: int) -> None:
+    def __init__(self, app: ASGIApp, max_requests: int, metrics: Metrics) -> None:
         self._app = app
         self._max = max_requests
+        self._metrics = metrics
         self._active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -42,6 +44,7 @@ class Envelope:
         request_id = f"req_{uuid.uuid4().hex}"
         _request_id.set(request_id)
         scope.setdefault("state", {})["id"] = request_id
+        http_scope.set(scope)
         begin = time.monotonic()
         status = 0
 
@@ -62,6 +65,8 @@ class Envelope:
             await app(scope, receive, send_with_id)
         finally:
             self._active -= counted
+            if status:  # else the client went away before there was one
+                self._metrics.responses[route_of(scope), status] += 1
             # The path as it came: decoded, it could hold line ends and colours for whoever reads the log.
             path = scope["raw_path"].decode("ascii", "backslashreplace")
             log.info("%s %s %d %.3f s", scope["method"], path, status, time.monotonic() - begin)

@@ -1,138 +1,68 @@
-"""Which model runs where: one worker a model, started with the server; one that died is started by the next request."""
+"""Which model runs where: the models share the memory and the worker processes of one server."""
 
 import asyncio
-import contextvars
-import logging
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
 
 from orchard.config import Settings
-from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
 from orchard.core.request import Request
+from orchard.gateway import placement
 from orchard.gateway.merge import Merge
-from orchard.gateway.registry import ModelEntry
+from orchard.gateway.metrics import Metrics, ModelNow
+from orchard.gateway.pool_model import Model
+from orchard.gateway.processes import Processes
+from orchard.gateway.registry import ModelEntry, Registry
 from orchard.gateway.stream import EventStream
-from orchard.gateway.worker import Worker
 
-log = logging.getLogger("orchard.gateway.pool")
-
-State = Literal["loading", "ready", "failed", "stopped"]
-
-
-class Model:
-    """A served model: its worker, if it has one, and the requests that wait for it to load."""
-
-    def __init__(self, entry: ModelEntry, settings: Settings) -> None:
-        self.entry = entry
-        self.failure: str | None = None
-        self._settings = settings
-        self._worker: Worker | None = None
-        self._run: asyncio.Task[None] | None = None
-        self._pending: dict[str, tuple[Request, EventStream]] = {}
-        self._closing = False
-
-    @property
-    def state(self) -> State:
-        """`failed` and `stopped` models are loaded again by the next request."""
-        if self._worker:
-            return "ready" if self._worker.ready else "loading"
-        return "failed" if self.failure else "stopped"
-
-    def health(self) -> dict[str, Any]:
-        """What GET /health says of this model."""
-        worker = self._worker
-        return {
-            "state": self.state,
-            "reason": self.failure,
-            "pid": worker.pid if worker else None,
-            "running": worker.running if worker else 0,
-            "waiting": (worker.waiting if worker else 0) + len(self._pending),
-        }
-
-    async def cache(self, request_id: str | None = None) -> CacheState:
-        """What the worker has cached, or its report on one request; nothing where none is ready.
-
-        Raises OrchardError("unavailable") where it does not say so in time.
-        """
-        if self._worker and self._worker.ready:
-            return await self._worker.cache(request_id)
-        return CacheState()
-
-    def start(self) -> None:
-        """Begin to load, unless that is done or under way."""
-        if self._worker is None:
-            self._worker = Worker(self.entry, self._settings, self._changed)
-            # A context of its own: what the worker's end logs belongs to no request.
-            self._run = asyncio.create_task(self._worker.run(), context=contextvars.Context())
-
-    def submit(self, request: Request, stream: EventStream) -> None:
-        """Give the request to the worker, now or as soon as it is ready."""
-        self.start()
-        assert self._worker
-        if self._worker.ready:
-            self._worker.submit(request, stream)
-            return
-        self._pending[request.id] = (request, stream)
-        stream.on_drop = lambda: self._forget(request.id)
-
-    async def close(self) -> None:
-        """End the worker and wait until it is gone."""
-        self._closing = True
-        if self._worker:
-            self._worker.close()
-        if self._run:
-            await self._run
-
-    def _changed(self, worker: Worker) -> None:
-        if worker.ready:
-            self.failure = None
-            for request, stream in self._take_pending():
-                worker.submit(request, stream)
-            return
-        self._worker = None
-        if self._closing:
-            return
-        if worker.loaded:
-            if self._pending:  # requests that came while the dead process was being seen off
-                self.start()
-            return
-        self.failure = worker.failure or "the process died while it loaded the model"
-        log.error("%s can't be loaded: %s", self.entry.id, self.failure)
-        for _, stream in self._take_pending():
-            stream.push([Failed("model_failed", f"model '{self.entry.id}' can't be loaded: {self.failure}")])
-
-    def _forget(self, request_id: str) -> None:
-        # Of requests that are merged, one that fails drops the others, which may have been taken out already.
-        self._pending.pop(request_id, None)
-
-    def _take_pending(self) -> list[tuple[Request, EventStream]]:
-        pending, self._pending = self._pending, {}
-        return list(pending.values())
+_REFILL_SECONDS = 2.0  # after the last load; so long a new process waits for a moment without requests at a time ...
+_REFILL_PATIENCE = 15  # ... and so many times at most
 
 
 class Pool:
-    """All served models, by id."""
+    """All models that were asked for, and who of them is in memory."""
 
-    def __init__(self, entries: Sequence[ModelEntry], settings: Settings) -> None:
-        self.models = {entry.id: Model(entry, settings) for entry in entries}
+    def __init__(self, registry: Registry, settings: Settings) -> None:
+        self.registry = registry
+        self.models: dict[str, Model] = {}
+        """Those that the configuration names or that were asked for, by id."""
+        self.processes = Processes(settings)
+        self.metrics = Metrics()
+        self._settings = settings
+        self._most = settings.max_loaded_models or 1
+        self._backend = "text"
+        """What the next load is likely to want."""
+        self._queue: dict[str, Model] = {}
+        self._settling: asyncio.Handle | None = None
+        self._refilling: asyncio.TimerHandle | None = None
         self._open: set[EventStream] = set()
         self._draining = False
+        self._closing = False
+
+    @property
+    def budget(self) -> int | None:
+        """Bytes that all models may take together; None: not known before a process has started."""
+        return self._settings.memory_limit or self.processes.memory_bytes
 
     def start(self) -> None:
-        """Begin to load every model."""
-        for model in self.models.values():
-            model.start()
+        """Begin to load what the configuration names, as far as there is room."""
+        models = [self._model(entry) for entry in self.registry.configured()]
+        first = [model for model in models if not model.entry.on_demand]
+        if self._settings.max_loaded_models is None:
+            self._most = max(1, len(first))
+        for model in first:
+            model.want()
+        self._backend = next((model.entry.backend for model in models), self._backend)
+        self._keep_spare()
 
-    def find(self, name: str) -> Model:
+    def now(self) -> Mapping[str, ModelNow]:
+        """How each model stands that is here or being fetched; what else clients asked for may not even exist."""
+        models = self.models.items()
+        return {id_: model.now for id_, model in models if model.entry.path or model.state == "queued"}
+
+    def find(self, name: str, adapter: str | None = None) -> Model:
         """Give the model of that name. Raises OrchardError("model_not_found")."""
-        try:
-            return self.models[name]
-        except KeyError:
-            names = ", ".join(f"'{known}'" for known in self.models)
-            message = f"no model '{name}' here; this server has {names}"
-            raise OrchardError("model_not_found", message, param="model") from None
+        return self._model(self.registry.find(name, adapter))
 
     def open(self, *requests: Request) -> EventStream:
         """Begin a request, or several as one, and give the events; the caller closes the stream.
@@ -141,7 +71,7 @@ class Pool:
         """
         if self._draining:
             raise OrchardError("shutting_down", "the server is shutting down", retry_after=5)
-        models = [self.find(request.model) for request in requests]
+        models = [self.find(request.model, request.adapter) for request in requests]
         stream = EventStream()
         parts: Sequence[EventStream] = [stream]
         if len(requests) > 1:
@@ -157,6 +87,12 @@ class Pool:
         stream.close()
         self._open.discard(stream)
 
+    async def unload_all(self) -> list[str]:
+        """Unload every model that is not pinned, once its requests have ended; give the ids of those that went."""
+        models = [model for model in self.models.values() if model.worker and not model.entry.pinned]
+        gone = await asyncio.gather(*(model.unload() for model in models))
+        return [model.entry.id for model, was in zip(models, gone, strict=True) if was]
+
     def drain(self, grace: float) -> None:
         """Refuse new requests from now on, and end those that still run after `grace` seconds."""
         self._draining = True
@@ -167,5 +103,96 @@ class Pool:
             stream.close(Failed("shutting_down", "the server is shutting down", None, 5))
 
     async def close(self) -> None:
-        """End every worker."""
-        await asyncio.gather(*(model.close() for model in self.models.values()))
+        """End every process."""
+        self._closing = True
+        if self._refilling:
+            self._refilling.cancel()
+        for model in self.models.values():
+            model.close()
+        await self.processes.close()
+        await self.registry.close()
+
+    def changed(self, model: Model) -> None:
+        """A model waits, or no longer, or there may be more room: to be looked into soon."""
+        if model.waits:
+            self._queue.setdefault(model.entry.id, model)
+        if self._settling is None:
+            self._settling = asyncio.get_running_loop().call_soon(self._settle)
+
+    def rested(self) -> None:
+        """A model has become idle: whoever waits may have its room."""
+        if self._queue and self._settling is None:
+            self._settling = asyncio.get_running_loop().call_soon(self._settle)
+
+    def share(self) -> None:
+        """Divide the memory between the models that are in it; nobody gets more before others have less."""
+        budget = self.budget
+        placed = [model for model in self.models.values() if model.worker]
+        stay = [model for model in placed if model.state != "unloading"]
+        if budget is None or not stay:
+            return
+        budget -= sum(model.allowance or 0 for model in placed if model.state == "unloading")
+        shares = placement.allowances([model.seat.need for model in stay], budget)
+        for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
+            model.allow(share)
+
+    def _model(self, entry: ModelEntry) -> Model:
+        if entry.id not in self.models:
+            # Names of models that may not even exist must not pile up.
+            self.models = {id_: model for id_, model in self.models.items() if not model.forgettable}
+            self.models[entry.id] = Model(entry, self._settings, self)
+        model = self.models[entry.id]
+        if model.worker is None:
+            model.entry = entry  # its files may have changed
+        return model
+
+    def _settle(self) -> None:
+        """Load what there is room for, and make room for what waits."""
+        self._settling = None
+        if self._closing:
+            return
+        self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
+        waiting = [model.seat for model in self._queue.values() if model.worker is None]
+        placed = [model.seat for model in self.models.values() if model.worker]
+        plan = placement.plan(waiting, placed, self._most, self.budget)
+        for id_, reason in plan.refuse.items():
+            self.models[id_].refuse_room(reason)
+        for id_ in plan.drop:
+            self.models[id_].drop()
+        for model in self.models.values():
+            model.held = model.entry.id in plan.hold
+            model.flush()
+        for id_ in plan.evict:
+            self.models[id_].evict()
+        for id_ in plan.load:
+            self.models[id_].place()
+            self._backend = self.models[id_].entry.backend
+        self.share()
+        for id_ in plan.load:
+            self.models[id_].begin()
+        self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
+        self._keep_spare()
+
+    def _keep_spare(self) -> None:
+        """See to it that there is a spare process before the next load, and only one."""
+        if self._queue or self._loads:
+            return
+        self.processes.trim()
+        if self._refilling is None and not self.processes.has_spare:
+            self._refill_later(_REFILL_PATIENCE)
+
+    @property
+    def _loads(self) -> bool:
+        return any(model.state == "loading" for model in self.models.values())
+
+    def _refill_later(self, patience: int) -> None:
+        self._refilling = asyncio.get_running_loop().call_later(_REFILL_SECONDS, self._refill, patience)
+
+    def _refill(self, patience: int) -> None:
+        """Start a process when nobody minds: a load or requests need the CPU more."""
+        self._refilling = None
+        busy = any(model.seat.busy for model in self.models.values())
+        if self._loads or (busy and patience):
+            self._refill_later(max(0, patience - 1))
+        else:
+            self.processes.refill(self._backend)

@@ -1,32 +1,57 @@
-"""Which models exist: the bundled demo, folders in mlx-lm's format, and what lies in the local Hugging Face cache."""
+"""Which models exist: those that the configuration names, and those that are found on this machine.
 
-import contextlib
-from collections.abc import Iterator, Sequence
+Found are the bundled demo, the MLX models of the local Hugging Face cache, and the sub-folders of `model_dir`. What
+changes on disk is seen by the next request. No name of a client's is used as a path, but for sub-folders of
+`model_dir` that a listing has; where these are links to other places, that is for who made them to decide.
+"""
+
+import functools
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from orchard.config import ModelSettings, ModelType, Settings
 from orchard.core.errors import OrchardError
-from orchard.core.model_config import context_window
+from orchard.core.model_config import Capability, Kind, capabilities
 from orchard.core.options import TextOptions
 from orchard.demo import MODEL_PATH
-
-if TYPE_CHECKING:
-    from huggingface_hub import HFCacheInfo
+from orchard.gateway import registry_cache, registry_dir
+from orchard.gateway.download import Downloads
+from orchard.gateway.registry_files import Folders, ModelFiles
+from orchard.gateway.registry_names import closest, listed
 
 DEMO = "demo"
+BUILT_IN_ALIASES = {
+    "gemma": "mlx-community/gemma-3-4b-it-4bit",
+    "qwen": "mlx-community/Qwen3-VL-4B-Instruct-4bit",
+}
 
-
-Kind = Literal["text", "vision", "embeddings", "whisper", "image"]
+_DEFAULTS = Settings()
+# Kinds that a worker can run. Of a vision model it is the part for text: no picture is taken yet.
+SERVED_KINDS: tuple[Kind, ...] = ("text", "vision")
+_KINDS: dict[ModelType, Kind] = {
+    "lm": "text",
+    "multimodal": "vision",
+    "embeddings": "embeddings",
+    "whisper": "whisper",
+    "image-generation": "image",
+    "image-edit": "image",
+}
+# Looking through all models for the names to suggest takes at most this share of the time.
+_LOOKING_SHARE = 0.05
 
 
 class ModelEntry(Struct, frozen=True):
     """A model that can be served: its name on the wire, its folder, and the tokens it can attend to (None: unknown).
 
-    `configured`: it was named by the configuration or the command line, not found. `base`: the id of the model that it
-    is with an adapter. `ttl`: seconds without a request after which it is unloaded. `size_bytes`: of its weights.
+    `path` empty: it has to be downloaded first (`Registry.fetch`). `repo`, `revision`: what it is on the Hugging Face
+    Hub. `configured`: it was named by the configuration or the command line, not found. `base`: the id of the model
+    that it is with an adapter. `ttl`: seconds without a request after which it is unloaded. `size_bytes`: of its
+    weights. `created`: when its files were made, in seconds since the epoch.
     """
 
     id: str
@@ -35,7 +60,7 @@ class ModelEntry(Struct, frozen=True):
     backend: Literal["text", "fake"] = "text"
     kind: Kind = "text"
     aliases: tuple[str, ...] = ()
-    capabilities: tuple[Literal["vision", "tools", "thinking"], ...] = ()
+    capabilities: tuple[Capability, ...] = ()
     size_bytes: int = 0
     options: TextOptions = TextOptions()
     base: str | None = None
@@ -43,26 +68,276 @@ class ModelEntry(Struct, frozen=True):
     on_demand: bool = False
     pinned: bool = False
     ttl: float | None = None
+    repo: str | None = None
+    revision: str | None = None
+    created: int = 0
+
+
+class _Source(Struct, frozen=True):
+    """Where a model's files are: in a folder, or in the cache under the id of a repository (its folder, if known)."""
+
+    name: str
+    folder: str | None = None
+    repo: str | None = None
+    revision: str | None = None
+
+
+class _Configured:
+    """A model that the configuration names: as it was given, and as it was seen last (`entry`)."""
+
+    def __init__(self, given: ModelEntry, source: _Source | None = None, model_type: ModelType | None = None) -> None:
+        self.given = given
+        self.entry = given
+        self.source = source
+        self.kind = _KINDS[model_type] if model_type else None
 
 
 class Registry:
-    """Which models a server has, by the names that clients have for them."""
+    """Which models a server has, by the names that clients have for them. Several threads may ask at once."""
 
-    def __init__(self, entries: Sequence[ModelEntry]) -> None:
-        self._entries = {entry.id: entry for entry in entries}
+    def __init__(self, entries: Sequence[ModelEntry] = (), settings: Settings = _DEFAULTS) -> None:
+        """Have these models and no others."""
+        self._settings = settings
+        self._finds = False
+        self._model_dir = os.path.expanduser(settings.model_dir or "")
+        self._folders = Folders()
+        self._downloads = Downloads()
+        self._configured: dict[str, _Configured] = {}
+        self._names: dict[str, str] = {}  # every name that a configured model has, and its id
+        self._shown: list[str] = []
+        self._look_again = 0.0
+        for entry in entries:
+            self._add(_Configured(entry))
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> "Registry":
+        """Have the models that the settings name, and find the others. Raises OrchardError where one is missing."""
+        registry = cls((), settings)
+        registry._finds = True
+        for model in settings.models:
+            registry._configure(model)
+        for configured in registry._configured.values():
+            # Its id on the Hub is a name of it too: it is not to be loaded a second time with other options.
+            if configured.entry.repo and configured.entry.base is None:
+                registry._names.setdefault(configured.entry.repo, configured.entry.id)
+        if settings.fallback_model is not None:
+            registry.find(settings.fallback_model)
+        registry.all()  # whatever has to be read is read before the first request
+        return registry
 
     def all(self) -> list[ModelEntry]:
         """Give every model, the configured ones first."""
-        return list(self._entries.values())
+        configured = [self._seen(one) for one in self._configured.values()]
+        paths = {entry.path for entry in configured}
+        found: dict[str, ModelEntry] = {}
+        for source in self._sources():
+            if source.name not in self._names and source.name not in found:
+                entry = self._found(source)
+                if entry and entry.path not in paths:
+                    found[source.name] = entry
+        entries = [*configured, *found.values()]
+        self._shown = [name for entry in entries for name in (entry.id, *entry.aliases)]
+        return entries
+
+    def configured(self) -> list[ModelEntry]:
+        """Give the models that the configuration names, as they were seen last."""
+        return [one.entry for one in self._configured.values()]
 
     def find(self, name: str, adapter: str | None = None) -> ModelEntry:
-        """Give the model of that name or alias, with that adapter. Raises OrchardError("model_not_found")."""
+        """Give the model that serves requests for that name, with that adapter; it may have to be downloaded.
+
+        Raises OrchardError: model_not_found, or invalid_request where it has no such adapter or can't be served.
+        """
+        entry = self._here(name) or self._on_the_hub(name) or self._fallback(name)
+        if adapter is not None:
+            entry = self._adapted(entry, adapter)
+        _check_kind(entry)
+        return entry
+
+    def known(self, name: str) -> ModelEntry:
+        """Give the model that has that name, or stands in for it. Raises OrchardError("model_not_found")."""
+        return self._here(name) or self._fallback(name)
+
+    async def fetch(self, entry: ModelEntry, note: Callable[[str], None]) -> ModelEntry:
+        """Download a model that is not here, and give it as it is then; `note` is told of the progress.
+
+        All who fetch a model share one download; it goes on where one of them gives up. Raises OrchardError.
+        """
+        assert entry.repo
+        await self._downloads.fetch(entry.repo, entry.revision, note)
         try:
-            return self._entries[name]
-        except KeyError:
-            names = ", ".join(f"'{known}'" for known in self._entries)
-            message = f"no model '{name}' here; this server has {names}"
-            raise OrchardError("model_not_found", message, param="model") from None
+            self._read(_Source(entry.id, repo=entry.repo, revision=entry.revision))
+        except ValueError as error:
+            message = f"'{entry.repo}' was downloaded, but is not a model that can be served: {error}"
+            raise OrchardError("model_failed", message) from None
+        return self.find(entry.id)
+
+    async def close(self) -> None:
+        """End the downloads; the next one of a model goes on where its last one was."""
+        await self._downloads.close()
+
+    def _add(self, configured: _Configured) -> None:
+        entry = configured.entry
+        for name in dict.fromkeys((entry.id, *entry.aliases)):
+            if name in self._names:
+                message = f"two models of the configuration are called '{name}': give one of them another name"
+                raise OrchardError("invalid_request", message)
+            self._names[name] = entry.id
+        self._configured[entry.id] = configured
+
+    def _configure(self, model: ModelSettings) -> None:
+        """Add a model that the settings name, and what it is with each of its adapters."""
+        source = _source(model.model_path, model.revision)
+        bare = ModelEntry(
+            _checked_name(model.served_model_name or source.name),
+            "",
+            None,
+            aliases=tuple(map(_checked_name, model.aliases)),
+            options=model.text,
+            configured=True,
+            on_demand=model.on_demand,
+            pinned=model.pinned,
+            ttl=self._settings.ttl if model.ttl is None else model.ttl,
+            repo=source.repo,
+            revision=source.revision,
+        )
+        adapted = [
+            structs.replace(
+                bare,
+                id=_checked_name(f"{bare.id}:{name}"),
+                aliases=(),
+                options=structs.replace(model.text, adapter_path=_checked_adapter(bare.id, name, folder)),
+                base=bare.id,
+                on_demand=True,
+                pinned=False,
+            )
+            for name, folder in model.adapters.items()
+        ]
+        for entry in (bare, *adapted):
+            configured = _Configured(entry, source, model.model_type)
+            if not self._may_download(source.repo):
+                self._look_at(configured)
+            self._add(configured)
+
+    def _look_at(self, configured: _Configured) -> None:
+        """See that a configured model is here. Raises OrchardError("model_not_found")."""
+        assert configured.source
+        try:
+            self._refresh(configured)
+        except ValueError as error:
+            repo = configured.source.repo
+            advice = f"; 'orchard pull {repo}' fetches it" if repo and registry_cache.folder_of(repo) is None else ""
+            message = f"model '{configured.entry.id}' can't be served: {error}{advice}"
+            raise OrchardError("model_not_found", message) from None
+
+    def _refresh(self, configured: _Configured) -> None:
+        """See what the files of a configured model say now. Raises ValueError with what is wrong with them."""
+        assert configured.source
+        path, files = self._read(configured.source)
+        entry = _with_files(configured.given, path, files, configured.kind)
+        configured.entry = structs.replace(entry, aliases=self._aliases(entry))
+
+    def _seen(self, configured: _Configured) -> ModelEntry:
+        if configured.source:
+            try:
+                self._refresh(configured)
+            except ValueError:
+                # Its load says what is wrong, unless it can be downloaded.
+                if self._may_download(configured.source.repo):
+                    return structs.replace(configured.entry, path="")
+        return configured.entry
+
+    def _here(self, name: str) -> ModelEntry | None:
+        """Give a model that is here, or configured, by its id or alias."""
+        if (owner := self._names.get(name)) is not None:
+            return self._seen(self._configured[owner])
+        if not self._finds:
+            return None
+        if name == DEMO:
+            return self._found(_Source(DEMO, str(MODEL_PATH)))
+        if (repo := registry_cache.folder_of(name)) and (entry := self._found(_Source(name, repo, name))):
+            return entry
+        folder = registry_dir.subfolder(self._model_dir, name) if self._model_dir else None
+        if folder and (entry := self._found(_Source(name, folder))):
+            return entry
+        return self._here(BUILT_IN_ALIASES[name]) if name in BUILT_IN_ALIASES else None
+
+    def _on_the_hub(self, name: str) -> ModelEntry | None:
+        """Give a model that is to be downloaded."""
+        repo = BUILT_IN_ALIASES.get(name, name)
+        if "/" not in repo or not self._may_download(repo):
+            return None
+        return ModelEntry(repo, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=repo)
+
+    def _fallback(self, name: str) -> ModelEntry:
+        """Give the model that answers for a name that none has. Raises OrchardError("model_not_found")."""
+        fallback = self._settings.fallback_model
+        if fallback is None or name == fallback:
+            raise self._not_found(name)
+        return self._here(fallback) or self._on_the_hub(fallback) or self._fallback(fallback)
+
+    def _may_download(self, repo: str | None) -> bool:
+        return repo is not None and self._settings.allow_download and registry_cache.is_repo_id(repo)
+
+    def _found(self, source: _Source) -> ModelEntry | None:
+        """Describe a model that is not configured; None where it is none."""
+        entry = ModelEntry(source.name, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=source.repo)
+        try:
+            source.name.encode()  # it must fit into JSON
+            found = _with_files(entry, *self._read(source))
+        except ValueError:
+            return None
+        return structs.replace(found, aliases=self._aliases(found))
+
+    def _aliases(self, entry: ModelEntry) -> tuple[str, ...]:
+        """Add to a model's own aliases the built-in one, if it is that model's and means nothing else."""
+        if entry.repo is None or self._names.get(entry.repo, entry.repo) != entry.id:
+            return entry.aliases
+        built_in = [alias for alias, repo in BUILT_IN_ALIASES.items() if repo == entry.repo]
+        return entry.aliases + tuple(alias for alias in built_in if alias not in self._names)
+
+    def _read(self, source: _Source) -> tuple[str, ModelFiles]:
+        """Give a model's folder and what its files say. Raises ValueError with what keeps it from being served."""
+        folders: Iterable[str] = [source.folder] if source.folder else []
+        if source.repo:
+            repo = source.folder or registry_cache.folder_of(source.repo)
+            folders = registry_cache.snapshots(repo, source.revision) if repo else []
+        reasons = []
+        for folder in folders:
+            try:
+                return folder, self._folders.read(folder)
+            except ValueError as error:
+                reasons.append(str(error))
+        raise ValueError(reasons[0] if reasons else "it is not in the local Hugging Face cache")
+
+    def _sources(self) -> Iterator[_Source]:
+        """Give what may be a model, the first of each name being the one that counts."""
+        if self._finds:
+            yield _Source(DEMO, str(MODEL_PATH))
+            for repo, folder in registry_cache.repos():
+                yield _Source(repo, folder, repo)
+            for name in registry_dir.subfolders(self._model_dir) if self._model_dir else ():
+                yield _Source(name, os.path.join(self._model_dir, name))
+
+    def _adapted(self, entry: ModelEntry, adapter: str) -> ModelEntry:
+        base = entry.base or entry.id
+        if (name := f"{base}:{adapter}") in self._configured:
+            return self._seen(self._configured[name])
+        prefix = f"{base}:"
+        allowed = [one.entry.id.removeprefix(prefix) for one in self._configured.values() if one.entry.base == base]
+        message = f"model '{base}' has no adapters that a request may ask for; its configuration names them"
+        if allowed:
+            message = f"model '{base}' has no adapter '{adapter}'; it has {listed(allowed)}"
+        raise OrchardError("invalid_request", message, param="adapters")
+
+    def _not_found(self, name: str) -> OrchardError:
+        if (began := time.monotonic()) >= self._look_again:
+            self.all()
+            self._look_again = time.monotonic() + (time.monotonic() - began) / _LOOKING_SHARE
+        message = f"no model '{name}' here; this server has {listed(self._shown) or 'none'}"
+        if close := closest(name, self._shown):
+            message = f"no model '{name}' here; the closest names are {listed(close)}"
+        return OrchardError("model_not_found", message, param="model")
 
 
 def resolve(name: str) -> ModelEntry:
@@ -70,39 +345,26 @@ def resolve(name: str) -> ModelEntry:
 
     Nothing is downloaded. Raises OrchardError("model_not_found") with a sentence that says what to do.
     """
+    registry = Registry()
+    registry._configure(ModelSettings(model_path=name))
+    (entry,) = registry.configured()
+    return entry
+
+
+def _source(name: str, revision: str | None = None) -> _Source:
+    """Say where a model is that a user names. Raises OrchardError("model_not_found")."""
     if name == DEMO:
-        return _entry(DEMO, MODEL_PATH)
+        return _Source(DEMO, str(MODEL_PATH))
     if folder := _folder(name):
-        return _entry(folder.name, folder)
-    if snapshot := _cached(name):
-        return _entry(name, snapshot)
+        return _Source(folder.name, str(folder))
+    name = BUILT_IN_ALIASES.get(name, name)
+    if registry_cache.is_repo_id(name) and ("/" in name or registry_cache.folder_of(name)):
+        return _Source(name, repo=name, revision=revision)
     raise OrchardError(
         "model_not_found",
-        f"no model '{name}': it is neither 'demo', nor a folder, nor in the local Hugging Face cache "
-        "('orchard models' lists what is here; 'hf download ID' fetches a model)",
+        f"no model '{name}': it is neither 'demo', nor a folder, nor the id of a model on the Hugging Face Hub "
+        "('orchard models' lists what is here; 'orchard pull ID' fetches a model)",
     )
-
-
-def installed() -> Iterator[ModelEntry]:
-    """The bundled demo and every MLX model of the local Hugging Face cache."""
-    yield resolve(DEMO)
-    found = cache()
-    for repo in sorted(found.repos, key=lambda repo: repo.repo_id) if found else ():
-        snapshot = _cached(repo.repo_id) if repo.repo_type == "model" else None
-        with contextlib.suppress(OrchardError):
-            if snapshot:
-                yield _entry(repo.repo_id, snapshot)
-
-
-def cache() -> "HFCacheInfo | None":
-    """Look through the local Hugging Face cache; None where there is none."""
-    from huggingface_hub import scan_cache_dir
-    from huggingface_hub.errors import CacheNotFound
-
-    try:
-        return scan_cache_dir()
-    except (CacheNotFound, ValueError):  # ValueError: a file stands where the folder should be
-        return None
 
 
 def _folder(name: str) -> Path | None:
@@ -113,35 +375,53 @@ def _folder(name: str) -> Path | None:
         return None
 
 
-def _entry(name: str, folder: Path) -> ModelEntry:
+def _with_files(entry: ModelEntry, path: str, files: ModelFiles, kind: Kind | None = None) -> ModelEntry:
+    """Put into an entry what a model's files say of it; `kind` is what the configuration says it is."""
+    windows = [window for window in (files.context_window, entry.options.context_length) if window]
+    able = files.capabilities
+    if entry.options.chat_template_file:
+        able = capabilities(files.kind, _text(entry.options.chat_template_file))
+    return structs.replace(
+        entry,
+        path=path,
+        kind=kind or files.kind,
+        context_window=min(windows, default=None),
+        capabilities=tuple(one for one in able if one != "vision"),
+        size_bytes=files.size_bytes,
+        created=files.created,
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _text(path: str) -> str:
+    try:
+        return Path(path).expanduser().read_text(errors="replace")
+    except OSError:  # the worker says so when it loads the model
+        return ""
+
+
+def _checked_name(name: str) -> str:
+    """Give a name that the configuration or a folder has for a model. Raises OrchardError where none can ask for it."""
     try:
         name.encode()  # it must fit into JSON
-        return ModelEntry(name, str(folder), context_window(_config(folder)))
-    except ValueError as error:
-        raise OrchardError("model_not_found", f"{folder} is not a model that can be served: {error}") from None
+    except UnicodeEncodeError as error:
+        raise OrchardError("model_not_found", f"{name!r} can't be the name of a model: {error}") from None
+    if not name:
+        raise OrchardError("invalid_request", "the name of a model must not be empty")
+    return name
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    """Read the config.json of a folder in mlx-lm's format. Raises ValueError saying what keeps it from being one."""
-    try:
-        config = msgspec.json.decode((folder / "config.json").read_bytes())
-    except FileNotFoundError:
-        raise ValueError("it has no config.json") from None
-    except (OSError, ValueError, RecursionError, msgspec.DecodeError) as error:
-        raise ValueError(f"its config.json can't be read ({error})") from None
-    if not isinstance(config, dict) or "model_type" not in config:
-        raise ValueError("its config.json names no model_type")
-    if not any(folder.glob("model*.safetensors")):
-        raise ValueError("it has no model*.safetensors")
-    return config
+def _checked_adapter(model: str, name: str, folder: str) -> str:
+    """Give the folder of an adapter. Raises OrchardError where there is none in mlx-lm's format."""
+    path = Path(folder).expanduser()
+    for file in ("adapter_config.json", "adapters.safetensors"):
+        if not (path / file).is_file():
+            message = f"adapter '{name}' of model '{model}' can't be used: {path} has no {file}"
+            raise OrchardError("model_not_found", message)
+    return str(path)
 
 
-def _cached(repo_id: str) -> Path | None:
-    """Give the snapshot folder of a cached model; the network is never asked."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(repo_id, local_files_only=True))
-    except (HFValidationError, LocalEntryNotFoundError, OSError):  # OSError: a name too long for a folder
-        return None
+def _check_kind(entry: ModelEntry) -> None:
+    if entry.kind not in SERVED_KINDS:
+        what = f"model '{entry.id}' is of the kind '{entry.kind}', which is not served yet"
+        raise OrchardError("invalid_request", f"{what}; only language models are", param="model")

@@ -3,25 +3,29 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
+from msgspec.structs import replace
 from starlette.responses import Response
 from starlette.types import Scope
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.core.events import Collected, Event, Failed, Finished, Started
+from orchard.core.events import Collected, Failed
 from orchard.core.request import Count, Request
 from orchard.dialects.openai_responses import Draft, ResponseCall, ResponseEncoder
-from orchard.gateway.answer import EventResponse
+from orchard.gateway import asking
+from orchard.gateway.answer import EventResponse, summary_header
 from orchard.gateway.failures import failure
+from orchard.gateway.overflow import Overflow
 from orchard.gateway.pool import Pool
 from orchard.gateway.responses_background import Run, Runs
 from orchard.gateway.store import Fields, Past, Record, Store
 from orchard.gateway.store_owner import Owner
+from orchard.gateway.stream import EventStream
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,9 +37,10 @@ _LOST = "the server that ran this response ended before it was done, or could no
 class Responses:
     """One server's responses: those it makes, and those that are kept."""
 
-    def __init__(self, pool: Pool, settings: Settings) -> None:
+    def __init__(self, pool: Pool, settings: Settings, overflow: Overflow) -> None:
         self._pool = pool
         self._settings = settings
+        self._overflow = overflow
         path = os.path.expanduser(settings.responses_path)
         self._store = Store(
             path,
@@ -75,18 +80,19 @@ class Responses:
     async def count(self, draft: Draft, request_id: str) -> int:
         """Give the number of tokens that a request's input has. Raises OrchardError."""
         past = await self._past(draft)
-        return await self._count(draft.count(request_id, past.items, past.referenced))
+        return await asking.count(self._pool, draft.count(request_id, past.items, past.referenced))
 
     async def answer(self, call: ResponseCall) -> Response:
         """Make a response in the caller's presence. Raises OrchardError if it can't begin."""
         request = await self._fitted(call)
-        return _Answer(self, self._pool, request, call, self._settings.keep_alive_interval)
+        stream = self._overflow.open(request)
+        return _Answer(self, self._pool, stream, call, self._settings.keep_alive_interval)
 
     async def begin(self, call: ResponseCall) -> Run:
         """Make a response in the background. Raises OrchardError if it can't begin."""
         await self._work(self._owner.hold)
         encoder = ResponseEncoder(call)
-        run = Run(self._pool, encoder, partial(self._fitted, call), partial(self.keep, call, encoder))
+        run = Run(self._pool, encoder, partial(self._begun, call), partial(self.keep, call, encoder))
         self._runs.start(call.id, run)
         return run
 
@@ -133,6 +139,9 @@ class Responses:
             with contextlib.suppress(OrchardError):
                 await self.kept(Store.sweep)
 
+    async def _begun(self, call: ResponseCall) -> EventStream:
+        return self._overflow.open(await self._fitted(call))
+
     async def _fitted(self, call: ResponseCall) -> Request:
         """Drop as few of the oldest messages as it takes, where the caller allows that."""
         most = call.droppable()
@@ -150,53 +159,43 @@ class Responses:
     async def _fits(self, call: ResponseCall, dropped: int) -> bool:
         request = call.without_oldest(dropped)
         window = self._pool.find(request.model).entry.context_window
+        counted = replace(request, id=f"{request.id}-{dropped}", task=Count(request.generate))
         try:
-            tokens = await self._count(Request(f"{request.id}-{dropped}", request.model, Count(request.generate)))
+            tokens = await asking.count(self._pool, counted)
         except OrchardError as error:
             if error.kind == "context_length_exceeded":
                 return False
             raise
         return window is None or tokens < window
 
-    async def _count(self, request: Request) -> int:
-        stream = self._pool.open(request)
-        tokens = 0
-        try:
-            events: Sequence[Event] = ()
-            while not (events and isinstance(events[-1], Finished)):
-                events = await stream.next(self._settings.keep_alive_interval)
-                for event in events:
-                    if isinstance(event, Failed):
-                        raise event.error()
-                    if isinstance(event, Started):
-                        tokens = event.prompt_tokens
-        finally:
-            self._pool.release(stream)
-        return tokens
-
 
 class _Answer(EventResponse):
     """A response that is made while its caller waits; it is stored before the caller sees its end."""
 
     def __init__(
-        self, responses: Responses, pool: Pool, request: Request, call: ResponseCall, keep_alive: float
+        self, responses: Responses, pool: Pool, stream: EventStream, call: ResponseCall, keep_alive: float
     ) -> None:
         self._responses = responses
         self._call = call
         self._encoder = ResponseEncoder(call)
-        super().__init__(pool, pool.open(request), self._encoder if call.body.stream else self._body, keep_alive)
+        super().__init__(pool, stream, self._encoder if call.body.stream else self._body, keep_alive)
 
     def _body(self, _: Collected) -> bytes:
         return self._encoder.body()
 
     async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
         # Written as a stream would be, so that its items stand in the order in which they came.
+        turn = self._stream.turn
         while not self._encoder.ended:
-            self._encoder.each(await self._stream.next(self._keep_alive))
+            events = await self._stream.next(self._keep_alive)
+            if turn != self._stream.turn:
+                self._encoder, turn = ResponseEncoder(self._call), self._stream.turn
+            self._encoder.each(events)
         if self._encoder.error:
             return failure(scope, self._encoder.error)
         await self._ending()
-        return Response(self._encoder.body(), media_type="application/json")
+        headers = summary_header(self._encoder.summary)
+        return Response(self._encoder.body(), headers=headers, media_type="application/json")
 
     async def _ending(self) -> None:
         gone = self._encoder.error and self._encoder.error.kind == "cancelled"

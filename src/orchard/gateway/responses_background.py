@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed
-from orchard.core.request import Request
 from orchard.dialects.openai_responses import ResponseEncoder
 from orchard.gateway.pool import Pool
 from orchard.gateway.stream import EventStream
@@ -27,13 +26,13 @@ class Run:
         self,
         pool: Pool,
         encoder: ResponseEncoder,
-        request: Callable[[], Awaitable[Request]],
+        begin: Callable[[], Awaitable[EventStream]],
         keep: Callable[[bytes | None], Awaitable[None]],
     ) -> None:
-        """`request` gives what is to be done; `keep` stores the response, with its stream once it has ended."""
+        """`begin` begins the work; `keep` stores the response, with its stream once it has ended."""
         self.encoder = encoder
         self._pool = pool
-        self._request = request
+        self._begin = begin
         self._keep = keep
         self._stream: EventStream | None = None
         self._reason: Failed | None = None
@@ -63,9 +62,8 @@ class Run:
 
     async def _open(self) -> None:
         try:
-            request = await self._request()
+            self._stream = await self._begin()
             if self._reason is None:
-                self._stream = self._pool.open(request)
                 return
             failed = self._reason
         except OrchardError as error:

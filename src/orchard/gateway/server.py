@@ -1,20 +1,20 @@
 """The gateway process from its listening socket to its graceful end."""
 
-import logging
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import uvicorn
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
+from orchard.gateway import logs
 from orchard.gateway.app import create_app
 from orchard.gateway.connection import Connection
-from orchard.gateway.envelope import RequestIdFilter
+from orchard.gateway.metrics import ModelNow
 from orchard.gateway.pool import Pool
-from orchard.gateway.registry import ModelEntry
+from orchard.gateway.registry import Registry
 
 _BACKLOG = 2048
 # Longer than clients keep idle connections (httpx: 5 s), so that none is closed just as it is used again.
@@ -35,13 +35,17 @@ def bind(host: str, port: int) -> socket.socket:
 
 def run(
     settings: Settings,
-    models: Sequence[ModelEntry],
+    registry: Registry,
     sock: socket.socket,
     on_ready: Callable[[], None] | None = None,
+    on_tick: Callable[[Mapping[str, ModelNow]], None] | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; running requests then get `settings.shutdown_grace` seconds to finish."""
-    _configure_logging(settings.log_level)
-    pool = Pool(models, settings)
+    """Serve until SIGTERM or SIGINT; running requests then get `settings.shutdown_grace` seconds to finish.
+
+    `on_ready` is called once the server listens, `on_tick` ten times a second from then on, with how each model stands.
+    """
+    logs.configure(settings.log_level, settings.log_file)
+    pool = Pool(registry, settings)
     config = uvicorn.Config(
         create_app(pool, settings),
         http=partial(Connection, settings=settings),  # type: ignore[arg-type]  # called, never subclassed
@@ -55,30 +59,34 @@ def run(
     # uvicorn raises the signals it caught once more when it is done; a graceful end is no failure.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    _Server(config, pool, settings.shutdown_grace, on_ready).run(sockets=[sock])
+    _Server(config, pool, settings.shutdown_grace, on_ready, on_tick).run(sockets=[sock])
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, pool: Pool, grace: float, on_ready: Callable[[], None] | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        pool: Pool,
+        grace: float,
+        on_ready: Callable[[], None] | None,
+        on_tick: Callable[[Mapping[str, ModelNow]], None] | None,
+    ) -> None:
         super().__init__(config)
         self._pool = pool
         self._grace = grace
         self._on_ready = on_ready
+        self._on_tick = on_tick
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self._on_ready:
             self._on_ready()
 
+    async def on_tick(self, counter: int) -> bool:
+        if self._on_tick:
+            self._on_tick(self._pool.now())
+        return await super().on_tick(counter)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._pool.drain(self._grace)
         await super().shutdown(sockets)
-
-
-def _configure_logging(level: str) -> None:
-    handler = logging.StreamHandler()
-    handler.addFilter(RequestIdFilter())
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(request_id)s %(message)s"))
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # uvicorn's own lines (start, stop) repeat what the command line says.
-    logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))

@@ -9,25 +9,50 @@ from orchard.core.events import Event, Failed, Finished
 class EventStream:
     """A queue of events with one reader; it keeps the law of the stream whatever the writers do.
 
-    `on_drop` is called once if the stream is closed before it has ended.
+    `on_drop` is called once if the stream is closed before it has ended, `on_end` once when it is over in either way.
     """
 
     def __init__(self) -> None:
         self.on_drop: Callable[[], None] | None = None
+        self.on_end: Callable[[], None] | None = None
+        self.on_events: Callable[[Sequence[Event]], None] | None = None
+        """Is shown all that is pushed, and the reason of a close."""
         self.note = ""
         """What the caller waits for, in a few words; a stream that has nothing to say yet shows it in its comments."""
+        self.begun = False
+        """Something has been pushed."""
         self.ended = False
+        self.finished = False
+        """It has ended with `Finished`."""
+        self.turn = 0
+        """How often it began anew: a reader that holds throws away what it took before."""
+        self.held = False
         self._events: list[Event] = []
+        self._seen = False
         self._waiter: asyncio.Future[None] | None = None
+
+    def hold(self) -> None:
+        """The reader promises to show nobody anything before the end, so that the stream may begin anew until then."""
+        self.held = True
 
     def push(self, events: Sequence[Event]) -> None:
         """Append events; whatever comes after the end is dropped."""
         if self.ended:
             return
-        self._events.extend(events)
+        self.begun = True
         self.ended = isinstance(events[-1], Finished | Failed)
-        if self._waiter:
-            _wake(self._waiter)
+        self.finished = isinstance(events[-1], Finished)
+        self._show(events)
+        if self.ended:
+            self._over()
+
+    def begin_anew(self) -> bool:
+        """Forget all events, unless somebody may have seen one or the stream has ended; says whether that is done."""
+        if self.ended or not self._forget():
+            return False
+        self.begun = False
+        self.on_drop = None
+        return True
 
     async def next(self, timeout: float) -> list[Event]:
         """Give all events that have come since the last call; wait for some up to `timeout` seconds ([] after that)."""
@@ -40,17 +65,41 @@ class EventStream:
             finally:
                 timer.cancel()
         events, self._events = self._events, []
+        self._seen = self._seen or bool(events)
         return events
 
     def close(self, reason: Failed | None = None) -> None:
         """Stop the work behind the stream; a reader that still waits gets `reason`. Closing twice is fine."""
         if self.ended:
             return
-        if reason:
-            self.push([reason])
         self.ended = True
+        if reason:
+            self._show([reason])
         if self.on_drop:
             self.on_drop()
+        self._over()
+
+    def _show(self, events: Sequence[Event]) -> None:
+        if self.on_events:
+            self.on_events(events)
+        self._take(events)
+
+    def _take(self, events: Sequence[Event]) -> None:
+        self._events.extend(events)
+        if self._waiter:
+            _wake(self._waiter)
+
+    def _forget(self) -> bool:
+        if self._seen and not self.held:
+            return False
+        self._events.clear()
+        self.turn += 1
+        return True
+
+    def _over(self) -> None:
+        on_end, self.on_end = self.on_end, None
+        if on_end:
+            on_end()
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -4,67 +4,117 @@ import asyncio
 import itertools
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable
-
-import msgspec
+from typing import Literal
 
 from orchard import wire
 from orchard.config import Settings
 from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
-from orchard.core.events import Failed
+from orchard.core.options import TextOptions
 from orchard.core.request import Request
-from orchard.gateway.registry import ModelEntry
 from orchard.gateway.stream import EventStream
+from orchard.gateway.watchdog import Watchdog
 
 log = logging.getLogger("orchard.gateway.worker")
 
 _CLOSE_SECONDS = 15.0  # it may save cached prompts, which it gives itself five seconds for
+_START_SECONDS = 60.0  # while it imports its libraries it answers nothing
+
+# starting: it imports its libraries. idle: it can load. ending: its socket is closed. gone: its memory is back, too.
+Phase = Literal["starting", "idle", "loading", "ready", "unloading", "ending", "gone"]
 
 
 class Worker:
-    """`run` spawns it. `on_change` is called when it becomes ready and when it is gone."""
+    """One process, which `run` spawns. `on_change` is called when its phase, or how far its load is, has changed."""
 
-    def __init__(self, entry: ModelEntry, settings: Settings, on_change: Callable[["Worker"], None]) -> None:
-        self.entry = entry
-        self.ready = False
-        self.loaded = False
-        """It has been ready, though it may be gone now."""
+    def __init__(self, backend: str, settings: Settings) -> None:
+        self.backend = backend
+        self.phase: Phase = "starting"
+        self.on_change: Callable[[], None] = lambda: None
+        self.name = "spare"
+        """The model it has, for the log."""
+        self.memory_bytes = 0
+        """What the device lets models use, once it is idle."""
+        self.progress = 0.0
+        self.weights_bytes = 0
+        self.loads = 0
         self.failure: str | None = None
-        """Why the model could not be loaded."""
+        """Why it ended, or why it can't be started."""
+        self.refused = False
+        """It could not load its model, and ended in good order, or it never began."""
         self.running = 0
         self.waiting = 0
+        self.mlx_bytes = 0
+        self.rss_bytes = 0
+        self.empty_rss_bytes = 0
+        """What it took before its first load."""
         self._settings = settings
-        self._on_change = on_change
+        self._watchdog = Watchdog(settings.watchdog_timeout)
         self._streams: dict[str, EventStream] = {}
         self._questions: dict[int, asyncio.Future[CacheState]] = {}
         self._numbers = itertools.count()
+        self._ping: int | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._closing = False
+        self._killed = False
 
     @property
     def pid(self) -> int | None:
         """The process id, once there is a process."""
         return self._process.pid if self._process else None
 
+    @property
+    def ready(self) -> bool:
+        """Whether requests can be submitted."""
+        return self.phase == "ready"
+
+    @property
+    def crashed(self) -> bool:
+        """Whether it ended unasked."""
+        return not self._closing
+
     async def run(self) -> None:
-        """Start the process and carry its frames until it is gone; every stream has ended when this returns."""
+        """Start the process and carry its frames until it is gone."""
         try:
             reader = await self._spawn()
             while (message := await wire.read(reader)) is not None:
                 self._receive(message)
         except wire.WireError as error:
-            log.error("%s: the worker broke the protocol: %s", self.entry.id, error)
+            log.error("%s: the worker broke the protocol: %s", self.name, error)
         except OSError as error:
             self.failure = f"its process can't be started: {error.strerror or error}"
+            self.refused = True
         finally:
             await self._end()
 
+    def load(self, name: str, path: str, options: TextOptions) -> None:
+        """Load a model; it must be idle."""
+        self.name = name
+        self.loads += 1
+        self.progress = 0.0
+        self._watchdog.heard()
+        self._send(wire.Load(path, options))
+        self._become("loading")
+
+    def unload(self) -> None:
+        """Free the model; it must be ready, and have no requests. It is idle again thereafter."""
+        self._watchdog.heard()
+        self._send(wire.Unload())
+        self._become("unloading")
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Let the model take so much from now on; it must be loading or ready."""
+        self._send(wire.LimitMemory(memory_bytes))
+
     def submit(self, request: Request, stream: EventStream) -> None:
         """Hand a request over; its events go to `stream`, and closing the stream cancels it."""
+        if not self._streams:
+            self._watchdog.heard()
         self._streams[request.id] = stream
         stream.on_drop = lambda: self._cancel(request.id)
         self._send(wire.Submit(request))
@@ -79,16 +129,39 @@ class Worker:
             async with asyncio.timeout(self._settings.cache_timeout):
                 return await answer
         except TimeoutError:
-            message = f"model '{self.entry.id}' is busy and did not say what it has cached; try again"
+            message = f"model '{self.name}' is busy and did not say what it has cached; try again"
             raise OrchardError("unavailable", message, retry_after=1) from None
         finally:
             del self._questions[number]
 
     def close(self) -> None:
         """Ask the process to end, by the end of its socket."""
+        if self.phase in ("ending", "gone"):
+            return
+        if self.phase == "starting":  # it only listens when all is imported
+            self._kill()
         self._closing = True
         if self._writer:
             self._writer.close()
+        self._become("unloading")
+
+    def tick(self) -> None:
+        """Ping it; where it has something to do and has been silent for too long, end it. Called each interval."""
+        if self.phase in ("ending", "gone"):
+            return
+        if not self._streams and self.phase in ("idle", "ready"):
+            self._watchdog.heard()
+        elif self._watchdog.tick(_START_SECONDS if self.phase == "starting" else 0.0):
+            self.failure = f"it did not answer for {self._settings.watchdog_timeout:g} seconds"
+            log.error("%s: %s; its process is killed", self.name, self.failure)
+            self._kill()
+        if self.phase != "starting":
+            self._ask_for_a_sign()
+
+    def _ask_for_a_sign(self) -> None:
+        if self._ping is None:
+            self._ping = next(self._numbers)
+            self._send(wire.Ping(self._ping))
 
     async def _spawn(self) -> asyncio.StreamReader:
         """Start the process with one end of a socket pair. Raises OSError, for want of files or memory."""
@@ -102,19 +175,17 @@ class Worker:
                 ours.close()
                 raise
         reader, self._writer = await asyncio.open_connection(sock=ours)
+        if self._killed:
+            self._kill()
         if self._closing:
             self._writer.close()
         return reader
 
     def _command(self, fd: int) -> list[str]:
-        options = {
-            "--fd": str(fd),
-            "--backend": self.entry.backend,
-            "--path": self.entry.path,
-            "--options": msgspec.json.encode(self._settings.text).decode(),
-            "--log-level": self._settings.log_level,
-        }
-        return [sys.executable, "-m", "orchard.worker", *(word for option in options.items() for word in option)]
+        options = ["--fd", str(fd), "--backend", self.backend, "--log-level", self._settings.log_level]
+        if self._settings.log_file:
+            options += ["--log-file", self._settings.log_file]
+        return [sys.executable, "-m", "orchard.worker", *options]
 
     def _cancel(self, request_id: str) -> None:
         if self._streams.pop(request_id, None):
@@ -124,45 +195,80 @@ class Worker:
         if self._writer and not self._writer.is_closing():
             self._writer.write(wire.encode(message))
 
+    def _become(self, phase: Phase) -> None:
+        self.phase = phase
+        self.on_change()
+
     def _receive(self, message: object) -> None:
+        if isinstance(message, wire.Step):
+            self._carry(message)
+            return
+        self._watchdog.heard()
         match message:
-            case wire.Step(events, running, waiting):
-                self.running, self.waiting = running, waiting
-                for request_id, batch in events:
-                    # A stream that was cancelled a moment ago is no longer here.
-                    if stream := self._streams.get(request_id):
-                        stream.push(batch)
-                        if stream.ended:
-                            del self._streams[request_id]
             case wire.CacheIs(number, state):
                 # Whoever asked may have given up.
                 if (answer := self._questions.get(number)) and not answer.done():
                     answer.set_result(state)
-            case wire.Ready(load_seconds):
-                log.info("%s is ready, loaded in %.2f s", self.entry.id, load_seconds)
-                self.ready = self.loaded = True
-                self._on_change(self)
+            case wire.Pong(_, silent_seconds, mlx_bytes, rss_bytes):
+                self._ping = None
+                self._watchdog.heard(silent_seconds)
+                self.mlx_bytes, self.rss_bytes = mlx_bytes, rss_bytes
+                self.empty_rss_bytes = self.empty_rss_bytes or rss_bytes
+            case _ if self._closing:
+                pass
+            case wire.Hello(memory_bytes):
+                self.memory_bytes = memory_bytes
+                self._ask_for_a_sign()  # so that it is known what it takes without a model
+                self._become("idle")
+            case wire.Loading(fraction):
+                self.progress = fraction
+                self.on_change()
+            case wire.Ready(load_seconds, weights_bytes):
+                log.info("%s is ready, loaded in %.2f s", self.name, load_seconds)
+                self.weights_bytes = weights_bytes
+                self._become("ready")
             case wire.LoadFailed(reason):
                 self.failure = reason
+                self.refused = True
+                self.close()
+            case wire.Unloaded(rss_bytes):
+                self.rss_bytes = rss_bytes
+                self.name = "spare"
+                self._become("idle")
+
+    def _carry(self, step: wire.Step) -> None:
+        self.running, self.waiting = step.running, step.waiting
+        for request_id, batch in step.events:
+            # A stream that was cancelled a moment ago is no longer here.
+            if stream := self._streams.get(request_id):
+                stream.push(batch)
+                if stream.ended:
+                    self._streams.pop(request_id, None)
 
     async def _end(self) -> None:
-        """The socket is at its end: tell every caller at once, then see the process off."""
-        self.ready = False
+        """The socket is at its end: tell the owner at once, then see the process off."""
         self.running = self.waiting = 0
-        streams, self._streams = self._streams, {}
-        crash = Failed("worker_crashed", f"the process of model '{self.entry.id}' died; it is started again", None, 1)
-        for stream in streams.values():
-            stream.push([crash])
+        self._streams.clear()
         for answer in self._questions.values():
             if not answer.done():
-                answer.set_exception(crash.error())
+                message = f"the process of model '{self.name}' died before it said what it has cached"
+                answer.set_exception(OrchardError("worker_crashed", message, retry_after=1))
         if self._writer:
             self._writer.close()
+        if self.crashed:
+            self._kill()  # whatever it still does, nobody hears of it
+        self._become("ending")
         if self._process:
             code = await _reap(self._process)
-            if not self._closing and self.failure is None:
-                log.error("%s: the worker died (exit code %d) with %d requests", self.entry.id, code, len(streams))
-        self._on_change(self)
+            self.failure = self.failure or _how_it_ended(code)
+            if self.crashed:
+                log.error("%s: the worker died: %s", self.name, self.failure)
+        self._become("gone")
+
+    def _kill(self) -> None:
+        self._killed = True
+        if self._process and self._process.returncode is None:
+            self._process.kill()
 
 
 async def _reap(process: asyncio.subprocess.Process) -> int:
@@ -174,7 +280,14 @@ async def _reap(process: asyncio.subprocess.Process) -> int:
         return await process.wait()
 
 
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"its process ended with exit code {code}"
+    known = {one.value: one.name for one in signal.Signals}
+    return f"its process was ended by {known.get(-code, f'signal {-code}')}"
+
+
 def _environment() -> dict[str, str]:
     """A worker never fetches anything: what it serves is already on this machine. Nor has it a use for the keys."""
-    own = {name: value for name, value in os.environ.items() if name != "ORCHARD_API_KEY"}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("ORCHARD_API_KEY")}
     return own | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}

@@ -11,11 +11,12 @@
 """
 
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Collection
 from typing import Any
 
-from llguidance import LLMatcher, LLParserLimits, regex_to_lark
+from llguidance import LLMatcher, regex_to_lark
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -24,25 +25,16 @@ from orchard.core.errors import OrchardError
 from orchard.core.request import Generate, Tool
 from orchard.engine.grammar import Alphabet, Grammar, Reasoning, Rules
 from orchard.formats import Family
-from orchard.formats.shapes import CallsShape, parameters
+from orchard.formats.shapes import CallsShape
 from orchard.worker import json_schema, lark
 from orchard.worker.markers import template_source
 from orchard.worker.output import Vocabulary
 
 _MOST_CHARACTERS = 256 * 1024
 _CACHED = 64
+_PLACE = re.compile(r"^at \d+\(\d+\): (failed to compile JSON schema: )?| \d+ \| .*")  # in a grammar of our own
 _ANY_OBJECT = {"type": "object"}
 _TRIED = 4  # tokens of an answer
-# Below llguidance's own: nothing may take seconds or gigabytes. A step is a row's token, while which all others wait.
-_LIMITS = LLParserLimits(
-    initial_lexer_fuel=100_000,
-    step_lexer_fuel=50_000,
-    step_max_items=50_000,
-    max_lexer_states=50_000,
-    max_grammar_size=100_000,
-    verbose_errors=False,
-)
-
 # Harmony (https://github.com/openai/harmony) has a header before the answer too.
 _HARMONY = ("harmony", "openai_gptoss")
 _HARMONY_REASONING = ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant")
@@ -108,7 +100,7 @@ class Constraints:
             text = self._text(source, None if source.trigger else written)
             rules = self._rules(text)
         except ValueError:
-            kept = tuple(map(self._kept, task.tools))
+            kept = tuple(self._kept(tool, family) for tool in task.tools)
             if kept == task.tools:  # it is all of them together, or none of them
                 kept = tuple(tool if tool.strict else replace(tool, parameters=_ANY_OBJECT) for tool in kept)
             if kept == task.tools:
@@ -155,25 +147,29 @@ class Constraints:
         return _Source("calls", rules, trigger=shape.trigger) if rules else None
 
     def _shape(self, tools: tuple[Tool, ...], family: Family) -> CallsShape | None:
-        shape = family.calls(tools) if tools else None
-        if shape is None:
+        """Say what calls of these tools look like. Raises ValueError where that of some can't be kept."""
+        shapes = [shape for tool in tools if (shape := family.calls([tool]))]
+        if not shapes:
             return None
-        strict = {tool.name for tool in tools if tool.strict}
         calls = [
-            replace(call, body=json_schema.prepared_body(call.body, lenient=call.name not in strict))
+            replace(call, body=json_schema.prepared_body(call.body, lenient=not tool.strict))
+            for tool, shape in zip(tools, shapes, strict=True)
             for call in shape.calls
         ]
-        return replace(shape, calls=tuple(calls))
+        return replace(shapes[0], calls=tuple(calls))
 
-    def _kept(self, tool: Tool) -> Tool:
+    def _kept(self, tool: Tool, family: Family) -> Tool:
         """Give a tool that takes any object where its schema can't be kept. Raises OrchardError where it is strict."""
         try:
-            schema = json_schema.prepared(parameters(tool), lenient=not tool.strict)
-            self._rules(self._text(_Source("@answer", answer={"json_schema": schema}), None))
+            shape = self._shape((tool,), family)
+            source = _Source("calls", lark.calls(shape, self._tags, several=False)) if shape else None
+            if source:
+                self._rules(self._text(source, None))
         except ValueError as error:
             if not tool.strict:
                 return replace(tool, parameters=_ANY_OBJECT)
-            message = f"the parameters of the strict tool '{tool.name}' can't be kept: {error}"
+            reason = _PLACE.sub("", str(error))
+            message = f"the parameters of the strict tool '{tool.name}' can't be kept: {reason}"
             raise OrchardError("invalid_request", message, param="tools") from error
         return tool
 
@@ -201,7 +197,7 @@ class Constraints:
     def _compile(self, text: str) -> Rules | str:
         if len(text) > _MOST_CHARACTERS:
             return f"it has {len(text):,} characters; there may be {_MOST_CHARACTERS:,}"
-        rules = Rules(self._letters(), text, _LIMITS)
+        rules = Rules(self._letters(), text, lark.LIMITS)
         reason = rules.first.get_error() or _fault(rules.first.deep_copy())
         return " ".join(reason.removesuffix("<non-verbose/>").split())[:300] if reason else rules
 
@@ -222,7 +218,7 @@ def _answer(wanted: request.Grammar) -> dict[str, Any]:
     """Give a grammar as llguidance takes it. Raises ValueError where it can't be kept."""
     match wanted.kind:
         case "json_schema":
-            return {"json_schema": json_schema.prepared(wanted.value)}
+            return {"json_schema": json_schema.prepared(wanted.value, lenient=not wanted.strict)}
         case "json_object":
             return {"json_schema": json_schema.prepared({"type": "object"})}
         case "regex":

@@ -1,9 +1,16 @@
 """JSON schemas made ready for llguidance (https://github.com/guidance-ai/llguidance/blob/main/docs/json_schema.md)."""
 
 import json
-import re
+from collections.abc import Collection
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
+
+from llguidance import regex_to_lark
+
+from orchard.formats.shapes import json_body, literal, parts
+from orchard.worker import raw_text
+from orchard.worker.lark import fault, text_up_to
 
 # Between the parts of JSON: a space, or a newline and an indentation.
 _WHITE_SPACE = {"whitespace_pattern": r"\x20|\n[\x20\t]{0,16}"}
@@ -15,15 +22,14 @@ _JOINING = {"allOf", "unevaluatedProperties", "$dynamicRef"}
 _OTHERS = {"additionalProperties", "patternProperties"}  # speak of properties that aren't listed
 _MOST_DEEP = 48  # llguidance's own JSON reader ends at 128 levels; a schema in a schema is mostly two
 _MOST_MULTIPLES = 10_000  # a state of the lexer for each remainder
-_JSON = re.compile(r"%json\s+(?=\{)")
 
 
 def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
     """Give a schema whose JSON has bounded white space. Raises ValueError, with a sentence, where it can't be kept.
 
-    A `format` that is not known says nothing (as the standard has it). `lenient`: so does every keyword that llguidance
-    can't keep. An object that lists its properties and is silent on others gets no others: a small model would add some
-    without end.
+    A `format` that is not known says nothing (as the standard has it). `lenient`: so does every keyword and pattern
+    that llguidance can't keep. An object that lists its properties and is silent on others gets no others: a small
+    model would add some without end.
     """
     if schema is True:
         schema = {}
@@ -31,38 +37,70 @@ def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
         raise ValueError("nothing keeps the schema 'false'" if schema is False else "a schema is an object")
     _Bounds().check(schema)
     options = _WHITE_SPACE | ({"lenient": True} if lenient else {})
-    known = _known(schema)
+    known = _known(schema, lenient=lenient)
     if not _joins(known):
         _close(known)
     return {key: value for key, value in known.items() if key != "x-guidance"} | {"x-guidance": options}
 
 
+@lru_cache(maxsize=64)
 def prepared_body(lark: str, *, lenient: bool = False) -> str:
-    """Do the same for every schema in an expression of llguidance's Lark."""
-    parts: list[str] = []
-    at = 0
-    while found := _JSON.search(lark, at):
-        schema, end = json.JSONDecoder().raw_decode(lark, found.end())
-        parts += [lark[at : found.end()], json.dumps(prepared(schema, lenient=lenient), ensure_ascii=False)]
-        at = end
-    return "".join(parts) + lark[at:]
+    """Do the same for every schema in the expression of a call's arguments (see `CallShape`).
+
+    In `%text` there are then, in the place of its schema, `kept` and `alone`, the terminals of what may stand there:
+    with its end and without.
+    """
+    found = []
+    for kind, part in parts(lark):
+        if kind == "json":
+            found.append(json_body(prepared(part, lenient=lenient)))
+        elif kind == "text":
+            found.append(_prepared_text(part["end"], part["schema"], part["types"], lenient=lenient))
+        else:
+            found.append(part)
+    return "".join(found)
 
 
-def _known(schema: Any) -> Any:
-    """Leave out the formats that are not known, of a schema and of those in it."""
+def _prepared_text(end: str, schema: Any, types: Collection[str], *, lenient: bool) -> str:
+    _Bounds().check(schema)
+    kept = raw_text.kept(schema, types, end, lenient=lenient)
+    if kept.text and (reason := fault(text_up_to(end, kept.text))):
+        if not lenient:
+            raise ValueError(reason)
+        return f"%text {json.dumps({'end': end})}"
+    # Where the end is a token, it is no part of the text.
+    alone = raw_text.kept(schema, types, lenient=lenient)
+    text = f"%text {json.dumps({'end': end, 'kept': kept.text, 'alone': alone.text})}" if kept.text else ""
+    if kept.json is None:
+        return text
+    found = f"{json_body(prepared(kept.json, lenient=lenient))} {literal(end)}"
+    return f"({text} | {found})" if text else found
+
+
+def _known(schema: Any, *, lenient: bool) -> Any:
+    """Leave out the formats that are not known, of a schema and of those in it; `lenient`: patterns too."""
     if isinstance(schema, list):
-        return [_known(one) for one in schema]
+        return [_known(one, lenient=lenient) for one in schema]
     if not isinstance(schema, dict):
         return schema
     known: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "format" and not (isinstance(value, str) and value in _FORMATS):
             continue
+        if key == "pattern" and lenient and not _is_pattern(value):
+            continue
         if key in _NAMED and isinstance(value, dict):
-            known[key] = {name: _known(one) for name, one in value.items()}
+            known[key] = {name: _known(one, lenient=lenient) for name, one in value.items()}
         else:
-            known[key] = value if key in _VALUES else _known(value)
+            known[key] = value if key in _VALUES else _known(value, lenient=lenient)
     return known
+
+
+def _is_pattern(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and not fault(f"/{regex_to_lark(value, use_ascii='dw')}/")
+    except ValueError:
+        return False
 
 
 def _joins(schema: Any) -> bool:

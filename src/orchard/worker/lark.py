@@ -3,12 +3,29 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 
-from orchard.formats.shapes import CallShape, CallsShape, literal, text_up_to
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+
+from orchard.formats.shapes import CallShape, CallsShape, json_body, literal, parts
 
 # Text that a grammar forces is not cut into tokens by llguidance: the model may write it with any, as everything else.
 _HEAD = '%llguidance {"no_forcing": true}\n'
-_ANY = "/(?s:.*)/"
+_SYNTAX = set("/\\.+*?()|[]{}^$&~#-")  # what means more than itself in a regular expression
+
+ANY = "/(?s:.*)/"
+"""The terminal of all texts."""
+# None is above llguidance's own: nothing may take seconds or gigabytes. A step is a row's token, while which all others
+# wait.
+LIMITS = LLParserLimits(
+    initial_lexer_fuel=1_000_000,
+    step_lexer_fuel=50_000,
+    step_max_items=50_000,
+    max_lexer_states=50_000,
+    max_grammar_size=100_000,
+    verbose_errors=False,
+)
+"""What one grammar may cost."""
 
 FREE = r"free: | /[^\s\[{](?s:.*)/" + "\n"
 """A rule called `free`: text that does not begin like a call without tags."""
@@ -26,20 +43,37 @@ class Tags:
         """Give the expression for a text; "" for none."""
         return " ".join(self._symbol(part) for part in self._parts(text))
 
-    def in_body(self, body: str, tags: Sequence[str]) -> str:
-        """Put tokens in the place of the tags that stand in an expression, and of what ends with one of them."""
+    def in_body(self, body: str, tags: Sequence[str], terminals: dict[str, str]) -> str:
+        """Put tokens in the place of the tags that stand in an expression, and terminals in that of its texts.
+
+        `terminals`: what they are called, by what they are. Here are added those that need a name.
+        """
+        found = []
+        for kind, part in parts(body):
+            if kind == "json":
+                found.append(json_body(part))
+            elif kind == "text":
+                token = part["end"] in tags and part["end"] in self._tokens
+                kept = part.get("alone" if token else "kept", ANY)
+                text = text_up_to("" if token else part["end"], kept)
+                if "&" in text or "~" in text:
+                    text = terminals.setdefault(text, f"TEXT_{len(terminals)}")
+                found.append(f"{text} {self._symbol(part['end'])}" if token else text)
+            else:
+                found.append(self._tagged(part, tags))
+        return "".join(found)
+
+    def _tagged(self, expression: str, tags: Sequence[str]) -> str:
         for tag in tags:
-            if tag in self._tokens:
-                symbol = self._symbol(tag)
-                body = body.replace(text_up_to(tag), f"{_ANY} {symbol}").replace(literal(tag), symbol)
-        return body
+            expression = expression.replace(literal(tag), self._symbol(tag))
+        return expression
 
     def up_to(self, text: str) -> str:
         """Give rules called `up_to`: any text, and then this one."""
         first, *rest = self._parts(text)
         if first in self._tokens:
-            return f"up_to: {_ANY} {self.literal(text)}\n"
-        return f"up_to: up_to_text {' '.join(map(self._symbol, rest))}\nup_to_text[lazy]: {_ANY} {json.dumps(first)}\n"
+            return f"up_to: {ANY} {self.literal(text)}\n"
+        return f"up_to: up_to_text {' '.join(map(self._symbol, rest))}\nup_to_text[lazy]: {ANY} {json.dumps(first)}\n"
 
     def _parts(self, text: str) -> list[str]:
         return [part for part in (self._pattern.split(text) if self._pattern else [text]) if part]
@@ -60,6 +94,43 @@ def whole(answer: str, rules: str = "", reasoning: tuple[str, str] | None = None
     return f"{_HEAD}start: {start}\n{rules}"
 
 
+def text_up_to(tag: str, kept: str = ANY) -> str:
+    """Give the terminal for texts up to a tag that they don't have and over it; `kept` has them, with the tag."""
+    rest = tag.strip().removeprefix("<")
+    if not rest:
+        return f"{ANY} & ({kept})" if kept != ANY else ANY
+    other = ""
+    for place, char in reversed(list(enumerate(rest))):
+        following = f"|{_escaped(char)}{other}" if place < len(rest) - 1 else ""
+        other = f"(?:[^<{_escaped(char)}][^<]*{following})?"
+    text = f"/[^<]*(?:<{other})*{''.join(map(_escaped, tag))}/"
+    return text if kept == ANY else f"{text} & ({kept})"
+
+
+@lru_cache(maxsize=1024)
+def fault(terminal: str) -> str:
+    """Say in a few words what is wrong with a terminal: it can't be read, or no text has it. "" where all is well."""
+    matcher = LLMatcher(_bytes(), f"{_HEAD}start: T\nT: {terminal}", limits=LIMITS)
+    if reason := matcher.get_error().removesuffix("<non-verbose/>"):
+        if "fuel exhausted" in reason:
+            return "its lengths and repetitions are too large together"
+        said = next((line for line in reason.splitlines() if "error: " in line or "supported" in line), reason)
+        return re.split(r"error: |\(in regex\): ", said)[-1].partition(" in regex")[0].strip()
+    some = matcher.is_accepting() or any(matcher.compute_bitmask()[:32])
+    return "" if some else "nothing keeps it"
+
+
+@cache
+def _bytes() -> LLTokenizer:
+    return LLTokenizer("byte")
+
+
+def _escaped(char: str) -> str:
+    if char == "\n":
+        return "\\n"
+    return f"\\{char}" if char in _SYNTAX else char
+
+
 def choice(texts: Sequence[str]) -> str:
     """Give the expression for one of some texts."""
     return " | ".join(json.dumps(text, ensure_ascii=False) for text in texts)
@@ -70,9 +141,10 @@ def calls(shape: CallsShape, tags: Tags, *, several: bool) -> str:
     more = f" ({_join(tags.literal(shape.separator), 'call')})*" if several else ""
     rules = [f"calls: {_join(tags.literal(shape.prefix), 'call')}{more} {tags.literal(shape.suffix)}"]
     rules.append("call: " + " | ".join(f"call_{number}" for number in range(len(shape.calls))))
+    terminals: dict[str, str] = {}
     for number, call in enumerate(shape.calls):
-        rules.append(f"call_{number}: {_join(tags.literal(call.begin), *_body(call, tags))}")
-    return "\n".join(rules) + "\n"
+        rules.append(f"call_{number}: {_join(tags.literal(call.begin), *_body(call, tags, terminals))}")
+    return _lines(rules, terminals)
 
 
 def triggered(shape: CallsShape, tags: Tags, *, several: bool) -> str | None:
@@ -88,14 +160,20 @@ def triggered(shape: CallsShape, tags: Tags, *, several: bool) -> str | None:
     rules = [f"calls: first{more} {tags.literal(shape.suffix)}"]
     rules.append("first: " + " | ".join(f"first_{number}" for number in range(len(shape.calls))))
     rules.append("call: " + " | ".join(f"call_{number}" for number in range(len(shape.calls))))
+    terminals: dict[str, str] = {}
     for number, (call, begin) in enumerate(zip(shape.calls, begins, strict=True)):
-        rules.append(f"first_{number}: {_join(tags.literal(begin.removeprefix(shape.trigger)), *_body(call, tags))}")
-        rules.append(f"call_{number}: {_join(tags.literal(call.begin), *_body(call, tags))}")
-    return "\n".join(rules) + "\n"
+        body = _body(call, tags, terminals)
+        rules.append(f"first_{number}: {_join(tags.literal(begin.removeprefix(shape.trigger)), *body)}")
+        rules.append(f"call_{number}: {_join(tags.literal(call.begin), *body)}")
+    return _lines(rules, terminals)
 
 
-def _body(call: CallShape, tags: Tags) -> tuple[str, str]:
-    return f"({tags.in_body(call.body, call.tags)})", tags.literal(call.end)
+def _body(call: CallShape, tags: Tags, terminals: dict[str, str]) -> tuple[str, str]:
+    return f"({tags.in_body(call.body, call.tags, terminals)})", tags.literal(call.end)
+
+
+def _lines(rules: list[str], terminals: Mapping[str, str]) -> str:
+    return "".join(f"{line}\n" for line in [*rules, *(f"{name}: {text}" for text, name in terminals.items())])
 
 
 def _join(*parts: str) -> str:

@@ -3,16 +3,23 @@
 import argparse
 import asyncio
 import contextlib
+import ctypes
+import gc
 import logging
+import os
+import resource
 import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
+from logging.handlers import WatchedFileHandler
+from typing import NamedTuple
 
-import msgspec
+import psutil
 
 from orchard import wire
-from orchard.backends.service import Service
+from orchard.backends.service import Service, Signs
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
 from orchard.core.options import TextOptions
@@ -22,51 +29,131 @@ log = logging.getLogger("orchard.worker")
 _SWITCH_SECONDS = 0.0005
 
 
-def _service(backend: str, path: str, options: TextOptions) -> Service:
-    if backend == "fake":
-        from orchard.backends.fake import FakeService
+class Backend(NamedTuple):
+    """A kind of service: see `backends.service`."""
 
-        return FakeService(path, options)
-    from orchard.worker.text import TextService
-
-    return TextService(path, options)
+    prepare: Callable[[], int]
+    make: Callable[[str, TextOptions], Service]
 
 
-async def serve(sock: socket.socket, service: Service) -> None:
-    """Load the model, say Ready or LoadFailed, and serve requests until the gateway closes the socket."""
-    reader, writer = await asyncio.open_connection(sock=sock)
+def _backend(name: str) -> Backend:
+    if name == "fake":
+        from orchard.backends import fake
 
-    def emit(events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
-        writer.write(wire.encode(wire.Step(events, running, waiting)))
+        return Backend(fake.prepare, fake.FakeService)
+    from orchard.worker import text
 
-    begin = time.monotonic()
-    try:
-        await service.start(emit)
-    except OrchardError as error:
-        log.error("loading failed: %s", error.message)
-        writer.write(wire.encode(wire.LoadFailed(error.message)))
-        with contextlib.suppress(ConnectionError):  # the gateway is gone and doesn't need to know
-            await writer.drain()
-        return
-    writer.write(wire.encode(wire.Ready(time.monotonic() - begin)))
-    answers: set[asyncio.Task[None]] = set()
-    while (message := await wire.read(reader)) is not None:
+    return Backend(text.prepare, text.TextService)
+
+
+class Worker:
+    """One process: it has one model at a time, or none."""
+
+    def __init__(self, writer: asyncio.StreamWriter, backend: Backend) -> None:
+        self._writer = writer
+        self._backend = backend
+        self._service: Service | None = None
+        self._ready = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, reader: asyncio.StreamReader) -> None:
+        """Serve until the gateway closes the socket."""
+        self._say(wire.Hello(self._backend.prepare()))
+        while (message := await wire.read(reader)) is not None:
+            self._receive(message)
+        for task in self._tasks:
+            task.cancel()
+        # A load under way has nothing to save, and may take its time.
+        if self._service and self._ready:
+            await self._service.close()
+
+    def _receive(self, message: object) -> None:
         match message:
             case wire.Submit(request):
-                service.submit(request)
+                self._loaded.submit(request)
             case wire.Cancel(request_id):
-                service.cancel(request_id)
+                self._loaded.cancel(request_id)
+            case wire.Ping(number):
+                signs = self._service.signs() if self._service else Signs()
+                self._say(wire.Pong(number, signs.silent_seconds, signs.mlx_bytes, _rss_bytes()))
             case wire.AskCache(number, request_id):
-                task = asyncio.create_task(_tell_cache(writer, service, number, request_id))
-                answers.add(task)
-                task.add_done_callback(answers.discard)
-    for task in answers:
-        task.cancel()
-    await service.close()
+                self._begin(self._tell_cache(number, request_id))
+            case wire.Load(path, options):
+                self._service = self._backend.make(path, options)
+                self._begin(self._load(self._service))
+            case wire.LimitMemory(memory_bytes):
+                self._loaded.limit_memory(memory_bytes)
+            case wire.Unload():
+                self._begin(self._unload())
+
+    @property
+    def _loaded(self) -> Service:
+        assert self._service, "the gateway spoke of a model before it had it loaded"
+        return self._service
+
+    async def _load(self, service: Service) -> None:
+        begin = time.monotonic()
+        try:
+            weights_bytes = await service.start(self._emit, lambda fraction: self._say(wire.Loading(fraction)))
+        except OrchardError as error:
+            log.error("loading failed: %s", error.message)
+            self._say(wire.LoadFailed(error.message))
+            return
+        self._ready = True
+        self._say(wire.Ready(time.monotonic() - begin, weights_bytes))
+
+    async def _unload(self) -> None:
+        self._ready = False
+        await self._loaded.close()
+        self._service = None
+        _give_back_memory()
+        self._say(wire.Unloaded(_rss_bytes()))
+
+    async def _tell_cache(self, number: int, request_id: str | None) -> None:
+        self._say(wire.CacheIs(number, await self._loaded.cache(request_id)))
+
+    def _begin(self, work: "asyncio._CoroutineLike[None]") -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            # Whoever waits for its end would wait for ever.
+            log.critical("the worker broke; it ends", exc_info=error)
+            _end(1)
+
+    def _emit(self, events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
+        self._say(wire.Step(events, running, waiting))
+
+    def _say(self, message: wire.FromWorker) -> None:
+        self._writer.write(wire.encode(message))
 
 
-async def _tell_cache(writer: asyncio.StreamWriter, service: Service, number: int, request_id: str | None) -> None:
-    writer.write(wire.encode(wire.CacheIs(number, await service.cache(request_id))))
+async def serve(sock: socket.socket, backend: Backend) -> None:
+    """Load models and serve requests until the gateway closes the socket; the process ends with it."""
+    reader, writer = await asyncio.open_connection(sock=sock)
+    await Worker(writer, backend).run(reader)
+    _end(0)
+
+
+def _rss_bytes() -> int:
+    return int(psutil.Process().memory_info().rss)
+
+
+def _give_back_memory() -> None:
+    """Hand what the model took back to the system, as far as the C library's heap lets go of it."""
+    gc.collect()
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # not every C library has it
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+def _end(code: int) -> None:
+    """End the process now: its libraries' own ends take long, and nobody waits for what they would do."""
+    logging.shutdown()
+    os._exit(code)
 
 
 def main() -> None:
@@ -74,15 +161,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="orchard.worker")
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--backend", choices=("text", "fake"), required=True)
-    parser.add_argument("--path", required=True)
-    parser.add_argument("--options", default="{}", help="TextOptions as JSON")
     parser.add_argument("--log-level", default="info")
+    parser.add_argument("--log-file", help="written to besides stderr; the gateway rotates it")
     args = parser.parse_args()
-    logging.basicConfig(level=args.log_level.upper(), format="%(asctime)s %(levelname)-7s worker %(message)s")
+    handlers: list[logging.Handler] = [logging.StreamHandler()]
+    if args.log_file:
+        handlers.append(WatchedFileHandler(args.log_file, encoding="utf-8"))
+    log_format = "%(asctime)s %(levelname)-7s worker %(message)s"
+    logging.basicConfig(level=args.log_level.upper(), format=log_format, handlers=handlers)
     # Ctrl-C reaches the whole process group, systemd's SIGTERM too; it is the gateway that decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     # The engine's thread waits so long for its turn where another computes; by default, 5 ms are as long as a step.
     sys.setswitchinterval(_SWITCH_SECONDS)
-    options = msgspec.json.decode(args.options, type=TextOptions)
-    asyncio.run(serve(socket.socket(fileno=args.fd), _service(args.backend, args.path, options)))
+    # The socket of a process that aborts stays open until its memory is written to the core file: callers would wait.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    asyncio.run(serve(socket.socket(fileno=args.fd), _backend(args.backend)))

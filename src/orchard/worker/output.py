@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import logging
 import secrets
 import string
 from collections import deque
@@ -11,6 +12,8 @@ from typing import Any
 from orchard.core.events import Event, FinishReason, Logprob, Reasoning, Text, TokenLogprob, ToolArgs, ToolStart
 from orchard.engine.job import Drawn, Sample
 from orchard.formats.pieces import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
+
+log = logging.getLogger("orchard.worker")
 
 _ID_ALPHABET = string.ascii_letters + string.digits
 
@@ -23,6 +26,7 @@ def _byte_level() -> dict[str, int]:
 
 
 _BYTE_OF = _byte_level()
+_BYTES = codecs.charmap_build("".join(sorted(_BYTE_OF, key=_BYTE_OF.__getitem__)))
 
 
 class Vocabulary:
@@ -50,10 +54,29 @@ class Vocabulary:
             known = self._bytes[token] = self._added[token] if token in self._added else self._compute(token)
         return known
 
+    def bounds(self) -> tuple[int, int]:
+        """Give how many characters a token has at most, and how many words; perhaps a little more."""
+        texts = [*(text.decode() for text in self._added.values()), *self._texts()]
+        return max(map(len, texts), default=1), max(map(len, map(str.split, texts)), default=1)
+
     def decode(self, tokens: Sequence[int]) -> str:
         """Give the text of a sequence, special tokens included."""
         text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return text
+
+    def _texts(self) -> list[str]:
+        """Give the text of each token that was not added, all at once: one by one, that would take seconds."""
+        tokens = {name: id_ for name, id_ in self._tokenizer.get_vocab().items() if id_ not in self._added}
+        if self._space is not None:
+            return [name.replace(self._space, " ") for name in tokens]
+        if self._byte_level:
+            try:
+                # No text has the byte 255.
+                data, _ = codecs.charmap_encode("ÿ".join(tokens), "strict", _BYTES)
+                return [text.decode("utf-8", "replace") for text in data.split(b"\xff")]
+            except UnicodeEncodeError:
+                log.debug("the vocabulary has characters that stand for no byte")
+        return [self.bytes_of(id_).decode("utf-8", "replace") for id_ in tokens.values()]
 
     def _compute(self, token: int) -> bytes:
         piece = self._tokenizer.convert_ids_to_tokens(token)

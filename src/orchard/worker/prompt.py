@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from orchard.backends.text import GenerationDefaults
 from orchard.core.errors import OrchardError
-from orchard.core.options import TextOptions
+from orchard.core.options import SamplingDefaults, TextOptions
 from orchard.core.request import (
     Generate,
     ImagePart,
@@ -80,11 +80,14 @@ class Prompter:
         vocabulary: Vocabulary,
         context_window: int,
         vocab_size: int,
-        defaults: GenerationDefaults,
+        defaults: SamplingDefaults,
         *,
+        max_new_tokens: int | None = None,
         options: TextOptions,
     ) -> None:
         """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits.
+
+        `defaults` and `max_new_tokens`: what the model's generation_config.json says; the options go before it.
 
         Raises OrchardError (model_failed) where the options name a parser or a converter that isn't known.
         """
@@ -92,14 +95,16 @@ class Prompter:
         self._vocabulary = vocabulary
         self._window = context_window
         self._vocab_size = vocab_size
-        self._defaults = defaults
+        own_defaults = [(name, getattr(options.defaults, name)) for name in SamplingDefaults.__struct_fields__]
+        self._defaults = replace(defaults, **{name: value for name, value in own_defaults if value is not None})
+        self._max_tokens = options.default_max_tokens or max_new_tokens
+        self._thinks = options.enable_thinking
+        self._thinking_budget = options.thinking_budget
         self._max_rows = options.max_rows
         self._hf = tokenizer._tokenizer
         own = inspect.signature(self._hf.apply_chat_template).parameters.keys() - {"documents", "kwargs"}
         self._reserved = own | {"messages", "self"}
-        pieces = [vocabulary.bytes_of(token).decode("utf-8", "replace") for token in tokenizer.get_vocab().values()]
-        self._longest = max(map(len, pieces), default=1)
-        self._most_words = max((len(piece.split()) for piece in pieces), default=1)
+        self._longest, self._most_words = (max(bound, 1) for bound in vocabulary.bounds())
         self._xtc_keep = markers.xtc_keep(tokenizer)
         self._raw = RawPrompts(tokenizer, vocab_size)
         self._has_template = bool(tokenizer.has_chat_template)
@@ -145,9 +150,11 @@ class Prompter:
     def prepare(self, task: Generate) -> Prepared:
         """Render, tokenise and check. Raises OrchardError on what the caller did wrong."""
         self._check(task)
+        task = self._with_defaults(task)
         rendered = self._read(task, self._window)
         left = self._window - len(rendered.tokens)
-        max_tokens = left if task.max_tokens is None else min(left, task.max_tokens)
+        wanted = self._max_tokens if task.max_tokens is None else task.max_tokens
+        max_tokens = left if wanted is None else min(left, wanted)
         params = self._params(task.sampling, task.top_logprobs, rendered.budget)
         grammar = self._constraints.compile(task, self.family, rendered.text)
         opener = self._opener if task.prompt is None else None
@@ -157,7 +164,22 @@ class Prompter:
     def count(self, task: Generate) -> int:
         """Give the tokens of a prompt, which may be some times too long for the window: agents ask before they cut."""
         self._check(task)
-        return len(self._read(task, _COUNTED_WINDOWS * self._window).tokens)
+        return len(self._read(self._with_defaults(task), _COUNTED_WINDOWS * self._window).tokens)
+
+    def _with_defaults(self, task: Generate) -> Generate:
+        """Let the options say how a model thinks, where the request does not. A budget of 0 turns the thinking off."""
+        if task.prompt is not None:
+            return task
+        given = dict(task.template_args)
+        if self._thinks is not None:
+            given.setdefault("enable_thinking", self._thinks)
+        budget, thinks = task.thinking_budget, given.get("enable_thinking")
+        known = self._thinking_budget
+        # Who turns the thinking on doesn't mean a budget of 0.
+        if budget is None and known is not None and thinks is not False and (known or not thinks):
+            budget = given.setdefault("thinking_budget", known)
+            given.setdefault("enable_thinking", known > 0)
+        return replace(task, template_args=given, thinking_budget=budget)
 
     def _read(self, task: Generate, limit: int) -> _Rendered:
         """Give the prompt of fewer than `limit` tokens."""
@@ -227,25 +249,13 @@ class Prompter:
         return text + self._thinking.start, task.thinking_budget
 
     def _params(self, sampling: Sampling, top_logprobs: int | None, thinking_budget: int | None) -> SamplingParams:
-        defaults = self._defaults
-
-        def known(wanted: float | None, default: float) -> float:
-            return default if wanted is None else wanted
-
+        """Settle how tokens are drawn: as the request says, else as the model's defaults do, else neutrally."""
+        names = SamplingDefaults.__struct_fields__
+        wanted = [(name, getattr(sampling, name), getattr(self._defaults, name)) for name in names]
+        settled = {name: default if own is None else own for name, own, default in wanted}
+        known = {name: value for name, value in settled.items() if value is not None}
         return SamplingParams(
-            seed=int.from_bytes(os.urandom(8)) if sampling.seed is None else sampling.seed,
-            temperature=known(sampling.temperature, defaults.temperature),
-            top_p=known(sampling.top_p, defaults.top_p),
-            top_k=defaults.top_k if sampling.top_k is None else sampling.top_k,
-            min_p=known(sampling.min_p, defaults.min_p),
-            repetition_penalty=known(sampling.repetition_penalty, defaults.repetition_penalty),
-            presence_penalty=sampling.presence_penalty,
-            frequency_penalty=sampling.frequency_penalty,
-            repetition_context=sampling.repetition_context,
-            presence_context=sampling.presence_context,
-            frequency_context=sampling.frequency_context,
-            xtc_probability=sampling.xtc_probability,
-            xtc_threshold=sampling.xtc_threshold,
+            **{"seed": int.from_bytes(os.urandom(8)), **known},
             xtc_keep=self._xtc_keep,
             thinking_budget=thinking_budget,
             think_end=self._thinking.end_id if self._thinking else -1,

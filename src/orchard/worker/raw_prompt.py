@@ -34,9 +34,7 @@ class RawPrompts:
         """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits."""
         self._tokenizer = tokenizer
         self._vocab_size = vocab_size
-        vocab = tokenizer.get_vocab()
-        known = (middle for middle in _MIDDLES if {middle.before, middle.after, middle.last} - {""} <= vocab.keys())
-        self._middle = next(known, None)
+        self._middle = next(filter(self._knows, _MIDDLES), None)
 
     def check(self, tokens: tuple[int, ...]) -> list[int]:
         """Give the tokens of a prompt. Raises OrchardError where one of them is none of the model's."""
@@ -56,13 +54,19 @@ class RawPrompts:
         if self._middle is None:
             message = "`suffix` is not supported by this model: it has no tokens for filling in the middle"
             raise OrchardError("invalid_request", message, param="suffix")
-        ids = self._tokenizer.get_vocab()
+        of = self._tokenizer.convert_tokens_to_ids
         # What the tokenizer puts before a text comes before all.
         opening = before[:1] if before[:1] == [self._tokenizer.bos_token_id] else []
         after: list[int] = self._tokenizer.encode(suffix, add_special_tokens=False, verbose=False)
-        texts = [[ids[self._middle.before], *before[len(opening) :]], [ids[self._middle.after], *after]]
+        texts = [[of(self._middle.before), *before[len(opening) :]], [of(self._middle.after), *after]]
         first, second = reversed(texts) if self._middle.after_first else texts
-        return [*opening, *first, *second, *([ids[self._middle.last]] if self._middle.last else [])]
+        return [*opening, *first, *second, *([of(self._middle.last)] if self._middle.last else [])]
+
+    def _knows(self, middle: _Middle) -> bool:
+        texts = [text for text in (middle.before, middle.after, middle.last) if text]
+        ids = [self._tokenizer.convert_tokens_to_ids(text) for text in texts]
+        # What a tokenizer doesn't know is its token for unknown ones, or none.
+        return None not in ids and self._tokenizer.convert_ids_to_tokens(ids) == texts
 
     def _beginning(self) -> list[int]:
         bos = self._tokenizer.bos_token_id

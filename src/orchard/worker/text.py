@@ -6,11 +6,13 @@ submit ─▶ prompt thread (template, tokenizer) ─▶ engine thread ─▶ an
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from orchard.backends.service import Emit
+from orchard.backends import text as backend
+from orchard.backends.service import Emit, Progress, Signs
 from orchard.backends.text import TextModel, load
 from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
@@ -19,6 +21,7 @@ from orchard.core.options import TextOptions
 from orchard.core.request import Count, Request
 from orchard.engine.engine import Engine
 from orchard.engine.job import Begun, Broken, Drawn, Job, Step
+from orchard.engine.memory import recommended
 from orchard.formats.plain import Plain
 from orchard.worker.cache_reports import CacheReports
 from orchard.worker.output import Answer, StopStrings, Vocabulary
@@ -27,6 +30,12 @@ from orchard.worker.prompt import Prepared, Prompter
 log = logging.getLogger("orchard.worker")
 
 _RETRY_AFTER = 5
+
+
+def prepare() -> int:
+    """Import what a load needs, and give the bytes that the device lets models use."""
+    backend.prepare()
+    return recommended()
 
 
 class _Live:
@@ -58,10 +67,13 @@ class TextService:
 
     def __init__(self, path: str, options: TextOptions) -> None:
         """Requests wait for the prompt thread or for the engine, `options.max_waiting` of them at most."""
-        self._engine: Engine[TextModel] = Engine(partial(load, path, options), self._deliver, options)
+        self._engine: Engine[TextModel] = Engine(
+            lambda: load(path, options, self._engine.advance), self._deliver, options, self._advanced
+        )
         self._prompts = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prompt")
         self._options = options
         self._live: dict[str, _Live] = {}
+        self._adopting_since: float | None = None
         self._running = 0  # as the engine said last
         self._told = (0, 0)
 
@@ -69,13 +81,18 @@ class TextService:
     def _waiting(self) -> int:
         return max(0, len(self._live) - self._running)
 
-    async def start(self, emit: Emit) -> None:
-        """Load the model and make it warm. Raises OrchardError("model_failed", ...) with the reason."""
+    async def start(self, emit: Emit, progress: Progress) -> int:
+        """Load the model and make it warm; give the bytes that it takes without any request.
+
+        Raises OrchardError("model_failed", ...) with the reason.
+        """
         self._emit = emit
+        self._progress = progress
         self._loop = asyncio.get_running_loop()
         try:
             model = await asyncio.wrap_future(self._engine.start())
             await self._loop.run_in_executor(self._prompts, self._adopt, model)
+            return self._engine.weights_bytes
         except OrchardError:
             raise
         except Exception as error:
@@ -84,6 +101,7 @@ class TextService:
 
     def _adopt(self, model: TextModel) -> None:
         """Keep what the model's surroundings need, but not the model: the engine's thread frees it."""
+        self._adopting_since = time.monotonic()
         tokenizer = model.tokenizer
         self._vocabulary = Vocabulary(tokenizer)
         self._reports = CacheReports(self._vocabulary)
@@ -93,9 +111,11 @@ class TextService:
             model.context_window,
             model.vocab_size,
             model.defaults,
+            max_new_tokens=model.max_new_tokens,
             options=self._options,
         )
         self._prompter.check_template()
+        self._adopting_since = None
 
     def submit(self, request: Request) -> None:
         """Begin a request; whatever is wrong with it comes as a `Failed` event."""
@@ -130,12 +150,22 @@ class TextService:
         self._engine.report(lambda found: self._cross(partial(settle, dict(found))))
         return CacheState(await counters, reports)
 
+    def signs(self) -> Signs:
+        """Give the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
+        since = self._adopting_since
+        adopting = 0.0 if since is None else time.monotonic() - since
+        return Signs(max(self._engine.silent_seconds, adopting), self._engine.mlx_bytes)
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Weights, keys and values, and cached prompts may take so many bytes together from now on."""
+        self._engine.limit_memory(memory_bytes)
+
     async def close(self) -> None:
-        """Stop the engine and free the model."""
+        """Stop the engine and free the model; another service may be made in the same process then."""
         for request_id in list(self._live):
             self.cancel(request_id)
         self._engine.close()
-        self._prompts.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._prompts.shutdown, cancel_futures=True)
         await asyncio.to_thread(self._engine.join)
 
     async def _prepare(self, live: _Live) -> None:
@@ -201,6 +231,10 @@ class TextService:
     def _fail(self, request_id: str, failed: Failed) -> None:
         del self._live[request_id]
         self._tell([(request_id, [failed])])
+
+    def _advanced(self, fraction: float) -> None:
+        """Called in the engine's thread."""
+        self._cross(partial(self._progress, fraction))
 
     def _deliver(self, step: Step) -> None:
         """Called in the engine's thread: a step's news cross over in one call."""

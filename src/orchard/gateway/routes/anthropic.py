@@ -4,6 +4,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, APIRouter
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
@@ -12,6 +13,7 @@ from starlette.types import Scope
 from orchard.dialects import anthropic_messages, anthropic_models
 from orchard.dialects.openai_fields import PRIORITY_HEADER
 from orchard.gateway.failures import is_anthropic
+from orchard.gateway.registry import SERVED_KINDS, ModelEntry
 from orchard.gateway.routes.openapi import generation
 from orchard.gateway.routes.site import Site
 
@@ -64,13 +66,17 @@ def _add_models(app: FastAPI, site: Site) -> None:
 
     @router.get("/v1/models")
     async def list_models(http: Request) -> dict[str, Any]:
-        entries = (model.entry for model in site.pool.models.values())
-        described = [anthropic_models.describe(entry.id, entry.context_window) for entry in entries]
-        return anthropic_models.page(described, http.query_params)
+        entries = await run_in_threadpool(site.pool.registry.all)
+        # Unlike OpenAI's list, this one has no room to say of what kind a model is.
+        served = [_described(entry) for entry in entries if entry.kind in SERVED_KINDS]
+        return anthropic_models.page(served, http.query_params)
 
     @router.get("/v1/models/{model_id:path}")
     async def get_model(model_id: str) -> dict[str, Any]:
-        entry = site.pool.find(model_id).entry
-        return anthropic_models.describe(entry.id, entry.context_window)
+        return _described(site.pool.registry.known(model_id))
 
     app.include_router(router)
+
+
+def _described(entry: ModelEntry) -> dict[str, Any]:
+    return anthropic_models.describe(entry.id, entry.context_window, entry.created, entry.capabilities)

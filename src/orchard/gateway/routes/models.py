@@ -1,35 +1,58 @@
 """OpenAI's Models."""
 
-import time
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
 
+from orchard.gateway.pool import Pool
 from orchard.gateway.registry import ModelEntry
 from orchard.gateway.routes.openapi import errors
 from orchard.gateway.routes.site import Site
 
+_OWNER = "orchard"
+
 
 def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
     """Add the routes."""
-    created = int(time.time())
     shown = prefix == "/v1"
-
-    def describe(entry: ModelEntry) -> dict[str, Any]:
-        return {
-            "id": entry.id,
-            "object": "model",
-            "created": created,
-            "owned_by": "orchard",
-            "context_window": entry.context_window,
-        }
 
     @app.get(f"{prefix}/models", tags=["OpenAI"], include_in_schema=shown, responses=errors())
     async def list_models() -> dict[str, Any]:
-        """List the models that this server serves."""
-        return {"object": "list", "data": [describe(model.entry) for model in site.pool.models.values()]}
+        """List the models that are here: what each can do, and whether it is loaded."""
+        entries = await run_in_threadpool(site.pool.registry.all)
+        return {"object": "list", "data": [describe(site.pool, entry, entry.id) for entry in entries]}
 
     @app.get(f"{prefix}/models/{{model_id:path}}", tags=["OpenAI"], include_in_schema=shown, responses=errors())
     async def get_model(model_id: str) -> dict[str, Any]:
-        """Describe one model; its id may hold slashes."""
-        return describe(site.pool.find(model_id).entry)
+        """Describe one model, by its id, which may hold slashes, or by another name that requests may have for it."""
+        return describe(site.pool, site.pool.registry.known(model_id), model_id)
+
+
+def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
+    """Give a model by the name that was asked for; `root` is its id."""
+    state, reason = _state(pool, entry)
+    return {
+        "id": name,
+        "object": "model",
+        "created": entry.created,
+        "owned_by": entry.repo.partition("/")[0] if entry.repo and "/" in entry.repo else _OWNER,
+        "root": entry.id,
+        "base": entry.base,
+        "aliases": entry.aliases,
+        "kind": entry.kind,
+        "context_window": entry.context_window,
+        "size_bytes": entry.size_bytes,
+        "capabilities": entry.capabilities,
+        "loaded": state == "ready",
+        "state": state,
+        "reason": reason,
+    }
+
+
+def _state(pool: Pool, entry: ModelEntry) -> tuple[str, str | None]:
+    """Say what a model is doing, and, where it can't be loaded, why."""
+    if model := pool.models.get(entry.id):
+        health = model.health()
+        return health["state"], health["reason"]
+    return ("unloaded" if entry.path else "not_downloaded"), None

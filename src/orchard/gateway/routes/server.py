@@ -39,7 +39,10 @@ def _add_root(app: FastAPI) -> None:
 def _add_health(app: FastAPI, site: Site) -> None:
     @app.get("/health", tags=["Server"], responses=errors())
     async def health() -> dict[str, Any]:
-        """Say that the server is up, and for each model: loading, ready, failed (with the reason) or stopped."""
+        """Say that the server is up, and for each model: unloaded, queued, loading, ready, unloading or failed.
+
+        `percent` is how far a load is, `reason` why a model failed, `restarts` how often its process died.
+        """
         models = {name: model.health() for name, model in site.pool.models.items()}
         return {"status": "ok", "version": __version__, "models": models}
 

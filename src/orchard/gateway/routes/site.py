@@ -9,6 +9,7 @@ from orchard.core.events import Collected
 from orchard.core.request import Request
 from orchard.gateway.answer import Encoder, EventResponse
 from orchard.gateway.body import BodyReader
+from orchard.gateway.overflow import Overflow
 from orchard.gateway.pool import Pool
 from orchard.gateway.responses import Responses
 
@@ -20,11 +21,12 @@ class Site:
         self.pool = pool
         self.settings = settings
         self.bodies = BodyReader(settings)
-        self.responses = Responses(pool, settings)
+        self.overflow = Overflow(pool, settings)
+        self.responses = Responses(pool, settings, self.overflow)
 
     def answer(self, request: Request, answer: Encoder | Callable[[Collected], bytes]) -> Response:
         """Begin a request, and answer with an encoder's stream or with a whole body. Raises OrchardError."""
-        return self.answer_all((request,), answer)
+        return EventResponse(self.pool, self.overflow.open(request), answer, self.settings.keep_alive_interval)
 
     def answer_all(self, requests: Sequence[Request], answer: Encoder | Callable[[Collected], bytes]) -> Response:
         """Begin several requests, and answer as if they were one, their choices one after the other."""

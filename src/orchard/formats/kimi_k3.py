@@ -1,0 +1,102 @@
+"""Calls of Kimi K3: tags that are written as a token, text and a token, one for each argument, which says its type.
+
+https://github.com/ggml-org/llama.cpp/blob/master/models/templates/Kimi-K3.jinja
+"""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from orchard.core.request import Tool
+from orchard.formats.calls import Region
+from orchard.formats.json_text import arguments
+from orchard.formats.schema import Signature
+from orchard.formats.shapes import CallShape, CallsShape, literal
+from orchard.formats.source import Broken, Reading
+from orchard.formats.xml_values import Arguments, body_shape, may_be_text
+
+_OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
+_SECTION, _END_SECTION = f"{_OPEN}tools{_SEP}", f"{_CLOSE}tools{_SEP}"
+_CALL, _END_CALL = f"{_OPEN}call", f"{_CLOSE}call{_SEP}"
+_ARGUMENT, _END_ARGUMENT = f"{_OPEN}argument", f"{_CLOSE}argument{_SEP}"
+_JSON, _END_JSON = f"{_OPEN}json", f"{_CLOSE}json{_SEP}"
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+
+
+class KimiK3Calls(Struct, frozen=True):
+    """Kimi K3's calls."""
+
+    opens: tuple[str, ...] = (_SECTION,)
+    leads: tuple[str, ...] = ()
+    closes: str = _END_SECTION
+
+    def read(self, region: Region, opener: str) -> Reading[None]:
+        """Read calls, and the tag that ends them all."""
+        source = region.source
+        yield from source.skip()
+        yield from source.literal(_CALL)
+        while True:
+            yield from _call(region)
+            region.end()
+            if not (yield from source.leading((_CALL,))):
+                break
+        yield from source.leading((_END_SECTION,))
+
+    def shape(self, tools: Sequence[Tool]) -> CallsShape:
+        """Say what the model would write for one or more calls of these tools; it counts its calls itself."""
+        close = (_CLOSE, "argument", _SEP)
+        calls = tuple(
+            CallShape(
+                tool.name,
+                f'{_CALL} tool="{tool.name}" index="',
+                f'/[0-9]{{1,4}}/ "\\"" {literal(_SEP)} {body_shape(Signature(tool), _opening, close)}',
+                _END_CALL,
+                (_OPEN, _CLOSE, _SEP),
+            )
+            for tool in tools
+        )
+        return CallsShape(_SECTION, _SECTION, calls, "", _END_SECTION)
+
+
+def _opening(name: str, types: frozenset[str]) -> tuple[str, ...]:
+    known = "string" if may_be_text(types) else min(types - {"null"} or types)
+    return _OPEN, f'argument key="{name}" type="{"number" if known == "integer" else known}"', _SEP
+
+
+def _call(region: Region) -> Reading[None]:
+    """Read a call from behind what opens it, over its end tag."""
+    source = region.source
+    name = yield from _attribute(region, "tool")
+    signature = region.start(name)
+    yield from source.skip()
+    if (yield from source.choice((_JSON,))):
+        yield from source.word(_SEP, "<\n")
+        yield from source.skip()
+        yield from arguments(source, signature, region.arguments)
+        yield from source.skip()
+        yield from source.literal(_END_JSON)
+        yield from source.skip()
+        yield from source.literal(_END_CALL)
+        return
+    written, follows = Arguments(region, signature, newlines=False), (_ARGUMENT, _END_CALL)
+    while True:
+        yield from source.skip()
+        tag = yield from source.choice(follows, ends=follows[1:])
+        if tag is None:
+            raise Broken
+        if tag == _END_CALL:
+            break
+        yield from written.read((yield from _attribute(region, "key")), _END_ARGUMENT, follows)
+    written.end()
+
+
+def _attribute(region: Region, wanted: str) -> Reading[str]:
+    """Read the rest of a tag; gives one of its attributes."""
+    found: dict[str, str] = dict(_ATTRIBUTE.findall((yield from region.source.word(_SEP, "\n"))))
+    if not found.get(wanted):
+        raise Broken
+    return found[wanted].replace("&quot;", '"').replace("&amp;", "&")
+
+
+KIMI_K3 = KimiK3Calls()

@@ -1,0 +1,51 @@
+"""Requests that the gateway makes on its own, for a caller who waits."""
+
+import itertools
+
+from orchard.core.events import Collected, Collector
+from orchard.core.request import Count, Generate, Request
+from orchard.gateway.pool import Pool
+
+_WAIT_SECONDS = 60.0
+
+
+async def ask(pool: Pool, request: Request) -> Collected:
+    """Give the whole answer; whoever stops waiting for it ends the work. Raises OrchardError."""
+    stream = pool.open(request)
+    stream.hold()
+    collector, turn = Collector(), stream.turn
+    try:
+        while collector.result is None:
+            events = await stream.next(_WAIT_SECONDS)
+            if turn != stream.turn:
+                collector, turn = Collector(), stream.turn
+            collector.add(events)
+    finally:
+        pool.release(stream)
+    return collector.result
+
+
+async def count(pool: Pool, request: Request) -> int:
+    """Give the tokens of a prompt; `request` asks to count them. Raises OrchardError."""
+    return (await ask(pool, request)).usage.prompt_tokens
+
+
+class Inquiry:
+    """What is asked on behalf of one request: by its id and a number, of its model, with its priority."""
+
+    def __init__(self, pool: Pool, request: Request) -> None:
+        self._pool = pool
+        self._about = request.id, request.model, request.priority, request.adapter, request.ttl
+        self._numbers = itertools.count(1)
+
+    async def answer(self, task: Generate) -> Collected:
+        """Have something made. Raises OrchardError."""
+        return await ask(self._pool, self._request(task))
+
+    async def count(self, task: Generate) -> int:
+        """Have the tokens of a prompt counted. Raises OrchardError."""
+        return await count(self._pool, self._request(Count(task)))
+
+    def _request(self, task: Generate | Count) -> Request:
+        id_, model, priority, adapter, ttl = self._about
+        return Request(f"{id_}-{next(self._numbers)}", model, task, priority, adapter, ttl)

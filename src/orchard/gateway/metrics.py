@@ -1,0 +1,212 @@
+"""What the server counts of its work: requests, tokens, times, loads and crashes, for each model.
+
+Counting is plain arithmetic on the event loop's thread. `metrics_text` puts the numbers into Prometheus's words,
+`metrics_stats` into JSON.
+"""
+
+import math
+import time
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from msgspec import Struct
+
+from orchard.core.events import Event, Failed, Finished, Started, Usage
+from orchard.core.request import Count, Request
+
+Clock = Callable[[], float]
+
+# Upper ends of the histograms' buckets, in seconds; one more bucket takes what is above the last.
+FIRST_TOKEN_BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+GAP_BOUNDS = (0.002, 0.004, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0, 2.5, 5.0)
+LOAD_BOUNDS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
+RATE_SECONDS = 60
+_RECENT = 1000
+
+# The ASGI scope of the HTTP request that is being served; empty where there is none.
+http_scope: ContextVar[Mapping[str, Any]] = ContextVar("http_scope", default={})  # noqa: B039 - nobody writes to it
+
+
+def route_of(scope: Mapping[str, Any]) -> str:
+    """Give the path of a request's route, with its parameters' names, or "" where it has found none."""
+    return getattr(scope.get("route"), "path", "")
+
+
+class Histogram:
+    """How many values fell into each bucket, and the last thousand as they were."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+        self._recent: deque[float] = deque(maxlen=_RECENT)
+
+    def add(self, value: float) -> None:
+        """Count a value; one on the end of a bucket belongs to it."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+        self._recent.append(value)
+
+    def quantiles(self, *shares: float) -> list[float | None]:
+        """Give the values that such shares (over 0) of the last thousand don't exceed (nearest rank); None: no such."""
+        ordered = sorted(self._recent)
+        return [ordered[math.ceil(share * len(ordered)) - 1] if ordered else None for share in shares]
+
+
+class Rate:
+    """A number that grows, and how fast it did in the last minute."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._second = -1
+        self._seconds: deque[list[int]] = deque(maxlen=RATE_SECONDS + 1)  # (second, count)
+
+    def add(self, count: int, now: float) -> None:
+        """Let it grow by `count` at that time."""
+        if (second := int(now)) != self._second:
+            self._second = second
+            self._seconds.append([second, 0])
+        self._seconds[-1][1] += count
+        self.total += count
+
+    def last_minute(self, now: float) -> int:
+        """Give how much it has grown in the minute before that time."""
+        return sum(count for second, count in self._seconds if second > now - RATE_SECONDS)
+
+
+class ModelMetrics:
+    """What is counted of one model."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, ...]] = Counter()
+        """By route and outcome: `ok`, or the kind of failure."""
+        self.prompt_tokens = 0
+        self.cached_tokens = 0
+        """Of the prompts' tokens, those that did not have to be read again."""
+        self.prompts = 0
+        self.cache_hits = 0
+        """Prompts of which at least a token was cached."""
+        self.completion_tokens = Rate()
+        """Grows with each batch by what is known to have been drawn, and is exact when a request ends."""
+        self.reasoning_tokens = 0
+        self.first_token = Histogram(FIRST_TOKEN_BOUNDS)
+        self.gap = Histogram(GAP_BOUNDS)
+        self.load = Histogram(LOAD_BOUNDS)
+        self.failed_loads = 0
+        self.unloads: Counter[tuple[str, ...]] = Counter()
+        """By reason."""
+        self.crashes = 0
+        self.restarts = 0
+        """Crashes after which it was loaded again at once, or after a pause."""
+
+
+class ModelNow(Struct, frozen=True, kw_only=True):
+    """How a model stands at the moment.
+
+    `reason`: why it failed last. `note`: what it is waiting for, loading and downloads too, in a few words. `progress`,
+    from 0 to 1: how far it is loaded; None: it isn't loading. Sizes are in bytes, None where there is no process or it
+    has not said.
+    """
+
+    state: str
+    reason: str | None = None
+    note: str = ""
+    progress: float | None = None
+    running: int = 0
+    waiting: int = 0
+    mlx_bytes: int | None = None
+    rss_bytes: int | None = None
+
+
+class Metrics:
+    """Everything that one server counts. Models are asked for by their ids, never by what a client wrote."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self.clock = clock
+        self._began = clock()
+        self.models: dict[str, ModelMetrics] = {}
+        self.responses: Counter[tuple[str, int]] = Counter()
+        """HTTP responses by route and status."""
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since the server began."""
+        return self.clock() - self._began
+
+    def of(self, model_id: str) -> ModelMetrics:
+        """Give what is counted of a model."""
+        if model_id not in self.models:
+            self.models[model_id] = ModelMetrics()
+        return self.models[model_id]
+
+    def meter(self, request: Request, model_id: str) -> "Meter":
+        """Begin to observe a request of the HTTP request that is being served."""
+        return Meter(self.of(model_id), route_of(http_scope.get()), self.clock, isinstance(request.task, Count))
+
+
+class Meter:
+    """Observes the events of one request as they come in.
+
+    All content that comes in at once is a batch: an engine step's, so mostly one token of each choice; more where text
+    was held back, as it may be part of a character or of a tag.
+    """
+
+    def __init__(self, model: ModelMetrics, route: str, clock: Clock, only_counts: bool) -> None:
+        """`only_counts`: the request has its prompt's tokens counted; none are read."""
+        self._model = model
+        self._route = route
+        self._clock = clock
+        self._started = only_counts
+        self._begin = clock()
+        self._last = 0.0
+        self._batches = 0
+        self._ended = False
+
+    def see(self, events: Sequence[Event]) -> None:
+        """Take the next events, at least one; those of a request that was begun anew may repeat."""
+        if self._ended:
+            return
+        content = type(events[0])
+        if content is Started:
+            self._start(events[0])  # type: ignore[arg-type]
+            content = type(events[1]) if len(events) > 1 else Failed
+        if content is not Finished and content is not Failed:
+            self._batch()
+        last = events[-1]
+        if type(last) is Finished:
+            self._spend(last.usage)
+            self.end("ok")
+        elif type(last) is Failed:
+            self.end(last.kind)
+
+    def end(self, outcome: str) -> None:
+        """Count the request, once."""
+        if not self._ended:
+            self._ended = True
+            self._model.requests[self._route, outcome] += 1
+
+    def _start(self, started: Started) -> None:
+        if not self._started:
+            self._started = True
+            model = self._model
+            model.prompts += 1
+            model.cache_hits += started.cached_tokens > 0
+            model.prompt_tokens += started.prompt_tokens
+            model.cached_tokens += started.cached_tokens
+
+    def _batch(self) -> None:
+        now = self._clock()
+        if self._batches:
+            self._model.gap.add(now - self._last)
+        else:
+            self._model.first_token.add(now - self._begin)
+        self._last = now
+        self._batches += 1
+        self._model.completion_tokens.add(1, now)
+
+    def _spend(self, usage: Usage) -> None:
+        self._model.completion_tokens.add(max(0, usage.completion_tokens - self._batches), self._clock())
+        self._model.reasoning_tokens += usage.reasoning_tokens

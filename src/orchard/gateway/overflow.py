@@ -1,0 +1,210 @@
+"""Conversations that exceed the context window: where that is wanted, their older messages become a summary.
+
+A request goes to the model as it came. Only where that is refused for its length, and nobody has seen anything of an
+answer yet, is it shortened and tried again, once. The caller gets the first refusal where that doesn't help.
+"""
+
+import asyncio
+import logging
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event, Failed, Started, Summary
+from orchard.core.request import Generate, Request
+from orchard.gateway.asking import Inquiry
+from orchard.gateway.overflow_messages import Conversation, keys, with_summary
+from orchard.gateway.overflow_summaries import Made, Maker, Room, Summaries
+from orchard.gateway.pool import Pool
+from orchard.gateway.registry import ModelEntry
+from orchard.gateway.stream import EventStream
+
+log = logging.getLogger("orchard.gateway.overflow")
+
+_SHARE = 8  # the part of the window, one in so many, that is for a summary, and that is left for the answer
+_MOST_SUMMARY = 4096
+_LEAST_SUMMARY = 32
+_CANCELLED = Failed("cancelled", "the request was cancelled")
+
+
+class Shortened(Struct, frozen=True):
+    """A request with a summary in place of its older messages, and what is told of that."""
+
+    request: Request
+    summary: Summary
+
+
+class Overflow:
+    """What one server does with conversations that are too long, and the summaries it has."""
+
+    def __init__(self, pool: Pool, settings: Settings) -> None:
+        self._pool = pool
+        self._otherwise = settings.context_overflow
+        self._summaries = Summaries()
+
+    def open(self, request: Request) -> EventStream:
+        """Begin a request; to be released like what the pool opens. Raises OrchardError."""
+        stream = self._pool.open(request)
+        task = request.task
+        wanted = (request.overflow or self._otherwise) == "summarize"
+        if not wanted or not isinstance(task, Generate) or task.prompt is not None:
+            return stream
+        return _Shortening(self, self._pool, request, stream)
+
+    async def shorten(self, request: Request, refused: Failed) -> Shortened:
+        """Make a request that fits, if that can be. Raises OrchardError: `refused` where it can't."""
+        try:
+            return await self._shorten(request, refused)
+        except OrchardError as error:
+            if error.kind != "context_length_exceeded":
+                raise
+            log.info("the conversation can't be shortened: %s", error.message)
+            raise refused.error() from error
+
+    async def _shorten(self, request: Request, refused: Failed) -> Shortened:
+        task, inquiry = request.generate, Inquiry(self._pool, request)
+        entry = self._pool.find(request.model, request.adapter).entry
+        conversation = Conversation(task.messages)
+        count = conversation.furthest
+        if not count:
+            raise OrchardError("context_length_exceeded", "none of its messages may be summarised")
+        transcript = conversation.transcript()
+        names = keys(entry.id, transcript)
+        window = await _limit(entry, inquiry, task, refused)
+        share = max(1, window // _SHARE)
+        answer = min(task.max_tokens or share, share)
+        # A cut that does not move from turn to turn leaves the prompt's head as it is, and costs no new summary.
+        known = self._summaries.longest(names, conversation.may_replace)
+        if known:
+            shorter = with_summary(task, conversation, known, self._summaries.get(names[known]) or "")
+            if known == count or await _fits(inquiry, shorter, window - answer):
+                return Shortened(replace(request, task=shorter), Summary(known, 0, 0))
+        kept = await inquiry.count(with_summary(task, conversation, count, ""))
+        room = Room(window, min(share, _MOST_SUMMARY, window - answer - kept))
+        if room.summary < _LEAST_SUMMARY:
+            raise OrchardError("context_length_exceeded", f"the messages to be kept have {kept} tokens already")
+        maker = Maker(inquiry, self._summaries, transcript, names)
+        made = await self._summaries.made(names[count], lambda: maker.make(room))
+        log.info("%d of %d messages were summarised", count, len(task.messages))
+        return _shortened(request, conversation, count, made)
+
+
+def _shortened(request: Request, conversation: Conversation, count: int, made: Made) -> Shortened:
+    task = with_summary(request.generate, conversation, count, made.text)
+    return Shortened(replace(request, task=task), Summary(count, made.prompt_tokens, made.completion_tokens))
+
+
+async def _limit(entry: ModelEntry, inquiry: Inquiry, task: Generate, refused: Failed) -> int:
+    """Give how many tokens prompt and answer may have together, as far as that is known. Raises OrchardError."""
+    window = entry.context_window
+    if window is not None and refused.param is not None:
+        return window
+    # Of an unknown window, or of a memory that is smaller than the window (which is nobody's field's fault), all that
+    # is known is that this conversation is too long for it.
+    tokens = await inquiry.count(task)
+    return tokens - 1 if window is None else min(window, tokens - 1)
+
+
+async def _fits(inquiry: Inquiry, task: Generate, most: int) -> bool:
+    try:
+        return await inquiry.count(task) <= most
+    except OrchardError as error:
+        if error.kind == "context_length_exceeded":
+            return False
+        raise
+
+
+class _Shortening(EventStream):
+    """A request's events, or those of its shortened form; nothing is done until the first of them is here."""
+
+    def __init__(self, overflow: Overflow, pool: Pool, request: Request, inner: EventStream) -> None:
+        self._inner = inner
+        super().__init__()
+        self._overflow = overflow
+        self._pool = pool
+        self._request = request
+        self._refused: Failed | None = None
+        self._work: asyncio.Task[Shortened] | None = None
+        self._summary: Summary | None = None
+        self._begun = False
+        self._closed: Failed | None = None
+
+    @property
+    def note(self) -> str:
+        """What the caller waits for."""
+        return "summarising earlier messages" if self._work else self._inner.note
+
+    @note.setter
+    def note(self, note: str) -> None:
+        self._inner.note = note
+
+    async def next(self, timeout: float) -> list[Event]:
+        """Give the next events; wait for some up to `timeout` seconds ([] after that)."""
+        if self._begun:
+            return self._told_anew(await self._inner.next(timeout))
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout
+        while True:
+            if self._work and not await self._shortened(self._work, deadline - clock()):
+                return []
+            events = await self._inner.next(max(0.0, deadline - clock()))
+            if not events:
+                return []
+            first = events[0]
+            if self._refused is None and isinstance(first, Failed) and first.kind == "context_length_exceeded":
+                self._refused = first
+                self._pool.release(self._inner)
+                self._work = asyncio.create_task(self._overflow.shorten(self._request, first))
+                continue
+            self._begun = True
+            self.turn = self._inner.turn
+            return self._told(events)
+
+    def hold(self) -> None:
+        """The reader promises to show nobody anything before the end."""
+        super().hold()
+        self._inner.hold()
+
+    def close(self, reason: Failed | None = None) -> None:
+        """Stop the work; a reader that still waits gets `reason`."""
+        self._closed = self._closed or reason or _CANCELLED
+        if self._work:
+            self._work.cancel()
+        self._inner.close(reason)
+        self._pool.release(self._inner)
+
+    async def _shortened(self, work: "asyncio.Task[Shortened]", timeout: float) -> bool:
+        """Go on with what the work has brought, if that is done in time."""
+        await asyncio.wait({work}, timeout=max(0.0, timeout))
+        if not work.done():
+            return False
+        self._work = None
+        try:
+            if self._closed:
+                raise self._closed.error()
+            found = work.result()
+            self._inner, self._summary = self._pool.open(found.request), found.summary
+            if self.held:
+                self._inner.hold()
+        except OrchardError as error:
+            self._inner = EventStream()
+            self._inner.push([Failed.of(error)])
+        return True
+
+    def _told_anew(self, events: list[Event]) -> list[Event]:
+        """Give what follows, which may be the first events once more: of a request that another process has begun."""
+        if not events or self.turn == self._inner.turn:
+            return events
+        self.turn = self._inner.turn
+        return self._told(events)
+
+    def _told(self, events: list[Event]) -> list[Event]:
+        """Give the first events, which tell of the summary."""
+        first = events[0]
+        if isinstance(first, Started) and self._summary:
+            return [replace(first, summary=self._summary), *events[1:]]
+        if self._refused and isinstance(first, Failed) and first.kind == "context_length_exceeded":
+            return [self._refused]
+        return events

@@ -1,0 +1,90 @@
+"""The local Hugging Face cache, read from its folders: huggingface_hub's own scan looks at every file.
+
+Layout: `models--ORG--NAME/refs/REVISION` holds the name of a folder in `models--ORG--NAME/snapshots`, which links to
+the files: https://huggingface.co/docs/huggingface_hub/guides/manage-cache.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+
+_PREFIX = "models--"
+# huggingface_hub's rules, without its import: letters, digits and `-_.` between letters or digits, at most one slash,
+# no `--` and no `..`.
+_REPO_ID = re.compile(r"(?!.*(--|\.\.))(?:\w([\w.-]*\w)?/)?\w([\w.-]*\w)?", re.ASCII)
+_MAX_REPO_ID = 96
+_MAIN = "main"
+
+
+def root() -> str:
+    """Give the folder of the cache, which may not exist."""
+    from huggingface_hub import constants
+
+    return str(constants.HF_HUB_CACHE)
+
+
+def is_repo_id(name: str) -> bool:
+    """Whether a model on the Hub can have this name, with or without the name of who owns it."""
+    return len(name) <= _MAX_REPO_ID and _REPO_ID.fullmatch(name) is not None
+
+
+def repos() -> list[tuple[str, str]]:
+    """Give the id and the folder of every model that the cache has something of, in order."""
+    found = ((name.removeprefix(_PREFIX).replace("--", "/"), name) for name in _listing() if name.startswith(_PREFIX))
+    return sorted((repo_id, os.path.join(root(), name)) for repo_id, name in found if is_repo_id(repo_id))
+
+
+def folder_of(repo_id: str) -> str | None:
+    """Give the folder of all that the cache has of a model; None where it has nothing."""
+    name = _PREFIX + repo_id.replace("/", "--")
+    # A listing, as some file systems take a name in capitals for the same: the model would have two ids.
+    return os.path.join(root(), name) if is_repo_id(repo_id) and name in _listing() else None
+
+
+def _listing() -> list[str]:
+    try:
+        return os.listdir(root())
+    except OSError:
+        return []
+
+
+def snapshots(repo: str, revision: str | None = None) -> Iterator[str]:
+    """Give the folders within a model's folder that may hold its files: that of a branch, a tag or a commit.
+
+    Without a revision it is the main branch's. The others follow, the newest first: a new one may be on its way, and
+    there may be none of the main branch.
+    """
+    commit = _commit(repo, revision or _MAIN)
+    if revision and commit is None:
+        commit = revision if _is_name(revision) else None
+    wanted = os.path.join(repo, "snapshots", commit) if commit else None
+    if wanted and os.path.isdir(wanted):
+        yield wanted
+    if revision is None:
+        yield from (folder for folder in _newest(repo) if folder != wanted)
+
+
+def _commit(repo: str, revision: str) -> str | None:
+    """Give the name of the snapshot that a branch or a tag stands for."""
+    if not all(map(_is_name, revision.split("/"))):  # as in refs/pr/1
+        return None
+    try:
+        with open(os.path.join(repo, "refs", revision), encoding="ascii") as file:
+            commit = file.read(_MAX_REPO_ID).strip()
+    except (OSError, ValueError):
+        return None
+    return commit if _is_name(commit) else None
+
+
+def _newest(repo: str) -> list[str]:
+    try:
+        with os.scandir(os.path.join(repo, "snapshots")) as entries:
+            times = [(entry.stat().st_mtime_ns, entry.path) for entry in entries if entry.is_dir()]
+    except OSError:
+        return []
+    return [path for _, path in sorted(times, reverse=True)]
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is the name of one file, and nothing that leads elsewhere."""
+    return text not in ("", ".", "..") and "/" not in text and "\0" not in text

@@ -1,0 +1,38 @@
+"""The folder whose sub-folders are models: `name`, or `org/name`."""
+
+import os
+from collections.abc import Iterator
+
+
+def subfolders(root: str) -> Iterator[str]:
+    """Give the names of the folders that may be models, in order."""
+    for name in _folders_in(root):
+        if _looks_like_a_model(os.path.join(root, name)):
+            yield name
+        else:
+            yield from (f"{name}/{inner}" for inner in _folders_in(os.path.join(root, name)))
+
+
+def subfolder(root: str, name: str) -> str | None:
+    """Give the folder that a client's name means. Each of its parts is looked up in a listing: none leads elsewhere."""
+    parts = name.split("/")
+    if len(parts) > 2:
+        return None
+    folder = root
+    for part in parts:
+        if (folder != root and _looks_like_a_model(folder)) or part not in _folders_in(folder):
+            return None
+        folder = os.path.join(folder, part)
+    return folder
+
+
+def _folders_in(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+    except (OSError, ValueError):
+        return []
+
+
+def _looks_like_a_model(folder: str) -> bool:
+    return any(os.path.exists(os.path.join(folder, name)) for name in ("config.json", "model_index.json"))

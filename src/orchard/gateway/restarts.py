@@ -1,0 +1,60 @@
+"""When a model that failed may be loaded again."""
+
+_PAUSES = (0.0, 1.0, 2.0, 4.0)  # after the first failure, the second, ...
+_MOST_FAILURES = 5
+_BREAK_SECONDS = 60.0
+
+
+class Restarts:
+    """Counts a model's failures in a row: crashes, and loads that failed. Times are in seconds, of any one clock.
+
+    After each failure there is a longer pause before the next load. A model that has crashed is loaded again after it,
+    and its requests wait for that. One that could not be loaded, or that crashed too often, refuses requests until the
+    pause is over; then one request may try again.
+    """
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        """Why it failed last; None: it has been loaded since."""
+        self.count = 0
+        """Crashes ever."""
+        self.refuses = False
+        self._failures = 0
+        self._until = 0.0
+
+    def crashed(self, now: float, reason: str, *, loaded: bool) -> None:
+        """Its process died; `loaded`: not while it loaded the model."""
+        self.count += 1
+        self._failed(now, reason)
+        too_often = self._failures >= _MOST_FAILURES
+        self.refuses = too_often or not (loaded or self._failures == 1)
+        if too_often:
+            self.reason = f"{self._failures} failures in a row, at last: {reason}"
+
+    def refused(self, now: float, reason: str) -> None:
+        """It could not be loaded."""
+        self._failed(now, reason)
+        self.refuses = True
+
+    def loaded(self) -> None:
+        """It has been loaded."""
+        self.reason = None
+        self.refuses = False
+
+    def served(self) -> None:
+        """A request has finished."""
+        self._failures = 0
+
+    def allow(self) -> None:
+        """Somebody who knows what they do wants it loaded now."""
+        self._until = 0.0
+
+    def pause(self, now: float) -> float:
+        """Seconds until it may be loaded again."""
+        return max(0.0, self._until - now)
+
+    def _failed(self, now: float, reason: str) -> None:
+        self.reason = reason
+        self._failures += 1
+        long = self._failures >= _MOST_FAILURES
+        self._until = now + (_BREAK_SECONDS if long else _PAUSES[self._failures - 1])

@@ -1,0 +1,38 @@
+"""Loading and unloading models by hand."""
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from orchard.gateway.routes.openapi import errors
+from orchard.gateway.routes.site import Site
+
+
+def add(app: FastAPI, site: Site) -> None:
+    """Add the routes."""
+
+    @app.post("/unload", tags=["Server"], responses=errors())
+    async def unload_all() -> dict[str, Any]:
+        """Unload every model that is not pinned, once its requests have ended; their memory is back then."""
+        return _unloaded(await site.pool.unload_all())
+
+    @app.post("/v1/models/{model_id:path}/load", tags=["Server"], responses=errors())
+    async def load(model_id: str) -> dict[str, Any]:
+        """Load a model, where there is or can be room, and wait until it is ready; its id may hold slashes."""
+        model = site.pool.find(model_id)
+        await model.load()
+        return {"status": "success", "message": "Model loaded successfully", "model": model.entry.id}
+
+    @app.post("/v1/models/{model_id:path}/unload", tags=["Server"], responses=errors())
+    async def unload(model_id: str) -> dict[str, Any]:
+        """Unload a model, also a pinned one, once its requests have ended; its memory is back then."""
+        model = site.pool.find(model_id)
+        return _unloaded([model.entry.id] if await model.unload() else [])
+
+
+def _unloaded(ids: list[str]) -> dict[str, Any]:
+    """Say it as mlx_vlm.server does. A model with an adapter is a model of its own here: its name has both."""
+    if not ids:
+        return {"status": "no_model_loaded", "message": "No model is currently loaded"}
+    unloaded = {"model_name": ids[0], "adapter_name": None, "models": ids}
+    return {"status": "success", "message": "Model unloaded successfully", "unloaded": unloaded}

@@ -1,0 +1,28 @@
+"""What the server counts of its work: for Prometheus, and for people and scripts."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from orchard.gateway import metrics_stats, metrics_text
+from orchard.gateway.routes.openapi import errors
+from orchard.gateway.routes.site import Site
+
+
+def add(app: FastAPI, site: Site) -> None:
+    """Add the routes."""
+    pool = site.pool
+
+    @app.get("/metrics", tags=["Server"], response_class=PlainTextResponse, responses=errors())
+    async def metrics(http: Request) -> Response:
+        """Give the metrics in Prometheus's text format, or in OpenMetrics's where that is asked for."""
+        accept = http.headers.get("accept", "")
+        body, content_type = metrics_text.render(pool.metrics, pool.now(), pool.budget, accept)
+        return Response(body, headers={"content-type": content_type})
+
+    @app.get("/v1/stats", tags=["Server"], responses=errors())
+    async def stats() -> dict[str, Any]:
+        """Say what the server did and does: requests, tokens, times, memory, loads and crashes, for each model."""
+        return metrics_stats.stats(pool.metrics, pool.now(), pool.budget)

@@ -1,0 +1,27 @@
+"""Which options don't go together."""
+
+import msgspec
+import pytest
+
+from orchard.core.options import TextOptions
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"kv_bits": 4, "max_kv_size": 64}, "kv_bits and max_kv_size don't go together"),
+        ({"prompt_cache_dir": "a", "prompt_cache_bytes": 0}, "prompt_cache_dir needs prompt_cache_bytes above 0"),
+        ({"enable_thinking": True, "thinking_budget": 0}, "0 turns the thinking off"),
+        ({"defaults": {"temperature": 2.1}}, "defaults.temperature"),
+        ({"defaults": {"temprature": 1}}, "temprature"),
+        ({"context_length": 0}, "context_length"),
+    ],
+)
+def test_what_is_refused(fields: dict[str, object], words: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=words):
+        msgspec.convert(fields, TextOptions)
+
+
+def test_a_budget_of_nothing_goes_with_no_thinking() -> None:
+    TextOptions(enable_thinking=False, thinking_budget=0)
+    TextOptions(enable_thinking=True, thinking_budget=1)

@@ -1,0 +1,144 @@
+"""A small server that plays the Hugging Face Hub, and counts what it is asked for."""
+
+import contextlib
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+_INFO = re.compile(r"/api/models/(?P<repo>[^/]+/[^/]+)(/revision/(?P<revision>[^/]+))?")
+_TREE = re.compile(r"/api/models/(?P<repo>[^/]+/[^/]+)/tree/(?P<revision>[^/]+)")
+_FILE = re.compile(r"/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<name>.+)")
+
+
+class Hub:
+    """Repositories by their ids, each a folder of files; all have one commit, on the branch main."""
+
+    def __init__(self) -> None:
+        self.repos: dict[str, Path] = {}
+        self.gated: set[str] = set()
+        self.asked: list[str] = []
+        """Method, path and range of each request for a file or about a repository."""
+        self.cut: dict[str, int] = {}
+        """Files whose first answer breaks off after so many bytes."""
+        self.goes_on = threading.Event()
+        """While it is not set, no file of more than 1,000 bytes is sent whole."""
+        self.goes_on.set()
+        self.url = ""
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What points huggingface_hub here."""
+        return {"HF_ENDPOINT": self.url, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
+
+    def files(self, repo: str) -> dict[str, Path]:
+        folder = self.repos[repo]
+        return {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    hub: Hub
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        path = unquote(urlsplit(self.path).path)
+        self.hub.asked.append(" ".join(filter(None, (self.command, path, self.headers["Range"]))))
+        for pattern, answer in ((_TREE, self._tree), (_INFO, self._info), (_FILE, self._file)):
+            if match := pattern.fullmatch(path):
+                repo, revision = match["repo"], match["revision"] or "main"
+                if repo in self.hub.gated:
+                    self._refuse(403, "GatedRepo")
+                elif repo not in self.hub.repos:
+                    self._refuse(404, "RepoNotFound")
+                elif revision not in ("main", COMMIT):
+                    self._refuse(404, "RevisionNotFound")
+                else:
+                    answer(**{name: match[name] for name in ("repo", "name") if name in pattern.groupindex})
+                return
+        self._refuse(404, "EntryNotFound")
+
+    def _refuse(self, status: int, code: str) -> None:
+        self._send(b"{}", status=status, headers={"X-Error-Code": code, "X-Error-Message": code})
+
+    def _info(self, repo: str) -> None:
+        siblings = [{"rfilename": name, "size": path.stat().st_size} for name, path in self.hub.files(repo).items()]
+        self._json({"id": repo, "modelId": repo, "sha": COMMIT, "siblings": siblings, "tags": [], "downloads": 0})
+
+    def _tree(self, repo: str) -> None:
+        self._json(
+            [
+                {"type": "file", "path": name, "size": path.stat().st_size, "oid": _etag(path)}
+                for name, path in self.hub.files(repo).items()
+            ]
+        )
+
+    def _file(self, repo: str, name: str) -> None:
+        path = self.hub.files(repo).get(name)
+        if path is None:
+            self._refuse(404, "EntryNotFound")
+            return
+        content, status = path.read_bytes(), 200
+        if asked := re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or ""):
+            content, status = content[int(asked[1]) :], 206
+        headers = {"ETag": f'"{_etag(path)}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+        self._send(content, status=status, headers=headers, cut=self.command == "GET" and self.hub.cut.pop(name, None))
+
+    def _json(self, value: object) -> None:
+        self._send(json.dumps(value).encode(), headers={"Content-Type": "application/json"})
+
+    def _send(
+        self, content: bytes, *, status: int = 200, headers: dict[str, str], cut: int | bool | None = None
+    ) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        with contextlib.suppress(OSError):
+            if cut:
+                self.wfile.write(content[:cut])
+                self.close_connection = True
+                return
+            if len(content) > 1000:
+                self.wfile.write(content[: len(content) // 2])
+                content = content[len(content) // 2 :]
+                self.wfile.flush()
+                self.hub.goes_on.wait(30)
+            self.wfile.write(content)
+
+
+def _etag(path: Path) -> str:
+    return hashlib.sha1(f"{path} {path.stat().st_size}".encode(), usedforsecurity=False).hexdigest()
+
+
+@contextlib.contextmanager
+def run_hub() -> Iterator[Hub]:
+    """Serve on a free port."""
+    hub = Hub()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub}))
+    server.daemon_threads = True
+    hub.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield hub
+    finally:
+        hub.goes_on.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,33 @@
+"""Folders that look like models, and a Hugging Face cache of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+TEMPLATE = "{% if tools %}{{ tools }}{% endif %}"
+
+
+def make_model(folder: Path, config: dict[str, Any] | None = None, shards: int = 1, here: int | None = None) -> Path:
+    """Write a model of so many files of weights, of which so many are here."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {"model_type": "qwen3", "max_position_embeddings": 4096} if config is None else config
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": TEMPLATE}))
+    names = [f"model-{n:05}-of-{shards:05}.safetensors" for n in range(1, shards + 1)]
+    if shards == 1:
+        names = ["model.safetensors"]
+    for name in names[:here]:
+        (folder / name).write_bytes(b"0" * 100)
+    index = {"metadata": {}, "weight_map": {f"layer.{n}": name for n, name in enumerate(names)}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder
+
+
+def cache_model(cache: Path, repo_id: str, *, commit: str = "c0ffee", ref: str | None = "main", **model: Any) -> Path:
+    """Put a model into a cache, and give its snapshot."""
+    repo = cache / f"models--{repo_id.replace('/', '--')}"
+    snapshot = make_model(repo / "snapshots" / commit, **model)
+    if ref:
+        (repo / "refs").mkdir(exist_ok=True)
+        (repo / "refs" / ref).write_text(commit)
+    return snapshot

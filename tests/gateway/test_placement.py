@@ -1,0 +1,111 @@
+"""Who is loaded, who goes and who waits."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchard.gateway.placement import Plan, Seat, allowances, need, plan
+
+
+def seat(id_: str, phase: Any = "ready", need: int = 10, **fields: Any) -> Seat:
+    return Seat(id=id_, phase=phase, need=need, **fields)
+
+
+def waiting(id_: str, need: int = 10, **fields: Any) -> Seat:
+    return seat(id_, "waiting", need, **fields)
+
+
+def test_what_fits_is_loaded() -> None:
+    assert plan([waiting("b"), waiting("c")], [seat("a")], 3, 30) == Plan(load=["b", "c"])
+
+
+def test_while_the_budget_is_unknown_one_is_loaded() -> None:
+    assert plan([waiting("a"), waiting("b")], [], 3, None) == Plan(load=["a"])
+    assert plan([waiting("b")], [seat("a", "loading")], 3, None) == Plan()
+
+
+@pytest.mark.parametrize(
+    ("placed", "expected"),
+    [
+        ([seat("old", used=1), seat("new", used=2)], Plan(evict=["old"], hold={"old"})),
+        ([seat("old", used=1, busy=True), seat("new", used=2)], Plan(evict=["new"], hold={"new"})),
+        ([seat("old", used=1, pinned=True), seat("new", used=2)], Plan(evict=["new"], hold={"new"})),
+        ([seat("old", used=1, busy=True), seat("new", used=2, busy=True)], Plan(hold={"old"})),
+        ([seat("loads", "loading"), seat("pinned", pinned=True)], Plan()),
+        ([seat("leaves", "leaving"), seat("idle")], Plan()),
+    ],
+    ids=["least recently used", "idle before busy", "never pinned", "busy ones yield", "never loading", "one leaves"],
+)
+def test_who_makes_room(placed: list[Seat], expected: Plan) -> None:
+    assert plan([waiting("x")], placed, 2, 100) == expected
+
+
+def test_nobody_goes_in_vain() -> None:
+    placed = [seat("small", need=10, used=1), seat("large", need=80, used=2)]
+    assert plan([waiting("x", 90)], placed, 3, 100) == Plan(evict=["large"], hold={"large"})
+
+
+def test_nobody_overtakes() -> None:
+    placed = [seat("a", need=80, busy=True)]
+    assert plan([waiting("first", 50), waiting("second", 10)], placed, 3, 100) == Plan(hold={"a"})
+
+
+def test_modest_ones_make_nobody_go_and_hold_up_nobody() -> None:
+    placed = [seat("a", need=80)]
+    assert plan([waiting("b", 50, modest=True), waiting("c")], placed, 3, 100) == Plan(load=["c"], drop=["b"])
+
+
+def test_what_can_never_fit_is_refused_and_holds_up_nobody() -> None:
+    made = plan([waiting("x", 200), waiting("c")], [seat("a", need=30, pinned=True)], 3, 100)
+    assert made.load == ["c"]
+    assert "200 bytes" in made.refuse["x"]
+    assert "pinned models take 30" in made.refuse["x"]
+    assert "as many are pinned" in plan([waiting("x")], [seat("a", pinned=True)], 1, None).refuse["x"]
+
+
+@pytest.mark.parametrize(
+    ("weights", "budget", "expected"), [(80, None, 90), (80, 100, 90), (96, 100, 100), (120, 100, 120)]
+)
+def test_a_model_needs_a_little_more_than_its_weights(weights: int, budget: int | None, expected: int) -> None:
+    assert need(weights, budget) == expected
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1), st.integers(1000, 10_000))
+def test_all_is_divided_and_nothing_twice(needs: list[int], budget: int) -> None:
+    shares = allowances(needs, budget)
+    assert sum(shares) <= budget
+    if sum(needs) <= budget:
+        assert all(share >= one for share, one in zip(shares, needs, strict=True))
+        assert sum(shares) > budget - len(needs)
+
+
+_PHASES = st.sampled_from(("loading", "ready", "leaving"))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 60), st.booleans()), max_size=4),
+    st.lists(st.tuples(st.integers(1, 40), _PHASES, st.booleans(), st.booleans(), st.integers(0, 3)), max_size=3),
+    st.integers(1, 4),
+)
+def test_plans_keep_the_law(queue: list[tuple[int, bool]], placed: list[tuple[Any, ...]], most: int) -> None:
+    waits = [waiting(f"w{number}", size, modest=modest) for number, (size, modest) in enumerate(queue)]
+    seats = [
+        seat(f"p{number}", phase, size, busy=busy and phase == "ready", pinned=pinned, used=used)
+        for number, (size, phase, busy, pinned, used) in enumerate(placed)
+    ]
+    made = plan(waits, seats, most, 100)
+    by_id = {one.id: one for one in (*waits, *seats)}
+    if made.load:
+        after = [*seats, *(by_id[id_] for id_ in made.load)]
+        assert len(after) <= most
+        assert sum(one.need for one in after) <= 100
+    for id_ in made.hold:
+        assert by_id[id_].phase == "ready"
+        assert not by_id[id_].pinned
+    assert all(not by_id[id_].busy and id_ in made.hold for id_ in made.evict)
+    open_ = [one.id for one in waits if one.id not in made.refuse and one.id not in made.drop]
+    assert made.load == open_[: len(made.load)]
+    if len(made.load) < len(open_) and all(one.phase == "ready" for one in seats):
+        assert made.hold or made.load, "somebody waits, and nobody makes room"
