@@ -1,7 +1,7 @@
 """Downloads from the Hugging Face Hub, into its local cache.
 
 The server's run in a process each (`python -m orchard.gateway.download ID REVISION`), so that they can be ended and
-block nothing. What was begun goes on where it ended.
+block nothing. Files that are whole are not fetched again; the library begins an unfinished one anew.
 """
 
 import asyncio

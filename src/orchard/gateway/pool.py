@@ -16,7 +16,7 @@ from orchard.gateway.registry import ModelEntry, Registry
 from orchard.gateway.stream import EventStream
 
 _REFILL_SECONDS = 2.0  # after the last load; so long a new process waits for a moment without requests at a time ...
-_REFILL_PATIENCE = 15  # ... and so many times at most
+_REFILL_PATIENCE = 3  # ... and so many times at most
 
 
 class Pool:

@@ -46,7 +46,7 @@ class Model:
         self._requests = Requests(settings.queue_timeout, self._too_late, self._released)
         self._wanted = False
         self._leaving = False
-        self._evicted = False
+        self._handing_on = False
         self._ready = False
         self._weights_bytes = 0
         self._placed_at = 0.0
@@ -206,12 +206,8 @@ class Model:
 
     def evict(self) -> None:
         """Free its memory for another, which may take the process over."""
-        assert self.worker
-        self._idle.stop()
         self._count_unload("evicted")
-        self._evicted = True
-        self._shrink()
-        self.worker.unload()
+        self._free()
 
     def refuse(self, error: OrchardError) -> None:
         """It can't be loaded, without any fault of its own."""
@@ -344,7 +340,7 @@ class Model:
     def _changed(self) -> None:
         assert self.worker
         match self.worker.phase:
-            case "idle" if self._evicted:
+            case "idle" if self._handing_on:
                 self._hand_on(self.worker)
             case "idle":
                 self._pool.share()  # the process may have been the first to say how much memory there is
@@ -387,6 +383,14 @@ class Model:
         if self.allowance is not None:
             self.allow(min(self.allowance, self.seat.need))
 
+    def _free(self) -> None:
+        """Free the model, and keep the process."""
+        assert self.worker
+        self._idle.stop()
+        self._handing_on = True
+        self._shrink()
+        self.worker.unload()
+
     def _end_process(self) -> None:
         assert self.worker
         self._shrink()
@@ -416,7 +420,7 @@ class Model:
             self.restarts.crashed(now, worker.failure or "", loaded=self._ready)
             if self.restarts.refuses:
                 self._fail_all(self._failed().error())
-            elif not self._leaving:
+            elif not (self._leaving or self._handing_on):
                 self._wanted = True
                 self._counted.restarts += 1
                 if pause := self.restarts.pause(now):
@@ -428,7 +432,7 @@ class Model:
         """It has no process any more."""
         self._idle.stop()
         self.worker = self.allowance = None
-        self.held = self._leaving = self._evicted = self._ready = False
+        self.held = self._leaving = self._handing_on = self._ready = False
         self._unload_waiters.tell()
         self._pool.changed(self)
 
@@ -448,4 +452,7 @@ class Model:
 
     def _idle_too_long(self) -> None:
         self._count_unload("idle")
-        self._end_process()
+        if self._pool.processes.can_load(self.entry.backend):
+            self._end_process()
+        else:  # the next load need not wait for a process to start
+            self._free()

@@ -59,6 +59,10 @@ class Processes:
         """Whether there is one to spare."""
         return bool(self._spare)
 
+    def can_load(self, backend: str) -> bool:
+        """Whether there is one to spare that need not start first."""
+        return any(worker.backend == backend and worker.phase == "idle" for worker in self._spare)
+
     def refill(self, backend: str) -> None:
         """Start a spare process, unless there is one."""
         if not any(worker.backend == backend for worker in self._spare):
