@@ -176,3 +176,9 @@ def test_wrong_fields_are_named(server: Server, path: str, fields: dict[str, Any
 def test_a_ttl_unloads_the_model(server: Server) -> None:
     assert ask(server, "/v1/chat/completions", "org/fake:poet", ttl=0.01).status_code == 200
     server.until("org/fake:poet", state="unloaded")
+
+
+def test_the_fallback_is_not_loaded_or_unloaded_for_another(server: Server) -> None:
+    for what in ("load", "unload"):
+        answer = httpx.post(f"{server.url}/v1/models/nobody/{what}", timeout=10)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")

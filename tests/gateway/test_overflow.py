@@ -341,6 +341,18 @@ async def test_an_empty_summary_is_none(pool: WordPool, overflow: Overflow) -> N
     assert (await refusal(overflow, asks(talk(25)))).message == REFUSED
 
 
+async def test_the_pieces_of_a_summary_that_failed_may_do(pool: WordPool, overflow: Overflow) -> None:
+    def falls_silent(request: Request) -> None:
+        if is_summariser(request) and len(pool.summarisers) > 1:
+            pool.summary = " "
+
+    pool.fails = falls_silent
+    found = await made(overflow, talk(27))
+    assert found
+    assert 0 < found.messages < 21
+    assert found.completion_tokens
+
+
 async def test_a_failure_of_another_kind_is_told_as_it_is(pool: WordPool, overflow: Overflow) -> None:
     busy = Failed("overloaded", "busy", None, 3)
     pool.fails = lambda request: busy if is_summariser(request) else None

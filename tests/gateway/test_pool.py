@@ -554,3 +554,24 @@ def test_a_download_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch) 
         assert stage.state("a") == "unloaded"
 
     downloads(monkeypatch, story)
+
+
+def test_a_process_that_dies_before_it_loads_is_not_the_models_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a")
+        for _ in range(3):
+            await stage.see(lambda: any(not process.path for process in stage.world.alive))
+            (starting,) = (process for process in stage.world.alive if not process.path)
+            starting.kill()
+            await stage.see(lambda gone=starting: gone not in stage.world.alive)  # type: ignore[misc]
+        assert isinstance((await stage.read(stream))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_what_is_not_served_yet_is_not_loaded_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.until("a", "ready")
+        assert stage.state("b") == "unloaded"
+
+    play(monkeypatch, Stage({"b": {"on_demand": False, "kind": "whisper"}, "a": {"on_demand": False}}, 2), story)

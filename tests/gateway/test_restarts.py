@@ -7,13 +7,13 @@ def test_the_pauses_grow_and_a_finished_request_ends_them() -> None:
     restarts = Restarts()
     pauses = []
     for _ in range(4):
-        restarts.crashed(100.0, "why", loaded=True)
+        restarts.crashed(100.0, "why", loading=False)
         pauses.append(restarts.pause(100.0))
         assert not restarts.refuses
         restarts.loaded()
     assert pauses == [0, 1, 2, 4]
     restarts.served()
-    restarts.crashed(100.0, "why", loaded=True)
+    restarts.crashed(100.0, "why", loading=False)
     assert restarts.pause(100.0) == 0
     assert restarts.count == 5
 
@@ -21,12 +21,12 @@ def test_the_pauses_grow_and_a_finished_request_ends_them() -> None:
 def test_after_five_crashes_it_has_failed_for_a_minute() -> None:
     restarts = Restarts()
     for _ in range(5):
-        restarts.crashed(0.0, "why", loaded=True)
+        restarts.crashed(0.0, "why", loading=False)
     assert restarts.refuses
     assert restarts.reason == "5 failures in a row, at last: why"
     assert restarts.pause(1.0) == 59
     assert restarts.pause(60.0) == 0
-    restarts.crashed(60.0, "why", loaded=True)
+    restarts.crashed(60.0, "why", loading=False)
     assert restarts.refuses
     assert restarts.pause(60.0) == 60
 
@@ -45,7 +45,7 @@ def test_a_load_that_fails_refuses_in_its_pauses_only() -> None:
 
 def test_a_process_that_dies_while_it_loads_is_tried_once_more_and_then_refused() -> None:
     restarts = Restarts()
-    restarts.crashed(0.0, "why", loaded=False)
+    restarts.crashed(0.0, "why", loading=True)
     assert not restarts.refuses
-    restarts.crashed(0.0, "why", loaded=False)
+    restarts.crashed(0.0, "why", loading=True)
     assert restarts.refuses

@@ -6,6 +6,7 @@ answer yet, is it shortened and tried again, once. The caller gets the first ref
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -76,19 +77,37 @@ class Overflow:
         share = max(1, window // _SHARE)
         answer = min(task.max_tokens or share, share)
         # A cut that does not move from turn to turn leaves the prompt's head as it is, and costs no new summary.
-        known = self._summaries.longest(names, conversation.may_replace)
-        if known:
-            shorter = with_summary(task, conversation, known, self._summaries.get(names[known]) or "")
-            if known == count or await _fits(inquiry, shorter, window - answer):
-                return Shortened(replace(request, task=shorter), Summary(known, 0, 0))
+        if known := await self._known(request, conversation, names, inquiry, window - answer):
+            return known
         kept = await inquiry.count(with_summary(task, conversation, count, ""))
         room = Room(window, min(share, _MOST_SUMMARY, window - answer - kept))
         if room.summary < _LEAST_SUMMARY:
             raise OrchardError("context_length_exceeded", f"the messages to be kept have {kept} tokens already")
         maker = Maker(inquiry, self._summaries, transcript, names)
-        made = await self._summaries.made(names[count], lambda: maker.make(room))
+        try:
+            made = await self._summaries.made(names[count], lambda: maker.make(room))
+        except OrchardError as error:
+            if error.kind != "context_length_exceeded":
+                raise
+            # It may have come far enough.
+            known = await self._known(request, conversation, names, inquiry, window - answer)
+            if known is None:
+                raise
+            return Shortened(known.request, Summary(known.summary.messages, *maker.spent))
         log.info("%d of %d messages were summarised", count, len(task.messages))
         return _shortened(request, conversation, count, made)
+
+    async def _known(
+        self, request: Request, conversation: Conversation, names: Sequence[bytes], inquiry: Inquiry, most: int
+    ) -> Shortened | None:
+        """Give the request with the longest summary that is known already, if that makes it short enough."""
+        known = self._summaries.longest(names, conversation.may_replace)
+        if not known:
+            return None
+        found = _shortened(request, conversation, known, Made(self._summaries.get(names[known]) or ""))
+        if known == conversation.furthest or await _fits(inquiry, found.request.generate, most):
+            return found
+        return None
 
 
 def _shortened(request: Request, conversation: Conversation, count: int, made: Made) -> Shortened:

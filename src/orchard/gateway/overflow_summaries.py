@@ -96,15 +96,16 @@ class Maker:
         self._transcript = transcript
         self._keys = keys
         self._chars_per_token = _CHARS_PER_TOKEN
+        self.spent = (0, 0)
+        """Tokens of prompts and of answers."""
 
     async def make(self, room: Room) -> Made:
         """Go on from the longest part that is known. Raises OrchardError."""
         done = self._summaries.longest(self._keys, lambda _: True)
         place, text = Place(done), self._summaries.get(self._keys[done]) or ""
-        prompt_tokens = completion_tokens = 0
         for _ in range(_MOST_PIECES):
             if place.message == len(self._transcript):
-                return Made(text, prompt_tokens, completion_tokens)
+                return Made(text, *self.spent)
             transcript, end = await self._next(place, text, room)
             try:
                 answer = await self._inquiry.answer(summariser(transcript, text, room.summary))
@@ -113,8 +114,8 @@ class Maker:
                     raise
                 room = Room(room.window // 2, room.summary)  # the memory is smaller than the window
                 continue
-            prompt_tokens += answer.usage.prompt_tokens
-            completion_tokens += answer.usage.completion_tokens
+            usage = answer.usage
+            self.spent = self.spent[0] + usage.prompt_tokens, self.spent[1] + usage.completion_tokens
             place, text = end, answer.choices[0].text.strip()
             if not text:
                 raise _failed("the model's summary of the earlier messages is empty")

@@ -12,7 +12,7 @@ from orchard.gateway.merge import Merge
 from orchard.gateway.metrics import Metrics, ModelNow
 from orchard.gateway.pool_model import Model
 from orchard.gateway.processes import Processes
-from orchard.gateway.registry import ModelEntry, Registry
+from orchard.gateway.registry import SERVED_KINDS, ModelEntry, Registry
 from orchard.gateway.stream import EventStream
 
 _REFILL_SECONDS = 2.0  # after the last load; so long a new process waits for a moment without requests at a time ...
@@ -47,7 +47,7 @@ class Pool:
     def start(self) -> None:
         """Begin to load what the configuration names, as far as there is room."""
         models = [self._model(entry) for entry in self.registry.configured()]
-        first = [model for model in models if not model.entry.on_demand]
+        first = [model for model in models if not model.entry.on_demand and model.entry.kind in SERVED_KINDS]
         if self._settings.max_loaded_models is None:
             self._most = max(1, len(first))
         for model in first:
@@ -63,6 +63,11 @@ class Pool:
     def find(self, name: str, adapter: str | None = None) -> Model:
         """Give the model of that name. Raises OrchardError("model_not_found")."""
         return self._model(self.registry.find(name, adapter))
+
+    def named(self, name: str) -> Model:
+        """Give the model that has that name itself, also one in memory whose files are gone. Raises OrchardError."""
+        model = self.models.get(name)
+        return model if model and model.worker else self._model(self.registry.named(name))
 
     def open(self, *requests: Request) -> EventStream:
         """Begin a request, or several as one, and give the events; the caller closes the stream.

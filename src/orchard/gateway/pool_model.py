@@ -47,6 +47,7 @@ class Model:
         self._wanted = False
         self._leaving = False
         self._handing_on = False
+        self._loading = False
         self._ready = False
         self._weights_bytes = 0
         self._placed_at = 0.0
@@ -216,6 +217,7 @@ class Model:
 
     def refuse_room(self, reason: str) -> None:
         """There can never be room for it."""
+        self.restarts.reason = reason
         self.refuse(OrchardError("model_failed", f"model '{self.entry.id}' can't be loaded: {reason}"))
 
     def drop(self) -> None:
@@ -365,6 +367,7 @@ class Model:
         options = self.entry.options
         if self.allowance is not None:
             options = replace(options, memory_limit=self.allowance)
+        self._loading = True
         self.worker.load(self.entry.id, self.entry.path, options)
 
     def _loaded(self, worker: Worker) -> None:
@@ -417,7 +420,7 @@ class Model:
             now = asyncio.get_running_loop().time()
             self._counted.crashes += 1
             self._counted.failed_loads += not self._ready
-            self.restarts.crashed(now, worker.failure or "", loaded=self._ready)
+            self.restarts.crashed(now, worker.failure or "", loading=self._loading and not self._ready)
             if self.restarts.refuses:
                 self._fail_all(self._failed().error())
             elif not (self._leaving or self._handing_on):
@@ -432,7 +435,7 @@ class Model:
         """It has no process any more."""
         self._idle.stop()
         self.worker = self.allowance = None
-        self.held = self._leaving = self._handing_on = self._ready = False
+        self.held = self._leaving = self._handing_on = self._loading = self._ready = False
         self._unload_waiters.tell()
         self._pool.changed(self)
 

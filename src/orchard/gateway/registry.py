@@ -154,6 +154,14 @@ class Registry:
         _check_kind(entry)
         return entry
 
+    def named(self, name: str) -> ModelEntry:
+        """Give the model that has that name itself; it may have to be downloaded. Raises OrchardError, like `find`."""
+        entry = self._here(name) or self._on_the_hub(name)
+        if entry is None:
+            raise self._not_found(name)
+        _check_kind(entry)
+        return entry
+
     def known(self, name: str) -> ModelEntry:
         """Give the model that has that name, or stands in for it. Raises OrchardError("model_not_found")."""
         return self._here(name) or self._fallback(name)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 _MAX_SHOWN = 6
 _MAX_CHARS = 200
+_NO_RANK = 99
 
 
 def closest(name: str, names: Sequence[str]) -> list[str]:
@@ -16,7 +17,13 @@ def closest(name: str, names: Sequence[str]) -> list[str]:
     asked = name.casefold()
     whole = difflib.get_close_matches(asked, set(plain.values()), n=3)
     part = difflib.get_close_matches(asked.rpartition("/")[2], set(last.values()), n=3)
-    return [known for known in plain if plain[known] in whole or last[known] in part][:_MAX_SHOWN]
+    # Whoever has the same name but for its owner's comes before one that is merely like it.
+    ranks = {known: min(_rank(plain[known], whole), _rank(last[known], part)) for known in plain}
+    return sorted((known for known in plain if ranks[known] < _NO_RANK), key=ranks.__getitem__)[:_MAX_SHOWN]
+
+
+def _rank(name: str, matches: Sequence[str]) -> int:
+    return matches.index(name) if name in matches else _NO_RANK
 
 
 def listed(names: Sequence[str]) -> str:

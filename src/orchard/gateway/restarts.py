@@ -22,12 +22,12 @@ class Restarts:
         self._failures = 0
         self._until = 0.0
 
-    def crashed(self, now: float, reason: str, *, loaded: bool) -> None:
-        """Its process died; `loaded`: not while it loaded the model."""
+    def crashed(self, now: float, reason: str, *, loading: bool) -> None:
+        """Its process died; `loading`: while it loaded the model."""
         self.count += 1
         self._failed(now, reason)
         too_often = self._failures >= _MOST_FAILURES
-        self.refuses = too_often or not (loaded or self._failures == 1)
+        self.refuses = too_often or (loading and self._failures > 1)
         if too_often:
             self.reason = f"{self._failures} failures in a row, at last: {reason}"
 

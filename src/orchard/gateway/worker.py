@@ -21,7 +21,7 @@ from orchard.gateway.watchdog import Watchdog
 
 log = logging.getLogger("orchard.gateway.worker")
 
-_CLOSE_SECONDS = 15.0  # it may save cached prompts, which it gives itself five seconds for
+_CLOSE_SECONDS = 8.0  # it may save cached prompts, which it gives itself five seconds for
 _START_SECONDS = 60.0  # while it imports its libraries it answers nothing
 
 # starting: it imports its libraries. idle: it can load. ending: its socket is closed. gone: its memory is back, too.
@@ -149,10 +149,11 @@ class Worker:
         """Ping it; where it has something to do and has been silent for too long, end it. Called each interval."""
         if self.phase in ("ending", "gone"):
             return
+        least = _START_SECONDS if self.phase == "starting" else 0.0
         if not self._streams and self.phase in ("idle", "ready"):
             self._watchdog.heard()
-        elif self._watchdog.tick(_START_SECONDS if self.phase == "starting" else 0.0):
-            self.failure = f"it did not answer for {self._settings.watchdog_timeout:g} seconds"
+        elif self._watchdog.tick(least):
+            self.failure = f"it did not answer for {max(self._settings.watchdog_timeout, least):g} seconds"
             log.error("%s: %s; its process is killed", self.name, self.failure)
             self._kill()
         if self.phase != "starting":

@@ -19,14 +19,14 @@ def add(app: FastAPI, site: Site) -> None:
     @app.post("/v1/models/{model_id:path}/load", tags=["Server"], responses=errors())
     async def load(model_id: str) -> dict[str, Any]:
         """Load a model, where there is or can be room, and wait until it is ready; its id may hold slashes."""
-        model = site.pool.find(model_id)
+        model = site.pool.named(model_id)
         await model.load()
         return {"status": "success", "message": "Model loaded successfully", "model": model.entry.id}
 
     @app.post("/v1/models/{model_id:path}/unload", tags=["Server"], responses=errors())
     async def unload(model_id: str) -> dict[str, Any]:
         """Unload a model, also a pinned one, once its requests have ended; its memory is back then."""
-        model = site.pool.find(model_id)
+        model = site.pool.named(model_id)
         return _unloaded([model.entry.id] if await model.unload() else [])
 
 
