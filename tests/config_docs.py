@@ -11,7 +11,7 @@ from orchard.cli.table import TABLE, Setting
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
 _BLOCK = re.compile(r"(<!-- settings: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 _HEAD = "| key | flag, variable | without it | what it sets | also known as |\n|---|---|---|---|---|\n"
-_WHERE = {"server": "", "all": "", "named": "*of a model.* ", "entry": "*of a model.* "}
+_WHERE = {"server": "*of the server.* ", "all": "", "named": "*of a model.* ", "entry": "*of a model.* "}
 
 
 def with_tables(page: str) -> str:

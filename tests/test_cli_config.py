@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from orchard.cli.app import app
+from orchard.cli.config import check
+from orchard.cli.layers import Mistakes
 from tests.test_cli import clean, orchard, refused
 
 WRONG = "server:\n  prot: 1\nmodels:\n  - {model_path: a, kv_bits: 5}\n"
@@ -23,14 +25,15 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_right_file(file: Path) -> None:
     file.write_text(
-        "server: {port: 9}\nmodels:\n- {model_path: a, draft_model_path: b}\n- {model_path: c, on_demand: on}"
+        "server: {port: 9}\nmodels:\n- {model_path: demo, draft_model_path: b}\n"
+        "- {model_path: demo, served_model_name: c, on_demand: on}"
     )
     result = CliRunner().invoke(app, ["config", "check", str(file)])
     assert (result.exit_code, result.output.splitlines()) == (
         0,
         [
             "orchard.yaml:3: draft_model_path: does nothing yet: there is no speculative decoding",
-            "orchard.yaml: OK: 2 models: a, c (on demand); at 127.0.0.1:9",
+            "orchard.yaml: OK: 2 models: demo, c (on demand); at 127.0.0.1:9",
         ],
     )
 
@@ -49,13 +52,45 @@ def test_a_wrong_file(file: Path, command: tuple[str, ...]) -> None:
     )
 
 
-def test_a_model_that_is_not_here(file: Path) -> None:
-    file.write_text("models: [{model_path: nonsuch}]")
-    assert "no model 'nonsuch'" in refused(orchard("serve", "--config", str(file)))
+@pytest.mark.parametrize("command", [("config", "check"), ("serve", "--config")])
+def test_models_that_are_not_here(file: Path, command: tuple[str, ...]) -> None:
+    file.write_text(
+        "models:\n- model_path: nonsuch\n- model_path: demo\n- served_model_name: x\n  model_path: or\u200bg/none"
+    )
+    done = orchard(*command, str(file))
+    assert (done.returncode, done.stdout) == (1, "")
+    first, second = done.stderr.splitlines()
+    assert first.startswith("orchard.yaml:2: model_path: no model 'nonsuch': it is neither 'demo'")
+    assert second.startswith("orchard.yaml:5: model_path: no model 'or\\u200bg/none': ")
 
 
-def test_a_log_file_that_cannot_be_written(file: Path) -> None:
-    assert "can't log to /no/such/x.log" in refused(orchard("serve", "--port", "0", "--log-file", "/no/such/x.log"))
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("server: {fallback_model: nonsuch}", "1: fallback_model: no model 'nonsuch' here; "),
+        (
+            "models:\n- {model_path: demo, adapters: {b: .}}",
+            "2: model_path: adapter 'b' of model 'demo' can't be used: ",
+        ),
+        (
+            "models:\n- {model_path: gemma}\n- {model_path: mlx-community/gemma-3-4b-it-4bit}\n"
+            "server: {allow_download: on}",
+            "3: model_path: two models of the configuration are called 'mlx-community/gemma-3-4b-it-4bit': ",
+        ),
+    ],
+)
+def test_what_the_registry_refuses_has_its_place(file: Path, text: str, expected: str) -> None:
+    file.write_text(text)
+    with pytest.raises(Mistakes) as caught:
+        check(file)
+    (line,) = caught.value.lines
+    assert line.startswith(f"orchard.yaml:{expected}")
+
+
+def test_a_model_of_the_command_line_that_is_not_here(file: Path) -> None:
+    assert "no model 'nonsuch'" in refused(orchard("serve", "nonsuch"))
+    file.write_text("server: {port: 0}")
+    assert orchard("serve", "--config", str(file), "nonsuch").stderr.startswith("MODEL: no model 'nonsuch'")
 
 
 def test_a_server_of_a_file(file: Path) -> None:

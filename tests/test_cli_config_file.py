@@ -18,7 +18,7 @@ def settings(folder: Path, text: str | bytes) -> Settings:
     """The settings of a file with this text. Raises Mistakes."""
     file = folder / "orchard.yaml"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
-    return config.gather(file, (), {}, {})[0]
+    return config.gather(file, (), {}, {}).settings
 
 
 def mistakes(folder: Path, text: str | bytes) -> list[str]:
@@ -107,7 +107,16 @@ def test_null_is_absent(tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("server:\n  port: 80000", ["2: port: must be an integer from 0 to 65535, not '80000'"]),
-        ("server:\n  host: ''", ["2: host: must be text that is not empty, not ''"]),
+        ("server:\n  host: ''", ["2: host: must be a name or an address, without spaces, not ''"]),
+        (
+            "server:\n  tool_call_parser: qwen3_codr\nmodels:\n- model_path: a\n  reasoning_parser: mistrl",
+            [
+                "2: tool_call_parser: 'qwen3_codr' is no tool_call_parser that is known: they are ",
+                "5: reasoning_parser: 'mistrl' is no reasoning_parser that is known: they are ",
+            ],
+        ),
+        ("server:\n  log_file: none/x.log", ["2: log_file: can't log to "]),
+        ('"\\x1b[31m": 1', ["1: \\x1b[31m: is no setting"]),
         ("server:\n  prot: 1", ["2: prot: is no setting; did you mean `port`?"]),
         ("server:\n  hgfedcba: 1", ["2: hgfedcba: is no setting"]),
         ("sever:\n  port: 1", ["1: sever: is no setting; did you mean `server`?"]),
@@ -120,7 +129,7 @@ def test_null_is_absent(tmp_path: Path) -> None:
         ("server: 1", ["1: server: must be a mapping of settings to values"]),
         ("server: []", ["1: server: must be a mapping of settings to values"]),
         ("models: {}", ["1: models: must be a list of models, each beginning with `- model_path:`"]),
-        ("models:\n- a", ["2: models: must be a mapping of settings to values"]),
+        ("models:\n- a", ["2: models: each of the models begins with `- model_path:`"]),
         (
             "models:\n- \n- pinned: 1",
             ["2: models: a model needs a `model_path`", "3: models: a model needs a `model_path`"],
@@ -153,7 +162,7 @@ def test_null_is_absent(tmp_path: Path) -> None:
         ),
         ("server:\n  api_keys: [ok, my secret]", ["2: api_keys: must be of printable ASCII characters without spaces"]),
         ("a: 1\n b: 2", ["2: mapping values are not allowed here"]),
-        ("server:\n\tport: 1", ["2: found character '\\t' that cannot start any token"]),
+        ("server:\n\tport: 1", ["2: a tab can't indent: use spaces"]),
         ("models: &a\n  - *a", ["2: an alias: write what holds for all models under `server` once"]),
         ("models: " + "[" * 50_000, ["1: it is nested deeper than 6 levels"]),
         ("a: 1\n---\nb: 2", ["2: but found another document"]),
@@ -162,7 +171,13 @@ def test_null_is_absent(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_mistake_is_said_with_its_line_and_key(tmp_path: Path, text: str | bytes, expected: list[str]) -> None:
-    assert mistakes(tmp_path, text) == [f"orchard.yaml:{line}" for line in expected]
+    found = mistakes(tmp_path, text)
+    # Some end with a list of names, or a path.
+    cut = [
+        line[: len(f"orchard.yaml:{wanted}")] if wanted.endswith(" ") else line
+        for line, wanted in zip(found, expected, strict=True)
+    ]
+    assert cut == [f"orchard.yaml:{line}" for line in expected]
 
 
 def test_all_mistakes_are_found_at_once(tmp_path: Path) -> None:

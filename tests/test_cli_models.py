@@ -73,6 +73,11 @@ def test_pull_models_rm(hub: Hub, tmp_path: Path) -> None:
     assert not (tmp_path / "models--org--tiny").exists()
 
 
+def test_pull_leaves_what_is_bundled(hub: Hub, tmp_path: Path) -> None:
+    said = orchard(tmp_path, "pull", "demo", env=hub.env)
+    assert said == (0, "demo is bundled with Orchard: there is nothing to download\n", "")
+
+
 def test_a_pull_that_is_interrupted_ends_at_once(hub: Hub, tmp_path: Path) -> None:
     hub.repos["org/large"] = make_model(tmp_path / "large", shards=2)
     (hub.repos["org/large"] / "model-00002-of-00002.safetensors").write_bytes(bytes(5000))

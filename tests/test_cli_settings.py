@@ -34,7 +34,7 @@ def serve(*args: str, **env: str) -> tuple[Settings, list[str]]:
     """What `orchard serve` with these arguments would serve, and its notes. Raises Mistakes."""
     served: list[tuple[Settings, list[str]]] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(serve_command, "serve", lambda settings, notes: served.append((settings, notes)))
+        patch.setattr(serve_command, "serve", lambda settings, notes, _: served.append((settings, notes)))
         for name in by_variable().keys() & os.environ.keys():
             patch.delenv(name)
         result = CliRunner().invoke(app, ["serve", *args], env=env)
@@ -106,6 +106,13 @@ class TestValues:
             ("chat_template_file", "/no/such/file", "there is no file /no/such/file"),
             ("prompt_cache_dir", __file__, f"must be a folder, and {__file__} is a file"),
             ("responses_path", "/", "must be a file, and / is a folder"),
+            ("host", "a b", "must be a name or an address, without spaces, not 'a b'"),
+            ("host", "a\x1b", "must be a name or an address, without spaces, not 'a\\x1b'"),
+            ("tool_call_parser", "nonsuch", "'nonsuch' is no tool_call_parser that is known: they are "),
+            ("reasoning_parser", "nonsuch", "'nonsuch' is no reasoning_parser that is known: they are "),
+            ("lora_scales", ["0.5", "much"], "must be a number, not 'much'"),
+            ("log_file", "/no/such/x.log", "can't log to /no/such/x.log: there is no folder /no/such"),
+            ("log_file", "/proc/self/no.log", "can't log to "),
             ("log_file", "a\0b", "must be a file, not"),
             ("log_file", "~nobody-of-that-name/x", "must be a file, not"),
             ("model_dir", "a" * 5000, "must be a folder that is there, not"),
@@ -180,8 +187,8 @@ class TestOrder:
                 ("--queue-timeout", "1.5", "--watchdog-timeout", "0"),
                 {"context_overflow": "summarize", "queue_timeout": 1.5, "watchdog_timeout": 0},
             ),
-            ({"ORCHARD_LOG_FILE": "/x.log"}, ("--no-log-file",), {"log_file": None}),
-            ({"ORCHARD_NO_LOG_FILE": "1"}, ("--log-file", "/x.log"), {"log_file": "/x.log"}),
+            ({"ORCHARD_LOG_FILE": __file__}, ("--no-log-file",), {"log_file": None}),
+            ({"ORCHARD_NO_LOG_FILE": "1"}, ("--log-file", __file__), {"log_file": __file__}),
             (
                 {"ORCHARD_RESPONSES_PATH": ":memory:", "ORCHARD_RESPONSES_TTL": "60"},
                 ("--responses-max-bytes", "1MB", "--responses-archive-dir", "/"),
@@ -267,7 +274,7 @@ class TestOrder:
 
     def test_launch_is_serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
         served: list[Settings] = []
-        monkeypatch.setattr(serve_command, "serve", lambda settings, _: served.append(settings))
+        monkeypatch.setattr(serve_command, "serve", lambda settings, *_: served.append(settings))
         assert CliRunner().invoke(app, ["launch", "--port", "9"]).exit_code == 0
         assert served == [Settings(port=9, models=(DEMO,))]
 
@@ -301,7 +308,7 @@ class TestModels:
         )
 
     def test_several_models_have_no_name_in_common(self) -> None:
-        (line,) = wrong("a", "b", "--served-model-name", "c")[:1]
+        (line,) = wrong("a", "b", "--served-model-name", "c")
         assert line.startswith("--served-model-name: is for one model, and 2 are named")
         assert wrong("a", "a") == [
             "MODEL: another model is named 'a' too; `served_model_name` gives it a name of its own"
@@ -346,8 +353,7 @@ class TestModels:
     ) -> None:
         file = tmp_path / "orchard.yaml"
         file.write_text(f"server: {{{server}}}\nmodels: [{{model_path: a, {model}}}]")
-        settings, _ = config.gather(file, (), {}, {})
-        assert settings.models[0].ttl == expected
+        assert config.gather(file, (), {}, {}).settings.models[0].ttl == expected
 
 
 class TestMistakes:
@@ -402,8 +408,17 @@ class TestNotes:
         ]
 
     def test_a_variable_that_is_none(self) -> None:
-        _, notes = serve(ORCHARD_PROT="1", ORCHARD_URL="http://x", ORCHARD_KV_BITS="4", OTHER="1")
-        assert notes == ["ORCHARD_PROT: is no setting; did you mean `ORCHARD_PORT`?"]
+        _, notes = serve(
+            **{"ORCHARD_FOO": "1", "ORCHARD_PROT": "1", "ORCHARD_\33[31m": "1"},
+            ORCHARD_URL="http://x",
+            ORCHARD_KV_BITS="4",
+            OTHER="1",
+        )
+        assert notes == [
+            "ORCHARD_\\x1b[31m: is no setting",
+            "ORCHARD_FOO: is no setting",
+            "ORCHARD_PROT: is no setting; did you mean `ORCHARD_PORT`?",
+        ]
 
 
 # The keys and flags of the systems that people come from.
@@ -463,10 +478,10 @@ class TestTable:
         assert len(variables) == len(set(variables))
 
     def test_help_shows_every_setting_that_has_an_effect(self) -> None:
-        shown = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200"}).output
+        shown = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "80"}).output
         for setting in TABLE:
             if setting.scope != "entry":
                 flag = f"--{setting.names[0].replace('_', '-')}"
-                assert bool(re.search(rf"{flag}[ /]", shown)) == (
+                assert bool(re.search(rf"{flag}\s", shown)) == (
                     setting.home is not None or setting.name == "no_log_file"
                 )

@@ -20,7 +20,7 @@ def test_the_tables_are_those_of_the_settings() -> None:
 
 
 def test_the_example_is_right_as_it_is() -> None:
-    settings, notes = config.gather(ROOT / "examples" / "orchard.yaml", (), {}, {})
+    settings, notes, _ = config.gather(ROOT / "examples" / "orchard.yaml", (), {}, {})
     assert ([model.model_path for model in settings.models], notes) == (["demo"], [])
 
 
@@ -33,7 +33,7 @@ def test_every_line_of_the_example_can_be_used(tmp_path: Path, monkeypatch: pyte
     everything = re.sub(r"^( *)#(- )?(\w+:)", r"\1\2\3", EXAMPLE, flags=re.MULTILINE)
     # One line can't be used beside another, and says so.
     Path("orchard.yaml").write_text(everything.replace("    max_kv_size: 8192\n", ""))
-    settings, _ = config.gather(Path("orchard.yaml"), (), {}, {})
+    settings = config.gather(Path("orchard.yaml"), (), {}, {}).settings
     assert len(settings.models) == 4
     assert settings.api_keys == ("first-key", "second-key", "third-key")
     keys = set(re.findall(r"^ *(?:- )?(\w+):", everything, flags=re.MULTILINE)) - {"server", "models"}

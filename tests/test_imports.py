@@ -34,7 +34,9 @@ LAW = {
     "backends": Room({"core", "engine"}, MLX | {"msgspec"}),
     "worker": Room({"core", "wire", "formats", "engine", "backends"}, MLX | {"msgspec", "llguidance", "psutil"}),
     "gateway": Room({"core", "config", "wire", "dialects"}, WEB | {"msgspec", "huggingface_hub", "prometheus_client"}),
-    "cli": Room({"core", "config", "gateway"}, {"msgspec", "httpx", "huggingface_hub", "rich", "typer", "yaml"}),
+    "cli": Room(
+        {"core", "config", "formats", "gateway"}, {"msgspec", "httpx", "huggingface_hub", "rich", "typer", "yaml"}
+    ),
     "demo": Room(set(), MLX | {"safetensors", "torch"}),  # its training script, which is run by hand
     "__main__": Room({"cli"}),
     "__init__": Room(),

@@ -10,7 +10,8 @@ from typer.core import TyperGroup
 
 from orchard import __version__
 from orchard.cli.layers import Mistakes
-from orchard.cli.options import with_settings
+from orchard.cli.options import LongHelp, with_settings
+from orchard.cli.values import printable
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
@@ -67,7 +68,7 @@ def orchard(
         typer.echo(context.get_help())
 
 
-@app.command()
+@app.command(cls=LongHelp)
 @with_settings
 def serve(
     models: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help=_MODEL_HELP, show_default=False)] = None,
@@ -86,8 +87,7 @@ def serve(
     from orchard.cli.config import gather
     from orchard.cli.serve import serve
 
-    settings, notes = gather(config, models or (), flags, os.environ)
-    serve(settings, notes)
+    serve(*gather(config, models or (), flags, os.environ))
 
 
 @config_app.command()
@@ -134,7 +134,7 @@ def models(
     if config is None:
         models(Settings(model_dir=folder))
     else:
-        models(gather(config, (), {"model_dir": folder}, os.environ)[0])
+        models(gather(config, (), {"model_dir": folder}, os.environ).settings)
 
 
 @app.command()
@@ -198,5 +198,5 @@ def doctor(host: _Host = _DEFAULTS.host, port: _Port = _DEFAULTS.port) -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    print("orchard:", " ".join(message.split()), file=sys.stderr)
+    print("orchard:", printable(" ".join(message.split())), file=sys.stderr)
     sys.exit(1)

@@ -2,36 +2,77 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
+from msgspec import structs
 
 from orchard.cli import layers
-from orchard.cli.layers import File
-from orchard.config import Settings
+from orchard.cli.layers import File, Mistakes, Places
+from orchard.cli.values import printable
+from orchard.config import ModelSettings, Settings
+from orchard.core.errors import OrchardError
+
+if TYPE_CHECKING:
+    from orchard.gateway.registry import Registry
+
+
+class Gathered(NamedTuple):
+    """Settings, what was said to no effect, a line each, and the places of the models where there is a file."""
+
+    settings: Settings
+    notes: list[str]
+    places: Places | None
 
 
 def gather(
     config: Path | None, models: Iterable[str], flags: Mapping[str, Any], variables: Mapping[str, str]
-) -> tuple[Settings, list[str]]:
-    """Give the settings, and what was said to no effect, a line each. Raises Mistakes with every line that is wrong.
+) -> Gathered:
+    """Give what a server is told. Raises Mistakes with every line that is wrong.
 
     `models` are the arguments of the command; of `flags` those that are None were not given.
     """
     file, mistakes = _read(config) if config else (None, [])
     above = layers.environment(variables, mistakes)
     top = layers.flags({name: value for name, value in flags.items() if value is not None}, models, mistakes)
-    settings = layers.settings(file, above, top, mistakes)
-    return settings, [*_notes(file), *layers.notes([above, top]), *layers.strange_variables(variables)]
+    settings, places = layers.settings(file, above, top, mistakes)
+    notes = [*_notes(file), *layers.notes([above, top]), *layers.strange_variables(variables)]
+    return Gathered(settings, notes, places if file else None)
 
 
 def check(config: Path) -> None:
     """Say that a file is right, what it configures, and what of it has no effect. Raises Mistakes."""
     file, mistakes = _read(config)
-    settings = layers.settings(file, {}, {}, mistakes)
+    settings, places = layers.settings(file, {}, {}, mistakes)
+    registry_of(settings, places)
     for note in _notes(file):
         typer.echo(note)
-    typer.echo(f"{config}: OK: {_summary(settings)}")
+    typer.echo(printable(f"{config}: OK: {_summary(settings)}"))
+
+
+def registry_of(settings: Settings, places: Places) -> "Registry":
+    """Give the models of a server. Raises Mistakes with every one that can't be served."""
+    from orchard.gateway.registry import Registry
+
+    try:
+        return Registry.from_settings(settings)
+    except OrchardError as error:
+        whole = error
+    wrong: list[str] = []
+    right: list[ModelSettings] = []
+    for model, place in zip(settings.models, places.models, strict=True):
+        try:
+            Registry.from_settings(structs.replace(settings, models=(*right, model), fallback_model=None))
+        except OrchardError as error:
+            wrong.append(_line(place, error))
+        else:
+            right.append(model)
+    # Where each of them can be served, it is the fallback that can't.
+    raise Mistakes(wrong or [_line(places.fallback, whole)])
+
+
+def _line(place: str, error: OrchardError) -> str:
+    return f"{place}: {' '.join(error.message.split())}"
 
 
 def _read(config: Path) -> tuple[File, list[str]]:

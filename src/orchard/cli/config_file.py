@@ -80,7 +80,9 @@ def _root(path: Path) -> Node | None:
         return loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise Mistakes([f"{path}:{mark.line + 1 if mark else 1}: {error.problem or error.context}"]) from None
+        is_tab = mark is not None and text[mark.index : mark.index + 1] == "\t"
+        problem = "a tab can't indent: use spaces" if is_tab else error.problem or error.context
+        raise Mistakes([f"{path}:{mark.line + 1 if mark else 1}: {problem}"]) from None
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
         raise Mistakes([f"{path}:{line}: holds a character that YAML has no place for"]) from None
@@ -95,6 +97,9 @@ def _models(node: Node, path: Path, where: str, mistakes: list[str]) -> Iterator
     for entry in node.value:
         place = f"{path}:{entry.start_mark.line + 1}: models"
         wrong = len(mistakes)
+        if not isinstance(entry, MappingNode) and not _is_null(entry):
+            mistakes.append(f"{place}: each of the models begins with `- model_path:`")
+            continue
         layer = _block(entry, path, place, ("entry", "named", "all"), mistakes)
         if "model_path" in layer:
             yield layer

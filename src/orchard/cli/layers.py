@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orchard.cli.table import TABLE, Scope, Setting, by_name, by_variable
-from orchard.cli.values import Raw
+from orchard.cli.values import Raw, printable
 from orchard.config import ModelSettings, Settings
 from orchard.core.options import SamplingDefaults, TextOptions
 
@@ -35,11 +35,18 @@ class File(NamedTuple):
     models: list[Layer]
 
 
+class Places(NamedTuple):
+    """Where the models of settings are named, and which of them is the fallback."""
+
+    models: list[str]
+    fallback: str
+
+
 class Mistakes(Exception):
     """What is wrong with the settings: a line each, with its place."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        self.lines = list(dict.fromkeys(lines))
+        self.lines = list(dict.fromkeys(map(printable, lines)))
         super().__init__("\n".join(self.lines))
 
 
@@ -71,7 +78,7 @@ def strange_variables(variables: Iterable[str]) -> list[str]:
     """Say which variables look like settings and are none."""
     known = by_variable().keys() | _OTHER_VARIABLES
     strange = sorted(name for name in variables if name.startswith("ORCHARD_") and name not in known)
-    return [f"{name}: is no setting{closest(name, known)}" for name in strange]
+    return [printable(f"{name}: is no setting{closest(name, known, 'ORCHARD_')}") for name in strange]
 
 
 def flags(given: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) -> Layer:
@@ -93,7 +100,9 @@ def flags(given: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) 
     return _settled(layer, mistakes)
 
 
-def settings(file: File | None, from_environment: Layer, from_flags: Layer, mistakes: list[str]) -> Settings:
+def settings(
+    file: File | None, from_environment: Layer, from_flags: Layer, mistakes: list[str]
+) -> tuple[Settings, Places]:
     """Lay what is given over each other: the file, the environment, the flags. Raises Mistakes."""
     file_server = _settled(file.server, mistakes) if file else {}
     server = file_server | from_environment | from_flags
@@ -113,13 +122,15 @@ def settings(file: File | None, from_environment: Layer, from_flags: Layer, mist
     text = _text(_of(server, "all"), mistakes)
     if mistakes:
         raise Mistakes(mistakes)
-    return Settings(**values, api_keys=tuple(dict.fromkeys(keys)), models=models, text=text)
+    fallback = server["fallback_model"].where if "fallback_model" in server else ""
+    places = Places([layer["model_path"].where for layer in layers], fallback)
+    return Settings(**values, api_keys=tuple(dict.fromkeys(keys)), models=models, text=text), places
 
 
 def notes(layers: Iterable[Layer]) -> list[str]:
     """Say what was given to no effect, a line each."""
     found = [
-        f"{given.where}: {note}"
+        printable(f"{given.where}: {note}")
         for layer in layers
         for name, given in layer.items()
         if (say := by_name()[name].note) and (note := say(given.value))
@@ -127,10 +138,14 @@ def notes(layers: Iterable[Layer]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def closest(name: str, known: Iterable[str]) -> str:
-    """Continue a sentence about an unknown name with the known one that is most like it."""
-    found = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean `{found[0]}`?" if found else ""
+def closest(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """Continue a sentence about an unknown name with the known one that is most like it.
+
+    What all begin with makes none of them more alike.
+    """
+    rests = [each.removeprefix(prefix) for each in known if each.startswith(prefix)]
+    found = difflib.get_close_matches(name.removeprefix(prefix), rests, n=1)
+    return f"; did you mean `{prefix}{found[0]}`?" if found else ""
 
 
 def _put(layer: Layer, setting: Setting, given: Given, mistakes: list[str]) -> None:
@@ -163,6 +178,7 @@ def _named(server: Layer, has_file: bool, mistakes: list[str]) -> list[Layer]:
         if not names or (len(names) > 1 and name != "model_type"):
             wrong = f"is for one model, and {len(names)} are named" if names else "needs a MODEL beside it"
             mistakes.append(f"{given.where}: {wrong}; those of a file have their own `{name}`")
+            del here[name]
     return [here | {"model_path": Given(name, where)} for name in names]
 
 

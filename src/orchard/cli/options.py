@@ -5,10 +5,30 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from orchard.cli.table import ACCEPTED, TABLE, Setting
 
 Function = TypeVar("Function", bound=Callable[..., None])
+
+
+class LongHelp(TyperCommand):
+    """A command whose --help is plain text under headings: boxes cut the names of flags in narrow terminals."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.rich_markup_mode = None
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the flags, each group under its heading."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if line := parameter.get_help_record(ctx):
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                groups.setdefault(getattr(parameter, "rich_help_panel", None) or kind, []).append(line)
+        for heading, lines in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(lines)
 
 
 def with_settings(command: Function) -> Function:

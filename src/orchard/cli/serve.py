@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from orchard import __version__
+from orchard.cli.config import registry_of
+from orchard.cli.layers import Places
 from orchard.cli.progress import ProgressLine
 from orchard.config import Settings
 
@@ -16,14 +18,14 @@ _OPEN_FILES = 10240
 _MOST_NAMES = 4
 
 
-def serve(settings: Settings, notes: Iterable[str] = ()) -> None:
+def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None = None) -> None:
     """Serve until SIGINT or SIGTERM; `notes` are said first, a line each.
 
-    Raises OrchardError where there is no such model or the port is taken.
+    Raises OrchardError where there is no such model or the port is taken; with `places`, Mistakes for the models.
     """
     from orchard.gateway.registry import DEMO, Registry
 
-    registry = Registry.from_settings(settings)
+    registry = registry_of(settings, places) if places else Registry.from_settings(settings)
     from orchard.gateway.server import bind, run
 
     for note in notes:

@@ -2,12 +2,13 @@
 
 import contextlib
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -66,6 +67,11 @@ class Kind(Struct, frozen=True):
                 raise
         shown = text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 1] + "…"
         raise ValueError(f"must be {self.words}" + ("" if self.secret else f", not {shown!r}"))
+
+
+def printable(text: str) -> str:
+    """Give a text for one line of a terminal: what is no character to be seen is written as in Python."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def kind_of(struct: type[Struct], field: str) -> Kind:
@@ -179,6 +185,29 @@ def _text(text: str) -> str:
     return text
 
 
+def _host(text: str) -> str:
+    if not text.isprintable() or not text or any(map(str.isspace, text)):
+        raise ValueError
+    return text
+
+
+def parser(option: Literal["tool_call_parser", "reasoning_parser"]) -> Kind:
+    """The name of a way to write calls or reasoning."""
+
+    def parse(text: str) -> str:
+        # Here, as the formats are many, and a server is seldom told of one.
+        from orchard.formats import choose
+
+        name = _text(text)
+        if option == "tool_call_parser":
+            choose("", tool_call_parser=name)
+        else:
+            choose("", reasoning_parser=name)
+        return name
+
+    return Kind("a name", "NAME", parse)
+
+
 def _path(text: str, *, folder: bool, must_exist: bool) -> str:
     """Give the absolute path of a file, or of a folder."""
     try:
@@ -192,6 +221,15 @@ def _path(text: str, *, folder: bool, must_exist: bool) -> str:
     if is_there and is_folder != folder:
         found, wanted = ("folder", "file") if is_folder else ("file", "folder")
         raise ValueError(f"must be a {wanted}, and {path} is a {found}")
+    return str(path)
+
+
+def _log_file(text: str) -> str:
+    path = Path(_path(text, folder=False, must_exist=False))
+    if not path.parent.is_dir():
+        raise ValueError(f"can't log to {path}: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"can't log to {path}: it may not be written")
     return str(path)
 
 
@@ -232,13 +270,15 @@ def _key_file(text: str) -> tuple[str, ...]:
 
 SWITCH = Kind("true or false", "", _switch)
 COUNT = _integer(1, None)
+NUMBERS = Kind("a list of numbers", "NUMBER", _number(None, None, None).read, list)
 TEXT = Kind("text that is not empty", "TEXT", _text)
+HOST = Kind("a name or an address, without spaces", "HOST", _host)
 NAME = Kind("a name", "NAME", _text)
 NAMES = Kind("a list of names", "NAME", _text, list)
 FOLDER = Kind("a folder", "FOLDER", lambda text: _path(text, folder=True, must_exist=False))
 FOLDER_HERE = Kind("a folder that is there", "FOLDER", lambda text: _path(text, folder=True, must_exist=True))
 FOLDERS = Kind("a mapping of names to folders that are there", "", FOLDER_HERE.read, dict)
-FILE = Kind("a file", "FILE", lambda text: _path(text, folder=False, must_exist=False))
+LOG_FILE = Kind("a file", "FILE", _log_file)
 FILE_HERE = Kind("a file that is there", "FILE", lambda text: _path(text, folder=False, must_exist=True))
 DATABASE = Kind("a file, or ':memory:'", "FILE", _database)
 ORIGINS = Kind("origins as in https://example.com or http://localhost:3000, or *", "ORIGIN", _origin, list)
