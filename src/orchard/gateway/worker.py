@@ -291,4 +291,5 @@ def _how_it_ended(code: int) -> str:
 def _environment() -> dict[str, str]:
     """A worker never fetches anything: what it serves is already on this machine. Nor has it a use for the keys."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("ORCHARD_API_KEY")}
-    return own | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    quiet = {"TOKENIZERS_PARALLELISM": "false", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1"}  # that there is no PyTorch
+    return own | quiet | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
