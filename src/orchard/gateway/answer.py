@@ -8,10 +8,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from orchard.core.errors import OrchardError
-from orchard.core.events import Collected, Collector, Event, Failed, Finished, Started, Summary
+from orchard.core.events import Collected, Event, Failed, Finished, Started, Summary
 from orchard.gateway.failures import failure
 from orchard.gateway.pool import Pool
-from orchard.gateway.stream import EventStream
+from orchard.gateway.stream import EventStream, whole
 
 SUMMARY_HEADER = "x-orchard-summarized-messages"
 
@@ -79,17 +79,11 @@ class EventResponse(Response):
         self._stream.close(_GONE)
 
     async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
-        collector, turn = Collector(), self._stream.turn
         try:
-            while collector.result is None:
-                events = await self._stream.next(self._keep_alive)
-                if turn != self._stream.turn:
-                    collector, turn = Collector(), self._stream.turn
-                collector.add(events)
+            collected = await whole(self._stream)
         except OrchardError as error:
             return failure(scope, error)
-        headers = summary_header(collector.result.summary)
-        return Response(answer(collector.result), headers=headers, media_type="application/json")
+        return Response(answer(collected), headers=summary_header(collected.summary), media_type="application/json")
 
     async def _streamed(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:
         events = await self._stream.next(self._keep_alive)

@@ -2,27 +2,20 @@
 
 import itertools
 
-from orchard.core.events import Collected, Collector
+from orchard.core.events import Collected
 from orchard.core.request import Count, Generate, Request
 from orchard.gateway.pool import Pool
-
-_WAIT_SECONDS = 60.0
+from orchard.gateway.stream import whole
 
 
 async def ask(pool: Pool, request: Request) -> Collected:
     """Give the whole answer; whoever stops waiting for it ends the work. Raises OrchardError."""
     stream = pool.open(request)
     stream.hold()
-    collector, turn = Collector(), stream.turn
     try:
-        while collector.result is None:
-            events = await stream.next(_WAIT_SECONDS)
-            if turn != stream.turn:
-                collector, turn = Collector(), stream.turn
-            collector.add(events)
+        return await whole(stream)
     finally:
         pool.release(stream)
-    return collector.result
 
 
 async def count(pool: Pool, request: Request) -> int:

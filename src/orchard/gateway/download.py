@@ -95,7 +95,7 @@ class _Download:
     async def _run(self, repo: str, revision: str | None) -> OrchardError | None:
         """Give what went wrong. An exception would be logged where nobody waits any more."""
         command = [sys.executable, "-m", "orchard.gateway.download", repo, revision or ""]
-        environment = {name: value for name, value in os.environ.items() if name != "ORCHARD_API_KEY"}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("ORCHARD_API_KEY")}
         try:
             process = await asyncio.create_subprocess_exec(
                 *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, env=environment

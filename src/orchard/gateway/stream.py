@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from orchard.core.events import Event, Failed, Finished
+from orchard.core.events import Collected, Collector, Event, Failed, Finished
+
+_WAIT_SECONDS = 60.0
 
 
 class EventStream:
@@ -100,6 +102,17 @@ class EventStream:
         on_end, self.on_end = self.on_end, None
         if on_end:
             on_end()
+
+
+async def whole(stream: EventStream) -> Collected:
+    """Gather all events of a stream that its reader holds, as they are in the end. Raises OrchardError."""
+    collector, turn = Collector(), stream.turn
+    while collector.result is None:
+        events = await stream.next(_WAIT_SECONDS)
+        if turn != stream.turn:
+            collector, turn = Collector(), stream.turn
+        collector.add(events)
+    return collector.result
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:
