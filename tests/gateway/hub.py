@@ -75,13 +75,16 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(b"{}", status=status, headers={"X-Error-Code": code, "X-Error-Message": code})
 
     def _info(self, repo: str) -> None:
-        siblings = [{"rfilename": name, "size": path.stat().st_size} for name, path in self.hub.files(repo).items()]
+        siblings = [
+            {"rfilename": name, "size": path.stat().st_size, **_lfs(path, "sha256")}
+            for name, path in self.hub.files(repo).items()
+        ]
         self._json({"id": repo, "modelId": repo, "sha": COMMIT, "siblings": siblings, "tags": [], "downloads": 0})
 
     def _tree(self, repo: str) -> None:
         self._json(
             [
-                {"type": "file", "path": name, "size": path.stat().st_size, "oid": _etag(path)}
+                {"type": "file", "path": name, "size": path.stat().st_size, "oid": _etag(path), **_lfs(path, "oid")}
                 for name, path in self.hub.files(repo).items()
             ]
         )
@@ -92,9 +95,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(404, "EntryNotFound")
             return
         content, status = path.read_bytes(), 200
-        if asked := re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or ""):
-            content, status = content[int(asked[1]) :], 206
         headers = {"ETag": f'"{_etag(path)}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+        if asked := re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or ""):
+            headers["Content-Range"] = f"bytes {asked[1]}-{len(content) - 1}/{len(content)}"
+            content, status = content[int(asked[1]) :], 206
         self._send(content, status=status, headers=headers, cut=self.command == "GET" and self.hub.cut.pop(name, None))
 
     def _json(self, value: object) -> None:
@@ -122,8 +126,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
 
+def _is_large(path: Path) -> bool:
+    return path.stat().st_size > 1_000_000
+
+
+def _lfs(path: Path, name: str) -> dict[str, object]:
+    """What the Hub says of large files only; `name` is what it calls their SHA-256."""
+    return {"lfs": {name: _etag(path), "size": path.stat().st_size, "pointerSize": 134}} if _is_large(path) else {}
+
+
 def _etag(path: Path) -> str:
-    return hashlib.sha1(f"{path} {path.stat().st_size}".encode(), usedforsecurity=False).hexdigest()
+    content = path.read_bytes()
+    return (hashlib.sha256(content) if _is_large(path) else hashlib.sha1(content, usedforsecurity=False)).hexdigest()
 
 
 @contextlib.contextmanager

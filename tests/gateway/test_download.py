@@ -1,9 +1,12 @@
 """Downloads from a server that plays the Hub, in the tests' own process."""
 
 import asyncio
+import fcntl
+import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from tests.gateway.hub import COMMIT, Hub, run_hub
 from tests.gateway.model_folders import make_model
 
 LARGE = "model-00002-of-00002.safetensors"
-SIZE = 24_000_000  # huggingface_hub tells of ten megabytes at a time
+SIZE = 48_000_000  # huggingface_hub tells of ten megabytes at a time, before it writes them
 
 
 @pytest.fixture
@@ -42,34 +45,96 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         yield hub
 
 
+@pytest.fixture
+def blobs(hub: Hub, tmp_path: Path) -> Path:
+    """Where the cache has the files of that model."""
+    return tmp_path / "hub" / "models--org--tiny" / "blobs"
+
+
 def sent(hub: Hub) -> list[str]:
     return [request for request in hub.asked if request.startswith("GET") and "/resolve/" in request]
 
 
+def tell(told: list[int]) -> Callable[[int, int], None]:
+    """Keep the percentages that `pull` tells."""
+    return lambda done, total: told.append(100 * done // total)
+
+
+def quietly(repo: str, revision: str | None = None) -> str:
+    return pull(repo, revision, lambda done, total: None)
+
+
+def ranges(hub: Hub, name: str = LARGE) -> list[int]:
+    """From which byte on a file was sent, each time."""
+    asked = [request.split()[2:] for request in sent(hub) if name in request]
+    return [int(of[0].removeprefix("bytes=").removesuffix("-")) if of else 0 for of in asked]
+
+
 def test_what_a_model_needs_is_fetched_once(hub: Hub) -> None:
     told: list[int] = []
-    folder = pull("org/tiny", on_progress=told.append)
+    folder = pull("org/tiny", None, tell(told))
     names = ["config.json", "model-00001-of-00002.safetensors", LARGE, "model.safetensors.index.json"]
     assert sorted(path.name for path in Path(folder).iterdir()) == [*names, "tokenizer_config.json"]
     assert Folders().read(folder).size_bytes == SIZE + 100
     assert told[-1] == 100
     fetched = len(sent(hub))
-    assert pull("org/tiny", COMMIT) == folder
+    assert quietly("org/tiny", COMMIT) == folder
     assert len(sent(hub)) == fetched
 
 
 def test_a_connection_that_breaks_is_taken_up_where_it_broke(hub: Hub) -> None:
     hub.cut[LARGE] = 11_000_000
-    folder = pull("org/tiny")
+    folder = quietly("org/tiny")
     assert (Path(folder) / LARGE).stat().st_size == SIZE
-    first, second = [request.split()[2:] for request in sent(hub) if LARGE in request]
-    assert first == []
-    assert 10_000_000 <= int(second[0].removeprefix("bytes=").removesuffix("-")) <= 11_000_000
+    first, second = ranges(hub)
+    assert first == 0
+    assert 10_000_000 <= second <= 11_000_000
 
 
-def test_files_that_are_here_are_not_fetched_again(hub: Hub, tmp_path: Path) -> None:
-    pull("org/tiny")
-    blobs = tmp_path / "hub" / "models--org--tiny" / "blobs"
+def test_a_part_is_gone_on_with(hub: Hub, blobs: Path) -> None:
+    content = (hub.repos["org/tiny"] / LARGE).read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    blobs.mkdir(parents=True)
+    part = blobs / f"{digest}.incomplete"
+    part.write_bytes(content[:40_000_000])
+    told: list[int] = []
+    folder = pull("org/tiny", None, tell(told))
+    assert ranges(hub) == [40_000_000]
+    assert 83 < told[0] <= told[-1] == 100
+    assert (Path(folder) / LARGE).read_bytes() == content
+    assert not part.exists()
+
+
+def test_a_part_of_something_else_is_found_out(hub: Hub, blobs: Path) -> None:
+    digest = hashlib.sha256((hub.repos["org/tiny"] / LARGE).read_bytes()).hexdigest()
+    blobs.mkdir(parents=True)
+    (blobs / f"{digest}.incomplete").write_bytes(b"x" * 1000)
+    with pytest.raises(OrchardError, match=f"{LARGE} is not what the Hub says it is"):
+        quietly("org/tiny")
+    assert Path(quietly("org/tiny"), LARGE).stat().st_size == SIZE
+    assert ranges(hub) == [1000, 0]
+
+
+def test_a_file_that_another_process_fetches_is_waited_for(hub: Hub, blobs: Path) -> None:
+    content = (hub.repos["org/tiny"] / LARGE).read_bytes()
+    blob = blobs / hashlib.sha256(content).hexdigest()
+    blobs.mkdir(parents=True)
+    part = Path(f"{blob}.incomplete")
+    with ThreadPoolExecutor() as thread, part.open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        pulled = thread.submit(quietly, "org/tiny")
+        assert not wait([pulled], timeout=0.5).done
+        other.write(content)
+        other.flush()
+        part.rename(blob)
+        fcntl.flock(other, fcntl.LOCK_UN)
+        assert Path(pulled.result(), LARGE).stat().st_size == SIZE
+    assert ranges(hub) == []
+    assert [path.name for path in blobs.glob("*.incomplete")] == []
+
+
+def test_files_that_are_here_are_not_fetched_again(hub: Hub, blobs: Path) -> None:
+    quietly("org/tiny")
     link = blobs.parent / "snapshots" / COMMIT / LARGE
     link.resolve().unlink()
     link.unlink()
@@ -79,7 +144,7 @@ def test_files_that_are_here_are_not_fetched_again(hub: Hub, tmp_path: Path) -> 
     os.utime(left, (0, 0))
     hub.asked.clear()
     told: list[int] = []
-    pull("org/tiny", on_progress=told.append)
+    pull("org/tiny", None, tell(told))
     assert [request.rpartition("/")[2] for request in sent(hub)] == [LARGE]
     assert told[0] < 50
     # Nobody can use what a process left that was killed; that of one that runs stays.
@@ -98,7 +163,7 @@ def test_files_that_are_here_are_not_fetched_again(hub: Hub, tmp_path: Path) -> 
 def test_it_says_what_went_wrong(hub: Hub, repo: str, revision: str | None, kind: str, words: str) -> None:
     hub.gated.add("org/gated")
     with pytest.raises(OrchardError, match=words) as raised:
-        pull(repo, revision)
+        quietly(repo, revision)
     assert raised.value.kind == kind
 
 
@@ -106,7 +171,7 @@ def test_a_disk_that_is_too_full_is_said_before_it_is_filled(hub: Hub, monkeypat
     usage = shutil.disk_usage("/")._replace(free=1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(OrchardError, match="the disk is too full for 'org/tiny'"):
-        pull("org/tiny")
+        quietly("org/tiny")
     assert sent(hub) == []
 
 
@@ -115,12 +180,12 @@ def test_no_network_and_none_wanted(hub: Hub, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(OrchardError, match="HF_HUB_OFFLINE is set"):
-        pull("org/tiny")
+        quietly("org/tiny")
     assert hub.asked == []
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(OrchardError, match=r"could not be downloaded from http://127\.0\.0\.1:9: .*refused") as raised:
-        pull("org/tiny")
+        quietly("org/tiny")
     assert raised.value.kind == "unavailable"
 
 
@@ -192,7 +257,7 @@ async def test_everybody_is_told_of_a_failure_and_the_next_one_tries_again(hub: 
     await Waiter(downloads, "org/none").task
 
 
-async def test_the_end_of_the_server_ends_downloads(hub: Hub) -> None:
+async def test_the_end_of_the_server_ends_downloads_and_the_next_one_goes_on_with_them(hub: Hub) -> None:
     hub.goes_on.clear()
     downloads = Downloads()
     waiter = Waiter(downloads)
@@ -201,3 +266,8 @@ async def test_the_end_of_the_server_ends_downloads(hub: Hub) -> None:
     with pytest.raises(OrchardError) as raised:
         await waiter.task
     assert raised.value.kind == "shutting_down"
+    hub.goes_on.set()
+    await Waiter(Downloads()).task
+    begun, gone_on = ranges(hub)
+    assert begun == 0
+    assert gone_on >= 10_000_000

@@ -1,7 +1,9 @@
 """`orchard pull`."""
 
 import signal
+import sys
 
+from rich import progress
 from rich.console import Console
 from rich.filesize import decimal
 
@@ -18,11 +20,37 @@ def pull(repo: str, revision: str | None = None) -> None:
         print(f"{DEMO} is bundled with Orchard: there is nothing to download")
         return
     repo = BUILT_IN_ALIASES.get(repo, repo)
-    stop_on(signal.SIGINT, repo, "\norchard: stopped; the next 'orchard pull' goes on with the files that are missing")
-    folder = download(repo, revision)
+    folder = _download(repo, revision)
     try:
         files = Folders().read(folder)
     except ValueError as error:
         raise OrchardError("model_failed", f"{repo} is in {folder}, but can't be served: {error}") from None
     said = f"{repo} is here: {files.kind}, {decimal(files.size_bytes)} in {folder}"
     Console().print(said, soft_wrap=True, markup=False, highlight=False)
+
+
+def _download(repo: str, revision: str | None) -> str:
+    """Give the model's folder. A bar shows how far the download is, from the first bytes that are missing."""
+    console = Console(stderr=True)
+
+    def stopped() -> None:
+        console.show_cursor()
+        print("\norchard: stopped; the next 'orchard pull' goes on from here", file=sys.stderr, flush=True)
+
+    stop_on(signal.SIGINT, stopped)
+    columns = (
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=console) as shown:
+
+        def show(done: int, total: int) -> None:
+            if shown.task_ids:
+                shown.update(shown.task_ids[0], completed=done)
+            else:
+                shown.add_task(repo, total=total, completed=done)
+
+        return download(repo, revision, show)

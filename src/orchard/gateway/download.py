@@ -1,20 +1,26 @@
 """Downloads from the Hugging Face Hub, into its local cache.
 
 The server's run in a process each (`python -m orchard.gateway.download ID REVISION`), so that they can be ended and
-block nothing. Files that are whole are not fetched again; the library begins an unfinished one anew.
+block nothing. Files that are whole are not fetched again. huggingface_hub begins an unfinished one anew, so large ones
+are put into its cache from here, and go on where they were.
 """
 
 import asyncio
 import contextlib
 import errno
+import fcntl
+import hashlib
 import os
 import shutil
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -23,14 +29,15 @@ from orchard.core.errors import FailureKind, OrchardError
 from orchard.gateway import registry_cache
 
 if TYPE_CHECKING:
-    from huggingface_hub import HfApi
+    from huggingface_hub.hf_api import ModelInfo, RepoSibling
 
 _WANTED = ["*.safetensors", "*.npz", "*.json", "*.jsonl", "*.jinja", "*.txt", "*.model", "*.tiktoken"]
 # Weights that repositories have a second time, in forms for other programs.
 _UNWANTED = ["consolidated*", "original/*", "metal/*", "onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 _AT_ONCE = 2
+_FILES_AT_ONCE = 4
 _END_SECONDS = 5.0
-# A part of a file that nobody has added to for so long is nobody's.
+# A part of a small file that nobody has added to for so long is nobody's.
 _LEFTOVER_SECONDS = 3600
 
 
@@ -138,99 +145,153 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def pull(repo: str, revision: str | None = None, on_progress: Callable[[int], None] | None = None) -> str:
+def pull(repo: str, revision: str | None, on_progress: Callable[[int, int], None]) -> str:
     """Download what a model needs, and give its folder in the cache; only what is not there yet is fetched.
 
-    `on_progress` is told the percentage, from any thread; without it there are progress bars in the terminal. Raises
+    `on_progress` is told, from any thread, how many bytes of the missing large files are here, and of how many. Raises
     OrchardError saying what went wrong.
     """
-    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub import HfApi, constants, snapshot_download
+    from huggingface_hub.utils import disable_progress_bars
 
+    disable_progress_bars()
     api = HfApi()
     with _explained(repo, revision, api.endpoint):
-        missing = _missing_bytes(api, repo, revision)
-        _remove_leftovers(repo)
-        _check_room(repo, missing)
-        return str(
-            snapshot_download(
-                repo,
-                revision=revision,
-                allow_patterns=_WANTED,
-                ignore_patterns=_UNWANTED,
-                tqdm_class=_progress_class(missing, on_progress) if on_progress else None,
-            )
-        )
+        info = api.model_info(repo, revision=revision, files_metadata=True)
+        missing = _missing(repo, info)
+        blobs = Path(constants.HF_HUB_CACHE, registry_cache.folder_name(repo), "blobs")
+        blobs.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(blobs)
+        large = _large_files(repo, info, missing, blobs)
+        here = sum(file.here for file in large)
+        _check_room(blobs, sum(file.size or 0 for file in missing) - here)
+        bar = _progress_class(here, sum(file.size for file in large), on_progress)
+        with ThreadPoolExecutor(_FILES_AT_ONCE) as threads:
+            list(threads.map(partial(_fetch, bar=bar), large))
+        return str(snapshot_download(repo, revision=revision, allow_patterns=_WANTED, ignore_patterns=_UNWANTED))
 
 
-def _missing_bytes(api: "HfApi", repo: str, revision: str | None) -> int:
-    """Ask the Hub for the files of a model, and give the size of those that are not in the cache."""
+def _missing(repo: str, info: "ModelInfo") -> "list[RepoSibling]":
+    """Give those files of a model on the Hub that it needs and the cache hasn't."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.utils import filter_repo_objects
 
-    info = api.model_info(repo, revision=revision, files_metadata=True)
-    files = {file.rfilename: file.size or 0 for file in info.siblings or ()}
+    files = {file.rfilename: file for file in info.siblings or ()}
     wanted = filter_repo_objects(files, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
-    return sum(
+    return [
         files[name] for name in wanted if not isinstance(try_to_load_from_cache(repo, name, revision=info.sha), str)
-    )
+    ]
 
 
-def _remove_leftovers(repo: str) -> None:
-    """Delete parts of files that killed processes left, and that no other can use, as their names are of one process.
+class _Large(NamedTuple):
+    """A large file on the Hub, and its place in the cache, which is named by the SHA-256 of its content."""
 
-    (huggingface_hub before 2.0 gives them other names and goes on with them.)
-    """
-    for path in _parts(repo):
+    name: str
+    url: str
+    size: int
+    blob: Path
+
+    @property
+    def part(self) -> Path:
+        """What there is of it before it is whole: its first bytes."""
+        return self.blob.with_name(f"{self.blob.name}.incomplete")
+
+    @property
+    def here(self) -> int:
+        """How many bytes of it need not be fetched."""
+        for path in (self.blob, self.part):
+            with contextlib.suppress(OSError):
+                return path.stat().st_size
+        return 0
+
+
+def _large_files(repo: str, info: "ModelInfo", files: "Sequence[RepoSibling]", blobs: Path) -> list[_Large]:
+    """Give those that the Hub keeps by their SHA-256, but for those that it gives to huggingface_hub only."""
+    from huggingface_hub import constants, hf_hub_url
+
+    found = {
+        file.lfs.sha256: _Large(
+            file.rfilename,
+            hf_hub_url(repo, file.rfilename, revision=info.sha),
+            file.lfs.size,
+            blobs / file.lfs.sha256,
+        )
+        for file in files
+        if file.lfs and file.lfs.size <= constants.MAX_HTTP_DOWNLOAD_SIZE
+    }
+    return list(found.values())
+
+
+def _fetch(file: _Large, bar: type) -> None:
+    """Download a file, from where the last try ended on. Processes that want the same one wait for each other."""
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers
+
+    with file.part.open("ab") as part:
+        fcntl.flock(part, fcntl.LOCK_EX)
+        if file.blob.exists():
+            file.part.unlink(missing_ok=True)
+            return
+        begin = part.seek(0, os.SEEK_END)
+        http_get(
+            file.url,
+            part,
+            resume_size=begin,
+            headers=build_hf_headers(),
+            expected_size=file.size,
+            displayed_filename=file.name,
+            tqdm_class=bar,
+        )
+        part.flush()
+        with file.part.open("rb") as whole:
+            digest = hashlib.file_digest(whole, "sha256").hexdigest()
+        if digest != file.blob.name:
+            file.part.unlink()
+            message = f"{file.name} is not what the Hub says it is (its SHA-256 differs) and was deleted; try again"
+            raise OrchardError("unavailable", message)
+        file.part.replace(file.blob)
+
+
+def _remove_leftovers(blobs: Path) -> None:
+    """Delete parts of small files that killed processes left: no other can use them, as they are named by process."""
+    for path in blobs.glob("*.*.incomplete"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > _LEFTOVER_SECONDS:
                 path.unlink()
 
 
-def _parts(repo: str) -> set[Path]:
-    folder = registry_cache.folder_of(repo)
-    return set(Path(folder, "blobs").glob("*.*.incomplete")) if folder else set()
-
-
-def stop_on(number: signal.Signals, repo: str, last_words: str = "") -> None:
-    """Let a signal end the process at once: the threads of a download would go on to the end of their files.
-
-    What is whole stays; parts of files that began after this call are deleted.
-    """
-    before = _parts(repo)
+def stop_on(number: signal.Signals, say: Callable[[], None] = lambda: None) -> None:
+    """Let a signal end the process, once `say` has said so: its threads would go on to the end of their files."""
 
     def stop(*_: object) -> None:
-        for path in _parts(repo) - before:
-            path.unlink(missing_ok=True)
-        if last_words:
-            print(last_words, file=sys.stderr, flush=True)
+        say()
         os._exit(128 + number)
 
     signal.signal(number, stop)
 
 
-def _check_room(repo: str, needed: int) -> None:
+def _check_room(folder: Path, needed: int) -> None:
     """Raise OSError where the disk is too full, before it is filled."""
-    from huggingface_hub.constants import HF_HUB_CACHE
-
-    os.makedirs(HF_HUB_CACHE, exist_ok=True)
-    free = shutil.disk_usage(HF_HUB_CACHE).free
+    free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(errno.ENOSPC, f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
 
 
-def _progress_class(total: int, on_progress: Callable[[int], None]) -> type:
-    """Make what huggingface_hub takes for a progress bar. It has several; those of bytes tell the same."""
+def _progress_class(done: int, total: int, on_progress: Callable[[int, int], None]) -> type:
+    """Make what huggingface_hub takes for a progress bar of one file; it tells of all of them."""
     from huggingface_hub.utils import tqdm
+
+    lock = threading.Lock()
 
     class Progress(tqdm):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            self._bytes = 0.0 if kwargs.get("unit") == "B" else None
             super().__init__(*args, **{**kwargs, "disable": True})
 
         def update(self, n: float | None = 1) -> None:
-            if self._bytes is not None and total:
-                self._bytes += n or 0
-                on_progress(min(100, int(100 * self._bytes / total)))
+            nonlocal done
+            with lock:
+                done += int(n or 0)
+                on_progress(done, total)
 
     return Progress
 
@@ -276,12 +337,12 @@ def main() -> None:
     """Download a model for the server, and tell it by lines on stdout."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which ends this process
     repo, revision = sys.argv[1], sys.argv[2] or None
-    stop_on(signal.SIGTERM, repo)
+    stop_on(signal.SIGTERM)
     told = -1
 
-    def tell(percent: int) -> None:
+    def tell(done: int, total: int) -> None:
         nonlocal told
-        if percent > told:
+        if (percent := 100 * done // total) > told:
             told = percent
             _say(_Line(percent))
 
