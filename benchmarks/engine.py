@@ -20,6 +20,7 @@ from orchard.core.options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import Job, SamplingParams, Step
 from orchard.gateway.registry import resolve
+from orchard.worker.main import SWITCH_SECONDS
 
 _SETTLE = 5  # tokens that every row draws before time counts
 
@@ -122,6 +123,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--runs", type=int, default=5)
     args = parser.parse_args()
+    sys.setswitchinterval(SWITCH_SECONDS)
     measure(args.model, args.rows, args.context, args.steps, args.runs)
 
 

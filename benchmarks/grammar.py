@@ -9,6 +9,7 @@ import argparse
 import json
 import queue
 import statistics
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from orchard.engine.job import Job, SamplingParams, Step
 from orchard.formats import choose
 from orchard.gateway.registry import resolve
 from orchard.worker.constraint import Constraints
+from orchard.worker.main import SWITCH_SECONDS
 from orchard.worker.output import Vocabulary
 
 _SETTLE = 8  # tokens that every row draws before time counts
@@ -134,6 +136,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--runs", type=int, default=5)
     args = parser.parse_args()
+    sys.setswitchinterval(SWITCH_SECONDS)
     measure(args.model, args.rows, args.context, args.steps, args.runs)
 
 

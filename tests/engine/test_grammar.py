@@ -67,6 +67,22 @@ def some_jobs() -> list[Job]:
     ]
 
 
+class Computed:
+    """Masks that are computed when they are asked for, and are said to be there before that, or not."""
+
+    def __init__(self, masks: Masks, followers: Sequence[Follower | None], done: bool) -> None:
+        self.result = lambda: masks.of(followers)
+        self.done = lambda: done
+
+
+@pytest.fixture(params=["early", "late"])
+def timing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Masks are there before the next step begins, or only when all else of it is built."""
+    done = request.param == "early"
+    monkeypatch.setattr(Masks, "begin", lambda self, followers: Computed(self, followers, done))
+
+
+@pytest.mark.usefixtures("timing")
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(
     ("kind", "together"), [("qwen3", Together.ALL), ("lfm2", Together.LIKE), ("qwen3", Together.NONE)]
@@ -314,6 +330,7 @@ def test_a_token_that_is_not_allowed_shows() -> None:
         allowed(follower)
 
 
+@pytest.mark.usefixtures("timing")
 @pytest.mark.parametrize("choices", [1, 2])
 def test_a_grammar_that_grows_too_large_fails_its_own_request_alone(choices: int) -> None:
     """Its limit is reached in the middle of the answer."""
@@ -342,6 +359,7 @@ def test_a_lexer_that_others_have_filled_is_renewed() -> None:
     assert grammar.rules.first is not first
 
 
+@pytest.mark.usefixtures("timing")
 @little_memory
 def test_preempted_rows_go_on_in_the_middle_of_their_grammars() -> None:
     model = network("qwen3")
@@ -354,6 +372,7 @@ def test_preempted_rows_go_on_in_the_middle_of_their_grammars() -> None:
     assert len(set(preempted)) > 3
 
 
+@pytest.mark.usefixtures("timing")
 def test_rows_go_on_in_the_middle_of_their_grammars_after_a_pass_that_failed() -> None:
     model = network("qwen3")
     passes = 0
@@ -370,6 +389,7 @@ def test_rows_go_on_in_the_middle_of_their_grammars_after_a_pass_that_failed() -
         assert course.outcomes[job.id].tokens == alone(model, job), job.id
 
 
+@pytest.mark.usefixtures("timing")
 @pytest.mark.parametrize("moment", [2, 5, 9])
 def test_a_bound_row_may_be_cancelled(moment: int) -> None:
     model = network("qwen3")
@@ -388,6 +408,7 @@ def test_a_bound_row_may_be_cancelled(moment: int) -> None:
         assert course.outcomes[job.id].tokens == alone(model, job), job.id
 
 
+@pytest.mark.usefixtures("timing")
 def test_no_token_is_launched_beyond_the_last() -> None:
     """Each step reads the token before and launches one, and the passes are as many as without a grammar."""
     passes: list[int] = []

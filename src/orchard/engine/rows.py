@@ -1,7 +1,7 @@
 """The rows that decode: one forward pass and one draw a step for all, the next launched before the last is read.
 
 Where a row has a grammar, what it may draw depends on its last token. Then the pass is launched and the last tokens are
-read; masks are computed while the step's news go out, and the next step begins with the draw.
+read. The next step begins with the draw; it and the pass after it are built while the masks are being computed.
 """
 
 from collections import deque
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import mlx.core as mx
 
 from orchard.engine.batch import Batch, Seat
-from orchard.engine.grammar import Computing, Follower, Masks, Words
+from orchard.engine.grammar import Computing, Follower, Masks
 from orchard.engine.job import Drawn, EndReason, Job, Sample
 from orchard.engine.kv import Cache
 from orchard.engine.model import Model
-from orchard.engine.sampler import Draw, Sampler
+from orchard.engine.sampler import Allowed, Draw, Sampler
 from orchard.engine.store import Store
 
 
@@ -71,6 +71,7 @@ class Rows:
         self._inputs: mx.array | None = None  # (rows,): the next token of each seated row
         self._unread: deque[tuple[list[Row], Draw]] = deque()
         self._bound: tuple[mx.array, Computing] | None = None  # the seated rows' logits, to be drawn by their grammars
+        self._allowed: Allowed | None = None
         self._stale = False  # the batch still holds rows that are gone, or holds them in another form
 
     @property
@@ -90,8 +91,8 @@ class Rows:
 
     def step(self) -> tuple[list[Drawn], list[tuple[list[Row], Exception]]]:
         """Launch the next token of every row and read one that was launched before."""
-        failed = self._draw_bound()
-        logits, broken = self._forward()
+        self._settle()
+        logits, failed = self._forward() if self._bound is None else self._draw_bound(*self._bound)
         drawn: list[Drawn] = []
         if logits is not None and any(row.follower for row in self._seated):
             mx.async_eval(logits)  # type: ignore[no-untyped-call]
@@ -99,10 +100,10 @@ class Rows:
             followers = [None if row.ended else row.follower for row in self._seated]
             self._bound = logits, self._masks.begin(followers)
         elif logits is not None:
-            self._draw(logits, None)
+            self._draw(logits).launch()
         if len(self._unread) > 1 or not self._seated:
             drawn += self.read()
-        return drawn, failed + broken
+        return drawn, failed
 
     def read(self) -> list[Drawn]:
         """Wait for the oldest token of every row that has been launched and not read."""
@@ -117,11 +118,9 @@ class Rows:
 
     def _forward(self) -> tuple[mx.array | None, list[tuple[list[Row], Exception]]]:
         """Read the next token of every row; gives lazy logits (rows, vocab_size) of those whose pass did not raise."""
-        self._settle()
-        staying = [row for row in self._seated if row.wants_more]
-        if self._stale or self._joining or len(staying) < len(self._seated) or self._batch.outgrown:
+        if self._changing:
             self._stale = False
-            self._reseat(staying)
+            self._reseat([row for row in self._seated if row.wants_more])
         if not self._seated:
             return None, []
         assert self._inputs is not None
@@ -133,30 +132,47 @@ class Rows:
             self._inputs = None
         return logits, failed
 
-    def _draw_bound(self) -> list[tuple[list[Row], Exception]]:
-        """Draw what the last step has left to this one: its masks were computed while its tokens went out.
+    @property
+    def _changing(self) -> bool:
+        """Whether the next pass is for other rows than the last one, or for other places of them."""
+        going = any(not row.wants_more for row in self._seated)
+        return self._stale or bool(self._joining) or going or self._batch.outgrown
 
-        A row that can't go on by its grammar ends here.
+    def _draw_bound(
+        self, logits: mx.array, computing: Computing
+    ) -> tuple[mx.array | None, list[tuple[list[Row], Exception]]]:
+        """Draw what the last step has left to this one, then do what `_forward` does.
+
+        While the masks are not there, both are built, if the same rows go on. A row that can't go on by its grammar
+        ends here.
         """
-        if self._bound is None:
-            return []
-        logits, computing = self._bound
         self._bound = None
-        allowed, broken = computing.result()
-        failed: list[tuple[list[Row], Exception]] = []
-        for place, error in broken.items():
-            self._seated[place].ended = True
-            failed.append(([self._seated[place]], error))
-        self._draw(logits, allowed)
-        return failed
+        rows = self._seated
+        if self._allowed is None or len(self._allowed) != len(rows):
+            self._allowed = Allowed(len(rows), self._model.vocab_size)
+        draw = self._draw(logits, self._allowed)
+        following: mx.array | None = None
+        broken: list[tuple[list[Row], Exception]] = []
+        if ahead := not (computing.done() or self._changing):
+            following, broken = self._forward()
+        words, stuck = computing.result()
+        self._allowed.fill(words)
+        draw.launch()  # apart from what follows, which its tokens would be waiting for
+        for place in stuck:
+            rows[place].ended = True
+        if not ahead:
+            following, broken = self._forward()
+        failed: list[tuple[list[Row], Exception]] = [([rows[place]], error) for place, error in stuck.items()]
+        return following, failed + broken
 
-    def _draw(self, logits: mx.array, allowed: Words | None) -> None:
+    def _draw(self, logits: mx.array, allowed: Allowed | None = None) -> Draw:
+        """Draw the next token of every row, lazily."""
         draw = self._sampler.draw(logits, allowed)
-        draw.launch()
         self._inputs = draw.token
         self._unread.append((self._seated, draw))
         for row in self._seated:
             row.launched += 1
+        return draw
 
     def _settle(self) -> None:
         """Quantise the rows that have become long enough for it."""

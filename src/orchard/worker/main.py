@@ -26,7 +26,8 @@ from orchard.core.options import TextOptions
 
 log = logging.getLogger("orchard.worker")
 
-_SWITCH_SECONDS = 0.0005
+SWITCH_SECONDS = 0.0005
+"""How long the engine's thread waits for its turn where another computes; by default, 5 ms are as long as a step."""
 
 
 class Backend(NamedTuple):
@@ -172,8 +173,7 @@ def main() -> None:
     # Ctrl-C reaches the whole process group, systemd's SIGTERM too; it is the gateway that decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # The engine's thread waits so long for its turn where another computes; by default, 5 ms are as long as a step.
-    sys.setswitchinterval(_SWITCH_SECONDS)
+    sys.setswitchinterval(SWITCH_SECONDS)
     # The socket of a process that aborts stays open until its memory is written to the core file: callers would wait.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     asyncio.run(serve(socket.socket(fileno=args.fd), _backend(args.backend)))
