@@ -59,17 +59,17 @@ HEAVY: dict[str, tuple[Callable[[], bytes], str | None]] = {
 def test_too_many_values_are_refused_before_they_are_built(name: str) -> None:
     make, param = HEAVY[name]
     body = make()
-    begin = time.perf_counter()
+    begin = time.thread_time()
     with pytest.raises(OrchardError, match="too many values") as caught:
         parse(body, "r")
     assert caught.value.param == param
-    assert time.perf_counter() - begin < 1
+    assert time.thread_time() - begin < 1
 
 
 def test_as_many_values_as_allowed_are_read_quickly() -> None:
     parameters: dict[str, Any] = {"enum": [[]] * 3000}
     tools = [{"function": {"name": f"f{n}", "parameters": parameters}} for n in range(80)]
     body = json.dumps({"model": "m", "messages": [USER], "tools": tools}).encode()
-    begin = time.perf_counter()
+    begin = time.thread_time()
     parse(body, "r")
-    assert time.perf_counter() - begin < 1
+    assert time.thread_time() - begin < 1

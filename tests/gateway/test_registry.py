@@ -357,7 +357,7 @@ def test_other_kinds_are_listed_and_refused(cache: Path, config: dict[str, Any],
 def test_of_a_vision_model_the_text_part_is_served(cache: Path) -> None:
     cache_model(cache, "org/v", config={"model_type": "qwen3_vl", "vision_config": {"depth": 1}})
     entry = Registry.from_settings(Settings()).find("org/v")
-    assert (entry.kind, entry.backend, entry.capabilities) == ("vision", "text", ("tools",))
+    assert (entry.kind, entry.backend, entry.capabilities) == ("vision", "text", ("vision", "tools"))
 
 
 # Names that are not here

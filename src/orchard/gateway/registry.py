@@ -394,7 +394,7 @@ def _with_files(entry: ModelEntry, path: str, files: ModelFiles, kind: Kind | No
         path=path,
         kind=kind or files.kind,
         context_window=min(windows, default=None),
-        capabilities=tuple(one for one in able if one != "vision"),
+        capabilities=able,
         size_bytes=files.size_bytes,
         created=files.created,
     )
