@@ -45,12 +45,17 @@ def _download(repo: str, revision: str | None) -> str:
         progress.TransferSpeedColumn(),
         progress.TimeRemainingColumn(),
     )
-    with progress.Progress(*columns, console=console) as shown:
+    shown = progress.Progress(*columns, console=console)
 
-        def show(done: int, total: int) -> None:
-            if shown.task_ids:
-                shown.update(shown.task_ids[0], completed=done)
-            else:
-                shown.add_task(repo, total=total, completed=done)
+    def show(done: int, total: int) -> None:
+        if shown.task_ids:
+            shown.update(shown.task_ids[0], completed=done)
+        else:
+            shown.start()
+            shown.add_task(repo, total=total, completed=done)
 
+    try:
         return download(repo, revision, show)
+    finally:
+        if shown.task_ids:
+            shown.stop()
