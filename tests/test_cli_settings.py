@@ -110,6 +110,7 @@ class TestValues:
             ("host", "a\x1b", "must be a name or an address, without spaces, not 'a\\x1b'"),
             ("tool_call_parser", "nonsuch", "'nonsuch' is no tool_call_parser that is known: they are "),
             ("reasoning_parser", "nonsuch", "'nonsuch' is no reasoning_parser that is known: they are "),
+            ("message_converter", "nonsuch", "'nonsuch' is no message_converter that is known: they are "),
             ("lora_scales", ["0.5", "much"], "must be a number, not 'much'"),
             ("log_file", "/no/such/x.log", "can't log to /no/such/x.log: there is no folder /no/such"),
             ("log_file", "/proc/self/no.log", "can't log to "),

@@ -193,6 +193,9 @@ def test_revisions(cache: Path) -> None:
         Registry.from_settings(Settings(models=(ModelSettings(model_path="org/a", revision="v3"),)))
     with pytest.raises(OrchardError, match="can't be served"):
         Registry.from_settings(Settings(models=(ModelSettings(model_path="org/a", revision="../snapshots/111"),)))
+    for folder in ("demo", str(main)):
+        with pytest.raises(OrchardError, match="has no revisions"):
+            Registry.from_settings(Settings(models=(ModelSettings(model_path=folder, revision="v2"),)))
 
 
 def test_an_old_snapshot_serves_while_the_new_one_is_downloaded(cache: Path) -> None:

@@ -239,7 +239,7 @@ TABLE: tuple[Setting, ...] = (
         "message_converter",
         _PROMPTS,
         "How the chat template takes earlier tool calls, as in glm4_moe or mistral.",
-        kind=values.NAME,
+        kind=values.CONVERTER,
         default="by trying",
     ),
     _server(

@@ -208,6 +208,13 @@ def parser(option: Literal["tool_call_parser", "reasoning_parser"]) -> Kind:
     return Kind("a name", "NAME", parse)
 
 
+def _converter(text: str) -> str:
+    from orchard.formats.converters import converter
+
+    converter(name := _text(text))
+    return name
+
+
 def _path(text: str, *, folder: bool, must_exist: bool) -> str:
     """Give the absolute path of a file, or of a folder."""
     try:
@@ -275,6 +282,7 @@ TEXT = Kind("text that is not empty", "TEXT", _text)
 HOST = Kind("a name or an address, without spaces", "HOST", _host)
 NAME = Kind("a name", "NAME", _text)
 NAMES = Kind("a list of names", "NAME", _text, list)
+CONVERTER = Kind("a name", "NAME", _converter)
 FOLDER = Kind("a folder", "FOLDER", lambda text: _path(text, folder=True, must_exist=False))
 FOLDER_HERE = Kind("a folder that is there", "FOLDER", lambda text: _path(text, folder=True, must_exist=True))
 FOLDERS = Kind("a mapping of names to folders that are there", "", FOLDER_HERE.read, dict)

@@ -360,11 +360,12 @@ def resolve(name: str) -> ModelEntry:
 
 
 def _source(name: str, revision: str | None = None) -> _Source:
-    """Say where a model is that a user names. Raises OrchardError("model_not_found")."""
-    if name == DEMO:
-        return _Source(DEMO, str(MODEL_PATH))
-    if folder := _folder(name):
-        return _Source(folder.name, str(folder))
+    """Say where a model is that a user names. Raises OrchardError (model_not_found, invalid_request)."""
+    folder = MODEL_PATH if name == DEMO else _folder(name)
+    if folder and revision:
+        raise OrchardError("invalid_request", f"'{name}' is a folder: it has no revisions, so leave out 'revision'")
+    if folder:
+        return _Source(DEMO if name == DEMO else folder.name, str(folder))
     name = BUILT_IN_ALIASES.get(name, name)
     if registry_cache.is_repo_id(name) and ("/" in name or registry_cache.folder_of(name)):
         return _Source(name, repo=name, revision=revision)

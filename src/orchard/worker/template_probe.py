@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
 from orchard.core.request import Message, Part, ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
+from orchard.formats.converters import converter
 from orchard.worker.conversation import Takes, tools_of, turns_of
 
 Render = Callable[..., str]
@@ -25,24 +26,6 @@ def _said(role: Literal["system", "user", "assistant", "tool"], *parts: str | Pa
 
 def _told(call: ToolCallPart, text: str) -> Message:
     return _said("tool", ToolResultPart(call.id, (TextPart(text),)))
-
-
-# What those names mean in mlx-openai-server and vLLM: most convert arguments from JSON text to objects.
-_OBJECTS: dict[str, Any] = {"calls": True, "text_arguments": False}
-_NAMES = (
-    "functiongemma glm4_moe hermes llama4_pythonic longcat longcat_flash_lite minimax_m2 nemotron3_nano "
-    "qwen3 qwen3_5 qwen3_coder qwen3_moe qwen3_next qwen3_vl step_35"
-)
-_CONVERTERS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(_NAMES.split(), _OBJECTS),
-    "harmony": _OBJECTS | {"several_calls": False, "reasoning_beside_text": False},
-    "llama3_json": _OBJECTS | {"several_calls": False, "text_beside_calls": False},
-    "mistral": _OBJECTS | {"ids": "short"},
-    "kimi_k2": _OBJECTS | {"ids": "numbered"},
-    "gemma4": _OBJECTS | {"results_within": True},
-    "deepseek_v3": {"calls": True, "text_arguments": True, "text_beside_calls": False},
-    "deepseek_v31": {"calls": True, "text_arguments": True},
-}
 
 
 _RULES, _ASKED, _MORE = _said("system", "Qrules"), _said("user", "Qasked"), _said("user", "Qmore")
@@ -65,11 +48,7 @@ class _Probe:
 
 def converted(takes: Takes, name: str | None) -> Takes:
     """Let the converter of that name have its way. Raises ValueError that lists those known."""
-    if name is None:
-        return takes
-    if (wanted := _CONVERTERS.get(name.lower().replace("-", "_"))) is None:
-        raise ValueError(f"'{name}' is no message_converter that is known: they are {', '.join(sorted(_CONVERTERS))}")
-    return replace(takes, **wanted)
+    return takes if name is None else replace(takes, **converter(name))
 
 
 def probe(render: Render, source: str) -> Takes:
