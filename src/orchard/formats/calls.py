@@ -1,6 +1,6 @@
 """What a family says of its calls, and what a reader of them works with."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from orchard.core.request import Tool
@@ -82,6 +82,26 @@ class Region:
         self.raw("".join(self._held))
         self._held.clear()
         self.source.mark()
+
+
+def read_section(
+    region: Region, opener: str, tags: tuple[str, str, str], call: Callable[[Region], Reading[None]]
+) -> Reading[None]:
+    """Read calls that stand in a section, one after the other, and the tag that ends them all.
+
+    `tags` open the section (which may be missing), open a call, and end the section; `call` reads a call from behind
+    its opening tag over its end.
+    """
+    begin, each, end = tags
+    source = region.source
+    if opener == begin:
+        yield from source.skip()
+        yield from source.literal(each)
+    while True:
+        yield from call(region)
+        if not (yield from source.leading((each,))):
+            break
+    yield from source.leading((end,))
 
 
 class Syntax(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from orchard.core.request import Tool
-from orchard.formats.calls import Region
+from orchard.formats.calls import Region, read_section
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature
 from orchard.formats.shapes import CallShape, CallsShape, json_body, parameters
@@ -35,16 +35,7 @@ class DeepSeekCalls(Struct, frozen=True):
 
     def read(self, region: Region, opener: str) -> Reading[None]:
         """Read calls, and the tag that ends them all."""
-        source = region.source
-        if opener == _SECTION:
-            yield from source.skip()
-            yield from source.literal(_CALL)
-        while True:
-            yield from _call(region)
-            yield from region.close(_END_CALL)
-            if not (yield from source.leading((_CALL,))):
-                break
-        yield from source.leading((_END_SECTION,))
+        yield from read_section(region, opener, (_SECTION, _CALL, _END_SECTION), _call)
 
     def shape(self, tools: Sequence[Tool]) -> CallsShape:
         """Say what the model would write for one or more calls of these tools."""
@@ -58,7 +49,6 @@ class DeepSeekCalls(Struct, frozen=True):
 
 
 def _call(region: Region) -> Reading[None]:
-    """Read a call, all but its end tag."""
     source = region.source
     name = (yield from source.word(_SEPARATOR, "\n{")).strip()
     fence = None
@@ -73,6 +63,7 @@ def _call(region: Region) -> Reading[None]:
     yield from arguments(source, signature, region.arguments)
     if fence:
         yield from source.leading(_FENCES[1:])
+    yield from region.close(_END_CALL)
 
 
 class DsmlCalls(Struct, frozen=True):
@@ -82,7 +73,7 @@ class DsmlCalls(Struct, frozen=True):
     leads: tuple[str, ...] = ()
 
     @property
-    def opens(self) -> tuple[str, ...]:
+    def opens(self) -> tuple[str, str]:
         """The texts that open calls: V3.2 leaves the outer tag out now and then."""
         return f"<{_MARK}{self.section}>", f"<{_MARK}invoke name="
 
@@ -93,17 +84,7 @@ class DsmlCalls(Struct, frozen=True):
 
     def read(self, region: Region, opener: str) -> Reading[None]:
         """Read calls, and the tag that ends them all."""
-        source = region.source
-        section, invoke = self.opens
-        if opener == section:
-            yield from source.skip()
-            yield from source.literal(invoke)
-        while True:
-            yield from _invoked(region)
-            region.end()
-            if not (yield from source.leading((invoke,))):
-                break
-        yield from source.leading((self.closes,))
+        yield from read_section(region, opener, (*self.opens, self.closes), _invoked)
 
     def shape(self, tools: Sequence[Tool]) -> CallsShape:
         """Say what the model would write for one or more calls of these tools."""
@@ -122,7 +103,6 @@ class DsmlCalls(Struct, frozen=True):
 
 
 def _invoked(region: Region) -> Reading[None]:
-    """Read a call from before its name, over its end tag."""
     source = region.source
     name = yield from _quoted(region)
     yield from source.literal(">")
@@ -139,6 +119,7 @@ def _invoked(region: Region) -> Reading[None]:
         yield from source.word(">", "<\n")  # ` string="true"`: the schema tells as much
         yield from written.read(parameter, f"</{_MARK}parameter>", tags)
     written.end()
+    region.end()
 
 
 def _quoted(region: Region) -> Reading[str]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from orchard.core.request import Tool
-from orchard.formats.calls import Region
+from orchard.formats.calls import Region, read_section
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature
 from orchard.formats.shapes import CallShape, CallsShape, literal
@@ -33,15 +33,7 @@ class KimiK3Calls(Struct, frozen=True):
 
     def read(self, region: Region, opener: str) -> Reading[None]:
         """Read calls, and the tag that ends them all."""
-        source = region.source
-        yield from source.skip()
-        yield from source.literal(_CALL)
-        while True:
-            yield from _call(region)
-            region.end()
-            if not (yield from source.leading((_CALL,))):
-                break
-        yield from source.leading((_END_SECTION,))
+        yield from read_section(region, opener, (_SECTION, _CALL, _END_SECTION), _call)
 
     def shape(self, tools: Sequence[Tool]) -> CallsShape:
         """Say what the model would write for one or more calls of these tools; it counts its calls itself."""
@@ -65,7 +57,6 @@ def _opening(name: str, types: frozenset[str]) -> tuple[str, ...]:
 
 
 def _call(region: Region) -> Reading[None]:
-    """Read a call from behind what opens it, over its end tag."""
     source = region.source
     name = yield from _attribute(region, "tool")
     signature = region.start(name)
@@ -78,6 +69,7 @@ def _call(region: Region) -> Reading[None]:
         yield from source.literal(_END_JSON)
         yield from source.skip()
         yield from source.literal(_END_CALL)
+        region.end()
         return
     written, follows = Arguments(region, signature, newlines=False), (_ARGUMENT, _END_CALL)
     while True:
@@ -89,6 +81,7 @@ def _call(region: Region) -> Reading[None]:
             break
         yield from written.read((yield from _attribute(region, "key")), _END_ARGUMENT, follows)
     written.end()
+    region.end()
 
 
 def _attribute(region: Region, wanted: str) -> Reading[str]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from orchard.core.request import Tool
-from orchard.formats.calls import Region
+from orchard.formats.calls import Region, read_section
 from orchard.formats.json_text import arguments
 from orchard.formats.shapes import CallShape, CallsShape, json_body, literal, parameters
 from orchard.formats.source import Broken, Reading
@@ -30,22 +30,7 @@ class SolarCalls(Struct, frozen=True):
 
     def read(self, region: Region, opener: str) -> Reading[None]:
         """Read calls, and the tag that ends them all."""
-        source = region.source
-        if opener == _SECTION:
-            yield from source.skip()
-            yield from source.literal(_CALL)
-        while True:
-            id_ = (yield from source.word(_NAME, "\n{")).strip()
-            name = (yield from source.word(_ARGUMENTS, "\n{")).strip()
-            if not name:
-                raise Broken
-            signature = region.start(name, id_ or None)
-            yield from source.skip()
-            yield from arguments(source, signature, region.arguments)
-            yield from region.close(_END_CALL)
-            if not (yield from source.leading((_CALL,))):
-                break
-        yield from source.leading((_END_SECTION,))
+        yield from read_section(region, opener, (_SECTION, _CALL, _END_SECTION), _call)
 
     def shape(self, tools: Sequence[Tool]) -> CallsShape:
         """Say what the model would write for one or more calls of these tools; it makes up their ids itself."""
@@ -61,6 +46,18 @@ class SolarCalls(Struct, frozen=True):
             for tool in tools
         )
         return CallsShape(_SECTION, _SECTION, calls, "", "")
+
+
+def _call(region: Region) -> Reading[None]:
+    source = region.source
+    id_ = (yield from source.word(_NAME, "\n{")).strip()
+    name = (yield from source.word(_ARGUMENTS, "\n{")).strip()
+    if not name:
+        raise Broken
+    signature = region.start(name, id_ or None)
+    yield from source.skip()
+    yield from arguments(source, signature, region.arguments)
+    yield from region.close(_END_CALL)
 
 
 SOLAR = SolarCalls()
