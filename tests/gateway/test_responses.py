@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import time
 from pathlib import Path
@@ -303,6 +304,38 @@ def test_a_run_that_fails(server: Server) -> None:
         failed = until(server, begun["id"], "failed")
         Response.model_validate(failed, strict=True)
         assert failed["error"]["code"] == code
+
+
+def test_a_run_that_nobody_follows_goes_on_in_the_next_process() -> None:
+    with serve() as server:
+        begun = made(server, background=True, pieces=60, interval=0.02, text="ab")
+        until_it_says_something(server, begun["id"])
+        os.kill(server.until(state="ready")["pid"], signal.SIGKILL)
+        done = until(server, begun["id"], "completed", "failed")
+        assert done["output"][0]["content"][0]["text"] == "ab" * 60
+        events = told(get(server, f"responses/{begun['id']}", stream=True).text)
+        assert [event["sequence_number"] for event in events] == list(range(len(events)))
+        assert "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta") == "ab" * 60
+
+
+def test_a_run_that_somebody_follows_ends_with_its_process() -> None:
+    with serve() as server:
+        fields = body(True, background=True, pieces=1000, interval=0.02)
+        with httpx.stream("POST", f"{server.url}/v1/responses", json=fields, timeout=30) as response:
+            lines = response.iter_lines()
+            assert any("output_text.delta" in line for line in lines)
+            os.kill(server.until(state="ready")["pid"], signal.SIGKILL)
+            *_, last = told("\n".join(lines))
+        assert last["type"] == "response.failed"
+        assert "died" in last["response"]["error"]["message"]
+        assert get(server, f"responses/{last['response']['id']}").json() == last["response"]
+
+
+def until_it_says_something(server: Server, id_: str) -> None:
+    deadline = time.monotonic() + 20
+    while not get(server, f"responses/{id_}").json()["output"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_runs_have_a_limit() -> None:

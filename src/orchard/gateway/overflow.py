@@ -178,13 +178,18 @@ class _Shortening(EventStream):
                 self._work = asyncio.create_task(self._overflow.shorten(self._request, first))
                 continue
             self._begun = True
-            self.turn = self._inner.turn
+            self._turn = self._inner.turn
             return self._told(events)
 
-    def hold(self) -> None:
-        """The reader promises to show nobody anything before the end."""
-        super().hold()
-        self._inner.hold()
+    @property
+    def turn(self) -> int:
+        """How often it began anew."""
+        return self._inner.turn
+
+    def hold(self, held: bool = True) -> None:
+        """The reader promises to show nobody anything before the end; `held` False: no longer."""
+        super().hold(held)
+        self._inner.hold(held)
 
     def close(self, reason: Failed | None = None) -> None:
         """Stop the work; a reader that still waits gets `reason`."""
@@ -214,9 +219,9 @@ class _Shortening(EventStream):
 
     def _told_anew(self, events: list[Event]) -> list[Event]:
         """Give what follows, which may be the first events once more: of a request that another process has begun."""
-        if not events or self.turn == self._inner.turn:
+        if not events or self._turn == self._inner.turn:
             return events
-        self.turn = self._inner.turn
+        self._turn = self._inner.turn
         return self._told(events)
 
     def _told(self, events: list[Event]) -> list[Event]:

@@ -91,8 +91,7 @@ class Responses:
     async def begin(self, call: ResponseCall) -> Run:
         """Make a response in the background. Raises OrchardError if it can't begin."""
         await self._work(self._owner.hold)
-        encoder = ResponseEncoder(call)
-        run = Run(self._pool, encoder, partial(self._begun, call), partial(self.keep, call, encoder))
+        run = Run(self._pool, partial(ResponseEncoder, call), partial(self._begun, call), partial(self.keep, call))
         self._runs.start(call.id, run)
         return run
 

@@ -20,23 +20,29 @@ _SEPARATOR = b"\n\n"
 
 
 class Run:
-    """One response in the making, with all events that it has told so far."""
+    """One response in the making, with all events that it has told so far.
+
+    Until somebody follows them it may begin anew, in another process, where the first one died.
+    """
 
     def __init__(
         self,
         pool: Pool,
-        encoder: ResponseEncoder,
+        encoder: Callable[[], ResponseEncoder],
         begin: Callable[[], Awaitable[EventStream]],
-        keep: Callable[[bytes | None], Awaitable[None]],
+        keep: Callable[[ResponseEncoder, bytes | None], Awaitable[None]],
     ) -> None:
         """`begin` begins the work; `keep` stores the response, with its stream once it has ended."""
-        self.encoder = encoder
+        self.encoder = encoder()
+        self._make_encoder = encoder
         self._pool = pool
         self._begin = begin
         self._keep = keep
         self._stream: EventStream | None = None
         self._reason: Failed | None = None
-        self._events = encoder.queued()
+        self._events = self.encoder.queued()
+        self._turn = 0
+        self._followed = False
         self._over = False
         self._news = asyncio.Event()
 
@@ -47,7 +53,9 @@ class Run:
             await self._open()
             while not self.encoder.ended:
                 assert self._stream
-                await self._go_on(await self._stream.next(_WAIT_SECONDS))
+                events = await self._stream.next(_WAIT_SECONDS)
+                self._begin_anew()
+                await self._go_on(events)
         finally:
             if self._stream:
                 self._pool.release(self._stream)
@@ -63,12 +71,20 @@ class Run:
     async def _open(self) -> None:
         try:
             self._stream = await self._begin()
+            self._stream.hold(not self._followed)
             if self._reason is None:
                 return
             failed = self._reason
         except OrchardError as error:
             failed = Failed.of(error)
         await self._go_on([failed])
+
+    def _begin_anew(self) -> None:
+        """Forget what was told, if the stream has forgotten it."""
+        if self._stream and self._turn != self._stream.turn:
+            self._turn = self._stream.turn
+            self.encoder = self._make_encoder()
+            self._events = self.encoder.queued()
 
     async def _go_on(self, events: Sequence[Event]) -> None:
         told = self.encoder.each(events)
@@ -79,11 +95,15 @@ class Run:
 
     async def _store(self, stream: bytes | None) -> None:
         with contextlib.suppress(OrchardError):  # the log says what is wrong
-            await self._keep(stream)
+            await self._keep(self.encoder, stream)
 
     async def follow(self, after: int, keep_alive: float) -> AsyncIterator[bytes]:
         """Give the events after that number, as they come; empty where there is none for a while."""
         shown = after + 1
+        self._followed = True
+        if self._stream:
+            self._stream.hold(False)
+        self._begin_anew()
         while True:
             news = self._news
             if shown < len(self._events):

@@ -26,16 +26,23 @@ class EventStream:
         self.ended = False
         self.finished = False
         """It has ended with `Finished`."""
-        self.turn = 0
-        """How often it began anew: a reader that holds throws away what it took before."""
         self.held = False
+        self._turn = 0
         self._events: list[Event] = []
         self._seen = False
         self._waiter: asyncio.Future[None] | None = None
 
-    def hold(self) -> None:
-        """The reader promises to show nobody anything before the end, so that the stream may begin anew until then."""
-        self.held = True
+    @property
+    def turn(self) -> int:
+        """How often it began anew: a reader that holds throws away what it took before."""
+        return self._turn
+
+    def hold(self, held: bool = True) -> None:
+        """The reader promises to show nobody anything before the end, so that the stream may begin anew until then.
+
+        `held` False: it shows somebody what it has taken so far, and what follows.
+        """
+        self.held = held
 
     def push(self, events: Sequence[Event]) -> None:
         """Append events; whatever comes after the end is dropped."""
@@ -95,7 +102,7 @@ class EventStream:
         if self._seen and not self.held:
             return False
         self._events.clear()
-        self.turn += 1
+        self._turn += 1
         return True
 
     def _over(self) -> None:
