@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchard.engine.batch import Together
+from orchard.engine.fit import builds_ahead
 from orchard.engine.grammar import Alphabet, Follower, Grammar, GrammarError, Masks, Reasoning
 from orchard.engine.job import Job, SamplingParams
 from tests.engine.drive import greedy, prompt
@@ -387,6 +388,16 @@ def test_rows_go_on_in_the_middle_of_their_grammars_after_a_pass_that_failed() -
     course = run(make_runner(Other(model, before=before)), jobs)
     for job in jobs:
         assert course.outcomes[job.id].tokens == alone(model, job), job.id
+
+
+@pytest.mark.usefixtures("timing")
+def test_models_that_read_their_tokens_while_a_pass_is_built() -> None:
+    """As DBRX does, for its experts."""
+    model = Other(network("qwen3"), before=lambda tokens, given: mx.eval(tokens))
+    jobs = some_jobs()
+    course = run(make_runner(model, ahead=builds_ahead(model)), jobs)
+    for job in jobs:
+        assert course.outcomes[job.id].tokens == alone(network("qwen3"), job), job.id
 
 
 @pytest.mark.usefixtures("timing")

@@ -1,7 +1,6 @@
 """Downloads from a server that plays the Hub, in the tests' own process."""
 
 import asyncio
-import fcntl
 import hashlib
 import os
 import shutil
@@ -10,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
+from huggingface_hub.utils import WeakFileLock
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.download import Downloads, pull
@@ -105,32 +105,59 @@ def test_a_part_is_gone_on_with(hub: Hub, blobs: Path) -> None:
     assert not part.exists()
 
 
-def test_a_part_of_something_else_is_found_out(hub: Hub, blobs: Path) -> None:
+@pytest.mark.parametrize("size", [1000, SIZE, SIZE + 1000])
+def test_a_part_of_something_else_is_fetched_anew(hub: Hub, blobs: Path, size: int) -> None:
     digest = hashlib.sha256((hub.repos["org/tiny"] / LARGE).read_bytes()).hexdigest()
     blobs.mkdir(parents=True)
-    (blobs / f"{digest}.incomplete").write_bytes(b"x" * 1000)
-    with pytest.raises(OrchardError, match=f"{LARGE} is not what the Hub says it is"):
+    (blobs / f"{digest}.incomplete").write_bytes(b"x" * size)
+    assert (Path(quietly("org/tiny")) / LARGE).stat().st_size == SIZE
+    assert ranges(hub) == ([1000, 0] if size == 1000 else [0])
+
+
+def test_a_file_that_is_not_what_the_hub_says_is_refused(hub: Hub, blobs: Path) -> None:
+    (hub.repos["org/tiny"] / LARGE).write_bytes(b"x" * SIZE)
+    hub.spoiled.add(LARGE)
+    with pytest.raises(OrchardError, match=f"{LARGE} is not what the Hub says"):
         quietly("org/tiny")
-    assert Path(quietly("org/tiny"), LARGE).stat().st_size == SIZE
-    assert ranges(hub) == [1000, 0]
+    assert not any(blobs.iterdir())
+    hub.spoiled.clear()
+    assert (Path(quietly("org/tiny")) / LARGE).read_bytes() == b"x" * SIZE
 
 
 def test_a_file_that_another_process_fetches_is_waited_for(hub: Hub, blobs: Path) -> None:
     content = (hub.repos["org/tiny"] / LARGE).read_bytes()
-    blob = blobs / hashlib.sha256(content).hexdigest()
-    blobs.mkdir(parents=True)
-    part = Path(f"{blob}.incomplete")
-    with ThreadPoolExecutor() as thread, part.open("wb") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        pulled = thread.submit(quietly, "org/tiny")
-        assert not wait([pulled], timeout=0.5).done
-        other.write(content)
-        other.flush()
-        part.rename(blob)
-        fcntl.flock(other, fcntl.LOCK_UN)
+    digest = hashlib.sha256(content).hexdigest()
+    lock = blobs.parents[1] / ".locks" / blobs.parent.name / f"{digest}.lock"
+    for folder in (blobs, lock.parent):
+        folder.mkdir(parents=True)
+    told: list[int] = []
+    with ThreadPoolExecutor() as thread:
+        with WeakFileLock(lock):
+            pulled = thread.submit(pull, "org/tiny", None, tell(told))
+            assert not wait([pulled], timeout=0.5).done
+            (blobs / digest).write_bytes(content)
         assert Path(pulled.result(), LARGE).stat().st_size == SIZE
     assert ranges(hub) == []
-    assert [path.name for path in blobs.glob("*.incomplete")] == []
+    assert told[-1] == 100
+
+
+def test_two_names_of_one_content_are_one_file(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    (hub.repos["org/tiny"] / "copy.safetensors").write_bytes(bytes(SIZE))
+    usage = shutil.disk_usage("/")._replace(free=SIZE + 10_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    folder = Path(quietly("org/tiny"))
+    assert {(folder / name).stat().st_size for name in (LARGE, "copy.safetensors")} == {SIZE}
+    assert len(ranges(hub)) + len(ranges(hub, "copy")) == 1
+
+
+def test_where_files_can_not_be_links_huggingface_hub_fetches_them(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", True)
+    folder = Path(quietly("org/tiny"))
+    assert (folder / LARGE).stat().st_size == SIZE
+    assert not (folder / LARGE).is_symlink()
+    assert not [path for path in (folder.parents[1] / "blobs").iterdir() if path.stat().st_size == SIZE]
 
 
 def test_files_that_are_here_are_not_fetched_again(hub: Hub, blobs: Path) -> None:

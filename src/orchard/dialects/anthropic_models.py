@@ -14,7 +14,7 @@ def describe(model_id: str, context_window: int | None, created: int = 0, able: 
     """Give one model.
 
     `context_window` in tokens, None where it isn't known; `created` in seconds since the epoch, 0 where that isn't;
-    `able`: which of "vision" and "thinking" it can do.
+    `able`: what it can do; of that, only "thinking" is of use here. (Pictures are not read yet.)
     """
     return {
         "type": "model",
@@ -42,7 +42,7 @@ def _capabilities(able: Collection[str]) -> dict[str, Any]:
             "compact_20260112": yes,
         },
         "effort": {**thinks, **dict.fromkeys(("low", "medium", "high", "xhigh", "max"), thinks)},
-        "image_input": {"supported": "vision" in able},
+        "image_input": no,
         "pdf_input": no,
         "server_tools": {**no, "code_execution": no, "web_search": no},
         "structured_outputs": yes,

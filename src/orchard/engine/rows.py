@@ -60,8 +60,10 @@ class Rows:
     """All rows in decode. Between two steps at most one token of each is launched and not read yet, so that a row's
     tokens are what its cache holds, or one more."""
 
-    def __init__(self, model: Model, batch: Batch, store: Store) -> None:
+    def __init__(self, model: Model, batch: Batch, store: Store, *, ahead: bool = False) -> None:
+        """`ahead`: passes may be built before their tokens are known."""
         self._model = model
+        self._ahead = ahead
         self._batch = batch
         self._store = store
         self._sampler = Sampler(model.vocab_size)
@@ -143,8 +145,8 @@ class Rows:
     ) -> tuple[mx.array | None, list[tuple[list[Row], Exception]]]:
         """Draw what the last step has left to this one, then do what `_forward` does.
 
-        While the masks are not there, both are built, if the same rows go on. A row that can't go on by its grammar
-        ends here.
+        While the masks are not there, both are built, where that can be and the same rows go on. A row that can't go on
+        by its grammar ends here.
         """
         self._bound = None
         rows = self._seated
@@ -153,7 +155,7 @@ class Rows:
         draw = self._draw(logits, self._allowed)
         following: mx.array | None = None
         broken: list[tuple[list[Row], Exception]] = []
-        if ahead := not (computing.done() or self._changing):
+        if ahead := self._ahead and not (computing.done() or self._changing):
             following, broken = self._forward()
         words, stuck = computing.result()
         self._allowed.fill(words)

@@ -8,7 +8,6 @@ are put into its cache from here, and go on where they were.
 import asyncio
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
 import shutil
@@ -148,8 +147,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 def pull(repo: str, revision: str | None, on_progress: Callable[[int, int], None]) -> str:
     """Download what a model needs, and give its folder in the cache; only what is not there yet is fetched.
 
-    `on_progress` is told, from any thread, how many bytes of the missing large files are here, and of how many. Raises
-    OrchardError saying what went wrong.
+    `on_progress` is told, from any thread, how many bytes of the missing files are here, and of how many; those of
+    files that aren't large count at the end. Raises OrchardError saying what went wrong.
     """
     from huggingface_hub import HfApi, constants, snapshot_download
     from huggingface_hub.utils import disable_progress_bars
@@ -159,16 +158,17 @@ def pull(repo: str, revision: str | None, on_progress: Callable[[int, int], None
     with _explained(repo, revision, api.endpoint):
         info = api.model_info(repo, revision=revision, files_metadata=True)
         missing = _missing(repo, info)
-        blobs = Path(constants.HF_HUB_CACHE, registry_cache.folder_name(repo), "blobs")
-        blobs.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(blobs)
-        large = _large_files(repo, info, missing, blobs)
+        _remove_leftovers(repo)
+        large, others = _parted(repo, info, missing)
         here = sum(file.here for file in large)
-        _check_room(blobs, sum(file.size or 0 for file in missing) - here)
-        bar = _progress_class(here, sum(file.size for file in large), on_progress)
+        total = sum(file.size for file in large) + sum(file.size or 0 for file in others)
+        _check_room(Path(constants.HF_HUB_CACHE), total - here)
+        progress = _Progress(here, total, on_progress)
         with ThreadPoolExecutor(_FILES_AT_ONCE) as threads:
-            list(threads.map(partial(_fetch, bar=bar), large))
-        return str(snapshot_download(repo, revision=revision, allow_patterns=_WANTED, ignore_patterns=_UNWANTED))
+            list(threads.map(partial(_fetch, progress=progress), large))
+        folder = snapshot_download(repo, revision=revision, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
+        progress.end()
+        return str(folder)
 
 
 def _missing(repo: str, info: "ModelInfo") -> "list[RepoSibling]":
@@ -190,6 +190,7 @@ class _Large(NamedTuple):
     url: str
     size: int
     blob: Path
+    lock: Path
 
     @property
     def part(self) -> Path:
@@ -201,60 +202,87 @@ class _Large(NamedTuple):
         """How many bytes of it need not be fetched."""
         for path in (self.blob, self.part):
             with contextlib.suppress(OSError):
-                return path.stat().st_size
+                return min(path.stat().st_size, self.size)
         return 0
 
 
-def _large_files(repo: str, info: "ModelInfo", files: "Sequence[RepoSibling]", blobs: Path) -> list[_Large]:
-    """Give those that the Hub keeps by their SHA-256, but for those that it gives to huggingface_hub only."""
+def _parted(repo: str, info: "ModelInfo", files: "Sequence[RepoSibling]") -> "tuple[list[_Large], list[RepoSibling]]":
+    """Part the files that the Hub keeps by their SHA-256, each content once, from those that are huggingface_hub's.
+
+    Those are what only it is given for its size, and all where files can't be links.
+    """
     from huggingface_hub import constants, hf_hub_url
+    from huggingface_hub.file_download import are_symlinks_supported
 
-    found = {
-        file.lfs.sha256: _Large(
-            file.rfilename,
-            hf_hub_url(repo, file.rfilename, revision=info.sha),
-            file.lfs.size,
-            blobs / file.lfs.sha256,
-        )
-        for file in files
-        if file.lfs and file.lfs.size <= constants.MAX_HTTP_DOWNLOAD_SIZE
-    }
-    return list(found.values())
+    cache, name = Path(constants.HF_HUB_CACHE), registry_cache.folder_name(repo)
+    large: dict[str, _Large] = {}
+    others: list[RepoSibling] = []
+    for file in files:
+        if file.lfs and file.lfs.size <= constants.MAX_HTTP_DOWNLOAD_SIZE and are_symlinks_supported(cache):
+            large[file.lfs.sha256] = _Large(
+                file.rfilename,
+                hf_hub_url(repo, file.rfilename, revision=info.sha),
+                file.lfs.size,
+                cache / name / "blobs" / file.lfs.sha256,
+                cache / ".locks" / name / f"{file.lfs.sha256}.lock",  # where huggingface_hub has it
+            )
+        else:
+            others.append(file)
+    return list(large.values()), others
 
 
-def _fetch(file: _Large, bar: type) -> None:
+def _fetch(file: _Large, progress: "_Progress") -> None:
     """Download a file, from where the last try ended on. Processes that want the same one wait for each other."""
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers
+    from huggingface_hub.utils import WeakFileLock
 
-    with file.part.open("ab") as part:
-        fcntl.flock(part, fcntl.LOCK_EX)
+    before = file.here
+    for folder in (file.blob.parent, file.lock.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    with WeakFileLock(file.lock):
+        progress.add(file.here - before)  # by who had the lock
         if file.blob.exists():
-            file.part.unlink(missing_ok=True)
             return
-        begin = part.seek(0, os.SEEK_END)
-        http_get(
-            file.url,
-            part,
-            resume_size=begin,
-            headers=build_hf_headers(),
-            expected_size=file.size,
-            displayed_filename=file.name,
-            tqdm_class=bar,
-        )
-        part.flush()
-        with file.part.open("rb") as whole:
-            digest = hashlib.file_digest(whole, "sha256").hexdigest()
-        if digest != file.blob.name:
-            file.part.unlink()
-            message = f"{file.name} is not what the Hub says it is (its SHA-256 differs) and was deleted; try again"
-            raise OrchardError("unavailable", message)
+        begun = file.part.exists()
+        if not _complete(file, progress) and not (begun and _complete(file, progress)):
+            raise OrchardError("unavailable", f"{file.name} is not what the Hub says: its SHA-256 differs; try again")
         file.part.replace(file.blob)
 
 
-def _remove_leftovers(blobs: Path) -> None:
-    """Delete parts of small files that killed processes left: no other can use them, as they are named by process."""
-    for path in blobs.glob("*.*.incomplete"):
+def _complete(file: _Large, progress: "_Progress") -> bool:
+    """Fetch what is missing of a file, and say whether it is what it should be; what is not is deleted."""
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers
+
+    with file.part.open("a+b") as part:
+        begin = part.seek(0, os.SEEK_END)
+        if begin > file.size:
+            begin = part.seek(part.truncate(0))
+        try:
+            http_get(
+                file.url,
+                part,
+                resume_size=begin,
+                headers=build_hf_headers(),
+                expected_size=file.size,
+                displayed_filename=file.name,
+                tqdm_class=progress.bar(),
+            )
+        finally:
+            if not part.tell():  # it was refused
+                file.part.unlink()
+        part.seek(0)
+        if hashlib.file_digest(part, "sha256").hexdigest() == file.blob.name:
+            return True
+    file.part.unlink()
+    progress.add(-file.size)
+    return False
+
+
+def _remove_leftovers(repo: str) -> None:
+    """Delete parts that killed processes left of files that aren't large: as they are named by process, no other can
+    use them."""
+    folder = registry_cache.folder_of(repo)
+    for path in Path(folder, "blobs").glob("*.*.incomplete") if folder else ():
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > _LEFTOVER_SECONDS:
                 path.unlink()
@@ -272,28 +300,46 @@ def stop_on(number: signal.Signals, say: Callable[[], None] = lambda: None) -> N
 
 def _check_room(folder: Path, needed: int) -> None:
     """Raise OSError where the disk is too full, before it is filled."""
+    folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(errno.ENOSPC, f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
 
 
-def _progress_class(done: int, total: int, on_progress: Callable[[int, int], None]) -> type:
-    """Make what huggingface_hub takes for a progress bar of one file; it tells of all of them."""
-    from huggingface_hub.utils import tqdm
+class _Progress:
+    """How far all files of a download are, in bytes."""
 
-    lock = threading.Lock()
+    def __init__(self, done: int, total: int, on_progress: Callable[[int, int], None]) -> None:
+        self._done = done
+        self._total = total
+        self._on_progress = on_progress
+        self._lock = threading.Lock()
 
-    class Progress(tqdm):  # type: ignore[misc]
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **{**kwargs, "disable": True})
+    def add(self, count: int) -> None:
+        """So many bytes more are here."""
+        with self._lock:
+            self._done += count
+            if count:
+                self._on_progress(max(0, min(self._done, self._total)), self._total)
 
-        def update(self, n: float | None = 1) -> None:
-            nonlocal done
-            with lock:
-                done += int(n or 0)
-                on_progress(done, total)
+    def end(self) -> None:
+        """All of them are here."""
+        self.add(self._total - self._done)
 
-    return Progress
+    def bar(self) -> type:
+        """Give what huggingface_hub takes for a progress bar of one file."""
+        from huggingface_hub.utils import tqdm
+
+        add = self.add
+
+        class Bar(tqdm):  # type: ignore[misc]
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(*args, **{**kwargs, "disable": True})
+
+            def update(self, n: float | None = 1) -> None:
+                add(int(n or 0))
+
+        return Bar
 
 
 @contextlib.contextmanager
