@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import mlx.core as mx
@@ -72,7 +73,7 @@ class Computed:
     """Masks that are computed when they are asked for, and are said to be there before that, or not."""
 
     def __init__(self, masks: Masks, followers: Sequence[Follower | None], done: bool) -> None:
-        self.result = lambda: masks.of(followers)
+        self.result = cache(lambda: masks.of(followers))
         self.done = lambda: done
 
 

@@ -152,10 +152,12 @@ class Rows:
         rows = self._seated
         if self._allowed is None or len(self._allowed) != len(rows):
             self._allowed = Allowed(len(rows), self._model.vocab_size)
-        draw = self._draw(logits, self._allowed)
+        ahead = self._ahead and not (computing.done() or self._changing)
+        all_free = not ahead and computing.result()[0] is None
+        draw = self._draw(logits, None if all_free else self._allowed)
         following: mx.array | None = None
         broken: list[tuple[list[Row], Exception]] = []
-        if ahead := self._ahead and not (computing.done() or self._changing):
+        if ahead:
             following, broken = self._forward()
         words, stuck = computing.result()
         self._allowed.fill(words)
