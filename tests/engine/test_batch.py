@@ -9,6 +9,7 @@ import mlx.core as mx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlx.utils import tree_flatten
 from mlx_lm.models.base import scaled_dot_product_attention
 from mlx_lm.models.cache import CacheList, ChunkedKVCache, KVCache, QuantizedKVCache, RotatingKVCache
 
@@ -133,6 +134,23 @@ def test_what_is_taken_goes_on_elsewhere(make: Callable[[], Model]) -> None:
     other = Batch(model, short=64)
     for _ in range(4):
         step(model, other, taken)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@every_model
+def test_the_first_layers_of_a_pass_can_be_launched_before_the_rest(make: Callable[[], Model], count: int) -> None:
+    model = make()
+    rows = [begin(model, prompt(seed, 5)) for seed in range(count)]
+    batch = Batch(model, Together.ALL, short=SHORT)
+
+    def written() -> list[Any]:
+        return [array.tolist() for _, array in tree_flatten(batch.first_layers()) if isinstance(array, mx.array)]
+
+    step(model, batch, rows)
+    before = written()
+    batch.forward(mx.array([row.tokens[-1] for row in rows]))
+    assert before
+    assert written() != before
 
 
 def test_a_row_that_outgrows_its_group_moves() -> None:

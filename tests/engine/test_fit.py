@@ -96,15 +96,6 @@ def test_a_model_that_takes_one_row_only() -> None:
     assert fit.how_together(Other(network("qwen3"), before=before), TextOptions()) is Together.NONE
 
 
-@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe"])
-def test_passes_are_built_before_their_tokens_are_known(kind: str) -> None:
-    assert fit.builds_ahead(network(kind))
-
-
-def test_not_where_the_model_reads_them_meanwhile() -> None:
-    assert not fit.builds_ahead(Other(network("qwen3"), before=lambda tokens, given: mx.eval(tokens)))
-
-
 def test_keys_that_can_not_be_quantised_so() -> None:
     options = TextOptions(kv_bits=8, kv_group_size=64)  # a head is 32 wide
     for start in (0, 1000):

@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import mlx.core as mx
@@ -13,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchard.engine.batch import Together
-from orchard.engine.fit import builds_ahead
 from orchard.engine.grammar import Alphabet, Follower, Grammar, GrammarError, Masks, Reasoning
 from orchard.engine.job import Job, SamplingParams
 from tests.engine.drive import greedy, prompt
@@ -69,22 +67,6 @@ def some_jobs() -> list[Job]:
     ]
 
 
-class Computed:
-    """Masks that are computed when they are asked for, and are said to be there before that, or not."""
-
-    def __init__(self, masks: Masks, followers: Sequence[Follower | None], done: bool) -> None:
-        self.result = cache(lambda: masks.of(followers))
-        self.done = lambda: done
-
-
-@pytest.fixture(params=["early", "late"])
-def timing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Masks are there before the next step begins, or only when all else of it is built."""
-    done = request.param == "early"
-    monkeypatch.setattr(Masks, "begin", lambda self, followers: Computed(self, followers, done))
-
-
-@pytest.mark.usefixtures("timing")
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(
     ("kind", "together"), [("qwen3", Together.ALL), ("lfm2", Together.LIKE), ("qwen3", Together.NONE)]
@@ -332,7 +314,6 @@ def test_a_token_that_is_not_allowed_shows() -> None:
         allowed(follower)
 
 
-@pytest.mark.usefixtures("timing")
 @pytest.mark.parametrize("choices", [1, 2])
 def test_a_grammar_that_grows_too_large_fails_its_own_request_alone(choices: int) -> None:
     """Its limit is reached in the middle of the answer."""
@@ -361,7 +342,6 @@ def test_a_lexer_that_others_have_filled_is_renewed() -> None:
     assert grammar.rules.first is not first
 
 
-@pytest.mark.usefixtures("timing")
 @little_memory
 def test_preempted_rows_go_on_in_the_middle_of_their_grammars() -> None:
     model = network("qwen3")
@@ -374,7 +354,6 @@ def test_preempted_rows_go_on_in_the_middle_of_their_grammars() -> None:
     assert len(set(preempted)) > 3
 
 
-@pytest.mark.usefixtures("timing")
 def test_rows_go_on_in_the_middle_of_their_grammars_after_a_pass_that_failed() -> None:
     model = network("qwen3")
     passes = 0
@@ -391,17 +370,6 @@ def test_rows_go_on_in_the_middle_of_their_grammars_after_a_pass_that_failed() -
         assert course.outcomes[job.id].tokens == alone(model, job), job.id
 
 
-@pytest.mark.usefixtures("timing")
-def test_models_that_read_their_tokens_while_a_pass_is_built() -> None:
-    """As DBRX does, for its experts."""
-    model = Other(network("qwen3"), before=lambda tokens, given: mx.eval(tokens))
-    jobs = some_jobs()
-    course = run(make_runner(model, ahead=builds_ahead(model)), jobs)
-    for job in jobs:
-        assert course.outcomes[job.id].tokens == alone(network("qwen3"), job), job.id
-
-
-@pytest.mark.usefixtures("timing")
 @pytest.mark.parametrize("moment", [2, 5, 9])
 def test_a_bound_row_may_be_cancelled(moment: int) -> None:
     model = network("qwen3")
@@ -420,7 +388,6 @@ def test_a_bound_row_may_be_cancelled(moment: int) -> None:
         assert course.outcomes[job.id].tokens == alone(model, job), job.id
 
 
-@pytest.mark.usefixtures("timing")
 def test_no_token_is_launched_beyond_the_last() -> None:
     """Each step reads the token before and launches one, and the passes are as many as without a grammar."""
     passes: list[int] = []

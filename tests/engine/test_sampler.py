@@ -6,9 +6,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from orchard.engine.grammar import Words, mask_of
+from orchard.engine.grammar import mask_of
 from orchard.engine.job import Sample, SamplingParams
-from orchard.engine.sampler import Allowed, Sampler
+from orchard.engine.sampler import Sampler
 
 LOGITS = [2.0, 1.0, 0.5, 0.0, -1.0, -3.0]
 SIZE = len(LOGITS)
@@ -249,9 +249,8 @@ def test_only_what_is_allowed_is_drawn(settings: dict[str, Any], size: int) -> N
                 single = Sampler(size)
                 single.add(params, [3, 5], 0)
                 (alone[row],) = single.draw(mx.array(logits[row : row + 1])).read()
-        allowed = Allowed(4, size)
-        allowed.fill(np.stack([mask_of(sorted(may.get(row, range(size))), size) for row in range(4)]))
-        samples = sampler.draw(mx.array(logits), allowed).read()
+        allowed = np.stack([mask_of(sorted(may.get(row, range(size))), size) for row in range(4)])
+        samples = sampler.draw(mx.array(logits), mx.array(allowed)).read()
         assert {row: samples[row] for row in alone} == alone
         assert all(samples[row].token in some for row, some in may.items())
         # The log-probabilities stay the model's own.
@@ -262,16 +261,5 @@ def test_a_mask_for_every_row() -> None:
     sampler = Sampler(SIZE)
     sampler.add(greedy(), [0], 0)
     sampler.add(greedy(), [0], 1)
-    allowed = Allowed(2, SIZE)
-
-    def drawn() -> list[int]:
-        draw = sampler.draw(mx.array([LOGITS] * 2), allowed)  # before it is known
-        allowed.fill(words)
-        return [sample.token for sample in draw.read()]
-
-    words: Words | None = np.stack([mask_of([4, 5], SIZE), mask_of([1, 3], SIZE)])
-    assert drawn() == [4, 1]
-    words = np.stack([mask_of([2], SIZE), mask_of([0], SIZE)])
-    assert drawn() == [2, 0]
-    words = None
-    assert drawn() == [LOGITS.index(max(LOGITS))] * 2
+    allowed = np.stack([mask_of([4, 5], SIZE), mask_of([1, 3], SIZE)])
+    assert [sample.token for sample in sampler.draw(mx.array([LOGITS] * 2), mx.array(allowed)).read()] == [4, 1]

@@ -82,14 +82,12 @@ def make_runner(
     short: int = 512,
     *,
     joint: bool = False,
-    ahead: bool = True,
     **options: Any,
 ) -> Runner:
     """`options` are those of TextOptions."""
     given = TextOptions(**options)
     batch = Batch(model, together, short=short)
-    store = Store(model, given, cache_bytes)
-    return Runner(model, store, batch, limits, footprint(model, given), joint=joint, ahead=ahead)
+    return Runner(model, Store(model, given, cache_bytes), batch, limits, footprint(model, given), joint=joint)
 
 
 @dataclass

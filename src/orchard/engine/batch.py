@@ -15,7 +15,7 @@ import mlx.core as mx
 from orchard.engine import kv
 from orchard.engine.attention import Parts
 from orchard.engine.model import Model
-from orchard.engine.slots import Dense, Lengths, Nested, Ring, Shelf, States, shelf_for
+from orchard.engine.slots import Dense, Lengths, Ring, Shelf, States, shelf_for
 
 _SHORT = 512
 
@@ -210,6 +210,12 @@ class _Pass:
             seat.length += 1
         return logits[self._real] if self._padded else logits
 
+    def first_layers(self) -> Any:
+        """See `Batch.first_layers`."""
+        group = self.groups[0]
+        layers = [layer for _, layer in kv.layers(group.seats[0].cache or group.shelves)]
+        return vars(layers[len(layers) // 3]) if layers else []
+
     def _positions(self) -> mx.array | None:
         """Give the rows' next positions where they are not their lengths."""
         if not any(seat.position_delta for seat in self.seats):
@@ -234,15 +240,10 @@ class _Pass:
         first = spans[0].layer
         if isinstance(first, States) or hasattr(first, "cache"):
             return _Remembering(spans, self._cuts)
-        if isinstance(first, Nested) or hasattr(first, "caches"):
-            inner = zip(*(_inner(span) for span in spans), strict=True)
+        if hasattr(first, "caches"):
+            inner = zip(*([_Span(layer, span.lengths) for layer in span.layer.caches] for span in spans), strict=True)
             return _Nested([self._layer(list(of), offset) for of in inner])
         return _Attending(spans, self._cuts, offset)
-
-
-def _inner(span: _Span) -> list[_Span]:
-    layers = span.layer.shelves if isinstance(span.layer, Nested) else span.layer.caches
-    return [_Span(layer, span.lengths) for layer in layers]
 
 
 class Batch:
@@ -257,6 +258,7 @@ class Batch:
         self._short = short
         self._groups: list[_Group] = []
         self._passes: list[_Pass] = []
+        self._ran: list[_Pass] = []  # in the last step, without an error
         self.seats: list[Seat] = []
         """The rows, in the order of tokens and logits."""
 
@@ -295,6 +297,10 @@ class Batch:
         """Give a row's own cache; the row stays until the next `reseat`."""
         return next(group for group in self._groups if seat in group.seats).take(seat)
 
+    def first_layers(self) -> list[Any]:
+        """Give what the first third of the last pass comes to, for `mx.async_eval`: what a layer there has written."""
+        return [one.first_layers() for one in self._ran]
+
     def forward(self, tokens: mx.array) -> tuple[mx.array | None, list[tuple[list[Seat], Exception]]]:
         """Read one token a row, (rows,); gives lazy logits (rows, vocab_size), and what was raised by whose pass.
 
@@ -303,6 +309,7 @@ class Batch:
         logits: list[mx.array] = []
         failed: list[tuple[list[Seat], Exception]] = []
         start = 0
+        self._ran = []
         for one in self._passes:
             own = tokens if len(self._passes) == 1 else tokens[start : start + len(one.seats)]
             start += len(one.seats)
@@ -310,6 +317,8 @@ class Batch:
                 logits.append(one.run(self._model, own))
             except Exception as error:
                 failed.append((one.seats, error))
+            else:
+                self._ran.append(one)
         if len(logits) > 1:
             return mx.concatenate(logits), failed
         return (logits[0] if logits else None), failed

@@ -7,7 +7,6 @@ from functools import partial
 
 import mlx.core as mx
 import msgspec
-import numpy as np
 
 from orchard.core.errors import OrchardError
 from orchard.core.options import TextOptions
@@ -16,7 +15,6 @@ from orchard.engine.batch import Batch, Seat, Together
 from orchard.engine.facts import Facts
 from orchard.engine.model import Model
 from orchard.engine.runner import Runner
-from orchard.engine.sampler import Allowed
 from orchard.engine.scheduler import Limits
 from orchard.engine.store import Store
 
@@ -56,12 +54,11 @@ def fit(
     progress(0.2)
     at_once = known.joint if known else _reads_at_once(model, options)
     progress(0.3)
-    ahead = builds_ahead(model)
     multiple = 8 if mx.default_device() == mx.gpu and mx.cuda.is_available() else 1
     limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=_PIECES_TOGETHER if at_once else 4)
 
     def runner(store: Store, limits: Limits) -> Runner:
-        return Runner(model, store, Batch(model, together, multiple), limits, footprint, joint=at_once, ahead=ahead)
+        return Runner(model, store, Batch(model, together, multiple), limits, footprint, joint=at_once)
 
     if warm.has_been(name) or (known and warm.is_kept()):
         warm.once(runner(Store(model, options), limits))
@@ -157,18 +154,6 @@ def reads_together(model: Model, options: TextOptions) -> bool:
     """Find out whether prompts can be read in one pass without a change of their logits."""
     what = "prompts share a pass"
     return _same(what, _alone(model, options), lambda: _logits(model, options, _PROBES, Together.NONE, _at_once))
-
-
-def builds_ahead(model: Model) -> bool:
-    """Find out whether a pass can be built before its tokens are known; some models read them while they build it."""
-    allowed = Allowed(1, model.vocab_size)
-    tokens = (allowed.bits[:, :1] + 1).astype(mx.uint32)
-    model.forward(tokens, model.new_cache())
-    allowed.fill(np.zeros((1, 1), np.int32))
-    if tokens.item() == 1:
-        return True
-    log.info("a pass of this model can't be built before its tokens are known")
-    return False
 
 
 def _same(what: str, expected: mx.array, logits: Callable[[], mx.array]) -> bool:

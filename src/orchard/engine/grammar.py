@@ -1,7 +1,7 @@
 """What an answer must look like: a grammar that a row follows token by token, and what it allows next.
 
 Masks are llguidance's (https://github.com/guidance-ai/llguidance); they are computed on the CPU while the device runs
-the pass whose logits they are for. Nothing here touches MLX.
+the pass whose logits they are for.
 """
 
 import re
@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from enum import Enum, auto
 from typing import Any
 
+import mlx.core as mx
 import numpy as np
 from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 from llguidance.numpy import fill_next_token_bitmask, fill_next_token_bitmask_par
@@ -139,6 +140,7 @@ class Follower:
         self._grammar = grammar
         self._answer = _State.FREE if grammar.trigger else _State.BOUND
         self._renewed = False
+        self._due: list[int] = []  # tokens to take
         self._taken: list[int] = []  # by the matcher
         self._begin()
         self._tail = b""  # of a free text: a tag may have begun in it
@@ -160,6 +162,16 @@ class Follower:
     def matcher(self) -> LLMatcher | None:
         """What knows the tokens that the grammar allows next; None within the reasoning, and where the row is free."""
         return None if self.free or self._state is _State.REASONING else self._matcher
+
+    def take_later(self, token: int) -> None:
+        """Go on by a token when the next mask is computed."""
+        self._due.append(token)
+
+    def catch_up(self) -> None:
+        """Take what was to be taken later."""
+        due, self._due = self._due, []
+        for token in due:
+            self.take(token)
 
     def take(self, token: int) -> None:
         """Go on by a token. One that the grammar does not allow shows in `check`."""
@@ -260,11 +272,11 @@ class Follower:
             self._failed = True
 
 
-Computing = Future[tuple[Words | None, dict[int, GrammarError]]]
+Computing = Future[tuple[mx.array | None, dict[int, GrammarError]]]
 
 
 class Masks:
-    """Computes what rows may draw next; for several rows, in a thread of its own."""
+    """Computes what rows may draw next, in a thread of its own."""
 
     def __init__(self, vocab_size: int) -> None:
         self._words = -(-vocab_size // 32)
@@ -272,16 +284,19 @@ class Masks:
         self._thread = ThreadPoolExecutor(1, "masks")
 
     def begin(self, followers: Sequence[Follower | None]) -> Computing:
-        """Begin to compute what `of` gives. Until that is there, nobody else may use the followers."""
-        if sum(map(bool, followers)) > 1:
-            return self._thread.submit(self.of, followers)
-        done: Computing = Future()  # handing one row over takes longer than its mask
-        done.set_result(self.of(followers))
-        return done
+        """Begin to compute what `of` gives, as an array. Until that is there, nobody else may use the followers."""
+        return self._thread.submit(self._array, followers)
+
+    def _array(self, followers: Sequence[Follower | None]) -> tuple[mx.array | None, dict[int, GrammarError]]:
+        # Memory that the device has used comes back to the host at a price: it is paid here, beside the launches.
+        words, failed = self.of(followers)
+        return None if words is None else mx.array(words), failed
 
     def of(self, followers: Sequence[Follower | None]) -> tuple[Words | None, dict[int, GrammarError]]:
-        """Give the rows' masks, (rows, words), or None where all are free; and which rows have failed, and may draw
-        anything."""
+        """Let the rows catch up, and give their masks, (rows, words), or None where all are free; and which rows have
+        failed, and may draw anything."""
+        for one in filter(None, followers):
+            one.catch_up()
         bound = {row: one for row, one in enumerate(followers) if one and not one.free}
         if not bound:
             return None, {}

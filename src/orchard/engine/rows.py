@@ -1,7 +1,7 @@
 """The rows that decode: one forward pass and one draw a step for all, the next launched before the last is read.
 
-Where a row has a grammar, what it may draw depends on its last token. Then the pass is launched and the last tokens are
-read. The next step begins with the draw; it and the pass after it are built while the masks are being computed.
+Where a row has a grammar, what it may draw depends on its last token. Then the first part of the pass is launched and
+the last tokens are read; the masks are computed while the rest is launched, and the next step begins with the draw.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from orchard.engine.grammar import Computing, Follower, Masks
 from orchard.engine.job import Drawn, EndReason, Job, Sample
 from orchard.engine.kv import Cache
 from orchard.engine.model import Model
-from orchard.engine.sampler import Allowed, Draw, Sampler
+from orchard.engine.sampler import Draw, Sampler
 from orchard.engine.store import Store
 
 
@@ -52,7 +52,7 @@ class Row:
             reason = "length"
         self.ended = reason is not None
         if self.follower and not self.ended:
-            self.follower.take(sample.token)
+            self.follower.take_later(sample.token)
         return Drawn(self.job.id, self.choice, sample, reason)
 
 
@@ -60,10 +60,8 @@ class Rows:
     """All rows in decode. Between two steps at most one token of each is launched and not read yet, so that a row's
     tokens are what its cache holds, or one more."""
 
-    def __init__(self, model: Model, batch: Batch, store: Store, *, ahead: bool = False) -> None:
-        """`ahead`: passes may be built before their tokens are known."""
+    def __init__(self, model: Model, batch: Batch, store: Store) -> None:
         self._model = model
-        self._ahead = ahead
         self._batch = batch
         self._store = store
         self._sampler = Sampler(model.vocab_size)
@@ -73,7 +71,6 @@ class Rows:
         self._inputs: mx.array | None = None  # (rows,): the next token of each seated row
         self._unread: deque[tuple[list[Row], Draw]] = deque()
         self._bound: tuple[mx.array, Computing] | None = None  # the seated rows' logits, to be drawn by their grammars
-        self._allowed: Allowed | None = None
         self._stale = False  # the batch still holds rows that are gone, or holds them in another form
 
     @property
@@ -93,19 +90,21 @@ class Rows:
 
     def step(self) -> tuple[list[Drawn], list[tuple[list[Row], Exception]]]:
         """Launch the next token of every row and read one that was launched before."""
-        self._settle()
-        logits, failed = self._forward() if self._bound is None else self._draw_bound(*self._bound)
+        failed = self._draw_bound()
+        logits, broken = self._forward()
         drawn: list[Drawn] = []
         if logits is not None and any(row.follower for row in self._seated):
-            mx.async_eval(logits)  # type: ignore[no-untyped-call]
+            # On a fast GPU, launching takes the host as long as computing takes the device: neither may wait.
+            mx.async_eval(self._batch.first_layers())  # type: ignore[no-untyped-call]
             drawn = self.read()
             followers = [None if row.ended else row.follower for row in self._seated]
             self._bound = logits, self._masks.begin(followers)
+            mx.async_eval(logits)  # type: ignore[no-untyped-call]
         elif logits is not None:
-            self._draw(logits).launch()
+            self._draw(logits, None)
         if len(self._unread) > 1 or not self._seated:
             drawn += self.read()
-        return drawn, failed
+        return drawn, failed + broken
 
     def read(self) -> list[Drawn]:
         """Wait for the oldest token of every row that has been launched and not read."""
@@ -120,9 +119,11 @@ class Rows:
 
     def _forward(self) -> tuple[mx.array | None, list[tuple[list[Row], Exception]]]:
         """Read the next token of every row; gives lazy logits (rows, vocab_size) of those whose pass did not raise."""
-        if self._changing:
+        self._settle()
+        staying = [row for row in self._seated if row.wants_more]
+        if self._stale or self._joining or len(staying) < len(self._seated) or self._batch.outgrown:
             self._stale = False
-            self._reseat([row for row in self._seated if row.wants_more])
+            self._reseat(staying)
         if not self._seated:
             return None, []
         assert self._inputs is not None
@@ -134,49 +135,30 @@ class Rows:
             self._inputs = None
         return logits, failed
 
-    @property
-    def _changing(self) -> bool:
-        """Whether the next pass is for other rows than the last one, or for other places of them."""
-        going = any(not row.wants_more for row in self._seated)
-        return self._stale or bool(self._joining) or going or self._batch.outgrown
+    def _draw_bound(self) -> list[tuple[list[Row], Exception]]:
+        """Draw what the last step has left to this one.
 
-    def _draw_bound(
-        self, logits: mx.array, computing: Computing
-    ) -> tuple[mx.array | None, list[tuple[list[Row], Exception]]]:
-        """Draw what the last step has left to this one, then do what `_forward` does.
-
-        While the masks are not there, both are built, where that can be and the same rows go on. A row that can't go on
-        by its grammar ends here.
+        A row that can't go on by its grammar ends here.
         """
+        if self._bound is None:
+            return []
+        logits, computing = self._bound
         self._bound = None
-        rows = self._seated
-        if self._allowed is None or len(self._allowed) != len(rows):
-            self._allowed = Allowed(len(rows), self._model.vocab_size)
-        ahead = self._ahead and not (computing.done() or self._changing)
-        all_free = not ahead and computing.result()[0] is None
-        draw = self._draw(logits, None if all_free else self._allowed)
-        following: mx.array | None = None
-        broken: list[tuple[list[Row], Exception]] = []
-        if ahead:
-            following, broken = self._forward()
-        words, stuck = computing.result()
-        self._allowed.fill(words)
-        draw.launch()  # apart from what follows, which its tokens would be waiting for
-        for place in stuck:
-            rows[place].ended = True
-        if not ahead:
-            following, broken = self._forward()
-        failed: list[tuple[list[Row], Exception]] = [([rows[place]], error) for place, error in stuck.items()]
-        return following, failed + broken
+        allowed, broken = computing.result()
+        failed: list[tuple[list[Row], Exception]] = []
+        for place, error in broken.items():
+            self._seated[place].ended = True
+            failed.append(([self._seated[place]], error))
+        self._draw(logits, allowed)
+        return failed
 
-    def _draw(self, logits: mx.array, allowed: Allowed | None = None) -> Draw:
-        """Draw the next token of every row, lazily."""
+    def _draw(self, logits: mx.array, allowed: mx.array | None) -> None:
         draw = self._sampler.draw(logits, allowed)
+        draw.launch()
         self._inputs = draw.token
         self._unread.append((self._seated, draw))
         for row in self._seated:
             row.launched += 1
-        return draw
 
     def _settle(self) -> None:
         """Quantise the rows that have become long enough for it."""

@@ -52,21 +52,13 @@ class Runner:
     """Holds all jobs. Not thread-safe: it lives in the engine's thread."""
 
     def __init__(
-        self,
-        model: Model,
-        store: Store,
-        batch: Batch,
-        limits: Limits,
-        footprint: Footprint,
-        *,
-        joint: bool = False,
-        ahead: bool = False,
+        self, model: Model, store: Store, batch: Batch, limits: Limits, footprint: Footprint, *, joint: bool = False
     ) -> None:
-        """`joint`: prompts may be read in one pass. `ahead`: passes may be built before their tokens are known."""
+        """`joint`: prompts may be read in one pass."""
         self._model = model
         self._joint = joint
         self.store = store
-        self._rows = Rows(model, batch, store, ahead=ahead)
+        self._rows = Rows(model, batch, store)
         self._scheduler = Scheduler(limits)
         self._memory_bytes = limits.memory_bytes
         self._footprint = footprint

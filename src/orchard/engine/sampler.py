@@ -26,7 +26,6 @@ import mlx.core as mx
 import numpy as np
 
 from orchard.engine import weights
-from orchard.engine.grammar import Words
 from orchard.engine.job import Sample, SamplingParams
 from orchard.engine.penalties import Penalties
 
@@ -253,27 +252,9 @@ class _Plan:
         return _Logprobs(self._asking, self._counts, drawn, top)
 
 
-class Allowed:
-    """What rows may draw. A draw can be built on it before it is known; it must be when that is launched."""
-
-    def __init__(self, rows: int, vocab_size: int) -> None:
-        self.bits = mx.array(np.full((rows, -(-vocab_size // 32)), -1, np.int32))
-        """int32 (B, words), as in `Words`."""
-        mx.eval(self.bits)
-        # Writing to such a view is writing to the array: https://ml-explore.github.io/mlx/build/html/usage/numpy.html
-        self._view: Words = np.array(self.bits, copy=False)
-
-    def __len__(self) -> int:
-        return len(self._view)
-
-    def fill(self, words: Words | None) -> None:
-        """Say it, for each row at least one token; None: everything. No draw on it may be under way."""
-        self._view[:] = -1 if words is None else words
-
-
-def _mask(scores: mx.array, allowed: Allowed) -> mx.array:
+def _mask(scores: mx.array, allowed: mx.array) -> mx.array:
     """Set the scores (B, vocab_size) of what may not be drawn to -inf, and keep those of what may finite."""
-    bits = (allowed.bits[:, :, None] >> mx.arange(32, dtype=mx.int32)) & 1
+    bits = (allowed[:, :, None] >> mx.arange(32, dtype=mx.int32)) & 1
     most = (bits - 0.5) * mx.inf  # on a CPU a minimum takes a fifth of the time of a choice
     return mx.minimum(mx.maximum(scores, _LEAST), most.reshape(scores.shape[0], -1)[:, : scores.shape[1]])
 
@@ -318,8 +299,11 @@ class Sampler:
             self._closed = self._closed[mx.array(list(rows))] if thinking else None
         self._plan = None
 
-    def draw(self, logits: mx.array, allowed: Allowed | None = None) -> Draw:
-        """Draw a token for each row from logits (B, vocab_size) of any float type, lazily."""
+    def draw(self, logits: mx.array, allowed: mx.array | None = None) -> Draw:
+        """Draw a token for each row from logits (B, vocab_size) of any float type, lazily.
+
+        `allowed`: what the rows may draw, each at least one token: bits, int32 (B, words), as in `grammar.Words`.
+        """
         if self._plan is None:
             self._plan = _Plan([row.params for row in self._rows], self._vocab_size)
         raw = logits.astype(mx.float32)

@@ -297,13 +297,13 @@ class Nested:
 
     def __init__(self, kind: Any, shelves: list[Shelf]) -> None:
         self._kind = kind
-        self.shelves = shelves
+        self.caches = shelves
 
     def rebuild(self, keep: Sequence[int], caches: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """See `Shelf`."""
-        for index, shelf in enumerate(self.shelves):
+        for index, shelf in enumerate(self.caches):
             shelf.rebuild(keep, [cache.caches[index] for cache in caches], spare, lengths)
 
     def take(self, row: int, length: int) -> Any:
         """See `Shelf`."""
-        return self._kind(*(shelf.take(row, length) for shelf in self.shelves))
+        return self._kind(*(shelf.take(row, length) for shelf in self.caches))
