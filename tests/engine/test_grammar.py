@@ -324,6 +324,7 @@ def test_a_grammar_that_grows_too_large_fails_its_own_request_alone(choices: int
     (message,) = course.outcomes["bad"].broken
     assert message.startswith("the answer can't go on by its grammar: ")
     assert "\n" not in message
+    assert all(one.by_grammar for step in course.steps for one in step.broken)
     for job in others:
         assert course.outcomes[job.id].tokens == alone(network("qwen3"), job), job.id
 

@@ -96,6 +96,16 @@ TOOLS = [
             "$defs": {"filter": {"type": "object"}},
         },
     ),
-    Tool("write", parameters={"properties": {"path": {"type": "string"}, "content": {"type": "string"}, "any": {}}}),
+    Tool(
+        "write",
+        parameters={
+            "properties": {
+                "path": {"type": "string"},
+                "content": {"type": "string"},
+                "any": {},
+                "mixed": {"type": ["string", "integer"]},
+            }
+        },
+    ),
     Tool("now"),
 ]

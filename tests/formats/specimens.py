@@ -104,6 +104,11 @@ QWEN_XML = [
         CODER.format("").replace("Paris", "a </function>\n</tool_call> b </function>\n</tool_call>"),
         [Call("weather", '{"city": "a </function>\\n</tool_call> b </function>\\n</tool_call>"}')],
     ),
+    Specimen(
+        "qwen3_coder",
+        CODER.format("").replace("Paris", f"a</parameter>{' ' * 70}</function> b"),
+        [Call("weather", f'{{"city": "a</parameter>{" " * 70}</function> b"}}')],
+    ),
     Specimen("qwen3_coder", HERMES_NOW, [NOW]),
     Specimen("qwen3_5", f"Hm.\n{THINKING}", [f"[Hm.\n{THINKING}]", PARIS, NOW], "qwen3", "<think>\n"),
     Specimen("qwen3_5", f"{THINKING}\nNo.", [f"[{THINKING}\nNo.]"], "qwen3", "<think>\n"),
@@ -189,6 +194,9 @@ GLM = [
 NEMOTRON_CALLS = (
     '<TOOLCALL>[{"name": "weather", "arguments": {"city": "Paris"}}, {"name": "now", "arguments": {}}]</TOOLCALL>'
 )
+HERMES_JSON = HERMES_PARIS.split("\n")[1]
+FENCED_PARIS = '<tool_call>weather\n```json\n{"city": "Paris"}\n```</tool_call>'
+FENCED_NOW = "<tool_call>now\n```json\n{}\n```</tool_call>"
 LISTS = [
     Specimen("nemotron", NEMOTRON_CALLS, [PARIS, NOW], forced=True),
     Specimen("nemotron", NEMOTRON_CALLS.removesuffix("]</TOOLCALL>"), [PARIS, NOW]),
@@ -207,7 +215,27 @@ LISTS = [
         ["[Hm.]", "Hello"],
         "granite3_3",
     ),
+    Specimen(
+        "ernie45",
+        "Hm.\n</think>\n\n<response>\nHello\n</response>\n",
+        ["[Hm.]", "Hello"],
+        "ernie45",
+        "<|im_start|>assistant\n<think>\n",
+    ),
+    Specimen("ernie45", f"Hm.\n</think>\n\n{HERMES_PARIS}\n", ["[Hm.]", PARIS], "ernie45", "<think>\n"),
     Specimen("hunyuan_a13b", '<tool_calls>[{"name": "now", "arguments": {}}]</tool_calls>', [NOW], forced=True),
+    Specimen("hunyuan", f"<tool_calls>{FENCED_PARIS}\n{FENCED_NOW}</tool_calls>", [PARIS, NOW], forced=True),
+    Specimen(
+        "hunyuan_a13b",
+        f"<think>\nHm.\n</think>\n<answer>\nI look.\n<tool_calls>\n{FENCED_PARIS}\n</tool_calls>\n</answer>",
+        ["[Hm.]", "I look.", PARIS],
+        "hunyuan_a13b",
+    ),
+    Specimen("hunyuan", "<answer>\nHello\n</answer>", ["Hello"], "hunyuan_a13b", "<think>\n\n</think>\n"),
+    Specimen("hunyuan", "<tool_calls>\n<tool_call>now\n{}</tool_call>\n</tool_calls> So", [NOW, " So"]),
+    Specimen("hunyuan", FENCED_NOW, [FENCED_NOW]),
+    Specimen("hunyuan", "<tool_calls><tool_call>now</tool_call>", ["<tool_calls><tool_call>now</tool_call>"]),
+    Specimen("minimax", f"<tool_calls>\n{HERMES_JSON}\n{HERMES_JSON}\n</tool_calls>", [PARIS, PARIS]),
     Specimen("phi4_mini_json", 'functools[{"name": "now", "arguments": {}}]', [NOW], forced=True),
     Specimen("phi4_mini_json", '<|tool_call|>[{"name": "now", "arguments": {}}]<|/tool_call|>', [NOW]),
 ]
@@ -217,6 +245,8 @@ BARE = [
     Specimen("llama3_json", LLAMA_PARIS, [PARIS], forced=True),
     Specimen("llama3_json", f"<|python_tag|>{LLAMA_PARIS}; {LLAMA_PARIS}", [PARIS, PARIS]),
     Specimen("llama3_json", f"{LLAMA_PARIS}; {LLAMA_PARIS}", [PARIS, PARIS], forced=True),
+    Specimen("llama3_json", f"{LLAMA_PARIS}, {LLAMA_PARIS}", [PARIS, PARIS]),
+    Specimen("llama3_json", f"{LLAMA_PARIS}, I think", [PARIS, ", I think"]),
     Specimen("llama3_json", f"Like {LLAMA_PARIS}", [f"Like {LLAMA_PARIS}"]),
     Specimen("llama3_json", LLAMA_PARIS.replace("weather", "other"), [LLAMA_PARIS.replace("weather", "other")]),
     Specimen("llama3_json", "<|python_tag|>print(1)", ["<|python_tag|>print(1)"]),
@@ -249,6 +279,13 @@ _ACTION = (
 COHERE = [
     Specimen("cohere", f"<|START_THINKING|>Hm.<|END_THINKING|>{_ACTION}", ["[Hm.]", PARIS], "cohere"),
     Specimen("cohere", "<|START_RESPONSE|>Hi!<|END_RESPONSE|>", ["Hi!"], "cohere", "<|END_THINKING|>"),
+    Specimen(
+        "cohere",
+        "Hm.<|END_THINKING|><|START_TEXT|>Hi!<|END_TEXT|>",
+        ["[Hm.]", "Hi!"],
+        "cohere_command4",
+        "<|START_THINKING|>",
+    ),
     Specimen("cohere", "Hi!<|END_RESPONSE|>", ["Hi!"], "cohere", "<|START_RESPONSE|>"),
     Specimen("cohere", "Hm.<|END_THINKING|><|START_RESPONSE|>Hi!", ["[Hm.]", "Hi!"], "cohere", "<|START_THINKING|>"),
     Specimen(
@@ -282,12 +319,26 @@ TEMPLATES: list[tuple[str, set[str], str, tuple[str, str] | None]] = [
     ),
     ("<mm:think>", set(), "json", ("<mm:think>", "</mm:think>")),
     ('{{ \'\\n<tool_call>\\n{"name": "\' }} <think>', set(), "hermes", ("<think>", "</think>")),
+    ("<|START_THINKING|> <|START_TEXT|> <|START_ACTION|>", set(), "cohere", ("<|START_THINKING|>", "<|END_THINKING|>")),
+    (
+        "<tool_calls> <tool_call>function_name\\n```json\\n <think> '<answer>' in content",
+        {"<tool_call>", "</tool_call>"},
+        "hunyuan",
+        ("<think>", "</think>"),
+    ),
+    ("'<tool_calls>[' <think>", set(), "hunyuan_a13b", ("<think>", "</think>")),
     ("no tags", {"<think>", "</think>", "<tool_call>", "</tool_call>"}, "hermes", ("<think>", "</think>")),
     ("<tool_call>\\n<function=' + tool_call.name + '>\\n' <parameter=", set(), "qwen3_coder", None),
     (
         "{%- set toolcall_begin_token = '<minimax:tool_call>' -%} <think> <response>",
         set(),
         "minimax_m2",
+        ("<think>", "</think>"),
+    ),
+    (
+        "<global_setting> assistant\\n<response>\\n' <think>",
+        {"<tool_call>", "</tool_call>"},
+        "hermes",
         ("<think>", "</think>"),
     ),
     ("<tool_call>{function-name}\n<arg_key>{arg-key-1}</arg_key>\n<arg_value>", set(), "glm45", None),

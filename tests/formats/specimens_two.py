@@ -171,6 +171,14 @@ _DSML = '<｜DSML｜invoke name="{}">\n{}</｜DSML｜invoke>'
 _DSML_CITY = '<｜DSML｜parameter name="city" string="true">Paris</｜DSML｜parameter>\n'
 _DSML_DAYS = '<｜DSML｜parameter name="days" string="false">3</｜DSML｜parameter>\n'
 
+
+def _dsml_values(string: str) -> str:
+    values = (("any", "[1]"), ("mixed", "5"))
+    return "".join(
+        f'<｜DSML｜parameter name="{name}" string="{string}">{value}</｜DSML｜parameter>\n' for name, value in values
+    )
+
+
 DEEPSEEK = [
     (
         "deepseek_v3",
@@ -225,8 +233,29 @@ DEEPSEEK = [
     ),
     (
         "deepseek_v32",
+        "<｜DSML｜function_calls>\n"
+        + _DSML.format("weather", _DSML_CITY.replace("true", "false") + _DSML_DAYS.replace("false", "true"))
+        + "\n</｜DSML｜function_calls>",
+        [PARIS_3],
+    ),
+    (
+        "deepseek_v32",
         "So.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke>",
         ["So.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke>"],
+    ),
+    *(
+        (
+            "deepseek_v32",
+            "<｜DSML｜function_calls>\n" + _DSML.format("write", _dsml_values(string)) + "\n</｜DSML｜function_calls>",
+            [Call("write", arguments)],
+            "none",
+            "",
+            True,
+        )
+        for string, arguments in (
+            ("true", '{"any": "[1]", "mixed": "5"}'),
+            ("false", '{"any": [1], "mixed": 5}'),
+        )
     ),
 ]
 
@@ -355,6 +384,29 @@ KIMI_K3 = [
         + _K3.format("weather", 1, f'<|open|>json type="object"<|sep|>{_PARIS}<|close|>json<|sep|>')
         + _K3_END,
         [PARIS],
+    ),
+    *(
+        (
+            "kimi_k3",
+            f"{_K3_TOOLS}{_K3.format('write', 1, _K3_ARGUMENT.format(name, type_, value))}{_K3_END}",
+            [Call("write", f'{{"{name}": {expected}}}')],
+            "none",
+            "",
+            True,
+        )
+        for name, type_, value, expected in (
+            ("any", "number", "5", "5"),
+            ("any", "boolean", "true", "true"),
+            ("any", "object", "{}", "{}"),
+            ("any", "string", "null", '"null"'),
+            ("mixed", "string", "5", '"5"'),
+            ("mixed", "number", "5", "5"),
+        )
+    ),
+    (
+        "kimi_k3",
+        f"{_K3_TOOLS}{_K3.format('weather', 1, _K3_ARGUMENT.format('days', 'string', '3'))}{_K3_END}",
+        [Call("weather", '{"days": 3}')],
     ),
     ("kimi_k3", f"{_K3_TOOLS}{_K3_END}", [f"{_K3_TOOLS}{_K3_END}"]),
 ]

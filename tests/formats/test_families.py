@@ -135,6 +135,39 @@ def test_every_family_is_known_by_its_names_and_has_a_specimen(row: object) -> N
     assert any(specimen.parser in names for specimen in SPECIMENS)
 
 
+@pytest.mark.parametrize(
+    ("template", "prompt", "text"),
+    [
+        ("<global_setting> <response> <think>", "<think>\n", "Hm.\n</think>\n\n<response>\nHi\n</response>\n"),
+        ("<minimax:tool_call> <response> <think>", "<think>\n", "Hm.\n</think>\n\nHi"),
+        ("<tool_calls> '<answer>' in content <think>", "", "<think>\nHm.\n</think>\n<answer>\nHi\n</answer>"),
+        (
+            "<|START_THINKING|> <|START_TEXT|>",
+            "<|START_THINKING|>",
+            "Hm.<|END_THINKING|><|START_TEXT|>Hi<|END_TEXT|>",
+        ),
+    ],
+)
+def test_tags_around_an_answer_are_found_by_the_template(template: str, prompt: str, text: str) -> None:
+    assert whole(parse(choose(template).begin(prompt), text)) == ["[Hm.]", "Hi"]
+
+
+@pytest.mark.parametrize(
+    ("name", "calls", "reasoning"),
+    [
+        ("cohere_command3", "cohere", "<|START_THINKING|>"),
+        ("cohere_command4", "cohere", "<|START_THINKING|>"),
+        ("ernie45", "hermes", "<think>"),
+        ("glm47_flash", "glm47", "<think>"),
+        ("longcat_flash_lite", "longcat", "<longcat_think>"),
+        ("mimo", "qwen3_coder", "<think>"),
+    ],
+)
+def test_names_of_other_servers(name: str, calls: str, reasoning: str) -> None:
+    found = choose("", tool_call_parser=name, reasoning_parser=name)
+    assert (found.name, found.reasoning_tags and found.reasoning_tags[0]) == (calls, reasoning)
+
+
 def test_unknown_names_are_refused_with_those_that_are_known() -> None:
     with pytest.raises(ValueError, match=r"'x' is no tool_call_parser that is known: they are .*hermes.*qwen3_coder"):
         choose("", tool_call_parser="x")

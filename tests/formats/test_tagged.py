@@ -184,10 +184,16 @@ def test_reasoning_that_the_prompt_closed_and_the_model_opens_again() -> None:
     assert whole(parse(begin("<think>\n\n</think>\n\n"), "<think>Hm.</think>Hello")) == ["[Hm.]", "Hello"]
 
 
+def test_reasoning_that_the_prompt_opened_and_the_model_opens_again() -> None:
+    assert whole(parse(begin("assistant\n<think>\n"), "<think>\nHm.\n</think>\n\nHello")) == ["[Hm.]", "Hello"]
+    assert whole(parse(begin("assistant\n<think>\n"), "A <think> is")) == ["[A <think> is]"]
+
+
 def test_reasoning_that_nobody_opened_by_a_parser_that_assumes_it() -> None:
     family = choose("", reasoning_parser="deepseek_r1")
     assert whole(parse(family.begin("assistant\n"), "Hm.\n</think>\n\nHello")) == ["[Hm.]", "Hello"]
     assert whole(parse(family.begin("<think></think>"), "Hello")) == ["Hello"]
+    assert whole(parse(family.begin("assistant\n"), "<think>\nHm.\n</think>\n\nHello")) == ["[Hm.]", "Hello"]
 
 
 def test_thinking_is_known_while_it_lasts() -> None:
@@ -241,6 +247,8 @@ LONG_ANSWERS = [
     ("hermes", '<tool_call>{"name": "f", "arguments": {"a": "\\x"}}</tool_call>' * 5_000),
     ("qwen3_coder", f"<tool_call><function=write><parameter=content>{LONG * 5_000}</parameter></function></tool_call>"),
     ("qwen3_coder", f"<tool_call><function=search><parameter=tags>{ROWS}</parameter></function></tool_call>"),
+    ("qwen3_coder", f"<tool_call><function=write><parameter=content>x</parameter>{chr(10) * 350_000}"),
+    ("qwen3_coder", f"<tool_call><function=write><parameter=content>x</function>{chr(10) * 350_000}"),
     ("json", f'{{"name": "search", "arguments": {{"tags": {ROWS}}}}}'),
 ]
 

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
-from orchard.core.request import Generate, Grammar, Tool
+from orchard.core.request import Generate, Grammar, Message, TextPart, Tool
 from orchard.engine.grammar import Follower, Masks
 from orchard.engine.grammar import Grammar as Bound
 from orchard.formats import Family, choose, table
@@ -154,7 +154,7 @@ def test_what_cannot_be_kept_is_refused(
             constraints.compile(wanting(kind, value), family, CLOSED)
         assert failure.value.kind == "invalid_request"
         assert failure.value.param == "response_format"
-        assert failure.value.message.startswith(f"this {kind} can't be kept: ")
+        assert failure.value.message.startswith(f"the {kind} of `response_format` can't be kept: ")
         assert why in failure.value.message
         assert "\n" not in failure.value.message
         assert len(failure.value.message) < 400
@@ -176,14 +176,14 @@ def test_what_of_a_schema_can_be_kept_that_is_not_strict(taken: Any, schema: Any
     task = Generate(grammar=Grammar("json_schema", schema, "response_format", strict=False))
     assert taken(task, good).whole
     assert not taken(task, bad).whole
-    with pytest.raises(OrchardError, match="this json_schema can't be kept"):
+    with pytest.raises(OrchardError, match="the json_schema of `response_format` can't be kept"):
         taken(wanting("json_schema", schema), good)
 
 
 def test_what_is_no_schema_is_refused_either_way(constraints: Constraints, family: Family) -> None:
     for schema in ({"type": "strin"}, {"$ref": "http://x/y"}):
         task = Generate(grammar=Grammar("json_schema", schema, "response_format", strict=False))
-        with pytest.raises(OrchardError, match="this json_schema can't be kept"):
+        with pytest.raises(OrchardError, match="the json_schema of `response_format` can't be kept"):
             constraints.compile(task, family, CLOSED)
 
 
@@ -487,3 +487,26 @@ def test_tokens_without_a_text_of_their_own_are_refused(family: Family) -> None:
             constraints.compile(task, family, "")
         assert failure.value.param == param
     assert constraints.compile(Generate(tools=(TIME,)), family, "") is None
+
+
+def test_an_answer_that_goes_on_keeps_its_grammar_from_its_beginning_on(
+    constraints: Constraints, family: Family
+) -> None:
+    """There is no reasoning in the midst of it, and what stands in the prompt isn't begun again."""
+    for text, rest, others in (
+        ('{"name": "Jo', 'e", "age": 7}', '{"name": "Joe", "age": 7}'),
+        (' {"name":"x","age":', " 12}", "<think>\n"),
+    ):
+        message = Message("assistant", (TextPart(text),))
+        task = wanting("json_schema", PERSON, continue_last=True, messages=(message,))
+        taken = Taken(constraints, family, task, f"{ASKED}{text.lstrip()}", rest)
+        assert not taken.rest
+        assert taken.may_end
+        assert Taken(constraints, family, task, f"{ASKED}{text.lstrip()}", others).rest
+
+
+def test_a_beginning_that_does_not_keep_the_grammar_is_refused(constraints: Constraints, family: Family) -> None:
+    message = Message("assistant", (TextPart("Here it is: {"),))
+    task = wanting("json_schema", PERSON, continue_last=True, messages=(message,))
+    with pytest.raises(OrchardError, match="the unfinished message that the answer goes on with doesn't keep it"):
+        constraints.compile(task, family, f"{ASKED}Here it is: {{")

@@ -124,6 +124,37 @@ def test_user_and_assistant_take_turns_where_they_must_whatever_stands_between()
     ]
 
 
+def test_what_was_said_beside_a_call_stays_where_users_and_assistants_take_turns() -> None:
+    messages = (
+        said("user", "a"),
+        said("assistant", "Let me look.", F),
+        said("tool", told("c1", "b")),
+        said("assistant", "And on.", G),
+        said("tool", told("c2", "c")),
+        said("assistant", "Done."),
+    )
+    assert turns(*messages, repeats=False, text_beside_calls=False) == [
+        turn("user", "a"),
+        turn("assistant", "Let me look."),
+        turn("user", "..."),
+        turn("assistant", "", tool_calls=[CALLED_F]),
+        turn("tool", "b", tool_call_id="c1", name="f"),
+        turn("assistant", "And on."),
+        turn("user", "..."),
+        turn("assistant", "", tool_calls=[CALLED_G]),
+        turn("tool", "c", tool_call_id="c2", name="g"),
+        turn("assistant", "Done."),
+    ]
+
+
+def test_text_before_a_call_is_joined_with_it_where_it_may_stand_beside_it() -> None:
+    messages = (said("user", "a"), said("assistant", "Let me look."), said("assistant", F))
+    assert turns(*messages, repeats=False) == [
+        turn("user", "a"),
+        turn("assistant", "Let me look.", tool_calls=[CALLED_F]),
+    ]
+
+
 def test_a_system_message_that_is_all_there_is() -> None:
     assert turns(said("system", "a")) == [turn("system", "a")]
     assert turns(said("system", "a"), said("system", "b"), lone_system=False) == [turn("user", "a\n\nb")]
@@ -208,6 +239,14 @@ def test_a_template_without_tools_gets_them_as_text() -> None:
         turn("user", "<tool_response>\none\n</tool_response>"),
     ]
     assert tools_of(tools, takes) is None
+
+
+def test_results_may_have_a_role_where_calls_are_text() -> None:
+    messages = (said("assistant", F), said("tool", told("c1", "one"), told("other", "two")))
+    assert turns(*messages, calls=False, lone_results=True)[1:] == [
+        turn("tool", "one", tool_call_id="c1", name="f"),
+        turn("user", "<tool_response>\ntwo\n</tool_response>"),
+    ]
 
 
 def test_tools_are_given_as_openai_writes_them() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from mlx_lm.tokenizer_utils import TokenizerWrapper
+from msgspec.structs import replace
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
@@ -25,6 +26,7 @@ from orchard.core.request import (
     ToolCallPart,
     ToolResultPart,
 )
+from orchard.formats.pieces import CallStart
 from orchard.worker.output import Vocabulary
 from orchard.worker.prompt import Prompter
 from tests.models import WINDOW
@@ -519,6 +521,35 @@ def test_parsers_and_a_converter_can_be_named(model: TextModel) -> None:
 CALLED = ask(
     "Hi", said("assistant", ToolCallPart("call_1", "f", '{"a": 1}')), said("tool", ToolResultPart("call_1", ()))
 )
+
+
+BARE = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+LISTING = "{{ tools | tojson if tools }}" + BARE
+HERMES = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
+LFM = "<|tool_call_start|>[f()]<|tool_call_end|>"
+
+
+@pytest.mark.parametrize(
+    ("template", "parser", "texts", "forced"),
+    [
+        (BARE, "", (HERMES,), "<tool_call>"),
+        (BARE, "lfm2", (HERMES, LFM), "<tool_call>"),
+        (LISTING, "lfm2", (HERMES, LFM), "<|tool_call_start|>"),
+    ],
+)
+def test_calls_are_read_as_the_prompt_shows_them(
+    model: TextModel, template: str, parser: str, texts: tuple[str, ...], forced: str
+) -> None:
+    own = like(model, retold(model, template), tool_call_parser=parser or None)
+    tools = (Tool("f"),)
+    prompt = own.prepare(replace(CALLED, tools=tools)).text
+    assert '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>' in prompt
+    for text in texts:
+        pieces = own.family.begin(prompt, tools).feed(text)
+        assert pieces[0] == CallStart("f")
+    shape = own.family.calls(tools)
+    assert shape
+    assert (shape.prefix + shape.calls[0].begin).startswith(forced)
 
 
 @pytest.mark.parametrize("option", ["tool_call_parser", "reasoning_parser", "message_converter"])

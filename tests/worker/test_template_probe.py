@@ -62,6 +62,9 @@ FORGETFUL = TOOLS + each(
     "{% if m.role != 'system' %}[{{ m.role }}]{{ m.content if m.content }}" + CALLS + "{% endif %}"
 )
 NEEDS_A_USER = "{% if messages[-1].role == 'system' %}{{ raise_exception('no user') }}{% endif %}" + plain()
+NO_CALLS = TOOLS + each("[{{ m.role }}]{{ m.content }}")
+NO_RESULTS = TOOLS + each("{% if m.role != 'tool' %}[{{ m.role }}]{{ m.content }}{% endif %}")
+RESPONSES = plain() + "{# <tool_responses> #}"
 NO_TOOLS = each("[{{ m.role }}]{{ m.content }}")
 
 
@@ -94,6 +97,9 @@ def takes(source: str) -> Takes:
         (TOOLS_AS_PYTHON, Takes()),
         (FORGETFUL, Takes(system=False, lone_system=False, later_system=False)),
         (NEEDS_A_USER, Takes(lone_system=False)),
+        (NO_CALLS, Takes(calls=False, lone_results=True)),
+        (NO_RESULTS, Takes(calls=False)),
+        (RESPONSES, Takes()),
         (NO_TOOLS, Takes(tools=False, calls=False)),
         ("{{ messages[7].content.x }}", None),
     ],

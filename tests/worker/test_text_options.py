@@ -83,10 +83,13 @@ async def test_a_request_starts_when_it_begins_and_tells_what_was_cached(
     assert caller.events["a"] == [Started(size, 7), Text("x"), Finished(("length",), Usage(size, 1, 0, 7))]
 
 
-@pytest.mark.parametrize(("too_large", "kind"), [(True, "context_length_exceeded"), (False, "internal")])
-async def test_a_broken_job(caller: Caller, engine: StubEngine, too_large: bool, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [({"too_large": True}, "context_length_exceeded"), ({"by_grammar": True}, "invalid_request"), ({}, "internal")],
+)
+async def test_a_broken_job(caller: Caller, engine: StubEngine, fields: dict[str, bool], kind: str) -> None:
     await submitted(caller, engine, "a")
-    engine.step(broken=(Broken("a", "needs 3 GB of 2", too_large),))
+    engine.step(broken=(Broken("a", "needs 3 GB of 2", **fields),))
     await caller.until(lambda: caller.ended("a"))
     (failed,) = caller.events["a"]
     assert isinstance(failed, Failed)

@@ -110,15 +110,18 @@ class Grammar:
 
     Without `trigger` it binds the answer, from its beginning or from the end of its reasoning on, with up to two
     newlines between them, and nothing follows it. With one it binds what follows that text, each time the text comes;
-    all else is free.
+    all else is free. `begun`: how the answer begins, in the prompt.
     """
 
-    def __init__(self, name: str, rules: Rules, reasoning: Reasoning | None = None, trigger: bytes = b"") -> None:
+    def __init__(
+        self, name: str, rules: Rules, reasoning: Reasoning | None = None, trigger: bytes = b"", begun: bytes = b""
+    ) -> None:
         """`name` is for the eye."""
         self.rules = rules
         self.alphabet = rules.alphabet
         self.reasoning = reasoning
         self.trigger = trigger
+        self.begun = begun
         self._name = name
 
     def __repr__(self) -> str:
@@ -150,6 +153,8 @@ class Follower:
         self._state = self._answer
         if reasoning is not None and (reasoning.opened or reasoning.start is not None):
             self._state = _State.REASONING if reasoning.opened else _State.START
+        if grammar.begun:
+            self._bind(grammar.begun, after_reasoning=False)
         for token in generated:
             self.take(token)
 

@@ -99,11 +99,13 @@ class Begun(Struct, frozen=True):
 
 
 class Broken(Struct, frozen=True):
-    """A job that failed; all its choices are gone from the engine. `too_large`: it needs more memory than there is."""
+    """A job that failed; all its choices are gone from the engine. `too_large`: it needs more memory than there is.
+    `by_grammar`: its grammar can't go on; what the caller has asked for is to blame, not the model."""
 
     job: str
     message: str
     too_large: bool = False
+    by_grammar: bool = False
 
 
 class Step(Struct, frozen=True):

@@ -320,7 +320,7 @@ class Runner:
         log.error("request %s failed in the engine", job_id, exc_info=error)
         known = isinstance(error, GrammarError)
         message = str(error) if known else f"the model failed on this request: {type(error).__name__}: {error}"
-        self._break(Broken(job_id, message))
+        self._break(Broken(job_id, message, by_grammar=known))
 
     def _break(self, broken: Broken) -> None:
         if not (work := self._work.get(broken.job)):

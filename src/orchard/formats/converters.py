@@ -6,7 +6,7 @@ from typing import Any
 # Most convert arguments from JSON text to objects.
 _OBJECTS: dict[str, Any] = {"calls": True, "text_arguments": False}
 _NAMES = (
-    "functiongemma glm4_moe hermes llama4_pythonic longcat longcat_flash_lite minimax_m2 nemotron3_nano "
+    "functiongemma glm4_moe hermes llama4_pythonic longcat longcat_flash_lite minimax minimax_m2 nemotron3_nano "
     "qwen3 qwen3_5 qwen3_coder qwen3_moe qwen3_next qwen3_vl step_35"
 )
 _CONVERTERS: dict[str, dict[str, Any]] = {

@@ -13,16 +13,16 @@ from msgspec import Struct
 
 from orchard.core.request import Tool
 from orchard.formats.calls import Region, read_section
-from orchard.formats.json_text import arguments
+from orchard.formats.json_calls import read_arguments
 from orchard.formats.schema import Signature
 from orchard.formats.shapes import CallShape, CallsShape, json_body, parameters
 from orchard.formats.source import Broken, Reading
-from orchard.formats.xml_values import Arguments, body_shape, may_be_text
+from orchard.formats.xml_values import OTHERS, TEXT, Arguments, Types, body_shape, may_be_text
 
 _SECTION, _END_SECTION = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
 _CALL, _SEPARATOR, _END_CALL = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"
-_FENCES = ("```json", "```")
 _MARK = "｜DSML｜"
+_SAID = {'string="true"': TEXT, 'string="false"': OTHERS}
 
 
 class DeepSeekCalls(Struct, frozen=True):
@@ -51,19 +51,9 @@ class DeepSeekCalls(Struct, frozen=True):
 def _call(region: Region) -> Reading[None]:
     source = region.source
     name = (yield from source.word(_SEPARATOR, "\n{")).strip()
-    fence = None
     if (yield from source.skip()) != "{":
         name = (yield from source.word("\n", "{<")).strip()
-        yield from source.skip()
-        fence = yield from source.choice(_FENCES)
-        yield from source.skip()
-    if not name:
-        raise Broken
-    signature = region.start(name)
-    yield from arguments(source, signature, region.arguments)
-    if fence:
-        yield from source.leading(_FENCES[1:])
-    yield from region.close(_END_CALL)
+    yield from read_arguments(region, name, _END_CALL)
 
 
 class DsmlCalls(Struct, frozen=True):
@@ -94,7 +84,7 @@ class DsmlCalls(Struct, frozen=True):
             CallShape(
                 tool.name,
                 f'{invoke}"{tool.name}">\n',
-                body_shape(Signature(tool), _opening, close),
+                body_shape(Signature(tool), _opening, close, tuple(_SAID.values())),
                 f"</{_MARK}invoke>\n",
             )
             for tool in tools
@@ -116,8 +106,9 @@ def _invoked(region: Region) -> Reading[None]:
         if tag == end:
             break
         parameter = yield from _quoted(region)
-        yield from source.word(">", "<\n")  # ` string="true"`: the schema tells as much
-        yield from written.read(parameter, f"</{_MARK}parameter>", tags)
+        attribute = (yield from source.word(">", "<\n")).strip()
+        said = _SAID.get(attribute, frozenset())
+        yield from written.read(parameter, f"</{_MARK}parameter>", tags, said=said)
     written.end()
     region.end()
 
@@ -131,7 +122,7 @@ def _quoted(region: Region) -> Reading[str]:
     return name
 
 
-def _opening(name: str, types: frozenset[str]) -> tuple[str]:
+def _opening(name: str, types: Types) -> tuple[str]:
     return (f'<{_MARK}parameter name="{name}" string="{"true" if may_be_text(types) else "false"}">',)
 
 

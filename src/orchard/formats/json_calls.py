@@ -23,6 +23,7 @@ from orchard.formats.source import Broken, Reading
 _NAMES = ("name", "tool_name")
 _ARGUMENTS = ("arguments", "parameters")
 _FENCE = "```"
+_FENCE_OPENS = (f"{_FENCE}json", _FENCE)
 
 
 class JsonCalls(Struct, frozen=True):
@@ -63,8 +64,8 @@ class JsonCalls(Struct, frozen=True):
                     return
             elif (yield from region.close(*ends)):
                 return
-            else:  # another one may follow, Llama's behind a semicolon
-                mark = yield from source.leading(("{", ";"))
+            else:  # another one may follow, Llama's behind a semicolon or a comma
+                mark = yield from source.leading(("{", ";", ","))
                 if not mark:
                     return
                 source.at -= mark == "{"
@@ -117,6 +118,20 @@ def read_call(region: Region, *, only_known: bool = False) -> Reading[None]:
     if not started:
         signature = region.start(name, id_)
         region.arguments(_whole(late, signature))
+
+
+def read_arguments(region: Region, name: str, end: str) -> Reading[None]:
+    """Read the rest of a call whose name stands before it: JSON arguments, in a fenced block or not, and `end`."""
+    source = region.source
+    if not name:
+        raise Broken
+    yield from source.skip()
+    fence = yield from source.choice(_FENCE_OPENS)
+    yield from source.skip()
+    yield from arguments(source, region.start(name), region.arguments)
+    if fence:
+        yield from source.leading((_FENCE,))
+    yield from region.close(end)
 
 
 def _arguments(region: Region, name: str, id_: str | None) -> Reading[None]:

@@ -14,13 +14,16 @@ from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature
 from orchard.formats.shapes import CallShape, CallsShape, literal
 from orchard.formats.source import Broken, Reading
-from orchard.formats.xml_values import Arguments, body_shape, may_be_text
+from orchard.formats.xml_values import TEXT, Arguments, Types, body_shape, may_be_text
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _SECTION, _END_SECTION = f"{_OPEN}tools{_SEP}", f"{_CLOSE}tools{_SEP}"
 _CALL, _END_CALL = f"{_OPEN}call", f"{_CLOSE}call{_SEP}"
 _ARGUMENT, _END_ARGUMENT = f"{_OPEN}argument", f"{_CLOSE}argument{_SEP}"
 _JSON, _END_JSON = f"{_OPEN}json", f"{_CLOSE}json{_SEP}"
+_KINDS = {"string": TEXT, "number": Types({"number", "integer"})} | {
+    kind: Types({kind}) for kind in ("boolean", "null", "array", "object")
+}
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 
@@ -37,12 +40,12 @@ class KimiK3Calls(Struct, frozen=True):
 
     def shape(self, tools: Sequence[Tool]) -> CallsShape:
         """Say what the model would write for one or more calls of these tools; it counts its calls itself."""
-        close = (_CLOSE, "argument", _SEP)
+        close, kinds = (_CLOSE, "argument", _SEP), tuple(_KINDS.values())
         calls = tuple(
             CallShape(
                 tool.name,
                 f'{_CALL} tool="{tool.name}" index="',
-                f'/[0-9]{{1,4}}/ "\\"" {literal(_SEP)} {body_shape(Signature(tool), _opening, close)}',
+                f'/[0-9]{{1,4}}/ "\\"" {literal(_SEP)} {body_shape(Signature(tool), _opening, close, kinds)}',
                 _END_CALL,
                 (_OPEN, _CLOSE, _SEP),
             )
@@ -51,14 +54,14 @@ class KimiK3Calls(Struct, frozen=True):
         return CallsShape(_SECTION, _SECTION, calls, "", _END_SECTION)
 
 
-def _opening(name: str, types: frozenset[str]) -> tuple[str, ...]:
+def _opening(name: str, types: Types) -> tuple[str, ...]:
     known = "string" if may_be_text(types) else min(types - {"null"} or types)
     return _OPEN, f'argument key="{name}" type="{"number" if known == "integer" else known}"', _SEP
 
 
 def _call(region: Region) -> Reading[None]:
     source = region.source
-    name = yield from _attribute(region, "tool")
+    name = (yield from _attributes(region, "tool"))["tool"]
     signature = region.start(name)
     yield from source.skip()
     if (yield from source.choice((_JSON,))):
@@ -79,17 +82,19 @@ def _call(region: Region) -> Reading[None]:
             raise Broken
         if tag == _END_CALL:
             break
-        yield from written.read((yield from _attribute(region, "key")), _END_ARGUMENT, follows)
+        told = yield from _attributes(region, "key")
+        said = _KINDS.get(told.get("type", ""), frozenset())
+        yield from written.read(told["key"], _END_ARGUMENT, follows, said=said)
     written.end()
     region.end()
 
 
-def _attribute(region: Region, wanted: str) -> Reading[str]:
-    """Read the rest of a tag; gives one of its attributes."""
+def _attributes(region: Region, wanted: str) -> Reading[dict[str, str]]:
+    """Read the rest of a tag; gives its attributes, which have the one that is wanted."""
     found: dict[str, str] = dict(_ATTRIBUTE.findall((yield from region.source.word(_SEP, "\n"))))
     if not found.get(wanted):
         raise Broken
-    return found[wanted].replace("&quot;", '"').replace("&amp;", "&")
+    return {name: value.replace("&quot;", '"').replace("&amp;", "&") for name, value in found.items()}
 
 
 KIMI_K3 = KimiK3Calls()

@@ -14,6 +14,7 @@ from orchard.formats.calls import Syntax
 from orchard.formats.deepseek import V3, V4, V31, V32
 from orchard.formats.gemma import FUNCTION_GEMMA, GEMMA4
 from orchard.formats.harmony import harmony
+from orchard.formats.hunyuan import HUNYUAN, HUNYUAN_LIST
 from orchard.formats.json_calls import (
     BARE,
     COHERE,
@@ -24,7 +25,6 @@ from orchard.formats.json_calls import (
     LLAMA,
     NEMOTRON,
     PHI,
-    TOOL_CALLS,
 )
 from orchard.formats.kimi import KIMI
 from orchard.formats.kimi_k3 import KIMI_K3
@@ -94,6 +94,16 @@ def phi(template: str, tokens: Collection[str]) -> bool:
     return "functools[" in template or "<|/tool_call|>" in tokens
 
 
+def hunyuan(template: str, tokens: Collection[str]) -> bool:
+    """Fit Hunyuan's models, whose templates take earlier answers out of their tags."""
+    return "think>" in template and "<answer>" in template
+
+
+def ernie(template: str, tokens: Collection[str]) -> bool:
+    """Fit ERNIE 4.5's models that think; MiniMax's templates have <response> as well."""
+    return "<global_setting>" in template and "<response>" in template
+
+
 def never(template: str, tokens: Collection[str]) -> bool:
     """Fit no model: this row is for those who ask for it."""
     return False
@@ -106,21 +116,36 @@ def always(template: str, tokens: Collection[str]) -> bool:
 
 CALLS: tuple[CallRow, ...] = (
     CallRow(("minimax_m2",), has("<minimax:tool_call>"), MINIMAX),
-    CallRow(("longcat",), has("<longcat_tool_call>"), LONGCAT),
-    CallRow(("glm47", "glm4_7"), has("</arg_key><arg_value>"), GLM_4_7),
+    CallRow(("longcat", "longcat_flash_lite"), has("<longcat_tool_call>"), LONGCAT),
+    CallRow(("glm47", "glm4_7", "glm47_flash"), has("</arg_key><arg_value>"), GLM_4_7),
     CallRow(("glm45", "glm4_moe", "glm4", "glm46"), has("<arg_key>"), GLM),
     CallRow(("seed_oss",), has("<seed:tool_call>"), SEED),
     CallRow(
-        ("qwen3_coder", "qwen3_5", "qwen3_5_moe", "qwen3_xml", "nemotron3_nano", "nemotron_v3", "step3p5", "step_35"),
+        (
+            "qwen3_coder",
+            "qwen3_5",
+            "qwen3_5_moe",
+            "qwen3_xml",
+            "nemotron3_nano",
+            "nemotron_v3",
+            "step3p5",
+            "step_35",
+            "mimo",
+        ),
         has("<parameter="),
         QWEN_XML,
     ),
     CallRow(("nemotron", "nemotron_json"), has("<TOOLCALL>"), NEMOTRON),
     CallRow(("mistral", "devstral"), named_in_mistral, MISTRAL),
     CallRow(("mistral_list",), has("[TOOL_CALLS]"), MISTRAL_LIST),
-    CallRow(("hunyuan_a13b", "jamba", "minimax"), has("<tool_calls>"), TOOL_CALLS),
+    CallRow(("hunyuan",), has("<tool_call>function_name"), HUNYUAN),
+    CallRow(("hunyuan_a13b", "jamba", "minimax"), has("<tool_calls>"), HUNYUAN_LIST),
     CallRow(("phi4_mini_json",), phi, PHI),
-    CallRow(("cohere", "command_r"), tagged("<|START_ACTION|>", "<|END_ACTION|>"), COHERE),
+    CallRow(
+        ("cohere", "command_r", "cohere_command3", "cohere_command4"),
+        tagged("<|START_ACTION|>", "<|END_ACTION|>"),
+        COHERE,
+    ),
     CallRow(("solar_open",), has("<|tool_call:begin|>"), SOLAR),
     CallRow(("apertus",), tagged("<|tools_prefix|>", "<|tools_suffix|>"), APERTUS),
     CallRow(("gigachat31", "gigachat3_1"), has("<|function_call|>"), GIGACHAT_3_1),
@@ -142,7 +167,7 @@ CALLS: tuple[CallRow, ...] = (
     CallRow(("pythonic", "llama4_pythonic"), has("[func_name1("), PYTHONIC),
     CallRow(("gemma3",), has("<start_of_turn>"), GEMMA3),
     CallRow(
-        ("hermes", "qwen", "qwen2_5", "qwen3", "qwen3_moe", "qwen3_next", "qwen3_vl"),
+        ("hermes", "qwen", "qwen2_5", "qwen3", "qwen3_moe", "qwen3_next", "qwen3_vl", "ernie45", "granite4"),
         tagged("<tool_call>", "</tool_call>"),
         HERMES,
     ),
@@ -151,11 +176,12 @@ CALLS: tuple[CallRow, ...] = (
 )
 
 _THINK = Reasoning("<think>", "</think>")
-_GRANITE_TAGS = msgspec.structs.replace(_THINK, answer=("<response>", "</response>"))
-_HUNYUAN_TAGS = msgspec.structs.replace(_THINK, answer=("<answer>", "</answer>"))
+_RESPONSE_TAGS = msgspec.structs.replace(_THINK, answer=("<response>", "</response>"))
+_HUNYUAN_TAGS = msgspec.structs.replace(_THINK, answer=("<answer>", "</answer>"), wraps=True)
 _COHERE_TAGS = Reasoning(
     "<|START_THINKING|>", "<|END_THINKING|>", answer=("<|START_RESPONSE|>", "<|END_RESPONSE|>"), wraps=True
 )
+_COHERE_4_TAGS = msgspec.structs.replace(_COHERE_TAGS, answer=("<|START_TEXT|>", "<|END_TEXT|>"))
 _GRANITE_PHRASES = Reasoning(
     "Here is my thought process:",
     "Here is my response:",
@@ -182,14 +208,20 @@ REASONING: tuple[ReasoningRow, ...] = (
     ReasoningRow(("kimi_k3",), xtml, _KIMI_K3_TAGS),
     ReasoningRow(("solar_open",), has("<|begin|>assistant<|think|>"), _SOLAR_TAGS),
     ReasoningRow(
-        ("longcat",), tagged("<longcat_think>", "</longcat_think>"), Reasoning("<longcat_think>", "</longcat_think>")
+        ("longcat", "longcat_flash_lite"),
+        tagged("<longcat_think>", "</longcat_think>"),
+        Reasoning("<longcat_think>", "</longcat_think>"),
     ),
     ReasoningRow(("seed_oss",), tagged("<seed:think>", "</seed:think>"), Reasoning("<seed:think>", "</seed:think>")),
     ReasoningRow(("granite",), has("Here is my thought process"), _GRANITE_PHRASES),
-    ReasoningRow(("granite3_3",), has("<response></response>", "between <response>"), _GRANITE_TAGS),
-    ReasoningRow(("hunyuan_a13b",), has("</think>\\n<answer>", "</think>\n<answer>"), _HUNYUAN_TAGS),
+    ReasoningRow(("granite3_3",), has("<response></response>", "between <response>"), _RESPONSE_TAGS),
+    ReasoningRow(("ernie45",), ernie, _RESPONSE_TAGS),
+    ReasoningRow(("hunyuan", "hunyuan_a13b"), hunyuan, _HUNYUAN_TAGS),
     ReasoningRow(("gemma4",), tagged("<|channel>", "<channel|>"), Reasoning("<|channel>thought", "<channel|>")),
-    ReasoningRow(("cohere", "command_r"), tagged("<|START_THINKING|>", "<|END_THINKING|>"), _COHERE_TAGS),
+    ReasoningRow(("cohere_command4",), has("<|START_TEXT|>"), _COHERE_4_TAGS),
+    ReasoningRow(
+        ("cohere", "command_r", "cohere_command3"), tagged("<|START_THINKING|>", "<|END_THINKING|>"), _COHERE_TAGS
+    ),
     ReasoningRow(("minimax_m3",), tagged("<mm:think>", "</mm:think>"), Reasoning("<mm:think>", "</mm:think>")),
     ReasoningRow(("harmony", "openai_gptoss", "gpt_oss"), never, None),
     ReasoningRow(("deepseek_r1", "minimax_m2"), never, msgspec.structs.replace(_THINK, assumed=True)),
@@ -205,6 +237,9 @@ REASONING: tuple[ReasoningRow, ...] = (
             "glm45",
             "glm4_moe",
             "glm47",
+            "glm47_flash",
+            "holo2",
+            "mimo",
             "nemotron",
             "nemotron_v3",
             "nemotron3_nano",

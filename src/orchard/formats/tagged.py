@@ -109,7 +109,9 @@ class Tagged(Driven):
         source, reasoning = self._source, self._reasoning
         if not reasoning or self._wrapped:
             return
-        if not self.thinking:
+        if self.thinking:  # some models open it once more
+            yield from source.leading((reasoning.start, *reasoning.also))
+        else:
             opener = reasoning.answer[0] if reasoning.answer and reasoning.wraps else reasoning.end
             tag = yield from source.leading((reasoning.start, *reasoning.also, reasoning.end, opener))
             if tag is None:

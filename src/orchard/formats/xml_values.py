@@ -1,19 +1,19 @@
 """Arguments that stand between tags: strings as they are, all else as JSON, or as Python writes it.
 
-The schema tells which is which.
+The schema tells which is which; where it leaves that open, the model may have said it.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from orchard.formats.calls import Region
 from orchard.formats.json_text import Give
 from orchard.formats.listed import NAME, listed, open_ended
 from orchard.formats.literals import container
-from orchard.formats.schema import Signature, fitted
+from orchard.formats.schema import Signature, fitted, type_of, values
 from orchard.formats.shapes import json_body, literal, text_up_to, within
-from orchard.formats.source import Reading, Source, begun
+from orchard.formats.source import MOST_SPACES, Reading, Source, begun
 
 # How the values of a type may begin, strings aside.
 _BEGINNINGS = {
@@ -25,11 +25,14 @@ _BEGINNINGS = {
     "number": "-0123456789",
 }
 _ANY_NAME = "{}"
-Opening = Callable[[str, frozenset[str]], Sequence[str]]
+Types = frozenset[str]
+TEXT, OTHERS = Types({"string"}), Types(_BEGINNINGS)
+"""The types of values that are strings, and of those that are none."""
+Opening = Callable[[str, Types], Sequence[str]]
 """Gives the texts before the value of a parameter, by its name and the types that it may have, if they are known."""
 Tags = tuple[str, ...]
 _Ends = dict[str, tuple[Tags, ...]]  # by the tag that ends a value: what must follow it
-_UNTOLD = frozenset({"string", "array", "object", "null"})  # what a parameter may be whose schema doesn't say
+_UNTOLD = Types({"string", "array", "object", "null"})  # what a parameter may be whose schema doesn't say
 
 
 class Arguments:
@@ -42,14 +45,18 @@ class Arguments:
         self._newlines = newlines
         self._before = "{"
 
-    def read(self, name: str, close: str, follows: Tags, without: Tags = ()) -> Reading[None]:
+    def read(
+        self, name: str, close: str, follows: Tags, without: Tags = (), said: Types = frozenset()
+    ) -> Reading[None]:
         """Read a value and its end tag. An end tag that none of `follows` follows is part of the value.
 
         `without`: tags that end the value where its own is missing, if they stand there one after the other, and behind
-        them the end of the answer, or the last of them. They are not read.
+        them the end of the answer, or the last of them. They are not read. `said`: the types that the model says the
+        value may have, which tell where the schema leaves it open.
         """
         source, give = self._region.source, self._region.arguments
-        types = (self._signature.types(name) if self._signature else frozenset()) or _UNTOLD
+        known = self._signature.types(name) if self._signature else frozenset()
+        types = (known or TEXT | OTHERS) & said or known or _UNTOLD
         if self._newlines and (yield from source.peek()) == "\n":
             source.at += 1
         give(f"{self._before}{json.dumps(name, ensure_ascii=False)}: ")
@@ -97,9 +104,14 @@ class Arguments:
 
 
 def _followed(rest: str, tags: tuple[Tags, ...], *, final: bool) -> bool | None:
-    """Whether a text goes on with one of each of these tags; also where the end cuts that off. None: not known yet."""
+    """Whether a text goes on with one of each of these tags; also where the end cuts that off. None: not known yet.
+
+    Where very much white space stands before one, it doesn't: a model that writes it is not waited for.
+    """
     for one_of in tags:
-        rest = rest.lstrip()
+        spaces, rest = len(rest), rest.lstrip()
+        if spaces - len(rest) > MOST_SPACES:
+            return False
         found = next((tag for tag in one_of if rest.startswith(tag)), None)
         if found is None:
             begun = any(tag.startswith(rest) for tag in one_of)
@@ -112,26 +124,33 @@ def _inner(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def body_shape(signature: Signature, opening: Opening, close: Sequence[str]) -> str:
+def body_shape(signature: Signature, opening: Opening, close: Sequence[str], kinds: Sequence[Types] = ()) -> str:
     """Give the expression for a call's arguments: those that are listed, in their order, and then others.
 
     `close` are the texts behind a value, of which the first is what ends a string. A tag that may be a token of its own
-    is a text of its own. Raises ValueError where the schema of a strict tool asks for more than can be kept.
+    is a text of its own. `kinds`: the types that the texts before a value tell apart. Raises ValueError where the
+    schema of a strict tool asks for more than can be kept.
     """
+
+    def parameter(name: str, schema: Any) -> str:
+        found = []
+        part = within(schema, signature.schema)
+        for types, value in _value_shapes(part, signature.types(name), close, kinds):
+            texts = [text for text in opening(name, types) if text]
+            before = [_named(text, signature) if name == _ANY_NAME else literal(text) for text in texts]
+            found.append(" ".join((*before, value)))
+        return found[0] if len(found) == 1 else f"({' | '.join(found)})"
+
     found = []
     for name, schema in listed(signature).items():
-        types = signature.types(name)
-        texts = " ".join(literal(text) for text in opening(name, types) if text)
-        one = f"{texts} {_value_shape(signature, schema, types, close)}"
+        one = parameter(name, schema)
         found.append(one if name in signature.required else f"({one})?")
     if open_ended(signature):
-        types = signature.types(_ANY_NAME)
-        texts = " ".join(_named(text, signature) for text in opening(_ANY_NAME, types) if text)
-        found.append(f"({texts} {_value_shape(signature, signature.others, types, close)})*")
+        found.append(f"({parameter(_ANY_NAME, signature.others)})*")
     return " ".join(found) or literal("")
 
 
-def may_be_text(types: frozenset[str]) -> bool:
+def may_be_text(types: Types) -> bool:
     """Whether a parameter may be a string, as far as is known."""
     return not types or "string" in types
 
@@ -145,11 +164,20 @@ def _named(text: str, signature: Signature) -> str:
     return " ".join((literal(before), name, literal(after)))
 
 
-def _value_shape(signature: Signature, schema: Any, types: frozenset[str], close: Sequence[str]) -> str:
-    """Give the expression for a parameter's value and the texts behind it."""
-    part = within(schema, signature.schema)
-    if may_be_text(types):
-        shapes = text_up_to(close[0], part, sorted(types or _UNTOLD)), *map(literal, filter(None, close[1:]))
-    else:
-        shapes = json_body(part), *map(literal, filter(None, close))
-    return " ".join(shapes)
+def _value_shapes(
+    schema: Any, types: Types, close: Sequence[str], kinds: Sequence[Types]
+) -> Iterator[tuple[Types, str]]:
+    """Give the expressions for a parameter's value and the texts behind it, each with the types that it is for."""
+    if not may_be_text(types):
+        yield types, " ".join((json_body(schema), *map(literal, filter(None, close))))
+        return
+    for one in _told(schema, types, kinds) or [types]:
+        text = text_up_to(close[0], schema, sorted(one or _UNTOLD))
+        yield one, " ".join((text, *map(literal, filter(None, close[1:]))))
+
+
+def _told(schema: Any, types: Types, kinds: Sequence[Types]) -> list[Types]:
+    """Give what a parameter may be of each of these kinds: none where its schema lists values of others."""
+    listed_types = {type_of(value) for value in values(schema)}
+    found = [kind & (types or TEXT | OTHERS) for kind in kinds if not listed_types or kind & listed_types]
+    return [one for one in found if one]

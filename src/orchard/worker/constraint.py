@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from orchard.core import request
 from orchard.core.errors import OrchardError
-from orchard.core.request import Generate, Tool
+from orchard.core.request import Generate, TextPart, Tool
 from orchard.engine.grammar import Alphabet, Grammar, Reasoning, Rules
 from orchard.formats import Family
 from orchard.formats.shapes import CallsShape
@@ -88,8 +88,9 @@ class Constraints:
         try:
             return self._made(task, family, prompt)
         except ValueError as error:
-            what = f"this {task.grammar.kind}" if task.grammar else "the tools' format"
-            raise OrchardError("invalid_request", f"{what} can't be kept: {error}", param=param) from error
+            what = f"the {task.grammar.kind} of `{param}`" if task.grammar else "the tools' format"
+            reason = _PLACE.sub("", str(error))
+            raise OrchardError("invalid_request", f"{what} can't be kept: {reason}", param=param) from error
 
     def _made(self, task: Generate, family: Family, prompt: str) -> Grammar | None:
         reasoning, written = self._reasoning(task, family, prompt)
@@ -106,7 +107,11 @@ class Constraints:
             if kept == task.tools:
                 raise
             return self._made(replace(task, tools=kept), family, prompt)
-        return Grammar(f"{hash(text):x}", rules, reasoning, source.trigger.encode())
+        begun = _begun(task, prompt)
+        taken = rules.alphabet.cut(begun)
+        if rules.first.deep_copy().try_consume_tokens(taken) != len(taken):
+            raise ValueError("the unfinished message that the answer goes on with doesn't keep it")
+        return Grammar(f"{hash(text):x}", rules, reasoning, source.trigger.encode(), begun)
 
     def _reasoning(
         self, task: Generate, family: Family, prompt: str
@@ -120,7 +125,12 @@ class Constraints:
         if family.begin(prompt).thinking:
             return Reasoning(end.encode(), opened=True), None
         closed = prompt.endswith(_HARMONY_ANSWER) if harmony else prompt.rstrip().endswith(end)
-        if closed or task.prompt is not None or task.template_args.get("enable_thinking") is False:
+        if (
+            closed
+            or task.continue_last
+            or task.prompt is not None
+            or task.template_args.get("enable_thinking") is False
+        ):
             return None, None
         if start in self._added:
             return Reasoning(end.encode(), start=self._added[start]), None
@@ -134,7 +144,7 @@ class Constraints:
                 raise ValueError("how this model writes calls is not known")
             return _Source("calls", calls)
         if task.grammar:
-            begun = family.name not in _HARMONY or prompt.endswith(_HARMONY_ANSWER)
+            begun = family.name not in _HARMONY or task.continue_last or prompt.endswith(_HARMONY_ANSWER)
             answer = "@answer" if begun else f"{self._tags.literal(_HARMONY_ANSWER)} @answer"
             return _Source(f"{answer} | calls" if calls else answer, calls, _answer(task.grammar))
         return self._strict(shape, calls, several=task.parallel_tool_calls) if shape else None
@@ -199,6 +209,8 @@ class Constraints:
             return f"it has {len(text):,} characters; there may be {_MOST_CHARACTERS:,}"
         rules = Rules(self._letters(), text, lark.LIMITS)
         reason = rules.first.get_error() or _fault(rules.first.deep_copy())
+        if "NoExtensionBias" in reason:
+            return "nothing keeps it"
         return " ".join(reason.removesuffix("<non-verbose/>").split())[:300] if reason else rules
 
     def _letters(self) -> Alphabet:
@@ -232,7 +244,18 @@ def _answer(wanted: request.Grammar) -> dict[str, Any]:
 def _pattern(regex: str) -> str:
     if (len(regex) - len(regex.rstrip("\\"))) % 2:
         raise ValueError("it ends within an escape")
-    return f"/{regex_to_lark(regex, use_ascii='d')}/" if regex else '""'
+    terminal = f"/{regex_to_lark(regex, use_ascii='d')}/" if regex else '""'
+    if reason := lark.fault(terminal) or lark.fault_within(lark.whole(terminal)):
+        raise ValueError(reason)
+    return terminal
+
+
+def _begun(task: Generate, prompt: str) -> bytes:
+    """Give what of the answer that a grammar binds stands in the prompt already."""
+    if not (task.grammar and task.continue_last):
+        return b""
+    text = "".join(part.text for part in task.messages[-1].parts if isinstance(part, TextPart)).lstrip()
+    return (text if prompt.endswith(text) else text.rstrip()).encode()
 
 
 def _fault(matcher: LLMatcher) -> str:

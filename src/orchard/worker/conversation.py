@@ -20,10 +20,11 @@ class Takes(Struct, frozen=True):
     """What a chat template takes as it is; what it doesn't is said in another way, at the same place.
 
     `system`: a system message at the beginning; `lone_system`: one that is all there is; `later_system`: one further
-    on. `repeats`: two messages of one role in a row. `tools`: a list of tools. `calls`: calls and their results. The
-    rest is about calls: several in one message; text beside them; reasoning and text beside them; arguments as JSON
-    text, not as an object; ids of nine letters (Mistral) or ids that are the function's name and a number (Kimi);
-    results within the message of the calls, not in messages of their own (Gemma 4).
+    on. `repeats`: two messages of one role in a row. `tools`: a list of tools. `calls`: calls and their results;
+    `lone_results`: where calls are text, results all the same. The rest is about calls: several in one message; text
+    beside them; reasoning and text beside them; arguments as JSON text, not as an object; ids of nine letters (Mistral)
+    or ids that are the function's name and a number (Kimi); results within the message of the calls, not in messages of
+    their own (Gemma 4).
     """
 
     system: bool = True
@@ -32,6 +33,7 @@ class Takes(Struct, frozen=True):
     repeats: bool = True
     tools: bool = True
     calls: bool = True
+    lone_results: bool = False
     several_calls: bool = True
     text_beside_calls: bool = True
     reasoning_beside_text: bool = True
@@ -84,6 +86,7 @@ class _Writer:
         text, reasoning = _joined(message, TextPart), _joined(message, ReasoningPart)
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
         if calls and not self._takes.calls:
+            self._calls.update((call.id, (call.name, call.id)) for call in calls)
             text, calls = "\n".join(filter(None, [text, *map(_written, calls)])), []
         if not (text or reasoning or calls):
             return []
@@ -122,7 +125,8 @@ class _Writer:
     def _result(self, part: ToolResultPart) -> Turn:
         texts = [piece.text for piece in part.parts if isinstance(piece, TextPart)]
         content = ("Error: " if part.is_error else "") + "\n".join(texts)
-        if part.call_id not in self._calls or not self._takes.calls:  # no template expects one without its call
+        taken = self._takes.calls or self._takes.lone_results
+        if part.call_id not in self._calls or not taken:  # no template expects one without its call
             return _turn("user", f"<tool_response>\n{content}\n</tool_response>")
         name, id_ = self._calls[part.call_id]
         return _turn("tool", content) | {"tool_call_id": id_, "name": name}
@@ -173,7 +177,8 @@ def _folded(turns: list[Turn], takes: Takes) -> list[Turn]:
     folded: list[Turn] = []
     for turn in turns:
         last = folded[-1] if folded else {"role": ""}
-        if last["role"] == turn["role"] and turn["role"] in ("user", "assistant") and "tool_calls" not in last:
+        apart = "tool_calls" in last or ("tool_calls" in turn and not takes.text_beside_calls)
+        if last["role"] == turn["role"] and turn["role"] in ("user", "assistant") and not apart:
             folded[-1] = _merged(last, turn)
         else:
             folded.append(turn)
@@ -181,14 +186,20 @@ def _folded(turns: list[Turn], takes: Takes) -> list[Turn]:
 
 
 def _alternating(turns: list[Turn]) -> list[Turn]:
-    """Let the assistant and the user say something where a template wants it: calls and results don't count as such."""
+    """Let the assistant and the user say something where a template wants it: calls and results don't count as such.
+
+    A call follows what a user said, so that an answer may come behind its result.
+    """
     said: list[Turn] = []
-    expected = "user"
+    others = {"user": "assistant", "assistant": "user"}
+    last = "assistant"
     for turn in turns:
-        if turn["role"] in ("user", "assistant") and "tool_calls" not in turn:
-            if turn["role"] != expected:
-                said.append(_turn(expected, _NOTHING_SAID))
-            expected = "assistant" if turn["role"] == "user" else "user"
+        role = turn["role"]
+        if role == last:
+            said.append(_turn(others[role], _NOTHING_SAID))
+            last = others[role]
+        if role in others and "tool_calls" not in turn:
+            last = role
         said.append(turn)
     return said
 

@@ -1,16 +1,18 @@
 """JSON schemas made ready for llguidance (https://github.com/guidance-ai/llguidance/blob/main/docs/json_schema.md)."""
 
 import json
+import math
 from collections.abc import Collection
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from llguidance import regex_to_lark
+from llguidance import LLMatcher, regex_to_lark
 
 from orchard.formats.shapes import json_body, literal, parts
 from orchard.worker import raw_text
-from orchard.worker.lark import fault, text_up_to
+from orchard.worker.lark import fault, fault_within, text_up_to
+from orchard.worker.patterns import MOMENTS
 
 # Between the parts of JSON: a space, or a newline and an indentation.
 _WHITE_SPACE = {"whitespace_pattern": r"\x20|\n[\x20\t]{0,16}"}
@@ -21,6 +23,8 @@ _ALTERNATIVES = {"anyOf", "oneOf", "$ref", "if", "then", "else", "not", "depende
 _JOINING = {"allOf", "unevaluatedProperties", "$dynamicRef"}
 _OTHERS = {"additionalProperties", "patternProperties"}  # speak of properties that aren't listed
 _MOST_DEEP = 48  # llguidance's own JSON reader ends at 128 levels; a schema in a schema is mostly two
+_SAYS_NOTHING: tuple[Any, ...] = ({}, True, {"type": "string"})  # of the names of properties
+_SMALL = Fraction(1, 10**6)
 _MOST_MULTIPLES = 10_000  # a state of the lexer for each remainder
 
 
@@ -78,7 +82,10 @@ def _prepared_text(end: str, schema: Any, types: Collection[str], *, lenient: bo
 
 
 def _known(schema: Any, *, lenient: bool) -> Any:
-    """Leave out the formats that are not known, of a schema and of those in it; `lenient`: patterns too."""
+    """Say a schema, and those in it, in what llguidance keeps, without what says nothing.
+
+    `lenient`: without patterns that it can't keep too.
+    """
     if isinstance(schema, list):
         return [_known(one, lenient=lenient) for one in schema]
     if not isinstance(schema, dict):
@@ -87,20 +94,55 @@ def _known(schema: Any, *, lenient: bool) -> Any:
     for key, value in schema.items():
         if key == "format" and not (isinstance(value, str) and value in _FORMATS):
             continue
-        if key == "pattern" and lenient and not _is_pattern(value):
+        if key == "pattern" and (reason := _pattern_fault(value)):
+            if lenient:
+                continue
+            raise ValueError(f"the pattern {value!r:.60}: {reason}")
+        if (key == "propertyNames" and value in _SAYS_NOTHING) or (key == "uniqueItems" and value is False):
             continue
         if key in _NAMED and isinstance(value, dict):
             known[key] = {name: _known(one, lenient=lenient) for name, one in value.items()}
         else:
             known[key] = value if key in _VALUES else _known(value, lenient=lenient)
-    return known
+    if known.get("format") in MOMENTS and "pattern" not in known:  # llguidance's own have days that no calendar has
+        known["pattern"] = f"^(?:{MOMENTS[known.pop('format')]})$"
+    return _within(known)
 
 
-def _is_pattern(value: Any) -> bool:
+def _pattern_fault(value: Any) -> str:
+    if not isinstance(value, str):
+        return "it is no text"
     try:
-        return isinstance(value, str) and not fault(f"/{regex_to_lark(value, use_ascii='dw')}/")
-    except ValueError:
-        return False
+        reason = fault(f"/{regex_to_lark(value, use_ascii='dw')}/")
+    except ValueError as error:
+        return str(error)
+    return reason or fault_within(LLMatcher.grammar_from_json_schema({"type": "string", "pattern": value}))
+
+
+def _within(schema: dict[str, Any]) -> dict[str, Any]:
+    """Exclude a whole number by a bound just beyond it, where the other bound is less than 1 away.
+
+    llguidance would allow the number itself there. Integers it bounds rightly.
+    """
+    if schema.get("type") == "integer":
+        return schema
+    bounds = {key: _number(schema.get(key)) for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")}
+    for end, other, way in (("Minimum", "Maximum", 1), ("Maximum", "Minimum", -1)):
+        at = bounds[f"exclusive{end}"]
+        others = [bound for key in (other.lower(), f"exclusive{other}") if (bound := bounds[key]) is not None]
+        if at is None or at.denominator != 1 or not others:
+            continue
+        room = min(way * (bound - at) for bound in others)
+        if 0 < room < 1:
+            inner = [at + way * min(_SMALL, room / 1000), *filter(None, [bounds[end.lower()]])]
+            schema = {key: value for key, value in schema.items() if key != f"exclusive{end}"}
+            schema[end.lower()] = float(max(inner) if way == 1 else min(inner))
+    return schema
+
+
+def _number(value: Any) -> Fraction | None:
+    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return Fraction(str(value)) if known else None
 
 
 def _joins(schema: Any) -> bool:

@@ -17,6 +17,9 @@ ANY = "/(?s:.*)/"
 """The terminal of all texts."""
 # None is above llguidance's own: nothing may take seconds or gigabytes. A step is a row's token, while which all others
 # wait.
+_TRIED = 48  # characters of a text
+_PRINTABLE = (1 << 127) - (1 << 32)  # of the bytes that may come next
+_LETTERS = (1 << 123) - (1 << 97)
 LIMITS = LLParserLimits(
     initial_lexer_fuel=1_000_000,
     step_lexer_fuel=50_000,
@@ -118,6 +121,20 @@ def fault(terminal: str) -> str:
         return re.split(r"error: |\(in regex\): ", said)[-1].partition(" in regex")[0].strip()
     some = matcher.is_accepting() or any(matcher.compute_bitmask()[:32])
     return "" if some else "nothing keeps it"
+
+
+@lru_cache(maxsize=1024)
+def fault_within(grammar: str) -> str:
+    """Say what shows only within a text of a grammar: repetitions within repetitions may be read in too many ways."""
+    matcher = LLMatcher(_bytes(), grammar, limits=LIMITS)
+    for _ in range(_TRIED):
+        allowed = int.from_bytes(matcher.compute_bitmask(), "little")
+        if "lexer error" in matcher.get_error():
+            return "it repeats too much within repetitions"
+        next_bytes = allowed & _LETTERS or allowed & _PRINTABLE
+        if not next_bytes or not matcher.consume_token(next_bytes.bit_length() - 1):
+            break
+    return ""
 
 
 @cache

@@ -76,9 +76,16 @@ def _is_group(tokens: Sequence[str]) -> bool:
     return False
 
 
-_UP_TO_29 = "(?:0[1-9]|[12][0-9])"
-_DAY = f"[0-9]{{4}}-(?:(?:0[13578]|1[02])-(?:{_UP_TO_29}|3[01])|(?:0[469]|11)-(?:{_UP_TO_29}|30)|02-{_UP_TO_29})"
-_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:\.[0-9]+)?(?:[zZ]|[+\-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+_YEAR = "(?:[1-9][0-9]{3}|0(?:[1-9][0-9]{2}|0(?:[1-9][0-9]|0[1-9])))"
+_FOURTH = "(?:0[48]|[2468][048]|[13579][26])"
+_LEAP_YEAR = f"(?:[0-9]{{2}}{_FOURTH}|{_FOURTH}00)"
+_UP_TO_28 = "(?:0[1-9]|1[0-9]|2[0-8])"
+_UP_TO_30 = "(?:0[1-9]|[12][0-9]|30)"
+_DAY = (
+    f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:{_UP_TO_30}|31)|(?:0[469]|11)-{_UP_TO_30}|02-{_UP_TO_28})|{_LEAP_YEAR}-02-29)"
+)
+# No leap seconds: most readers refuse them.
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?(?:[zZ]|[+\-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9\\-]{0,61}[A-Za-z0-9])?"
 _HOST = rf"{_LABEL}(?:\.{_LABEL})*"
 _BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -106,10 +113,9 @@ _AUTHORITY = (
     rf"(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{{2}})*)(?::[0-9]*)?"
 )
 _PATHS = rf"(?://{_AUTHORITY}(?:/{_CHAR}*)*|/(?:{_CHAR}+(?:/{_CHAR}*)*)?|{_CHAR}+(?:/{_CHAR}*)*)?"
-_FORMATS = {
-    "date": _DAY,
-    "time": _CLOCK,
-    "date-time": f"{_DAY}[tT]{_CLOCK}",  # RFC 3339
+MOMENTS = {"date": _DAY, "time": _CLOCK, "date-time": f"{_DAY}[tT]{_CLOCK}"}  # RFC 3339
+"""Expressions for the formats of days and times, as `pattern` has them, but for its anchors."""
+_FORMATS = MOMENTS | {
     "duration": f"P(?:{_DAYS}(?:{_TIME_PARTS})?|{_TIME_PARTS}|[0-9]+W)",  # RFC 3339, appendix A
     "email": rf"{_ATOM}(?:\.{_ATOM})*@(?:{_HOST}|\[{_V4}\])",  # RFC 5321
     "hostname": _HOST,  # RFC 1123

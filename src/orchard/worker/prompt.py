@@ -25,7 +25,8 @@ from orchard.core.request import (
 )
 from orchard.engine.grammar import Grammar
 from orchard.engine.job import SamplingParams
-from orchard.formats import choose
+from orchard.formats import Family, choose
+from orchard.formats.also_hermes import also_hermes
 from orchard.worker import markers
 from orchard.worker.constraint import Constraints
 from orchard.worker.conversation import Takes, Turn, tools_of, turns_of
@@ -113,22 +114,26 @@ class Prompter:
         if self._has_template:
             self._opener = markers.turn_opener(tokenizer, self._fill)
             self._takes = probe(self._fill, source)
-        # Where the template has no place for tools, the model hears of them, and calls them, in Hermes' way.
-        parser = options.tool_call_parser or (None if self._takes.tools else "hermes")
         try:
             self._takes = converted(self._takes, options.message_converter)
-            self.family = choose(
-                source,
-                markers.added_tokens(tokenizer),
-                tool_call_parser=parser,
-                reasoning_parser=options.reasoning_parser,
-            )
+            self.family = self._family(source, options)
         except ValueError as error:
             raise OrchardError("model_failed", str(error)) from error
         self._thinking = markers.thinking(tokenizer, self.family)
         self._constraints = Constraints(tokenizer, vocabulary, vocab_size, tokenizer.eos_token_ids)
         log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
         log.debug("the chat template: %s", self._takes)
+
+    def _family(self, source: str, options: TextOptions) -> Family:
+        """Choose how answers are read. Where the template has no place for tools, they are described in Hermes' way."""
+        takes = self._takes
+        family = choose(
+            source,
+            markers.added_tokens(self._tokenizer),
+            tool_call_parser=options.tool_call_parser or (None if takes.tools else "hermes"),
+            reasoning_parser=options.reasoning_parser,
+        )
+        return family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
 
     def check_template(self) -> None:
         """Raise OrchardError (model_failed) where the chat template is broken in itself.

@@ -1,5 +1,6 @@
 """Finds out what a chat template takes, by rendering small conversations: templates differ more than their names do."""
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Literal
@@ -27,6 +28,9 @@ def _said(role: Literal["system", "user", "assistant", "tool"], *parts: str | Pa
 def _told(call: ToolCallPart, text: str) -> Message:
     return _said("tool", ToolResultPart(call.id, (TextPart(text),)))
 
+
+# Gemma 4's field of a message; a tag of that name is another thing.
+_WITHIN = re.compile(r"""\.tool_responses\b|['"]tool_responses['"]""")
 
 _RULES, _ASKED, _MORE = _said("system", "Qrules"), _said("user", "Qasked"), _said("user", "Qmore")
 
@@ -68,7 +72,7 @@ def probe(render: Render, source: str) -> Takes:
     if not takes.tools:  # the model gets to know of them in Hermes' way, and its calls are written so as well
         return replace(takes, calls=False)
     called = [_ASKED, _said("assistant", _CALL), _told(_CALL, "Qresult")]
-    needles = ["Qvalue", "response:Qfunction", "Qresult"] if "tool_responses" in source else ["Qvalue", "Qresult"]
+    needles = ["Qvalue", "response:Qfunction", "Qresult"] if _WITHIN.search(source) else ["Qvalue", "Qresult"]
     for form in _forms(takes, source):
         # The object must not be written as Python would write it.
         if shows(form, called, *needles, never="'Qname': 'Qvalue'", tools=True):
@@ -76,7 +80,9 @@ def probe(render: Render, source: str) -> Takes:
             kept = form.system and shows(form, [_RULES, *called], "Qrules", tools=True)
             found = _beside(partial(shows, tools=True), form)
             return replace(found, system=kept, later_system=form.later_system and kept)
-    return replace(takes, calls=False)
+    takes = replace(takes, calls=False)
+    results = shows(replace(takes, lone_results=True), [*called, _said("assistant", "Qsaid")], "Qresult", "Qsaid")
+    return replace(takes, lone_results=results)
 
 
 def _forms(takes: Takes, source: str) -> Iterator[Takes]:

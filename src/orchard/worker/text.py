@@ -295,4 +295,6 @@ class TextService:
 
 
 def _failed(broken: Broken) -> Failed:
+    if broken.by_grammar:
+        return Failed("invalid_request", broken.message)
     return Failed("context_length_exceeded" if broken.too_large else "internal", broken.message)
