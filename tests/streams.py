@@ -24,9 +24,13 @@ _logprobs = st.lists(st.builds(Logprob, _tokens, st.lists(_tokens, max_size=2).m
 
 @st.composite
 def lawful_streams(draw: st.DrawFn) -> list[Event]:
-    """Any stream that keeps the law: Started, content of up to three choices, Finished or Failed."""
+    """Any stream that keeps the law: Started, content of up to three choices, Finished or Failed.
+
+    The arguments of a call follow its start, with nothing of the same choice in between.
+    """
     choices = draw(st.integers(1, 3))
     calls = [0] * choices
+    calling = [False] * choices
     events: list[Event] = [Started(draw(st.integers(0, 100)))]
     for kind in draw(st.lists(st.sampled_from(("text", "reasoning", "start", "args")), max_size=12)):
         choice = draw(st.integers(0, choices - 1))
@@ -37,8 +41,9 @@ def lawful_streams(draw: st.DrawFn) -> list[Event]:
         elif kind == "start":
             events.append(ToolStart(calls[choice], f"call_{choice}_{calls[choice]}", "tool", choice))
             calls[choice] += 1
-        elif calls[choice]:
+        elif calling[choice]:
             events.append(ToolArgs(calls[choice] - 1, draw(st.text(min_size=1, max_size=5)), choice))
+        calling[choice] = kind == "start" or (kind == "args" and calling[choice])
     reasons = tuple(draw(st.sampled_from(_REASONS)) for _ in range(choices))
     done = Finished(
         reasons,

@@ -199,7 +199,7 @@ def test_thinking_that_is_not_to_be_shown() -> None:
 
 def test_a_prompt_that_is_only_to_be_cached_has_no_answer() -> None:
     call = make_call(max_tokens=0)
-    used = Usage(5, 1, 0, 3)
+    used = Usage(5, 1, 1, 3)
     events: list[Event] = [
         Started(5, 3),
         Text("x"),
@@ -214,6 +214,10 @@ def test_a_prompt_that_is_only_to_be_cached_has_no_answer() -> None:
         "message_stop",
     ]
     assert (whole(call, *events)["content"], whole(call, *events)["stop_reason"]) == ([], "max_tokens")
+    usages = whole(call, *events)["usage"], one_by_one(call, *events)[-2]["usage"]
+    assert [(told["output_tokens"], told["output_tokens_details"]) for told in usages] == [
+        (0, {"thinking_tokens": 0})
+    ] * 2
 
 
 @pytest.mark.parametrize(

@@ -302,6 +302,25 @@ class TestResults:
         assert error.param == "messages[2].content[0].content[0].type"
 
 
+class TestNothing:
+    @pytest.mark.parametrize("content", ["", None, [], [{"type": "text", "text": ""}]])
+    def test_a_user_may_say_nothing(self, content: Any) -> None:
+        silent = {"role": "user", "content": content}
+        assert task(silent).messages == (Message("user", ()),)
+        begun = assistant({"type": "text", "text": "Yes?"})
+        assert [message.role for message in task(USER, begun, silent, begun, USER).messages] == [
+            "user",
+            "assistant",
+            "user",
+            "assistant",
+            "user",
+        ]
+
+    def test_an_empty_text_beside_results_is_none(self) -> None:
+        messages = task(USER, assistant(CALL), user(result(), {"type": "text", "text": ""})).messages
+        assert [message.role for message in messages] == ["user", "assistant", "tool"]
+
+
 class TestPrefill:
     @pytest.mark.parametrize("content", ["The answer is (", [{"type": "text", "text": "The answer is ("}]])
     def test_the_answer_goes_on_with_it(self, content: Any) -> None:
@@ -383,11 +402,20 @@ class TestTools:
             ([{"input_schema": {}}], "tools[0].name"),
             ([{"name": "a b", "input_schema": {}}], "tools[0].name"),
             ([{"name": "a", "input_schema": []}], "tools[0].input_schema"),
+            ([{"name": "a", "input_schema": {"type": "string"}}], "tools[0].input_schema.type"),
+            ([{"name": "a", "input_schema": {"type": 5}}], "tools[0].input_schema.type"),
+            ([{"name": "a", "input_schema": {"type": ["string", "null"]}}], "tools[0].input_schema.type"),
             ([{"name": "a", "input_schema": {"maximum": 2**64}}], "tools[0].input_schema"),
         ],
     )
     def test_wrong_ones_are_named(self, tools: list[Any], param: str) -> None:
         assert refusal(tools=tools).param == param
+
+    def test_the_input_is_an_object_whatever_else_is_allowed(self) -> None:
+        schemas: list[dict[str, Any]] = [{"type": ["object", "null"]}, {"type": "object"}, {}, {"anyOf": []}]
+        tools = [{"name": f"f{i}", "input_schema": schema} for i, schema in enumerate(schemas)]
+        kept = [tool.parameters for tool in task(tools=tools).tools]
+        assert kept == [{"type": "object"}, *schemas[1:]]
 
     def test_choice(self) -> None:
         tools = [LOOK_UP, {**LOOK_UP, "name": "add"}]

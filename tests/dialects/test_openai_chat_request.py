@@ -565,6 +565,16 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"tools": [TOOL, TOOL]}, "tools[1].function.name", "must be unique"),
     ({"tools": [{"function": {"name": "f", "parameters": []}}]}, "tools[0].function.parameters", "an object"),
     ({"tools": [{"function": {"name": "f", "parameters": {"a": 2**64}}}]}, "tools[0].function.parameters", "64 bits"),
+    (
+        {"tools": [TOOL, {"function": {"name": "f", "parameters": {"type": "string"}}}]},
+        "tools[1].function.parameters.type",
+        "must be 'object'",
+    ),
+    (
+        {"functions": [{"name": "f", "parameters": {"type": ["array", "null"]}}]},
+        "functions[0].parameters.type",
+        "must be 'object'",
+    ),
     ({"functions": [{"name": "f"}], "tools": [TOOL]}, "functions", "only one of them"),
     ({"tools": [TOOL] * 513}, "tools", "an array of at most 512 items"),
     ({"functions": [{"name": "f"}] * 513}, "functions", "an array of at most 512 items"),

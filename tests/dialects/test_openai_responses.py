@@ -151,6 +151,42 @@ def test_calls() -> None:
     ]
 
 
+@pytest.mark.parametrize("after", [Text("Now I wait."), Reasoning("Hm.")])
+def test_a_call_is_done_before_what_follows_it(after: Event) -> None:
+    events = stream(
+        make_call(tools=[FUNCTION]),
+        Started(5),
+        ToolStart(0, "call_1", "look_up"),
+        ToolArgs(0, "{}"),
+        after,
+        Finished(("tool_calls",), USAGE),
+    )
+    assert [(event[""], event["output_index"]) for event in short(events)[2:7]] == [
+        ("output_item.added", 0),
+        ("function_call_arguments.delta", 0),
+        ("function_call_arguments.done", 0),
+        ("output_item.done", 0),
+        ("output_item.added", 1),
+    ]
+    assert_one_after_the_other(events)
+
+
+def assert_one_after_the_other(events: Sequence[Any]) -> None:
+    """An item is done before the next is added, and nothing is told of one that is not open."""
+    open_, last = None, -1
+    for event in events:
+        match event["type"].removeprefix("response."):
+            case "output_item.added":
+                assert (open_, event["output_index"]) == (None, last + 1)
+                open_ = last = event["output_index"]
+            case "output_item.done":
+                assert event["output_index"] == open_
+                open_ = None
+            case _:
+                assert event.get("output_index", open_) == open_
+    assert open_ is None
+
+
 @pytest.mark.parametrize("summary", [{}, {"summary": "auto"}, {"generate_summary": "detailed"}])
 def test_reasoning(summary: dict[str, str]) -> None:
     call = make_call(reasoning=summary)
@@ -268,6 +304,7 @@ def test_what_is_cut_off_is_incomplete() -> None:
     assert events[-1]["type"] == "response.incomplete"
     final = events[-1]["response"]
     assert (final["status"], final["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert final["completed_at"] is None
     assert [item["status"] for item in final["output"]] == ["completed", "incomplete"]
 
 
@@ -414,6 +451,7 @@ def test_any_stream_comes_out_whole(events: list[Event], data: st.DataObject) ->
     told = events_of(encoder.encode(events[:cut]) + encoder.encode(events[cut:]))
     for event in told:
         EVENT.validate_python(event, strict=True)
+    assert_one_after_the_other(told)
     response = json.loads(encoder.body())
     Response.model_validate(response, strict=True)
     assert told[-1]["response"] == response

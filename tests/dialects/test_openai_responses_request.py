@@ -28,6 +28,7 @@ from tests.dialects.mutation import places
 FUNCTION = {"type": "function", "name": "look_up", "description": "Looks up.", "parameters": {"type": "object"}}
 CALL = {"type": "function_call", "call_id": "call_1", "name": "look_up", "arguments": '{"a": 1}', "id": "fc_1"}
 OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "found"}
+BREAKPOINT = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
 
 def make_call(past: list[Any] | None = None, referenced: dict[str, Any] | None = None, **fields: Any) -> ResponseCall:
@@ -243,6 +244,20 @@ def test_references() -> None:
     assert [item["type"] for item in call.input] == ["function_call", "function_call_output"]
 
 
+def test_fields_that_change_nothing_here() -> None:
+    text = {"type": "input_text", "text": "Hi"}
+    picture = {"type": "input_image", "image_url": "data:,"}
+    plain: list[dict[str, Any]] = [{"role": "user", "content": [text, picture]}, CALL, OUTPUT]
+    caller = {"caller": {"type": "program", "caller_id": "x"}}
+    full = [
+        {**plain[0], "phase": "commentary", "content": [text | BREAKPOINT, picture | BREAKPOINT | {"detail": "low"}]},
+        CALL | caller,
+        OUTPUT | caller | {"name": "look_up", "namespace": "n"},
+    ]
+    tool = FUNCTION | {"defer_loading": True, "allowed_callers": ["programmatic"], "output_schema": {"type": "object"}}
+    assert task(input=full, tools=[tool], personality="friendly") == task(input=plain, tools=[FUNCTION])
+
+
 def test_tools() -> None:
     tools = [
         FUNCTION,
@@ -307,6 +322,7 @@ def test_tool_choice(choice: Any, names: list[str], must: bool) -> None:
         ({"tools": [{"type": "function", "function": {"name": "nested"}}]}, "tools[0].name"),
         ({"tools": [{"type": "function", "name": "a b"}]}, "tools[0].name"),
         ({"tools": [FUNCTION, FUNCTION]}, "tools[1].name"),
+        ({"tools": [{**FUNCTION, "parameters": {"type": "array"}}]}, "tools[0].parameters.type"),
         ({"tools": [{"type": "nonsense"}]}, "tools[0].type"),
         ({"tools": [{"type": "custom", "name": "a", "format": {"type": "grammar"}}]}, "tools[0].format"),
         ({"tools": [FUNCTION], "tool_choice": {"type": "function", "name": "other"}}, "tool_choice.name"),

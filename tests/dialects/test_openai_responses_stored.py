@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.conversations import Conversation, ConversationItem
+from openai.types.responses import ResponseItem
 from pydantic import TypeAdapter
 
 from orchard.core.errors import OrchardError
@@ -21,6 +22,7 @@ from orchard.dialects.openai_responses_stored import (
 )
 
 ITEM: TypeAdapter[Any] = TypeAdapter(ConversationItem)
+INPUT_ITEM: TypeAdapter[Any] = TypeAdapter(ResponseItem)
 
 
 def test_items_are_listed_with_all_that_the_sdk_expects() -> None:
@@ -60,6 +62,42 @@ def test_items_are_listed_with_all_that_the_sdk_expects() -> None:
     assert normalised(None, "12ab", {}) == []
 
 
+IN = {"type": "input_text", "text": "x"}
+OUT = {"type": "output_text", "text": "x", "annotations": [], "logprobs": []}
+PICTURE = {"type": "input_image", "image_url": "data:,", "detail": "auto"}
+CITED = {"type": "output_text", "text": "x", "annotations": [{"type": "file_path", "file_id": "f", "index": 0}]}
+CALL = {"type": "function_call", "call_id": "c", "name": "f"}
+OUTPUT = {"type": "function_call_output", "call_id": "c"}
+
+
+@pytest.mark.parametrize(
+    ("item", "listed"),
+    [
+        ({"role": "assistant", "content": [{"type": "output_text", "text": "x"}]}, {"content": [OUT]}),
+        ({"role": "assistant", "content": [{"type": "input_text", "text": "x"}]}, {"content": [OUT]}),
+        ({"role": "assistant", "content": [{"type": "text", "text": "x"}]}, {"content": [OUT]}),
+        ({"role": "assistant", "content": [CITED]}, {"content": [CITED | {"logprobs": []}]}),
+        ({"role": "assistant", "content": [{"type": "refusal"}]}, {"content": [{"type": "refusal", "refusal": ""}]}),
+        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, {"content": [IN]}),
+        ({"role": "developer", "content": [{"type": "output_text", "text": "x"}]}, {"content": [IN]}),
+        ({"role": "user", "content": [PICTURE | {"image_url": {"url": "data:,"}}]}, {"content": [PICTURE]}),
+        ({"role": "user", "content": "x", "id": ""}, {"id": "msg_12abi00", "content": [IN]}),
+        (CALL | {"arguments": {"a": "é"}}, {"arguments": '{"a":"é"}'}),
+        (CALL | {"arguments": {}}, {"arguments": "{}"}),
+        (CALL, {"arguments": "{}"}),
+        ({"type": "custom_tool_call", "call_id": "c", "name": "f"}, {"input": ""}),
+        (OUTPUT, {"output": ""}),
+        (OUTPUT | {"output": [{"type": "text", "text": "x"}]}, {"output": [IN]}),
+        ({"type": "custom_tool_call_output", "call_id": "c"}, {"output": ""}),
+    ],
+)
+def test_lenient_items_are_listed_in_the_apis_form(item: dict[str, Any], listed: dict[str, Any]) -> None:
+    (found,) = normalised([item], "12ab", {})
+    ITEM.validate_python(found, strict=True)
+    INPUT_ITEM.validate_python(found, strict=True)
+    assert found == found | listed
+
+
 def test_a_reference_becomes_what_it_refers_to() -> None:
     stored = {"type": "message", "id": "msg_1", "role": "user", "content": []}
     items = [{"type": "item_reference", "id": "msg_1"}, {"type": "item_reference", "id": "msg_2"}]
@@ -73,6 +111,20 @@ def test_a_new_conversation() -> None:
     assert (metadata, [item["id"] for item in items]) == ({"a": "b"}, ["msg_12abi00"])
     assert new_conversation(b"", "12ab") == new_conversation(b"{}", "12ab") == ({}, [])
     Conversation.model_validate(conversation("conv_1", 1.5, metadata), strict=True)
+
+
+def test_an_output_added_to_a_conversation_needs_its_call() -> None:
+    call, output = CALL | {"arguments": "{}"}, OUTPUT | {"output": "x"}
+    late = json.dumps({"items": [output]}).encode()
+    assert [item["type"] for item in new_items(late, "12ab", [json.dumps(call).encode()])] == ["function_call_output"]
+    whole = json.dumps({"items": [call, output]}).encode()
+    assert len(new_conversation(whole, "12ab")[1]) == len(new_items(whole, "12ab")) == 2
+    left = [json.dumps(output | {"call_id": "gone"}).encode()]  # its call was deleted
+    assert len(new_items(whole, "12ab", left)) == 2
+    for read in (new_conversation, new_items):
+        with pytest.raises(OrchardError, match="earlier call") as caught:
+            read(late, "12ab")
+        assert caught.value.param == "items[0].call_id"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +168,7 @@ def test_pages_give_every_item_once(count: int, limit: int, order: Order) -> Non
         listed += [item["id"] for item in found["data"]]
         assert len(found["data"]) <= limit
         assert [found["first_id"], found["last_id"]] == [
-            (found["data"][place]["id"] if found["data"] else None) for place in (0, -1)
+            (found["data"][place]["id"] if found["data"] else "") for place in (0, -1)
         ]
         after, more = found["last_id"], found["has_more"]
     assert listed == [id_ for id_, _ in (items if order == "asc" else items[::-1])]

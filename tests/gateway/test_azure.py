@@ -25,8 +25,9 @@ def test_the_deployment_names_the_model(server: Server, params: dict[str, str], 
     assert (text["model"], text["choices"][0]["text"]) == ("fake", "ho")
 
 
-def test_responses_of_a_deployment(server: Server) -> None:
-    answer = post(server, f"{DEPLOYMENT}/responses", {"input": '{"text": "hi"}'}).json()
+@pytest.mark.parametrize("body", [{}, {"model": ""}, {"model": 7}, {"model": "gpt-9"}])
+def test_responses_of_a_deployment(server: Server, body: dict[str, Any]) -> None:
+    answer = post(server, f"{DEPLOYMENT}/responses", {"input": '{"text": "hi"}'} | body).json()
     assert (answer["model"], answer["output"][0]["content"][0]["text"]) == ("fake", "hi")
 
 

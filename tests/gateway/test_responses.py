@@ -417,7 +417,18 @@ def test_a_conversation_of_nothing(server: Server) -> None:
     created = httpx.post(f"{server.url}/v1/conversations")
     assert created.status_code == 200
     items = get(server, f"conversations/{created.json()['id']}/items").json()
-    assert items == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
+    assert items == {"object": "list", "data": [], "first_id": "", "last_id": "", "has_more": False}
+
+
+def test_an_output_is_added_to_a_conversation_that_has_its_call(server: Server) -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "c", "output": "x"}
+    address = f"{server.url}/v1/conversations"
+    assert_error(httpx.post(address, json={"items": [output]}), 400, param="items[0].call_id")
+    items = f"{address}/{httpx.post(address).json()['id']}/items"
+    assert_error(httpx.post(items, json={"items": [output]}), 400, param="items[0].call_id")
+    for item in (call, output):
+        assert httpx.post(items, json={"items": [item]}).status_code == 200
 
 
 def test_docs_describe_the_routes(server: Server) -> None:

@@ -1,7 +1,8 @@
 """What every engine path answers with.
 
 The law of the stream: `Started` at most once, first; then any number of content events; then exactly one `Finished` or
-`Failed`; nothing after. A non-streaming answer is `collect(events)` over the same stream, so the two cannot differ.
+`Failed`; nothing after. The arguments of a call follow its start, with nothing of the same choice in between. A
+non-streaming answer is `collect(events)` over the same stream, so the two cannot differ.
 """
 
 from collections.abc import Iterable, Sequence

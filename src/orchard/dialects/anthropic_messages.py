@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from orchard.core.events import (
     Choice,
@@ -106,7 +107,7 @@ class MessagesCall(Struct, frozen=True):
             **stop,
             **_edits(summary),
             "usage": {
-                **usage(used, summary),
+                **self.usage(used, summary),
                 "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
                 "service_tier": "standard",
             },
@@ -122,6 +123,12 @@ class MessagesCall(Struct, frozen=True):
         else:
             reason = _STOP_REASONS[reason]
         return {"stop_reason": reason, "stop_sequence": stop}
+
+    def usage(self, used: Usage, summary: Summary | None = None) -> dict[str, Any]:
+        """Give the usage; that of an answer which is empty by intent has none of the token that it took."""
+        if self.warms_up:
+            used = replace(used, completion_tokens=0, reasoning_tokens=0)
+        return usage(used, summary)
 
     @property
     def signature(self) -> str:
@@ -229,7 +236,7 @@ class MessagesEncoder:
 
     def _finished(self, event: Finished) -> bytes:
         stop = self._call.stop(event.reasons[0], event.stops[0] if event.stops else None, event.usage)
-        used = usage(event.usage, self._summary)
+        used = self._call.usage(event.usage, self._summary)
         end = {"type": "message_delta", "delta": stop, **_edits(self._summary), "usage": used}
         return self._closed() + _sse("message_delta", end) + _sse("message_stop", {"type": "message_stop"})
 

@@ -132,8 +132,9 @@ class _Conversation:
         results = tuple(part for part in parts if isinstance(part, ToolResultPart))
         rest = tuple(part for part in parts if not isinstance(part, ToolResultPart))
         read = [Message("tool", results)] if results else []
-        # A user may say nothing, but a message of which nothing is left is none.
-        if rest or (message.role == "user" and not message.content):
+        # A user may say nothing, be it in texts, but a message of which nothing is left is none.
+        blocks = message.content if isinstance(message.content, list) else ()
+        if rest or (message.role == "user" and all(block.type == "text" for block in blocks)):
             read.append(Message(message.role, rest))
         return read
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from orchard.core.request import Tool
 from orchard.dialects import anthropic_messages_body as wire
-from orchard.dialects.decoding import FreeForm, invalid
+from orchard.dialects.decoding import FreeForm, invalid, object_schema
 
 MAX_SCHEMA_BYTES = 256 * 1024
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -73,6 +73,7 @@ def _tool(entry: wire.ToolEntry, where: str, free_form: FreeForm) -> Tool | None
     if schema is None:
         raise invalid(f"{where}.input_schema", f"`{where}.input_schema` is required.")
     free_form.check(schema, f"{where}.input_schema", MAX_SCHEMA_BYTES)
+    schema = object_schema(schema, f"{where}.input_schema")
     schema = {key: value for key, value in schema.items() if key != "$schema"}  # the model would read it, for nothing
     return Tool(entry.name, description, schema, entry.strict is True)
 

@@ -44,6 +44,19 @@ def invalid(param: str | None, message: str) -> OrchardError:
     return OrchardError("invalid_request", message, param=param)
 
 
+def object_schema(schema: dict[str, Any], param: str) -> dict[str, Any]:
+    """Give the schema of a call's arguments without the other types that it allows beside an object.
+
+    Raises OrchardError (invalid_request) where it allows none.
+    """
+    kind = schema.get("type")
+    if kind is None or kind == "object":
+        return schema
+    if not isinstance(kind, list) or "object" not in kind:
+        raise invalid(f"{param}.type", f"`{param}.type` must be 'object': the arguments of a call are one.")
+    return schema | {"type": "object"}
+
+
 def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     """Decode a body. Raises OrchardError (invalid_request) where it is not JSON or not of the decoder's type."""
     if not body.strip():

@@ -208,6 +208,9 @@ class ResponseCall(Struct, frozen=True):
 class ResponseEncoder:
     """Turns one stream of events into those of the API, and keeps the response up to date.
 
+    An item is done before the next one is added, so the last is the one that is being written. The arguments of a call
+    follow its start, with nothing in between.
+
     `ended` and `error` tell how it stands, `summary` what took the place of older messages. Where the work was
     cancelled, so is the response, and no event tells of it.
     """
@@ -221,8 +224,6 @@ class ResponseEncoder:
         self._told: Literal["nothing", "created", "in_progress"] = "nothing"
         self._items: list[Item] = []
         self._done: dict[int, Fields] = {}
-        self._current: int | None = None  # the message or the reasoning that is being written
-        self._calls: list[int] = []
         self._end: Fields = {}
         self.summary: Summary | None = None
         self.error: OrchardError | None = None
@@ -278,43 +279,41 @@ class ResponseEncoder:
             yield self._lifecycle("created")
 
     def _text(self, event: Text) -> Iterator[bytes]:
-        item = self._current is not None and self._items[self._current]
+        item = self._items[-1] if self._items else None
         if not isinstance(item, MessageItem):
             item = MessageItem(self._id("msg"))
-            yield from self._switch(item)
-        yield from self._of_item(self._current, item.add(event.text, event.logprobs))
+            yield from self._open(item)
+        yield from self._of_last(item.add(event.text, event.logprobs))
 
     def _reasoning(self, event: Reasoning) -> Iterator[bytes]:
-        item = self._current is not None and self._items[self._current]
+        item = self._items[-1] if self._items else None
         if not isinstance(item, ReasoningItem):
             item = ReasoningItem(self._id("rs"), summary=self._summarises, sealed=self._sealed)
-            yield from self._switch(item)
-        yield from self._of_item(self._current, item.add(event.text))
+            yield from self._open(item)
+        yield from self._of_last(item.add(event.text))
 
     def _tool_start(self, event: ToolStart) -> Iterator[bytes]:
-        yield from self._close_open()
         served = self._call.served.get(event.name) or Served("function", event.name)
-        item = CallItem(self._id("ctc" if served.kind == "custom" else "fc"), event.id, served)
-        self._calls.append(len(self._items))
-        yield from self._open(item)
+        yield from self._open(CallItem(self._id("ctc" if served.kind == "custom" else "fc"), event.id, served))
 
     def _tool_args(self, event: ToolArgs) -> Iterator[bytes]:
-        place = self._calls[event.index]
-        item = self._items[place]
+        item = self._items[-1]
         assert isinstance(item, CallItem)
-        yield from self._of_item(place, item.add(event.json))
+        yield from self._of_last(item.add(event.json))
 
     def _finished(self, event: Finished) -> Iterator[bytes]:
         cut = event.reasons == ("length",)
-        said = self._calls or any(isinstance(item, MessageItem) for item in self._items)
+        said = any(not isinstance(item, ReasoningItem) for item in self._items)
         # A response says something, be it nothing; but one that was cut off may have come to its thoughts only.
         if not said and not (cut and self._items):
-            yield from self._switch(MessageItem(self._id("msg")))
-        yield from self._close_open(cut=cut)
+            yield from self._open(MessageItem(self._id("msg")))
+        yield from self._close("incomplete" if cut else "completed")
         self._status = "incomplete" if cut else "completed"
-        self._end = {"completed_at": int(time.time()), "usage": _usage(event.usage, self.summary)}
+        self._end = {"usage": _usage(event.usage, self.summary)}
         if cut:
             self._end["incomplete_details"] = {"reason": "max_output_tokens"}
+        else:
+            self._end["completed_at"] = int(time.time())
         self.ended = True
         yield self._lifecycle(self._status)
 
@@ -331,35 +330,24 @@ class ResponseEncoder:
         yield self._write("error", {"code": told["code"], "message": told["message"], "param": told["param"]})
         yield self._lifecycle("failed")
 
-    def _switch(self, item: Item) -> Iterator[bytes]:
-        """End the message or the reasoning that is being written, and begin another."""
-        if self._current is not None:
-            yield from self._close(self._current, "completed")
-        self._current = len(self._items)
-        yield from self._open(item)
-
     def _open(self, item: Item) -> Iterator[bytes]:
+        """End the item that is being written, and begin the next."""
+        if self._items:
+            yield from self._close("completed")
         place = len(self._items)
         self._items.append(item)
         yield self._write("response.output_item.added", {"output_index": place, "item": item.snapshot("in_progress")})
-        yield from self._of_item(place, item.begin())
+        yield from self._of_last(item.begin())
 
-    def _close_open(self, *, cut: bool = False) -> Iterator[bytes]:
-        """End what is being written; the last item of an answer that was cut off is incomplete."""
-        for place in range(len(self._items)):
-            if place not in self._done:
-                yield from self._close(place, "incomplete" if cut and place == len(self._items) - 1 else "completed")
-        self._current = None
-
-    def _close(self, place: int, status: Literal["completed", "incomplete"]) -> Iterator[bytes]:
-        item = self._items[place]
-        yield from self._of_item(place, item.end())
+    def _close(self, status: Literal["completed", "incomplete"]) -> Iterator[bytes]:
+        """End the item that is being written; the last one of an answer that was cut off is incomplete."""
+        place, item = len(self._items) - 1, self._items[-1]
+        yield from self._of_last(item.end())
         self._done[place] = item.snapshot(status)
         yield self._write("response.output_item.done", {"output_index": place, "item": self._done[place]})
 
-    def _of_item(self, place: int | None, told: Told) -> Iterator[bytes]:
-        assert place is not None
-        about = {"item_id": self._items[place].id, "output_index": place}
+    def _of_last(self, told: Told) -> Iterator[bytes]:
+        about = {"item_id": self._items[-1].id, "output_index": len(self._items) - 1}
         for kind, fields in told:
             yield self._write(f"response.{kind}", about | fields)
 

@@ -187,9 +187,9 @@ class Body(ThinkingFields, kw_only=True):
 
 
 class DeploymentBody(Body, kw_only=True):
-    """Such a request at an address that names the model."""
+    """Such a request to a deployment, which names the model in the body's stead."""
 
-    model: ModelName | None = None  # type: ignore[assignment]
+    model: Any = None
 
 
 class ConversationBody(Struct):

@@ -24,7 +24,7 @@ MAX_PARTS = 32_768
 
 _SEAL = "orchard-reasoning-1:"
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-_TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
+TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 _PICTURES = ("data:", "http://", "https://")
 # What tools did that only OpenAI can run, and what only OpenAI can read. The model here knows nothing of them.
 _SKIPPED = {
@@ -54,7 +54,7 @@ _SKIPPED = {
     "web_search_call",
 }
 _READ = ("message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning")
-_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _CALLS = ("function_call", "custom_tool_call")
 
 
@@ -126,7 +126,7 @@ class Reader:
                     self._add(ReasoningPart(text))
             case kind if kind in _CALLS:
                 self._add(self._call(item, kind, where))
-            case kind if kind in _OUTPUTS and not (stored and item.call_id not in self._calls):
+            case kind if kind in OUTPUTS and not (stored and item.call_id not in self._calls):
                 self._say(Message("tool", (self._output(item, where),)))
 
     def _add(self, *parts: Part) -> None:
@@ -204,7 +204,7 @@ def _part(part: wire.Part, where: str, role: Role) -> TextPart | ImagePart:
     match part.type:
         case "refusal" if role == "assistant":
             return TextPart(part.refusal or "")
-        case kind if kind in _TEXTS:
+        case kind if kind in TEXTS:
             if part.text is None:
                 raise invalid(f"{where}.text", f"`{where}.text` is required.")
             return TextPart(part.text)

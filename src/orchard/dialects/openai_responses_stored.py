@@ -10,7 +10,7 @@ from orchard.core.errors import OrchardError
 from orchard.dialects import openai_responses_body as wire
 from orchard.dialects.decoding import FreeForm, check_free_form, decode, invalid
 from orchard.dialects.openai_fields import schema
-from orchard.dialects.openai_responses_items import Reader, kind_of
+from orchard.dialects.openai_responses_items import OUTPUTS, TEXTS, Reader, kind_of
 from orchard.dialects.openai_responses_request import references
 from orchard.dialects.openai_responses_tools import Toolbox
 
@@ -28,6 +28,20 @@ _PREFIXES = {
     "custom_tool_call": "ctc",
     "custom_tool_call_output": "ctco",
 }
+# What the API has in each item and part of a type, and callers may leave out.
+_ITEM_DEFAULTS: dict[str, Fields] = {
+    "message": {"content": ""},
+    "reasoning": {"summary": []},
+    "function_call": {"arguments": "{}"},
+    "function_call_output": {"output": ""},
+    "custom_tool_call": {"input": ""},
+    "custom_tool_call_output": {"output": ""},
+}
+_PART_DEFAULTS: dict[str, Fields] = {
+    "output_text": {"annotations": [], "logprobs": []},
+    "input_image": {"detail": "auto"},
+    "refusal": {"refusal": ""},
+}
 _WITH_STATUS = ("message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output")
 _json = msgspec.json.Encoder().encode
 
@@ -40,6 +54,7 @@ _new = msgspec.json.Decoder(wire.ConversationBody)
 _update = msgspec.json.Decoder(wire.ConversationUpdate)
 _added = msgspec.json.Decoder(wire.ItemsBody)
 _raw_items = msgspec.json.Decoder(_RawItems)
+_past_items = msgspec.json.Decoder(list[wire.Item])
 
 
 def normalised(given: str | Sequence[Fields] | None, hex_id: str, referenced: Mapping[str, bytes]) -> list[Fields]:
@@ -66,26 +81,29 @@ def _normalised(given: Fields, hex_id: str) -> Fields:
     check_free_form(given, "input")
     item = {name: value for name, value in given.items() if value is not None}
     kind = item["type"] = _kind(item)
-    item.setdefault("id", f"{_PREFIXES.get(kind, 'item')}_{hex_id}")
+    item = _ITEM_DEFAULTS.get(kind, {}) | item
+    item["id"] = item.get("id") or f"{_PREFIXES.get(kind, 'item')}_{hex_id}"
     if kind in _WITH_STATUS:
         item.setdefault("status", "completed")
     if kind == "message":
-        content = item.get("content", "")
-        item["content"] = [_text(content, item["role"])] if isinstance(content, str) else [*map(_part, content)]
-    if kind == "reasoning":
-        item.setdefault("summary", [])
+        content = item["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        item["content"] = [_part(part, item["role"]) for part in parts]
+    elif kind == "function_call" and not isinstance(item["arguments"], str):
+        item["arguments"] = _json(item["arguments"]).decode()
+    elif kind in OUTPUTS and not isinstance(item["output"], str):
+        item["output"] = [_part(part, "tool") for part in item["output"]]
     return item
 
 
-def _text(text: str, role: str) -> Fields:
-    if role == "assistant":
-        return {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
-    return {"type": "input_text", "text": text}
-
-
-def _part(part: Fields) -> Fields:
-    defaults: Fields = {"detail": "auto"} if part.get("type") == "input_image" else {}
-    return defaults | {name: value for name, value in part.items() if value is not None}
+def _part(given: Fields, role: str) -> Fields:
+    """Give a part as the API has it; a text is of the type that the role's texts have."""
+    part = {name: value for name, value in given.items() if value is not None}
+    if part["type"] in TEXTS:
+        part["type"] = "output_text" if role == "assistant" else "input_text"
+    if isinstance(url := part.get("image_url"), dict):
+        part["image_url"] = url["url"]
+    return _PART_DEFAULTS.get(part["type"], {}) | part
 
 
 def new_conversation(body: bytes, hex_id: str) -> tuple[Fields, list[Fields]]:
@@ -99,9 +117,9 @@ def new_metadata(body: bytes) -> Fields:
     return dict(decode(_update, body).metadata or {})
 
 
-def new_items(body: bytes, hex_id: str) -> list[Fields]:
-    """Read a request to add items to a conversation. Raises OrchardError."""
-    return _checked(decode(_added, body).items, body, hex_id)
+def new_items(body: bytes, hex_id: str, past: Sequence[bytes] = ()) -> list[Fields]:
+    """Read a request to add items to a conversation; `past`: those that it has. Raises OrchardError."""
+    return _checked(decode(_added, body).items, body, hex_id, past)
 
 
 def conversation_schema() -> Fields:
@@ -119,12 +137,14 @@ def items_schema() -> Fields:
     return schema(wire.ItemsBody)
 
 
-def _checked(items: Sequence[wire.Item], body: bytes, hex_id: str) -> list[Fields]:
-    """Make sure that a conversation with these items can be read."""
+def _checked(items: Sequence[wire.Item], body: bytes, hex_id: str, past: Sequence[bytes] = ()) -> list[Fields]:
+    """Make sure that a conversation of the past items and these can be read."""
     if references(items, "items"):
         raise invalid("items", "`items` must be items themselves, not references.")
     try:
-        Reader(Toolbox((), False, {}), FreeForm()).read(items, stored=True)
+        reader = Reader(Toolbox((), False, {}), FreeForm())
+        reader.read(_past_items.decode(b"[" + b",".join(past) + b"]"), stored=True)
+        reader.read(items)
     except OrchardError as error:
         raise _renamed(error) from None
     return normalised(decode(_raw_items, body).items, hex_id, {})
@@ -159,8 +179,8 @@ def page(items: Sequence[tuple[str, bytes]], after: str | None, limit: int, orde
         {
             "object": "list",
             "data": [Raw(item) for _, item in shown],
-            "first_id": shown[0][0] if shown else None,
-            "last_id": shown[-1][0] if shown else None,
+            "first_id": shown[0][0] if shown else "",
+            "last_id": shown[-1][0] if shown else "",
             "has_more": len(listed) > limit,
         }
     )

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from orchard.core.request import Tool
-from orchard.dialects.decoding import FreeForm, invalid
+from orchard.dialects.decoding import FreeForm, invalid, object_schema
 
 MAX_SCHEMA_BYTES = 256 * 1024
 _HINTS = {"regex": "The input must match this regular expression:", "lark": "The input must keep to this grammar:"}
@@ -34,6 +34,8 @@ class Tools:
         if name in self._tools:
             raise invalid(param, f"`{param}` must be unique: another tool has the same name.")
         self._free_form.check(parameters, f"{where}.parameters", MAX_SCHEMA_BYTES)
+        if parameters is not None:
+            parameters = object_schema(parameters, f"{where}.parameters")
         self._tools[name] = Tool(name, description, parameters, bool(strict))
 
     def add_custom(

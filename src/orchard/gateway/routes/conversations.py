@@ -75,7 +75,9 @@ def _add_items(app: FastAPI, site: Site, prefix: str) -> None:
     @app.post(all_items, **said, **_described(stored.items_schema()))
     async def create_items(http: Request, conversation_id: str) -> Response:
         """Add items to a conversation."""
-        items = stored.new_items(await site.bodies.read(http), http.state.id.removeprefix("req_"))
+        body = await site.bodies.read(http)
+        past = [item for _, item in await site.responses.kept(Store.items, conversation_id)]
+        items = stored.new_items(body, http.state.id.removeprefix("req_"), past)
         await site.responses.kept(Store.add_items, conversation_id, items)
         added: Listed = [(item["id"], stored.encoded(item)) for item in items]
         return Response(stored.page(added, None, len(added), "asc"), media_type="application/json")
