@@ -134,9 +134,11 @@ def _within(schema: dict[str, Any]) -> dict[str, Any]:
             continue
         room = min(way * (bound - at) for bound in others)
         if 0 < room < 1:
-            inner = [at + way * min(_SMALL, room / 1000), *filter(None, [bounds[end.lower()]])]
+            beyond = at + way * min(_SMALL, room / 1000)
+            own = bounds[end.lower()]
+            inner = beyond if own is None else way * max(way * beyond, way * own)
             schema = {key: value for key, value in schema.items() if key != f"exclusive{end}"}
-            schema[end.lower()] = float(max(inner) if way == 1 else min(inner))
+            schema[end.lower()] = float(inner)
     return schema
 
 
