@@ -77,6 +77,6 @@ def also_hermes(family: Family, *, described: bool = False) -> Family:
 
     Those with a machine of their own are left as they are: their templates take tools and calls.
     """
-    if not isinstance(family, TaggedFamily) or family.syntax is None:
+    if not isinstance(family, TaggedFamily) or family.syntax in (None, HERMES):
         return family
     return replace(family, syntax=_AlsoHermes(family.syntax, described))

@@ -109,7 +109,7 @@ class Constraints:
             return self._made(replace(task, tools=kept), family, prompt)
         begun = _begun(task, prompt)
         taken = rules.alphabet.cut(begun)
-        if rules.first.deep_copy().try_consume_tokens(taken) != len(taken):
+        if begun and rules.first.deep_copy().try_consume_tokens(taken) != len(taken):
             raise ValueError("the unfinished message that the answer goes on with doesn't keep it")
         return Grammar(f"{hash(text):x}", rules, reasoning, source.trigger.encode(), begun)
 
