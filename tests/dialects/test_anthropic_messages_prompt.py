@@ -1,7 +1,5 @@
 """Which lines of system prompts are dropped or moved, and that nothing else is touched."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,14 +94,13 @@ def test_everything_else_is_left_alone(messages: tuple[Message, ...]) -> None:
     assert stabilised(messages) == messages
 
 
+@pytest.mark.timeout(60)  # a search in quadratic time takes minutes
 def test_a_head_that_is_too_long_is_left_alone() -> None:
-    begin = time.perf_counter()
     for text in ("Today is ", " \t", "\n", "a line\n", f"{DATES[0]}\n"):
         longest = text * (MAX_CHARS // len(text))
         stabilised((system(longest), user("Hi")))
         messages = (system(BILLING, longest, text * 100), user("Hi"))
         assert stabilised(messages) == messages
-    assert time.perf_counter() - begin < 2
 
 
 def test_without_a_user_a_date_stays() -> None:

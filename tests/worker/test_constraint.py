@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import time
 from typing import Any
 
 import numpy as np
@@ -346,20 +345,13 @@ def test_many_large_tools_are_bound_by_their_names(taken: Any) -> None:
     assert taken(task, CALL.replace("weather", "tool 70")).rest
 
 
-def test_a_schema_of_twenty_fields_takes_milliseconds(model: TextModel, family: Family) -> None:
+def test_a_schema_is_compiled_once(model: TextModel, family: Family) -> None:
     constraints = made(model)
-    constraints.compile(wanting("json_object"), family, CLOSED)  # makes what is needed once
-    kinds: list[dict[str, Any]] = [{"type": "string"}, {"type": "number"}, {"enum": ["a", "b"]}, PERSON]
-    schema = {"type": "object", "properties": {f"field {n}": kinds[n % 4] for n in range(20)}}
-    task = wanting("json_schema", schema)
-
-    def seconds() -> float:
-        begin = time.perf_counter()
-        constraints.compile(task, family, CLOSED)
-        return time.perf_counter() - begin
-
-    assert seconds() < 0.05
-    assert min(seconds() for _ in range(5)) < 0.001
+    task = wanting("json_schema", PERSON)
+    first, again = (constraints.compile(task, family, CLOSED) for _ in range(2))
+    assert first
+    assert again
+    assert again.rules is first.rules
 
 
 def test_the_cache_is_bounded(model: TextModel, family: Family) -> None:
