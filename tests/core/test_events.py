@@ -50,6 +50,23 @@ def test_collect_joins_the_pieces_of_each_choice() -> None:
     assert result.usage == Usage(3, 9, 2)
 
 
+def test_collect_keeps_the_order() -> None:
+    events: list[Event] = [
+        Text("a"),
+        Reasoning("b"),
+        Text(""),
+        Reasoning("c"),
+        ToolStart(0, "call_1", "add"),
+        ToolStart(1, "call_2", "add"),
+        ToolArgs(1, "{}"),
+        Text("d"),
+    ]
+    (choice,) = collect([*events, DONE]).choices
+    calls = [ToolCall("call_1", "add"), ToolCall("call_2", "add", "{}")]
+    assert choice.parts == [Text("a"), Reasoning("bc"), *calls, Text("d")]
+    assert (choice.text, choice.reasoning, choice.tool_calls) == ("ad", "bc", calls)
+
+
 def test_an_empty_answer_is_an_answer() -> None:
     assert collect([Started(1), DONE]).choices[0].text == ""
 

@@ -248,6 +248,12 @@ def test_reasoning_has_its_own_field() -> None:
     assert (message["reasoning_content"], message["reasoning"], message["content"]) == ("Hm, yes.", "Hm, yes.", "Yes.")
 
 
+def test_content_is_empty_where_there_was_only_thinking() -> None:
+    events: list[Event] = [Started(5), Reasoning("Hm"), Finished(("length",), USAGE)]
+    assert deltas(one_by_one(make_call(), *events))[2:] == [({"content": ""}, "length")]
+    assert whole(make_call(), *events)["choices"][0]["message"]["content"] == ""
+
+
 def test_two_answers_at_once() -> None:
     events: list[Event] = [Started(5), Text("a", 1), Text("b", 0), Text("c", 1), Finished(("length", "stop"), USAGE)]
     chunks = one_by_one(make_call(n=2, stream_options={"include_usage": True}), *events)

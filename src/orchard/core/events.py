@@ -5,6 +5,7 @@ The law of the stream: `Started` at most once, first; then any number of content
 non-streaming answer is `collect(events)` over the same stream, so the two cannot differ.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -141,14 +142,27 @@ class ToolCall(Struct):
 
 
 class Choice(Struct):
-    """A whole answer."""
+    """A whole answer. `parts` is what it says, in order; neighbours that are no calls are of different kinds."""
 
-    text: str = ""
-    reasoning: str = ""
-    tool_calls: list[ToolCall] = field(default_factory=list)
-    logprobs: list[Logprob] = field(default_factory=list)
-    reason: FinishReason = "stop"
+    parts: list[Text | Reasoning | ToolCall]
+    logprobs: list[Logprob]
+    reason: FinishReason
     stop: str | None = None
+
+    @property
+    def text(self) -> str:
+        """All of its text."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def reasoning(self) -> str:
+        """All that was thought."""
+        return "".join(part.text for part in self.parts if isinstance(part, Reasoning))
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """All of its calls."""
+        return [part for part in self.parts if isinstance(part, ToolCall)]
 
 
 class Collected(Struct):
@@ -159,11 +173,44 @@ class Collected(Struct):
     summary: Summary | None = None
 
 
+class _Gathered(Struct):
+    """A choice so far: what begins each of its parts with the pieces of the part, and its log-probabilities."""
+
+    parts: list[tuple[Text | Reasoning | ToolStart, list[str]]] = field(default_factory=list)
+    logprobs: list[Logprob] = field(default_factory=list)
+
+    def add(self, event: Text | Reasoning | ToolStart | ToolArgs) -> None:
+        if isinstance(event, Text):
+            self.logprobs.extend(event.logprobs)
+        match event:
+            case ToolStart():
+                self.parts.append((event, []))
+            case ToolArgs():
+                self.parts[-1][1].append(event.json)
+            case Text() | Reasoning() if event.text:
+                if not self.parts or type(self.parts[-1][0]) is not type(event):
+                    self.parts.append((event, []))
+                self.parts[-1][1].append(event.text)
+
+    def choice(self, reason: FinishReason, stop: str | None) -> Choice:
+        parts: list[Text | Reasoning | ToolCall] = []
+        for first, pieces in self.parts:
+            said = "".join(pieces)
+            match first:
+                case ToolStart():
+                    parts.append(ToolCall(first.id, first.name, said))
+                case Text():
+                    parts.append(Text(said))
+                case Reasoning():
+                    parts.append(Reasoning(said))
+        return Choice(parts, self.logprobs, reason, stop)
+
+
 class Collector:
     """Gathers a stream, batch by batch, into whole answers."""
 
     def __init__(self) -> None:
-        self._choices: dict[int, Choice] = {}
+        self._choices: defaultdict[int, _Gathered] = defaultdict(_Gathered)
         self._summary: Summary | None = None
         self.result: Collected | None = None
 
@@ -174,30 +221,13 @@ class Collector:
                 case Started():
                     self._summary = event.summary
                 case Finished(reasons, usage, stops):
-                    choices = [self._choice(index) for index in range(len(reasons))]
-                    for choice, reason, stop in zip(choices, reasons, stops or [None] * len(reasons), strict=True):
-                        choice.reason, choice.stop = reason, stop
+                    ends = zip(reasons, stops or [None] * len(reasons), strict=True)
+                    choices = [self._choices[index].choice(*end) for index, end in enumerate(ends)]
                     self.result = Collected(choices, usage, self._summary)
                 case Failed():
                     raise event.error()
                 case _:
-                    self._content(event)
-
-    def _choice(self, index: int) -> Choice:
-        return self._choices.setdefault(index, Choice())
-
-    def _content(self, event: Text | Reasoning | ToolStart | ToolArgs) -> None:
-        choice = self._choice(event.choice)
-        match event:
-            case Text():
-                choice.text += event.text
-                choice.logprobs.extend(event.logprobs)
-            case Reasoning():
-                choice.reasoning += event.text
-            case ToolStart():
-                choice.tool_calls.append(ToolCall(event.id, event.name))
-            case ToolArgs():
-                choice.tool_calls[event.index].arguments += event.json
+                    self._choices[event.choice].add(event)
 
 
 def collect(events: Iterable[Event]) -> Collected:

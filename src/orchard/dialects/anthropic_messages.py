@@ -115,6 +115,8 @@ class MessagesCall(Struct, frozen=True):
 
     def stop(self, reason: str, stop: str | None, used: Usage) -> dict[str, str | None]:
         """Give the fields that say why the answer ended."""
+        if self.warms_up:  # however the token that is not shown ended it
+            return {"stop_reason": "max_tokens", "stop_sequence": None}
         limit = self.request.generate.max_tokens
         if stop is not None:
             reason = "stop_sequence"
@@ -137,12 +139,16 @@ class MessagesCall(Struct, frozen=True):
 
     def _content(self, choice: Choice) -> list[dict[str, Any]]:
         content: list[dict[str, Any]] = []
-        if choice.reasoning:
-            thinking = "" if self.omits_thinking else choice.reasoning
-            content.append({"type": "thinking", "thinking": thinking, "signature": self.signature})
-        if choice.text.strip():
-            content.append({"type": "text", "text": choice.text})
-        return content + [_tool_use(call.id, call.name, _input(call)) for call in choice.tool_calls]
+        for part in choice.parts:
+            match part:
+                case Reasoning(thinking):
+                    shown = "" if self.omits_thinking else thinking
+                    content.append({"type": "thinking", "thinking": shown, "signature": self.signature})
+                case Text(text) if text.strip():
+                    content.append({"type": "text", "text": text})
+                case ToolCall():
+                    content.append(_tool_use(part.id, part.name, _input(part)))
+        return content
 
 
 class MessagesEncoder:

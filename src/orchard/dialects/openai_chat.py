@@ -138,6 +138,7 @@ class ChatEncoder:
         self._call = call
         self._created = int(time.time())
         self._without_role = set(range(call.request.generate.n))
+        self._without_answer = set(self._without_role)  # the choices that have neither text nor calls
         # The arguments so far of a call of a custom tool, by choice: its input is told when it is whole.
         self._custom: dict[int, tuple[int, str]] = {}
         self._begin()
@@ -199,6 +200,7 @@ class ChatEncoder:
         return self._heads[choice] + delta + self._tail
 
     def _text(self, event: Text) -> bytes:
+        self._without_answer.discard(event.choice)
         delta = b'{"content":' + _json(event.text) + b"}"
         if self._has_logprobs and event.logprobs:
             tail = b',"logprobs":' + _json(_logprobs(event.logprobs)) + b',"finish_reason":null}' + self._end
@@ -209,6 +211,7 @@ class ChatEncoder:
         return self._role(event.choice, b'""') + self._heads[event.choice] + delta + tail
 
     def _tool_start(self, event: ToolStart) -> bytes:
+        self._without_answer.discard(event.choice)
         function = {"name": event.name, "arguments": ""}
         if self._call.legacy_functions:
             return self._delta(event.choice, _json({"function_call": function})) if event.index == 0 else b""
@@ -243,8 +246,10 @@ class ChatEncoder:
         chunks = []
         for choice, reason in enumerate(event.reasons):
             finish = b',"logprobs":null,"finish_reason":' + _json(self._call.finish_reason(reason)) + b"}"
-            chunks.append(self._custom_input(choice) + self._role(choice, b'""'))
-            chunks.append(self._heads[choice] + b"{}" + finish + self._end)
+            role = self._role(choice, b'""')
+            # Where there was nothing but thinking, the content was null so far.
+            delta = b'{"content":""}' if choice in self._without_answer and not role else b"{}"
+            chunks.append(self._custom_input(choice) + role + self._heads[choice] + delta + finish + self._end)
         if self._call.include_usage:
             chunks.append(self._start + b'],"usage":' + _json(usage(event.usage, self._summary)) + b"}\n\n")
         return b"".join(chunks) + DONE
