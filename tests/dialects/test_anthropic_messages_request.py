@@ -98,6 +98,7 @@ def test_every_number_is_passed_on() -> None:
         ("stream", "yes"),
         ("tool_choice.type", {"type": "required"}),
         ("thinking.type", {"type": "on"}),
+        ("thinking.display", {"type": "adaptive", "display": "bogus"}),
         ("output_config.effort", {"effort": "huge"}),
         ("output_config.format.type", {"format": {"type": "json", "schema": {}}}),
     ],
@@ -373,6 +374,7 @@ class TestTools:
         assert tool.parameters
         assert wanted <= set(tool.parameters["properties"])
         assert ("insert_text" in tool.parameters["properties"]) == (kind in ("text_editor_20250728", "memory_20250818"))
+        assert task(tools=[{"type": kind, "name": name, "max_characters": 10_000}]).tools == (tool,)
 
     @pytest.mark.parametrize(
         "tool",

@@ -17,6 +17,7 @@ from orchard.core.events import (
     Event,
     Failed,
     Finished,
+    FinishReason,
     Logprob,
     Reasoning,
     Started,
@@ -321,6 +322,26 @@ def test_what_is_cut_off_is_incomplete() -> None:
 def test_a_response_says_something(events: list[Event], expected: list[str]) -> None:
     items = output(make_call(tools=[FUNCTION]), Started(5), *events)
     assert [item["type"] for item in items] == expected
+
+
+@pytest.mark.parametrize("reason", ["length", "stop", "tool_calls"])
+def test_a_prompt_that_is_only_to_be_cached_has_no_answer(reason: FinishReason) -> None:
+    call = make_call(prompt_cache_options={"prewarm": True}, tools=[FUNCTION])
+    said: list[Event] = [Text("x"), Reasoning("y"), ToolStart(0, "a", "look_up"), ToolArgs(0, "{}")]
+    all_events: list[Event] = [Started(5, 3), *said, Finished((reason,), Usage(5, 1, 1, 3))]
+    events = stream(call, *all_events)
+    assert [event["type"].removeprefix("response.") for event in events] == ["created", "in_progress", "completed"]
+    final = events[-1]["response"]
+    assert (final["status"], final["output"], final["incomplete_details"]) == ("completed", [], None)
+    assert final["completed_at"] <= time.time()
+    assert final["usage"] == {
+        "input_tokens": 5,
+        "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 0},
+        "output_tokens": 0,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 5,
+    }
+    assert output(call, *all_events) == []
 
 
 @pytest.mark.parametrize(

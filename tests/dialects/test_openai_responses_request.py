@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from orchard import wire
 from orchard.core.errors import OrchardError
@@ -18,6 +19,7 @@ from orchard.core.request import (
     ImagePart,
     Message,
     ReasoningPart,
+    Request,
     TextPart,
     ToolCallPart,
     ToolResultPart,
@@ -244,6 +246,13 @@ def test_references() -> None:
     assert [item["type"] for item in call.input] == ["function_call", "function_call_output"]
 
 
+def test_an_id_stands_once_in_a_conversation() -> None:
+    past = [{"id": "x", "role": "user", "content": "Hi"}]
+    items = [{"id": "x", "role": "user", "content": "a"}, {"id": "y", "role": "user", "content": "b"}]
+    call = make_call(past, input=items, previous_response_id="resp_1")
+    assert [item["id"] for item in call.input] == ["msg_1i00", "y"]
+
+
 def test_fields_that_change_nothing_here() -> None:
     text = {"type": "input_text", "text": "Hi"}
     picture = {"type": "input_image", "image_url": "data:,"}
@@ -251,11 +260,13 @@ def test_fields_that_change_nothing_here() -> None:
     caller = {"caller": {"type": "program", "caller_id": "x"}}
     full = [
         {**plain[0], "phase": "commentary", "content": [text | BREAKPOINT, picture | BREAKPOINT | {"detail": "low"}]},
-        CALL | caller,
+        CALL | caller | {"async": True},
         OUTPUT | caller | {"name": "look_up", "namespace": "n"},
     ]
     tool = FUNCTION | {"defer_loading": True, "allowed_callers": ["programmatic"], "output_schema": {"type": "object"}}
-    assert task(input=full, tools=[tool], personality="friendly") == task(input=plain, tools=[FUNCTION])
+    cached = {"mode": "explicit", "ttl": "12h", "comparison_response_id": "resp_1", "prewarm": False}
+    found = task(input=full, tools=[tool | {"async": True}], personality="friendly", prompt_cache_options=cached)
+    assert found == task(input=plain, tools=[FUNCTION])
 
 
 def test_tools() -> None:
@@ -346,6 +357,7 @@ def test_tool_choice(choice: Any, names: list[str], must: bool) -> None:
         ({"model": None}, "model"),
         ({"reasoning": {"effort": "much"}}, "reasoning.effort"),
         ({"top_logprobs": 21}, "top_logprobs"),
+        ({"prompt_cache_options": {"prewarm": "yes"}}, "prompt_cache_options.prewarm"),
     ],
 )
 def test_what_is_refused(fields: dict[str, Any], param: str) -> None:
@@ -389,8 +401,18 @@ def test_an_address_may_name_the_model() -> None:
 
 
 def test_counting() -> None:
-    request = read(b'{"model": "m", "input": "Hi"}').count("req_1", (), {})
-    assert request.task == Count(Generate((said("user", "Hi"),)))
+    about = {"adapters": "poet", "ttl": 5, "priority": "background", "context_overflow": "summarize"}
+    draft = read(json.dumps({"model": "m", "input": "Hi", **about}).encode())
+    task = Count(Generate((said("user", "Hi"),)))
+    # As when it is answered.
+    assert draft.count("req_1", (), {}) == replace(draft.call("req_1").request, task=task)
+    assert draft.count("req_1", (), {}) == Request("req_1", "m", task, "background", "poet", 5, "summarize")
+
+
+def test_a_prompt_that_is_only_to_be_cached() -> None:
+    call = make_call(prompt_cache_options={"mode": "implicit", "prewarm": True}, max_output_tokens=50)
+    assert (call.request.generate.max_tokens, call.warms_up) == (1, True)
+    assert not make_call(prompt_cache_options={"mode": "implicit"}).warms_up
 
 
 def test_unknown_fields_and_nulls_are_no_matter() -> None:

@@ -89,6 +89,18 @@ OUTPUT = {"type": "function_call_output", "call_id": "c"}
         (OUTPUT, {"output": ""}),
         (OUTPUT | {"output": [{"type": "text", "text": "x"}]}, {"output": [IN]}),
         ({"type": "custom_tool_call_output", "call_id": "c"}, {"output": ""}),
+        (
+            {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}},
+            {"status": "completed"},
+        ),
+        ({"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}}, {"status": "completed"}),
+        ({"type": "shell_call_output", "call_id": "c", "output": []}, {"status": "completed"}),
+        ({"type": "tool_search_call", "arguments": {}}, {"status": "completed", "execution": "client"}),
+        ({"type": "tool_search_output", "tools": []}, {"status": "completed", "execution": "client"}),
+        (
+            {"type": "tool_search_output", "tools": [], "status": "incomplete", "execution": "server"},
+            {"status": "incomplete", "execution": "server"},
+        ),
     ],
 )
 def test_lenient_items_are_listed_in_the_apis_form(item: dict[str, Any], listed: dict[str, Any]) -> None:
@@ -102,6 +114,30 @@ def test_a_reference_becomes_what_it_refers_to() -> None:
     stored = {"type": "message", "id": "msg_1", "role": "user", "content": []}
     items = [{"type": "item_reference", "id": "msg_1"}, {"type": "item_reference", "id": "msg_2"}]
     assert normalised(items, "12ab", {"msg_1": json.dumps(stored).encode()}) == [stored]
+
+
+def said(text: str, id_: str | None = "x") -> dict[str, Any]:
+    return {"id": id_, "type": "message", "role": "user", "content": text}
+
+
+def test_of_items_with_the_same_id_the_first_keeps_it() -> None:
+    call = CALL | {"id": "x"}
+    reference = {"type": "item_reference", "id": "x"}
+    stored = {"x": json.dumps(said("stored")).encode()}
+    items = normalised([said("a", None), said("b"), said("c"), call, reference], "12ab", stored)
+    assert [item["id"] for item in items] == ["msg_12abi00", "x", "msg_12abi02", "fc_12abi03", "msg_12abi04"]
+    items = normalised([reference, said("a"), reference], "12ab", stored)
+    assert [item["id"] for item in items] == ["x", "msg_12abi01", "msg_12abi02"]
+
+
+def test_added_items_have_other_ids_than_those_before_them() -> None:
+    body = json.dumps({"items": [said("b"), said("c", "y"), said("d", "y")]}).encode()
+    assert [item["id"] for item in new_items(body, "12ab", [json.dumps(said("a")).encode()])] == [
+        "msg_12abi00",
+        "y",
+        "msg_12abi02",
+    ]
+    assert [item["id"] for item in new_conversation(body, "12ab")[1]] == ["x", "y", "msg_12abi02"]
 
 
 def test_a_new_conversation() -> None:

@@ -221,6 +221,25 @@ def test_counting(server: Server) -> None:
     assert refused.status_code == 400
 
 
+def test_an_unknown_adapter_is_refused_in_counting_too(server: Server) -> None:
+    for path in ("responses", "responses/input_tokens"):
+        refused = httpx.post(f"{server.url}/v1/{path}", json=body(adapters="painter"))
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "adapters")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("background", [False, True])
+def test_a_prompt_that_is_only_to_be_cached(server: Server, stream: bool, background: bool) -> None:
+    response = create(
+        server, text="one", pieces=3, prompt_cache_options={"prewarm": True}, stream=stream, background=background
+    )
+    begun = told(response.text)[-1]["response"] if stream else response.json()
+    found = until(server, begun["id"], "completed")
+    Response.model_validate(found, strict=True)
+    assert (found["output"], found["usage"]["input_tokens"], found["usage"]["output_tokens"]) == ([], 1, 0)
+    assert made(server, text="two", previous_response_id=found["id"])["usage"]["input_tokens"] == 2
+
+
 def test_truncation_drops_the_oldest(tmp_path: Path) -> None:
     """The fake model counts a token a message, and its window is 1000."""
     items = [{"role": "user", "content": f"{i}"} for i in range(1500)]
@@ -411,6 +430,33 @@ def test_a_conversation(server: Server) -> None:
         assert client.conversations.retrieve(conversation.id).metadata == {"c": "d"}
         assert client.conversations.delete(conversation.id).deleted
         assert_error(get(server, f"conversations/{conversation.id}"), 404, code="conversation_not_found")
+
+
+def message(text: str) -> dict[str, str]:
+    return {"type": "message", "role": "user", "content": text, "id": "x"}
+
+
+def texts(page: Any) -> list[str]:
+    return [item["content"][0]["text"] for item in page["data"]]
+
+
+def test_items_that_claim_the_same_id_are_all_listed(server: Server) -> None:
+    first = made(server, input=[message("a"), message("b"), message("c")])
+    second = made(server, input=[message("d")], previous_response_id=first["id"])
+    with OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+        pages = client.responses.input_items.list(second["id"], limit=1, order="asc")
+        assert [item.model_dump()["content"][0]["text"] for item in pages] == ["a", "b", "c", "c", "d"]
+
+
+def test_of_items_that_claim_the_same_id_one_is_deleted(server: Server) -> None:
+    address = f"{server.url}/v1/conversations"
+    id_ = httpx.post(address, json={"items": [message("a"), message("b")]}).json()["id"]
+    items = f"{address}/{id_}/items"
+    added = httpx.post(items, json={"items": [message("c")]}).json()
+    made(server, input=[message("d")], conversation=id_, prompt_cache_options={"prewarm": True})
+    assert httpx.delete(f"{items}/x").status_code == 200
+    assert texts(get(server, f"conversations/{id_}/items", order="asc").json()) == ["b", "c", "d"]
+    assert httpx.get(f"{items}/{added['first_id']}").json() == added["data"][0]
 
 
 def test_a_conversation_of_nothing(server: Server) -> None:

@@ -158,6 +158,21 @@ def test_a_conversation(store: Kept) -> None:
     missing("item_not_found", store.past, None, None, ["msg_first"])
 
 
+def test_what_a_conversation_held_is_of_its_responses_input(store: Kept) -> None:
+    store.create("conv_1", {}, [message("first", "user")])
+    store.answer(1, conversation="conv_1")
+    store.add_items("conv_1", [message("between", "user")])
+    store.answer(2, conversation="conv_1")
+    store.answer(3, conversation="conv_1", status="failed")
+    store.answer(4, 2)
+    assert [id_ for id_, _ in store.input_items("resp_1")] == ["msg_first", "msg_in1"]
+    before = ["msg_first", "msg_in1", "msg_out1", "msg_between"]
+    assert [id_ for id_, _ in store.input_items("resp_2")] == [*before, "msg_in2"]
+    assert [id_ for id_, _ in store.input_items("resp_4")] == ["msg_in2", "msg_out2", "msg_in4"]
+    store.delete("resp_1")
+    assert [id_ for id_, _ in store.input_items("resp_2")] == [*before, "msg_in2"]
+
+
 def test_a_thread_is_no_conversation(store: Kept) -> None:
     store.answer(1)
     missing("conversation_not_found", store.conversation, "resp_1")

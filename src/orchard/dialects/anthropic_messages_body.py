@@ -130,7 +130,7 @@ class Thinking(Struct):
 
     type: Literal["enabled", "adaptive", "disabled", "between_tools"]
     budget_tokens: Natural | None = None
-    display: str | None = None
+    display: Literal["summarized", "omitted"] | None = None
 
 
 class ToolChoice(Struct):

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import (
@@ -37,6 +38,7 @@ from orchard.dialects.openai_responses_request import (
     references,
     settings_of,
     translate,
+    warms_up,
     without_oldest,
 )
 from orchard.dialects.openai_responses_stored import normalised
@@ -146,13 +148,13 @@ class Draft(Struct, frozen=True):
             hex=hex_id,
             served=box.served,
             about=self._about(f"resp_{hex_id}"),
-            input=normalised(self.raw.input, hex_id, referenced or {}),
+            input=normalised(self.raw.input, hex_id, referenced or {}, past_items),
         )
 
     def count(self, request_id: str, past: Sequence[bytes], referenced: Mapping[str, bytes]) -> Request:
         """Make the request that counts the tokens of the input."""
         request = self.call(request_id, None, past, referenced).request
-        return Request(request.id, request.model, Count(request.generate))
+        return replace(request, task=Count(request.generate))
 
     def _about(self, response_id: str) -> Fields:
         text = self.raw.text or _RawText()
@@ -195,6 +197,11 @@ class ResponseCall(Struct, frozen=True):
     def stored(self) -> bool:
         """Whether the response is to be kept."""
         return self.body.store is not False
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether only the prompt is to be cached: the answer is empty."""
+        return warms_up(self.body)
 
     def droppable(self) -> int:
         """Give how many of the oldest messages may be dropped where the input doesn't fit."""
@@ -260,6 +267,8 @@ class ResponseEncoder:
             self._told, self._status = "in_progress", "in_progress"
             yield self._lifecycle("in_progress")
         match event:
+            case Text() | Reasoning() | ToolStart() | ToolArgs() if self._call.warms_up:
+                pass
             case Text() if event.text or event.logprobs:
                 yield from self._text(event)
             case Reasoning() if event.text:
@@ -302,20 +311,27 @@ class ResponseEncoder:
         yield from self._of_last(item.add(event.json))
 
     def _finished(self, event: Finished) -> Iterator[bytes]:
-        cut = event.reasons == ("length",)
-        said = any(not isinstance(item, ReasoningItem) for item in self._items)
-        # A response says something, be it nothing; but one that was cut off may have come to its thoughts only.
-        if not said and not (cut and self._items):
-            yield from self._open(MessageItem(self._id("msg")))
-        yield from self._close("incomplete" if cut else "completed")
+        cut, used = event.reasons == ("length",), event.usage
+        if self._call.warms_up:
+            # Nothing was asked for, so nothing is missing, and the token that it took is nobody's.
+            cut, used = False, replace(used, completion_tokens=0, reasoning_tokens=0)
+        else:
+            yield from self._end_output(cut)
         self._status = "incomplete" if cut else "completed"
-        self._end = {"usage": _usage(event.usage, self.summary)}
+        self._end = {"usage": _usage(used, self.summary)}
         if cut:
             self._end["incomplete_details"] = {"reason": "max_output_tokens"}
         else:
             self._end["completed_at"] = int(time.time())
         self.ended = True
         yield self._lifecycle(self._status)
+
+    def _end_output(self, cut: bool) -> Iterator[bytes]:
+        said = any(not isinstance(item, ReasoningItem) for item in self._items)
+        # A response says something, be it nothing; but one that was cut off may have come to its thoughts only.
+        if not said and not (cut and self._items):
+            yield from self._open(MessageItem(self._id("msg")))
+        yield from self._close("incomplete" if cut else "completed")
 
     def _failed(self, event: Failed) -> Iterator[bytes]:
         self.error, self.ended = in_own_words(event.error()), True

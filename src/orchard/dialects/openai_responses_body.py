@@ -21,7 +21,6 @@ MAX_ADDED_ITEMS = 20
 IGNORED = (
     "access_programs",
     "image",
-    "prompt_cache_options",
     "prompt_cache_retention",
     "stream_options",
 )
@@ -142,6 +141,12 @@ class ReasoningConfig(Struct):
     generate_summary: Summary | None = None
 
 
+class PromptCacheOptions(Struct):
+    """What is to be cached; `prewarm`: that is all there is to do."""
+
+    prewarm: bool | None = None
+
+
 class ConversationName(Struct):
     """A stored conversation."""
 
@@ -181,6 +186,7 @@ class Body(ThinkingFields, kw_only=True):
     user: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
+    prompt_cache_options: PromptCacheOptions | None = None
 
     prompt: Refused = None
     moderation: Refused = None

@@ -47,6 +47,11 @@ def check(body: wire.Body) -> None:
         raise invalid("input", "`input` is required.")
 
 
+def warms_up(body: wire.Body) -> bool:
+    """Whether the prompt is only to be cached."""
+    return bool(body.prompt_cache_options and body.prompt_cache_options.prewarm)
+
+
 def items_of(body: wire.Body) -> list[wire.Item]:
     """Give the input as items."""
     if isinstance(body.input, str):
@@ -113,7 +118,7 @@ def translate(
         # An answer that is nothing but calls has no text that could break its form.
         grammar=None if box.must_call else form,
         sampling=sampling(body),
-        max_tokens=body.max_output_tokens,
+        max_tokens=1 if warms_up(body) else body.max_output_tokens,
         stop=stops(body),
         top_logprobs=_top_logprobs(body),
         template_args=template_args(

@@ -36,13 +36,26 @@ _ITEM_DEFAULTS: dict[str, Fields] = {
     "function_call_output": {"output": ""},
     "custom_tool_call": {"input": ""},
     "custom_tool_call_output": {"output": ""},
+    "tool_search_call": {"execution": "client"},
+    "tool_search_output": {"execution": "client"},
 }
 _PART_DEFAULTS: dict[str, Fields] = {
     "output_text": {"annotations": [], "logprobs": []},
     "input_image": {"detail": "auto"},
     "refusal": {"refusal": ""},
 }
-_WITH_STATUS = ("message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output")
+_WITH_STATUS = (
+    "message",
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "computer_call_output",
+    "shell_call",
+    "shell_call_output",
+    "tool_search_call",
+    "tool_search_output",
+)
 _json = msgspec.json.Encoder().encode
 
 
@@ -57,19 +70,32 @@ _raw_items = msgspec.json.Decoder(_RawItems)
 _past_items = msgspec.json.Decoder(list[wire.Item])
 
 
-def normalised(given: str | Sequence[Fields] | None, hex_id: str, referenced: Mapping[str, bytes]) -> list[Fields]:
+def normalised(
+    given: str | Sequence[Fields] | None,
+    hex_id: str,
+    referenced: Mapping[str, bytes],
+    past: Sequence[wire.Item] = (),
+) -> list[Fields]:
     """Give an input's items as they are listed: each with its id, its status, and its content in parts.
 
-    `hex_id` makes the ids of those without one. A reference becomes what it refers to.
+    `hex_id` makes the ids of those without one, or with that of an item before them, be it in the `past` conversation.
+    A reference becomes what it refers to.
     """
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
     items = []
+    taken = {item.id for item in past}
     for i, item in enumerate(given or ()):
         if _kind(item) != "item_reference":
-            items.append(_normalised(item, f"{hex_id}i{i:02x}"))
-        elif item["id"] in referenced:  # else it is in the conversation already
-            items.append(msgspec.json.decode(referenced[item["id"]]))
+            found = _normalised(item)
+        elif item["id"] in referenced:
+            found = msgspec.json.decode(referenced[item["id"]])
+        else:  # it is in the conversation already
+            continue
+        if not found.get("id") or found["id"] in taken:
+            found["id"] = f"{_PREFIXES.get(found['type'], 'item')}_{hex_id}i{i:02x}"
+        taken.add(found["id"])
+        items.append(found)
     return items
 
 
@@ -77,12 +103,11 @@ def _kind(item: Fields) -> str:
     return kind_of(wire.Item(item.get("type"), item.get("id"), item.get("role")), "input")
 
 
-def _normalised(given: Fields, hex_id: str) -> Fields:
+def _normalised(given: Fields) -> Fields:
     check_free_form(given, "input")
     item = {name: value for name, value in given.items() if value is not None}
     kind = item["type"] = _kind(item)
     item = _ITEM_DEFAULTS.get(kind, {}) | item
-    item["id"] = item.get("id") or f"{_PREFIXES.get(kind, 'item')}_{hex_id}"
     if kind in _WITH_STATUS:
         item.setdefault("status", "completed")
     if kind == "message":
@@ -142,12 +167,13 @@ def _checked(items: Sequence[wire.Item], body: bytes, hex_id: str, past: Sequenc
     if references(items, "items"):
         raise invalid("items", "`items` must be items themselves, not references.")
     try:
+        past_items = _past_items.decode(b"[" + b",".join(past) + b"]")
         reader = Reader(Toolbox((), False, {}), FreeForm())
-        reader.read(_past_items.decode(b"[" + b",".join(past) + b"]"), stored=True)
+        reader.read(past_items, stored=True)
         reader.read(items)
     except OrchardError as error:
         raise _renamed(error) from None
-    return normalised(decode(_raw_items, body).items, hex_id, {})
+    return normalised(decode(_raw_items, body).items, hex_id, {}, past_items)
 
 
 def _renamed(error: OrchardError) -> OrchardError:

@@ -46,6 +46,15 @@ SELECT i.id, i.item FROM items i LEFT JOIN responses r ON r.id = i.response
 WHERE i.thread = ? AND (r.status IS NULL OR r.status IN ('completed', 'incomplete'))
 ORDER BY i.number
 """
+# What a conversation held before a response got into it.
+_BEFORE = """
+SELECT i.id, i.item FROM responses own JOIN threads t ON t.id = own.thread
+JOIN items i ON i.thread = t.id LEFT JOIN responses r ON r.id = i.response
+WHERE own.id = ?1 AND own.parent IS NULL AND t.metadata NOT NULL
+AND (r.status IS NULL OR r.status IN ('completed', 'incomplete'))
+AND i.number < (SELECT ifnull(min(number), i.number + 1) FROM items WHERE response = ?1)
+ORDER BY i.number
+"""
 _MISSING = (
     _CHAIN
     + """
@@ -182,11 +191,12 @@ class Store:
         self._file.run(work)
 
     def input_items(self, id_: str) -> Listed:
-        """Give what a response was made of: the items of those before it, and its own input (response_not_found)."""
+        """Give what a response was made of: what was said before it, and its own input (response_not_found)."""
 
         def work(db: sqlite3.Connection) -> Listed:
             self._live(db, id_)
-            return _chain(db, id_, own_output=False)
+            before: Listed = db.execute(_BEFORE, (id_,)).fetchall()
+            return before + _chain(db, id_, own_output=False)
 
         return self._file.run(work)
 
