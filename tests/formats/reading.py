@@ -92,6 +92,7 @@ TOOLS = [
                 "filter": {"$ref": "#/$defs/filter"},
                 "exact": {"type": "boolean"},
                 "limit": {"type": "number"},
+                "page": {"type": "integer", "nullable": True},
             },
             "$defs": {"filter": {"type": "object"}},
         },

@@ -60,6 +60,18 @@ HERMES = [
         [Call("search", '{"tags": ["</tool_call>", "b\\nc"], "query": "</tool_call>\\n"}')],
     ),
     Specimen("hermes", f'<tool_call>{{"name": "write", "arguments": {ESCAPES}}}</tool_call>', [Call("write", ESCAPES)]),
+    Specimen(
+        "hermes",
+        f'<tool_call>{{"name": "search", "arguments": {{"tags": [ "{"x" * 80}", "b\nc" ], "filter": {{"a": {{}}, '
+        f'"b": [[], 1e3, null, "\\u00e9\\"]"]}}}}}}</tool_call>{HERMES_NOW}',
+        [
+            Call(
+                "search",
+                f'{{"tags": [ "{"x" * 80}", "b\\nc" ], "filter": {{"a": {{}}, "b": [[], 1e3, null, "\\u00e9\\"]"]}}}}',
+            ),
+            NOW,
+        ],
+    ),
     Specimen("hermes", f"<tool_call>nothing {HERMES_NOW}", ["<tool_call>nothing ", NOW]),
     Specimen("hermes", '<tool_call>\n[{"name": "now"}, {"name": "now"}]\n</tool_call>', [NOW, NOW]),
     Specimen("hermes", '<tool_call>\n{"name": "now"}\n{"name": "now"}\n</tool_call>', [NOW, NOW]),
@@ -83,6 +95,18 @@ QWEN_XML = [
             )
         ],
     ),
+    Specimen(
+        "qwen3_coder",
+        f"<tool_call>\n<function=search>\n<parameter=tags>\n[\"{'x' * 80}'\", 'b\n</parameter>',]\n</parameter>\n"
+        '<parameter=filter>\n{\'a\': {}, "b": [12, True, "\\u00e9\\/", None]}\n</parameter>\n</function>\n</tool_call>',
+        [
+            Call(
+                "search",
+                f'{{"tags": ["{"x" * 80}\'", "b\\n</parameter>"], '
+                '"filter": {"a": {}, "b": [12, true, "é/", null]}}',
+            )
+        ],
+    ),
     Specimen("qwen3_coder", "<tool_call>\n<function=now>\n</function>\n</tool_call>", [NOW], forced=True),
     Specimen(
         "qwen3_coder",
@@ -98,6 +122,12 @@ QWEN_XML = [
         "qwen3_coder",
         f"{CODER.replace('</parameter>', '', 1).format('').replace(chr(10) * 2, chr(10))}\n{CODER.format('')}",
         [PARIS, PARIS],
+    ),
+    Specimen("qwen3_coder", CODER.format(DAYS).replace("\n</parameter>", "", 1), [PARIS_3]),
+    Specimen(
+        "qwen3_coder",
+        CODER.format(DAYS).replace("Paris", "a\n<parameter=city>\n<parameter=x>\nb", 1),
+        [Call("weather", '{"city": "a\\n<parameter=city>\\n<parameter=x>\\nb", "days": 3}')],
     ),
     Specimen(
         "qwen3_coder",
@@ -157,6 +187,7 @@ MINIMAX = [
         "]~b]ai\n<think>\n",
     ),
     Specimen("minimax_m2", MINIMAX_CALLS.removesuffix("</minimax:tool_call>"), [PARIS_3, NOW]),
+    Specimen("minimax_m2", MINIMAX_CALLS.replace("</parameter>", "", 1), [PARIS_3, NOW]),
     Specimen(
         "minimax_m2",
         "<minimax:tool_call><invoke name=write><parameter name=content>\nx\n</parameter></invoke></minimax:tool_call>",
@@ -253,6 +284,7 @@ BARE = [
     Specimen("json", '{"name": "now", "arguments": {}}', [NOW], forced=True),
     Specimen("json", '```json\n{"name": "now", "arguments": {}}\n```', [NOW]),
     Specimen("json", '[{"name": "now", "arguments": {}}, {"name": "now"}]', [NOW, NOW]),
+    Specimen("json", '{"name": "now", "description": "the time", "arguments": {}}', [NOW]),
     Specimen("json", '{"answer": 1}', ['{"answer": 1}']),
     Specimen("json", "```json\n{}\n```", ["```json\n{}\n```"]),
 ]

@@ -77,6 +77,8 @@ PYTHONIC = [
     ("llama4_pythonic", "<|python_start|>[weather(city='Paris'),now()]<|python_end|>", [PARIS, NOW]),
     ("pythonic", "<|python_start|>[weather(city='Paris'), other.tool()]", [PARIS, Call("other.tool")]),
     ("pythonic", f"[{_VALUES}]", [Call("search", _JSON_VALUES)]),
+    ("pythonic", '[weather(city="Paris"), ]', [PARIS]),
+    ("llama4_pythonic", "<|python_start|>[now(),]<|python_end|>It is.", [NOW, "It is."]),
     ("pythonic", "I look.\n[now()]\nDone.", ["I look.", NOW, "Done."]),
     ("pythonic", "[1] and [now] and [elsewhere(a=1)]", ["[1] and [now] and [elsewhere(a=1)]"]),
     ("pythonic", '[weather("Paris")]', ['[weather("Paris")]']),
@@ -104,6 +106,14 @@ PYTHONIC = [
     ("olmo3", "<function_calls>now()\nand so on", [NOW, "\nand so on"]),
     ("lfm2", '<|tool_call_start|>[weather(city="Paris"), now()]<|tool_call_end|>It is.', [PARIS, NOW, "It is."]),
     ("lfm2", '<|tool_call_start|>[weather(city="Paris"), now()]<|tool_call_end|>', [PARIS, NOW], "none", "", True),
+    (
+        "lfm2",
+        '<|tool_call_start|>[{"name": "weather", "arguments": {"city": "Paris"}}, {"name": "now"}]'
+        "<|tool_call_end|>It is.",
+        [PARIS, NOW, "It is."],
+    ),
+    ("lfm2", '<|tool_call_start|>{"name": "now", "arguments": {}}<|tool_call_end|>', [NOW]),
+    ("lfm2", "<|tool_call_start|>[{}]<|tool_call_end|>", ["<|tool_call_start|>[{}]<|tool_call_end|>"]),
     ("gemma3", 'I look.\n```tool_code\nweather(city="Paris")\n```', ["I look.", PARIS]),
     ("gemma3", '```tool_code\nweather(city="Paris", days=3)\nnow()\n```', [PARIS_3, NOW], "none", "", True),
     ("gemma3", "```tool_code\nprint(default_api.weather(city='Paris'))\n```", [PARIS]),

@@ -106,7 +106,11 @@ def test_an_answer_with_tools(text: str, expected: list[Call | str]) -> None:
         '{"name": "f", "arguments": {"a": {"b": "\\x"}}}',
         '{"name": "f", "arguments": {"a": [}]}}',
         '{"name": "f", "arguments": {"a": ' + "9" * 5000 + "}}",
-        '{"name": "f", "arguments": {"a": ' + "[" * 100_000 + "}}",
+        '{"name": "f", "arguments": {"a": [1,]}}',
+        '{"name": "f", "arguments": {"a": [1 2]}}',
+        '{"name": "f", "arguments": {"a": {1: 2}}}',
+        '{"name": "f", "arguments": {"a": {"b" 2}}}',
+        '{"name": "f", "arguments": {"a": [nothing]}}',
     ],
 )
 def test_what_is_no_call_comes_back(body: str) -> None:
@@ -121,6 +125,9 @@ def test_what_is_no_call_comes_back(body: str) -> None:
         ('", "b": nothing}}</tool_call>', '", "b": nothing}}', True, []),
         ('", "b": [1, "</tool_call>", nothing]}}</tool_call>', '", "b": [1, "</tool_call>", nothing]}}', True, []),
         ('", "b": [1, "c', '", "b": [1, "c', False, []),
+        ('", "b": [1, {"c": 2], 3]}}</tool_call>', '", "b": [1, {"c": 2], 3]}}', True, []),
+        ('", "b": [{"c": "d\\q"}]}}</tool_call>', '", "b": [{"c": "d\\q"}]}}', True, []),
+        ('", "b": ' + "[" * 10_000 + "</tool_call>", '", "b": ' + "[" * 10_000, True, []),
         (" and", " and", False, []),
         ("\\u00", "\\u00", False, []),
         ("\\q</tool_", "\\q</tool_", False, []),
@@ -138,9 +145,9 @@ def test_arguments_come_as_they_are_written() -> None:
     format_.feed(f'<tool_call>{{"name": "write", "arguments": {{"path": "{LONG}')
     assert format_.feed("so") == [CallArguments("so")]
     assert format_.feed("\n") == [CallArguments("\\n")]
-    assert format_.feed('", "content"') == [CallArguments('"')]
-    assert format_.feed(": [1, 2") == [CallArguments(', "content": ')]
-    assert format_.feed("]") == [CallArguments("[1, 2]")]
+    assert format_.feed('", "content"') == [CallArguments('", ')]
+    assert format_.feed(": [1, 2") == [CallArguments('"content": [1, ')]
+    assert format_.feed("]") == [CallArguments("2]")]
 
 
 @pytest.mark.parametrize(
@@ -161,6 +168,7 @@ def test_arguments_come_as_they_are_written() -> None:
         ('{"filter": "{\\"a\\": \\"b\\nc\\"}"}', {"a": "b\nc"}),
         ('{"limit": "5"}', 5),
         ('{"limit": "1e999"}', "1e999"),
+        ('{"page": "null"}', None),
         ('{"until": "null"}', "null"),
         ('{"until": null}', None),
         ('{"unit": "5"}', "5"),
@@ -244,10 +252,18 @@ LONG_ANSWERS = [
     ("hermes", "\n" * 350_000),
     ("hermes", f'<tool_call>{{"name": "write", "arguments": {{"path": "{LONG * 5_000}"}}}}</tool_call>'),
     ("hermes", f'<tool_call>{{"name": "search", "arguments": {{"tags": {ROWS}}}}}</tool_call>'),
+    ("hermes", f'<tool_call>{{"name": "write", "arguments": {{"any": {[[1]] * 50_000}}}}}</tool_call>'),
     ("hermes", f'<tool_call>{{"arguments": {{"path": "{LONG * 5_000}"}}, "name": "write"}}</tool_call>'),
     ("hermes", '<tool_call>{"name": "f", "arguments": {"a": "\\x"}}</tool_call>' * 5_000),
     ("qwen3_coder", f"<tool_call><function=write><parameter=content>{LONG * 5_000}</parameter></function></tool_call>"),
     ("qwen3_coder", f"<tool_call><function=search><parameter=tags>{ROWS}</parameter></function></tool_call>"),
+    ("qwen3_coder", f"<tool_call><function=write><parameter=any>{ROWS}</parameter></function></tool_call>"),
+    ("qwen3_coder", f"<tool_call><function=write><parameter=any>{'[' * 350_000}</parameter></function></tool_call>"),
+    (
+        "qwen3_coder",
+        f"<tool_call><function=write><parameter=any>{chr(10) * 350_000}</parameter></function></tool_call>",
+    ),
+    ("qwen3_coder", f"<tool_call><function=search><parameter=limit>{'9' * 350_000}</parameter></function></tool_call>"),
     ("qwen3_coder", f"<tool_call><function=write><parameter=content>x</parameter>{chr(10) * 350_000}"),
     ("qwen3_coder", f"<tool_call><function=write><parameter=content>x</function>{chr(10) * 350_000}"),
     ("json", f'{{"name": "search", "arguments": {{"tags": {ROWS}}}}}'),

@@ -9,7 +9,8 @@ from orchard.formats.schema import Signature, Signatures
 from orchard.formats.shapes import CallsShape
 from orchard.formats.source import Reading, Source
 
-_CERTAIN = 64  # characters of arguments from which on a call is not taken back
+CERTAIN = 64
+"""Characters of arguments from which on a call is not taken back."""
 
 
 class Region:
@@ -32,7 +33,7 @@ class Region:
     @property
     def certain(self) -> bool:
         """Whether the call that is being read can't be taken back any more."""
-        return self._open and self._length > _CERTAIN
+        return self._open and self._length > CERTAIN
 
     def start(self, name: str, id_: str | None = None) -> Signature | None:
         """Begin a call; gives what is known of its tool."""

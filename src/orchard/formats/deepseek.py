@@ -17,7 +17,8 @@ from orchard.formats.json_calls import read_arguments
 from orchard.formats.schema import Signature
 from orchard.formats.shapes import CallShape, CallsShape, json_body, parameters
 from orchard.formats.source import Broken, Reading
-from orchard.formats.xml_values import OTHERS, TEXT, Arguments, Types, body_shape, may_be_text
+from orchard.formats.typed import OTHERS, Types
+from orchard.formats.xml_values import TEXT, Arguments, body_shape, may_be_text
 
 _SECTION, _END_SECTION = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
 _CALL, _SEPARATOR, _END_CALL = "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"

@@ -1,6 +1,8 @@
 """What the machines of all formats have in common."""
 
-from orchard.formats.pieces import Piece
+from itertools import groupby
+
+from orchard.formats.pieces import CallArguments, Piece
 from orchard.formats.source import Reading, Source
 
 
@@ -30,6 +32,11 @@ class Driven:
         return self._taken()
 
     def _taken(self) -> list[Piece]:
-        taken = self._out.copy()
+        taken: list[Piece] = []
+        for of_arguments, run in groupby(self._out, lambda piece: isinstance(piece, CallArguments)):
+            if of_arguments:
+                taken.append(CallArguments("".join(piece.text for piece in run if isinstance(piece, CallArguments))))
+            else:
+                taken += run
         self._out.clear()  # readers hold on to the list
         return taken

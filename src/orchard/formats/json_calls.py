@@ -18,10 +18,11 @@ from orchard.formats.calls import Region
 from orchard.formats.json_text import arguments, plain, value, whole
 from orchard.formats.schema import Signature
 from orchard.formats.shapes import CallShape, CallsShape, json_body, parameters
-from orchard.formats.source import Broken, Reading
+from orchard.formats.source import Broken, Reading, Source
 
 _NAMES = ("name", "tool_name")
 _ARGUMENTS = ("arguments", "parameters")
+_BESIDE = (*_ARGUMENTS, "id", "type")  # what may stand before a call's name
 _FENCE = "```"
 _FENCE_OPENS = (f"{_FENCE}json", _FENCE)
 
@@ -107,9 +108,11 @@ def read_call(region: Region, *, only_known: bool = False) -> Reading[None]:
             started = True
             yield from _arguments(region, name, id_)
         elif key in _ARGUMENTS and not started:
-            late = yield from value(source)
+            late = yield from _collected(source)
+        elif only_known and not name and key not in _BESIDE:
+            raise Broken  # an answer in JSON, which mustn't wait for its end
         else:
-            yield from value(source)
+            yield from _collected(source)
         yield from source.skip()
         if (yield from source.choice((",", "}"))) == "}":
             break
@@ -139,7 +142,13 @@ def _arguments(region: Region, name: str, id_: str | None) -> Reading[None]:
     if (yield from source.peek()) == "{":
         yield from arguments(source, signature, region.arguments)
     else:
-        region.arguments(_whole((yield from value(source)), signature))
+        region.arguments(_whole((yield from _collected(source)), signature))
+
+
+def _collected(source: Source) -> Reading[str]:
+    found: list[str] = []
+    yield from value(source, found.append)
+    return "".join(found)
 
 
 def _whole(text: str, signature: Signature | None) -> str:

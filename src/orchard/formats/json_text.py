@@ -10,8 +10,10 @@ from orchard.formats.source import Broken, Ended, Reading, Source, run
 # Characters and whole escapes, as they may stand in a JSON string.
 _RUN = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))++')
 _BEGUN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
-_BRACKETS = re.compile(r'["{}\[\]]')
 _SCALAR = re.compile(r"[-+.\w]+")
+_CLOSING = {"[": "]", "{": "}"}
+DEEPEST = 200
+"""Arrays and objects within each other."""
 
 Give = Callable[[str], object]
 
@@ -53,47 +55,67 @@ def plain(source: Source) -> Reading[str]:
     return found
 
 
-def value(source: Source) -> Reading[str]:
-    """Read a whole value of any kind; gives its JSON text."""
-    first = yield from source.peek()
-    found: list[str] = []
-    if first == '"':
-        return f'"{(yield from quoted(source))}"'
-    if first in "{[":
-        yield from _container(source, found.append)
-    else:
-        yield from _scalar(source, found.append)
-    written = loads("".join(found))
-    if written is None:
-        raise Broken
-    return written[1]
-
-
-def _container(source: Source, give: Give) -> Reading[None]:
-    depth = 0
+def value(source: Source, give: Give) -> Reading[None]:
+    """Read a value of any kind; `give` gets its JSON text piece by piece."""
+    opened: list[str] = []  # what will close the arrays and objects that the value stands in
     while True:
-        mark = _BRACKETS.search(source.text, source.at)
-        stop = mark.end() if mark else len(source.text)
-        found, source.at = source.text[source.at : stop], stop
-        give(found)
-        if not mark:
-            yield from source.more()
-        elif mark[0] == '"':
-            yield from string(source, give)
-            give('"')
+        char = yield from source.peek()
+        first = char in _CLOSING  # of what stands in one
+        if first:
+            if len(opened) == DEEPEST:
+                raise Broken
+            source.at += 1
+            opened.append(_CLOSING[char])
+            give(char)
+        elif char == '"':
+            yield from _text(source, give)
         else:
-            depth += 1 if mark[0] in "{[" else -1
-            if not depth:
-                return
+            give((yield from _scalar(source)))
+        while opened:
+            before = yield from source.spaces()
+            if source.text[source.at] != opened[-1]:
+                break
+            source.at += 1
+            give(before + opened.pop())
+            first = False
+        else:
+            return
+        if not first:
+            yield from source.literal(",")
+            before += "," + (yield from source.spaces())
+        give(before)
+        if opened[-1] == "}":
+            yield from _key(source, give)
 
 
-def _scalar(source: Source, give: Give) -> Reading[None]:
+def _text(source: Source, give: Give) -> Reading[None]:
+    source.at += 1
+    give('"')
+    yield from string(source, give)
+    give('"')
+
+
+def _scalar(source: Source) -> Reading[str]:
+    found: list[str] = []
     while (yield from source.peek()):
         run = _SCALAR.match(source.text, source.at)
         if not run:
-            return
+            break
         source.at = run.end()
-        give(run[0])
+        found.append(run[0])
+    word = "".join(found)
+    if loads(word) is None:
+        raise Broken
+    return word
+
+
+def _key(source: Source, give: Give) -> Reading[str]:
+    """Read an object's key, the colon and the white space around it; gives the key as JSON has it."""
+    key = yield from quoted(source)
+    between = yield from source.spaces()
+    yield from source.literal(":")
+    give(f'"{key}"{between}:{(yield from source.spaces())}')
+    return key
 
 
 def arguments(source: Source, signature: Signature | None, give: Give) -> Reading[None]:
@@ -102,7 +124,8 @@ def arguments(source: Source, signature: Signature | None, give: Give) -> Readin
     before = "{" + (yield from source.spaces())
     if source.text[source.at] != "}":
         while True:
-            yield from _argument(source, signature, before, give)
+            give(before)
+            yield from _argument(source, signature, give)
             before = yield from source.spaces()
             if source.text[source.at] == "}":
                 break
@@ -112,19 +135,11 @@ def arguments(source: Source, signature: Signature | None, give: Give) -> Readin
     give(before + "}")
 
 
-def _argument(source: Source, signature: Signature | None, before: str, give: Give) -> Reading[None]:
-    key = yield from quoted(source)
-    between = yield from source.spaces()
-    yield from source.literal(":")
-    give(f'{before}"{key}"{between}:{(yield from source.spaces())}')
+def _argument(source: Source, signature: Signature | None, give: Give) -> Reading[None]:
+    key = yield from _key(source, give)
     types = signature.types(json.loads(f'"{key}"')) if signature else frozenset()
-    if source.text[source.at] != '"':
-        give((yield from value(source)))
-    elif not types or "string" in types:
-        source.at += 1
-        give('"')
-        yield from string(source, give)
-        give('"')
+    if source.text[source.at] != '"' or not types or "string" in types:
+        yield from value(source, give)
     else:
         text = yield from quoted(source)
         give(fitted(json.loads(f'"{text}"'), types) or f'"{text}"')

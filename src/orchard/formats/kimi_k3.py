@@ -14,7 +14,8 @@ from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature
 from orchard.formats.shapes import CallShape, CallsShape, literal
 from orchard.formats.source import Broken, Reading
-from orchard.formats.xml_values import TEXT, Arguments, Types, body_shape, may_be_text
+from orchard.formats.typed import Types
+from orchard.formats.xml_values import TEXT, Arguments, body_shape, may_be_text
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _SECTION, _END_SECTION = f"{_OPEN}tools{_SEP}", f"{_CLOSE}tools{_SEP}"

@@ -9,10 +9,11 @@ import math
 import re
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from orchard.formats.json_text import Give
+from orchard.formats.json_text import DEEPEST, Give
 from orchard.formats.schema import Signature, encodable, fitted
-from orchard.formats.source import Broken, Ended, Reading, Source, begun, run
+from orchard.formats.source import Broken, Ended, Reading, Source, begun
 
 
 class Notation(Struct, frozen=True):
@@ -20,7 +21,7 @@ class Notation(Struct, frozen=True):
 
     `quotes`: what opens and closes a string; a backslash means something in those that begin with a quotation mark.
     `assign` stands between an argument's name and its value, `close` ends the arguments. `lists`: what opens a list.
-    `words`: what is in no quotes and no number or constant is a string too.
+    `words`: what is in no quotes and no number or constant is a string too. `slashes`: "\\/" is one, as in JSON.
     """
 
     quotes: tuple[str, ...]
@@ -28,12 +29,13 @@ class Notation(Struct, frozen=True):
     close: str
     lists: str = "["
     words: bool = False
+    slashes: bool = False
 
 
 PYTHON = Notation(('"""', "'''", '"', "'"), "=", ")", lists="[(")
+PYTHON_OR_JSON = replace(PYTHON, slashes=True)
 
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
-_DEEPEST = 200  # lists and objects within each other
 _NAME = re.compile(r"[\w.\-$@/ ]*")  # schemas have names that no notation has
 _WORD = re.compile(r"[\w.+\-]*")
 _FREE_WORD = re.compile(r"[^,\[\]{}<\n]*")
@@ -70,34 +72,20 @@ def arguments(source: Source, notation: Notation, signature: Signature | None, g
     give("}")
 
 
-def container(text: str, types: frozenset[str]) -> str | None:
-    """Give the JSON text of a list or an object in Python's notation, where it must have such a type, else None."""
-    types &= {"array", "object", "string"}
-    if not types or "string" in types:
-        return None
-    source = Source(text.strip(), final=True)
-    found: list[str] = []
-    try:
-        run(_value(source, PYTHON, found.append))
-    except Broken:
-        return None
-    return fitted("".join(found), types) if source.at == len(source.text) else None
-
-
 def _argument(source: Source, notation: Notation, types: frozenset[str], give: Give) -> Reading[None]:
     quoted = (yield from source.peek()) in {quote[0] for quote in notation.quotes}
     if quoted and types and "string" not in types:
-        quote = yield from _quote(source, notation)
-        text = yield from _whole_string(source, quote)
+        text = yield from _whole_string(source, notation)
         give(fitted(text, types) or _dumps(text))
     elif notation.words and "string" in types and not quoted and source.text[source.at] not in _CLOSING:
         word = yield from _free_word(source)
         give("null" if word == "null" else fitted(word, types) or _dumps(word))
     else:
-        yield from _value(source, notation, give)
+        yield from value(source, notation, give)
 
 
-def _value(source: Source, notation: Notation, give: Give) -> Reading[None]:
+def value(source: Source, notation: Notation, give: Give) -> Reading[None]:
+    """Read a value of any kind; `give` gets its JSON text piece by piece."""
     opened: list[str] = []  # what will close the lists and objects that the value stands in
     before = ""
     while True:
@@ -111,7 +99,7 @@ def _value(source: Source, notation: Notation, give: Give) -> Reading[None]:
                 source.at += 1
                 give("{" if char == "{" else "[")
                 opened.append(_CLOSING[char])
-                if len(opened) > _DEEPEST:
+                if len(opened) > DEEPEST:
                     raise Broken
                 continue
             yield from _scalar(source, notation, give)
@@ -135,7 +123,7 @@ def _entry(source: Source, notation: Notation, give: Give) -> Reading[str]:
 def _key(source: Source, notation: Notation, bare: re.Pattern[str] | None) -> Reading[str]:
     """Read a name, in quotes or `bare`, or a constant that is one, and the white space behind it."""
     if (yield from source.peek()) in {quote[0] for quote in notation.quotes}:
-        key = yield from _whole_string(source, (yield from _quote(source, notation)))
+        key = yield from _whole_string(source, notation)
     else:
         key = (yield from run_of(source, bare or _WORD)).rstrip()
         if not key:
@@ -150,7 +138,7 @@ def _scalar(source: Source, notation: Notation, give: Give) -> Reading[None]:
     if (yield from source.peek()) in {quote[0] for quote in notation.quotes}:
         quote = yield from _quote(source, notation)
         give('"')
-        yield from _string(source, quote, lambda text: give(_dumps(text)[1:-1]))
+        yield from _string(source, notation, quote, lambda text: give(_dumps(text)[1:-1]))
         give('"')
     elif notation.words:
         word = yield from _free_word(source)
@@ -194,13 +182,14 @@ def _quote(source: Source, notation: Notation) -> Reading[str]:
     return quote
 
 
-def _whole_string(source: Source, quote: str) -> Reading[str]:
+def _whole_string(source: Source, notation: Notation) -> Reading[str]:
+    quote = yield from _quote(source, notation)
     found: list[str] = []
-    yield from _string(source, quote, found.append)
+    yield from _string(source, notation, quote, found.append)
     return "".join(found)
 
 
-def _string(source: Source, quote: str, give: Give) -> Reading[None]:
+def _string(source: Source, notation: Notation, quote: str, give: Give) -> Reading[None]:
     """Read a string from behind its opening quote, over the closing one; `give` gets what it stands for."""
     if quote[0] not in "'\"":
         yield from source.until(quote, give)
@@ -218,14 +207,17 @@ def _string(source: Source, quote: str, give: Give) -> Reading[None]:
             source.at += len(quote)
             return
         else:
-            give((yield from _escape(source)))
+            give((yield from _escape(source, notation)))
 
 
-def _escape(source: Source) -> Reading[str]:
+def _escape(source: Source, notation: Notation) -> Reading[str]:
     """Read what begins with a backslash; where that is no escape, the backslash is meant."""
     while len(source.text) - source.at < 2:
         yield from source.more()
     char = source.text[source.at + 1]
+    if char == "/" and notation.slashes:
+        source.at += 2
+        return char
     if char in _SIMPLE_ESCAPES:
         source.at += 2
         return _SIMPLE_ESCAPES[char]

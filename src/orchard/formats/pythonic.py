@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from orchard.core.request import Tool
 from orchard.formats.calls import Region
+from orchard.formats.json_calls import JsonCalls
 from orchard.formats.literal_shapes import keywords, python_value
 from orchard.formats.literals import PYTHON, arguments, run_of
 from orchard.formats.shapes import CallShape, CallsShape
@@ -24,7 +25,7 @@ _NAME = re.compile(r"[^\W\d][\w.\-]*")
 
 
 class Pythonic(Struct, frozen=True):
-    """Calls as Python. Read are one call or several, in a list or not.
+    """Calls as Python. Read are one call or several, in a list or not; between tags as JSON, too.
 
     In a list without a tag, only tools that there are can be called. `prefix`, `separator` and `suffix` are how the
     family writes what stands around its calls. `wrapper` is a function that a call may stand in, `module` what may
@@ -44,12 +45,15 @@ class Pythonic(Struct, frozen=True):
         """Read the calls behind an opener, which may itself be a list's bracket."""
         source = region.source
         bare = opener.endswith("[")
+        if not bare and (lead := (yield from source.leading(("[{", "{")))):
+            yield from JsonCalls(closes=self.closes).read(region, lead)
+            return
         in_list = bare or (yield from source.leading(("[",))) is not None
         ends = (self.closes,) if self.closes and not bare else ()
         while True:
             yield from self._call(region, known=bare)
             tag = yield from region.close(",", "]") if in_list else region.close(",", *ends)
-            if tag == "]":
+            if tag == "]" or (tag and in_list and (yield from source.leading(("]",)))):
                 yield from source.leading(ends)
             elif tag == "," or (tag is None and not in_list and source.at < len(source.text)):
                 continue

@@ -9,7 +9,8 @@ from typing import Any
 from orchard.core.request import Tool
 
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
-_WORDS = {"true": "true", "false": "false", "null": "null", "none": "null"}
+WORDS = {"true": "true", "false": "false", "null": "null", "none": "null"}
+"""How JSON writes the constants, by how models do, in any case of letters."""
 _DEEPEST = 8  # references and alternatives within each other
 _BINDING = {"type", "properties", "required", "additionalProperties"}
 
@@ -77,7 +78,8 @@ def _types(schema: Any, root: dict[str, Any], depth: int) -> set[str]:
         return _types(resolved(reference, root), root, depth - 1)
     given = schema.get("type")
     if given:
-        return {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
+        named = {name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)}
+        return named | {"null"} if schema.get("nullable") is True else named  # OpenAPI 3.0
     for alternatives in (schema.get("anyOf"), schema.get("oneOf")):
         if isinstance(alternatives, list):
             found = [_types(one, root, depth - 1) for one in alternatives]
@@ -116,7 +118,7 @@ def fitted(text: str, types: frozenset[str]) -> str | None:
     object or null.
     """
     text = text.strip()
-    text = _WORDS.get(text.lower(), text)
+    text = WORDS.get(text.lower(), text)
     written = loads(text)
     if written is None:
         return None

@@ -10,24 +10,14 @@ from typing import Any
 from orchard.formats.calls import Region
 from orchard.formats.json_text import Give
 from orchard.formats.listed import NAME, listed, open_ended
-from orchard.formats.literals import container
-from orchard.formats.schema import Signature, fitted, type_of, values
+from orchard.formats.schema import Signature, type_of, values
 from orchard.formats.shapes import json_body, literal, text_up_to, within
-from orchard.formats.source import MOST_SPACES, Reading, Source, begun
+from orchard.formats.source import MOST_SPACES, Ended, Reading, Source, begun
+from orchard.formats.typed import OTHERS, Typed, Types
 
-# How the values of a type may begin, strings aside.
-_BEGINNINGS = {
-    "array": "[",
-    "object": "{",
-    "null": "nN",
-    "boolean": "tTfF",
-    "integer": "-0123456789",
-    "number": "-0123456789",
-}
 _ANY_NAME = "{}"
-Types = frozenset[str]
-TEXT, OTHERS = Types({"string"}), Types(_BEGINNINGS)
-"""The types of values that are strings, and of those that are none."""
+TEXT = Types({"string"})
+"""The type of values that are strings."""
 Opening = Callable[[str, Types], Sequence[str]]
 """Gives the texts before the value of a parameter, by its name and the types that it may have, if they are known."""
 Tags = tuple[str, ...]
@@ -44,6 +34,7 @@ class Arguments:
         self._signature = signature
         self._newlines = newlines
         self._before = "{"
+        self._missing = dict.fromkeys(signature.properties if signature else ())
 
     def read(
         self, name: str, close: str, follows: Tags, without: Tags = (), said: Types = frozenset()
@@ -51,8 +42,9 @@ class Arguments:
         """Read a value and its end tag. An end tag that none of `follows` follows is part of the value.
 
         `without`: tags that end the value where its own is missing, if they stand there one after the other, and behind
-        them the end of the answer, or the last of them. They are not read. `said`: the types that the model says the
-        value may have, which tell where the schema leaves it open.
+        them the end of the answer, or the last of them. They are not read. So does then the first of `follows` at the
+        beginning of a line, with the name of a parameter that the call doesn't have yet. `said`: the types that the
+        model says the value may have, which tell where the schema leaves it open.
         """
         source, give = self._region.source, self._region.arguments
         known = self._signature.types(name) if self._signature else frozenset()
@@ -61,21 +53,19 @@ class Arguments:
             source.at += 1
         give(f"{self._before}{json.dumps(name, ensure_ascii=False)}: ")
         self._before = ", "
+        self._missing.pop(name, None)
         ends: _Ends = {close: (follows,)}
         if without:
             ends[without[0]] = tuple((tag,) for tag in without[1:])
-        first = yield from source.peek()
-        others = types - {"string"}
-        may_be_other = others and (first.isspace() or any(first in _BEGINNINGS.get(one, "") for one in others))
-        if "string" in types and not may_be_other:
-            give('"')
-            yield from self._text(source, ends, lambda text: give(_inner(text)))
-            give('"')
-        else:
-            found: list[str] = []
-            yield from self._text(source, ends, found.append)
-            text = "".join(found)
-            give(fitted(text, types) or container(text, types) or json.dumps(text, ensure_ascii=False))
+            names = tuple(f"{quote}{name}{quote}>" for name in self._missing for quote in ("", '"'))
+            ends[f"\n{follows[0]}"] = (names,)
+        value = Typed(types, give)
+        try:
+            yield from self._text(source, ends, value.add)
+        except Ended:
+            value.cut()
+            raise
+        value.end()
 
     def end(self) -> None:
         """Say that no argument follows."""
@@ -118,10 +108,6 @@ def _followed(rest: str, tags: tuple[Tags, ...], *, final: bool) -> bool | None:
             return (final or None) if begun else False
         rest = rest[len(found) :]
     return True
-
-
-def _inner(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def body_shape(signature: Signature, opening: Opening, close: Sequence[str], kinds: Sequence[Types] = ()) -> str:
