@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from orchard.core.request import Message, Part, ReasoningPart, Role, TextPart, Tool, ToolCallPart, ToolResultPart
-from orchard.worker.conversation import Takes, Turn, tools_of, turns_of
+from orchard.worker.conversation import Efforts, Switch, Takes, Turn, tools_of, turns_of, variables_of
 
 
 def said(role: Role, *parts: Part | str, name: str | None = None) -> Message:
@@ -20,8 +20,12 @@ CALLED_F: dict[str, Any] = {"id": "c1", "type": "function", "function": {"name":
 CALLED_G: dict[str, Any] = {"id": "c2", "type": "function", "function": {"name": "g", "arguments": {}}}
 
 
-def turn(role: str, content: str | None, **more: Any) -> Turn:
+def turn(role: str, content: Any, **more: Any) -> Turn:
     return {"role": role, "content": content, **more}
+
+
+def thought(text: str) -> Turn:
+    return {"reasoning_content": text, "reasoning": text}
 
 
 def turns(*messages: Message, **takes: Any) -> list[Turn]:
@@ -43,7 +47,7 @@ def test_a_conversation_as_most_templates_take_it() -> None:
         turn(
             "assistant",
             "I look.",
-            reasoning_content="Hm.",
+            **thought("Hm."),
             tool_calls=[
                 CALLED_F,
                 {"id": "c3", "type": "function", "function": {"name": "h", "arguments": {"INVALID_JSON": "nonsense"}}},
@@ -171,11 +175,25 @@ def test_text_and_reasoning_that_may_not_stand_beside_a_call() -> None:
     message = said("assistant", ReasoningPart("Hm."), "I look.", F)
     assert turns(message, text_beside_calls=False) == [
         turn("assistant", "I look."),
-        turn("assistant", "", reasoning_content="Hm.", tool_calls=[CALLED_F]),
+        turn("assistant", "", **thought("Hm."), tool_calls=[CALLED_F]),
     ]
     assert turns(message, reasoning_beside_text=False) == [
-        turn("assistant", "", reasoning_content="Hm.\n\nI look.", tool_calls=[CALLED_F])
+        turn("assistant", "", **thought("Hm.\n\nI look."), tool_calls=[CALLED_F])
     ]
+
+
+def test_reasoning_in_a_content_block() -> None:
+    messages = (
+        said("assistant", ReasoningPart("Hm."), "I look.", F),
+        said("assistant", ReasoningPart("So."), G),
+        said("assistant", "Done."),
+    )
+    first, second, last = turns(*messages, thinking_blocks=True)
+    assert first["content"] == [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "I look."}]
+    assert second["content"] == [{"type": "thinking", "thinking": "So."}, {"type": "text", "text": ""}]
+    assert last == turn("assistant", "Done.")
+    (joined,) = turns(messages[0], messages[2], thinking_blocks=True, repeats=False)[1:2]
+    assert joined["content"][1]["text"] == "I look."
 
 
 def test_one_call_a_message() -> None:
@@ -187,7 +205,7 @@ def test_one_call_a_message() -> None:
         said("tool", told("c1", "again")),
     )
     assert turns(*messages, several_calls=False) == [
-        turn("assistant", "", reasoning_content="Hm.", tool_calls=[CALLED_F]),
+        turn("assistant", "", **thought("Hm."), tool_calls=[CALLED_F]),
         turn("tool", "of f", tool_call_id="c1", name="f"),
         turn("assistant", "", tool_calls=[CALLED_G]),
         turn("tool", "of g", tool_call_id="c2", name="g"),
@@ -257,3 +275,74 @@ def test_tools_are_given_as_openai_writes_them() -> None:
     }
     assert second["function"] == {"name": "g", "parameters": {"type": "object", "properties": {}}}
     assert tools_of((), Takes()) is None
+
+
+NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
+NULL_OR_TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+
+
+@pytest.mark.parametrize(
+    ("takes", "tool", "expected"),
+    [
+        ({"undescribed": False}, Tool("f"), {"description": "", "parameters": NOTHING}),
+        ({"undescribed": False}, Tool("f", "d"), {"description": "d", "parameters": NOTHING}),
+        (
+            {"unlisted": False},
+            Tool("f", None, {"type": "object", "x": 1}),
+            {"parameters": {"type": "object", "properties": {}, "x": 1}},
+        ),
+        ({"unlisted": False}, Tool("f", None, {"properties": {"a": {}}}), {"parameters": {"properties": {"a": {}}}}),
+        (
+            {"listed_null": False},
+            Tool("f", None, {"properties": {"a": {"type": ["string", "null"], "title": "A"}, "b": True}}),
+            {"parameters": {"properties": {"a": {"title": "A"} | NULL_OR_TEXT, "b": True}}},
+        ),
+        (
+            {"listed_null": False},
+            Tool("f", None, {"properties": {"a": {"type": ["string", "integer"]}}}),
+            {"parameters": {"properties": {"a": {"type": ["string", "integer"]}}}},
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_template_wants_of_a_tool_is_filled_in(takes: Any, tool: Tool, expected: dict[str, Any]) -> None:
+    (found,) = tools_of((tool,), Takes(**takes)) or []
+    assert found["function"] == {"name": "f"} | expected
+
+
+def low_and_high(**fields: Any) -> Takes:
+    return Takes(efforts=Efforts("effort", ("low", "high")), **fields)
+
+
+NO_THINK = Switch("effort", "high", "no_think")
+
+
+@pytest.mark.parametrize(
+    ("takes", "given", "expected"),
+    [
+        (Takes(), {"reasoning_effort": "none", "other": 1}, {"reasoning_effort": "none", "other": 1}),
+        (low_and_high(), {"reasoning_effort": "minimal"}, {"effort": "low"}),
+        (low_and_high(), {"reasoning_effort": "medium"}, {"effort": "high"}),
+        (low_and_high(), {"reasoning_effort": "max"}, {"effort": "high"}),
+        (low_and_high(), {"reasoning_effort": "max", "effort": "low"}, {"effort": "low"}),
+        (low_and_high(), {"reasoning_effort": "deep"}, {"reasoning_effort": "deep"}),
+        (low_and_high(), {"reasoning_effort": "none", "enable_thinking": False}, {"enable_thinking": False}),
+        (low_and_high(thinking_off=False), {"reasoning_effort": "none", "enable_thinking": False}, {"effort": "low"}),
+        (
+            low_and_high(switch=NO_THINK),
+            {"reasoning_effort": "none", "enable_thinking": False},
+            {"enable_thinking": False, "effort": "no_think"},
+        ),
+        (
+            low_and_high(switch=NO_THINK),
+            {"reasoning_effort": "low", "enable_thinking": True},
+            {"enable_thinking": True, "effort": "low"},
+        ),
+        (Takes(switch=NO_THINK), {"enable_thinking": True}, {"enable_thinking": True, "effort": "high"}),
+        (Takes(thinking_off=False), {"enable_thinking": False}, {}),
+        (Takes(thinking_off=False), {"enable_thinking": True}, {"enable_thinking": True}),
+    ],
+)
+def test_variables_get_the_templates_names_and_values(
+    takes: Takes, given: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert variables_of(given, takes) == expected

@@ -83,6 +83,77 @@ def takes(schema: dict[str, Any], text: str) -> bool:
     return bool(matcher.try_consume_tokens(given) == len(given) and matcher.is_accepting())
 
 
+@pytest.mark.parametrize(
+    ("bounds", "good", "bad"),
+    [
+        ({"minimum": 3, "exclusiveMinimum": True}, "4", "3"),
+        ({"maximum": 3, "exclusiveMaximum": True}, "2", "3"),
+        ({"minimum": 3, "exclusiveMinimum": False}, "3", "2"),
+        ({"minimum": 0, "exclusiveMinimum": True, "maximum": 3, "exclusiveMaximum": True}, "1", "3"),
+    ],
+)
+def test_bounds_may_be_written_as_draft_4_has_them(bounds: dict[str, Any], good: str, bad: str) -> None:
+    for kind in ("integer", "number"):
+        bound = prepared({"type": kind} | bounds)
+        assert takes(bound, good)
+        assert not takes(bound, bad)
+    assert made({"type": "integer", "exclusiveMinimum": True}) == {"type": "integer"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "good", "bad"),
+    [
+        ('^[^"]*$', ["", "a\\b", "a\nb", "é"], ['a"b', '"']),
+        (r"^[^\\]*$", ['a"b', "a\tb"], ["a\\b", "\\"]),
+        (r'^[^\\/:*?"<>|]+$', ["a.b", "é\n"], ['a"b', "a\\b", "a:b", ""]),
+        (r'^[^-"]$', ["a", "\\"], ["-", '"']),
+        (r'^[^]"]$', ["a", "["], ["]", '"']),
+        (r'^[^a-]$', ["b", '"'], ["a", "-"]),
+        (r'^\[\^"]$', ['[^"]'], ["a"]),
+        (r"^\\[^a]$", [r"\b", r"\\"], [r"\a", "b"]),
+        ('[^"]', ['"a'], ["", '""']),
+    ],
+)  # fmt: skip
+def test_a_class_that_excludes_what_json_escapes(pattern: str, good: list[str], bad: list[str]) -> None:
+    """llguidance adds quote and backslash to a class that has all control characters."""
+    bound = prepared({"type": "string", "pattern": pattern})
+    assert [text for text in good if not takes(bound, json.dumps(text, ensure_ascii=False))] == []
+    assert [text for text in bad if takes(bound, json.dumps(text))] == []
+    names = prepared({"type": "object", "patternProperties": {pattern: {}}, "additionalProperties": False})
+    assert [name for name in good if not takes(names, json.dumps({name: 1}, ensure_ascii=False))] == []
+    assert [name for name in bad if takes(names, json.dumps({name: 1}))] == []
+
+
+def branch(tag: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "type": "object", "properties": {"kind": tag, **more}, "required": ["kind"], "additionalProperties": False
+    }  # fmt: skip
+
+
+UNION = {"oneOf": [{"$ref": "#/$defs/cat"}, {"$ref": "#/$defs/dog"}]}
+MAPPED = UNION | {"discriminator": {"propertyName": "kind"}}
+
+
+@pytest.mark.parametrize("union", [UNION, MAPPED])
+@pytest.mark.parametrize("lenient", [False, True])
+def test_a_union_behind_references(union: dict[str, Any], *, lenient: bool) -> None:
+    """llguidance sees that nothing keeps two branches only where they stand in the `oneOf` itself."""
+    for cat, dog in (({"const": "cat"}, {"const": "dog"}), ({"enum": ["cat"]}, {"enum": ["dog", "wolf"]})):
+        branches = {"cat": branch(cat, a={"type": "integer"}), "dog": branch(dog, puppy=union)}
+        schema = prepared(union | {"$defs": branches}, lenient=lenient)
+        assert takes(schema, '{"kind": "cat", "a": 1}')
+        assert takes(schema, '{"kind": "dog", "puppy": {"kind": "cat"}}')
+        assert not takes(schema, '{"kind": "cat", "puppy": {"kind": "cat"}}')
+        assert not takes(schema, '{"kind": "cow"}')
+
+
+def test_a_union_that_may_overlap_stays_a_oneof() -> None:
+    schema = UNION | {"$defs": {"cat": branch({"type": "string"}), "dog": branch({"const": "dog"})}}
+    assert made(schema) == schema
+    beside = {"oneOf": [{"const": 1}, {"const": 2}], "anyOf": [{"minimum": 0}]}
+    assert made(beside) == beside
+
+
 def test_what_says_nothing_is_left_out() -> None:
     """Libraries write it."""
     silent = {"type": "object", "propertyNames": {"type": "string"}, "additionalProperties": {"uniqueItems": False}}

@@ -346,6 +346,42 @@ def test_how_a_model_thinks_by_default(
     assert own.count(ask("Hi", template_args=given)) == len(prepared.tokens)
 
 
+SWITCHED = "{% if add_generation_prompt %}{{ '<think>' if thinking else '</think>' }}{% endif %}"
+MODES = "{% if add_generation_prompt %}{{ {'on': '<think>', 'off': '</think>'}[thinking_mode or 'on'] }}{% endif %}"
+
+
+@pytest.mark.parametrize(
+    ("tail", "options", "given", "budget"),
+    [
+        (SWITCHED, {}, {"enable_thinking": True}, "open"),
+        (SWITCHED, {}, {}, None),
+        (SWITCHED, {"enable_thinking": True}, {}, "open"),
+        (SWITCHED, {"enable_thinking": True}, {"thinking": False}, None),
+        (SWITCHED, {"thinking_budget": 5}, {}, 5),
+        (SWITCHED, {"thinking_budget": 5}, {"thinking": False}, None),
+        (SWITCHED, {"thinking_budget": 0}, {"thinking": True}, "open"),
+        (SWITCHED, {}, {"enable_thinking": True, "thinking": False}, None),
+        (MODES, {}, {"enable_thinking": False}, None),
+        (MODES, {"enable_thinking": False}, {"thinking_mode": "on"}, "open"),
+    ],
+)
+def test_a_template_with_a_switch_of_another_name(
+    model: TextModel, tail: str, options: dict[str, Any], given: dict[str, Any], budget: int | str | None
+) -> None:
+    """The caller's own value goes before everything."""
+    own = like(model, retold(model, CHATML + tail), **options)
+    prepared = own.prepare(ask("Hi", template_args=given))
+    assert prepared.text.endswith("</think>" if budget is None else "<think>")
+    assert prepared.params.thinking_budget == (budget if budget != "open" else None)
+
+
+def test_what_a_switch_is_set_to_is_not_laid_to_the_caller(model: TextModel) -> None:
+    own = like(model, retold(model, PICKY + CHATML + SWITCHED))
+    conversation = ("Hi", said("assistant", "Hm."), "Go on")
+    assert refused(own, ask(*conversation, template_args={"enable_thinking": True})).param == "messages"
+    assert refused(own, ask(*conversation, template_args={"thinking": True})).param == "chat_template_kwargs"
+
+
 def test_a_requests_budget_goes_before_the_options(model: TextModel) -> None:
     own = like(model, model.tokenizer, thinking_budget=5)
     assert own.prepare(ask("Hi", thinking_budget=3)).params.thinking_budget == 3
@@ -429,6 +465,14 @@ def test_the_last_message_is_continued(model: TextModel) -> None:
     assert prepared.text == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHi, I "
     fresh = own.prepare(ask("Hi", said("assistant", ""), continue_last=True))
     assert fresh.text == own.prepare(ask("Hi")).text
+
+
+def test_a_last_message_of_blocks_is_continued(model: TextModel) -> None:
+    blocks = "{% for b in m.content %}{{ b.thinking if b.type == 'thinking' else b.text }}|{% endfor %}"
+    content = "{% if m.content is string %}{{ m.content }}{% else %}" + blocks + "{% endif %}"
+    own = like(model, retold(model, CHATML.replace("{{ m.content }}", content) + OPEN))
+    prepared = own.prepare(ask("Hi", said("assistant", ReasoningPart("Hm."), "Hi, I "), continue_last=True))
+    assert prepared.text.endswith("assistant\nHm.|Hi, I ")
 
 
 def test_a_template_that_trims_the_last_message_is_continued_at_its_last_word(model: TextModel) -> None:

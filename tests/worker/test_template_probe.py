@@ -7,7 +7,7 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from orchard.worker.conversation import Takes
+from orchard.worker.conversation import EFFORTS, Efforts, Switch, Takes
 from orchard.worker.template_probe import converted, probe
 
 TOOLS = "{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}{% endif %}"
@@ -66,6 +66,35 @@ NO_CALLS = TOOLS + each("[{{ m.role }}]{{ m.content }}")
 NO_RESULTS = TOOLS + each("{% if m.role != 'tool' %}[{{ m.role }}]{{ m.content }}{% endif %}")
 RESPONSES = plain() + "{# <tool_responses> #}"
 NO_TOOLS = each("[{{ m.role }}]{{ m.content }}")
+BLOCKS = TOOLS + each(
+    "[{{ m.role }}]{% if m.content is string %}{{ m.content }}{% else %}{% for b in m.content %}"
+    "{{ b.thinking if b.type == 'thinking' else b.text }}{% endfor %}{% endif %}" + CALLS
+)
+PRINTED = TOOLS + each("[{{ m.role }}]{{ m.content }}" + CALLS)
+SWITCHED = "{% if thinking %}think{% endif %}" + plain()
+BOTH = "{% if thinking or enable_thinking %}think{% endif %}" + plain()
+ALWAYS_THINKS = "{% if enable_thinking is false %}{{ raise_exception('it thinks') }}{% endif %}" + plain()
+MODES = "{{ {'on': 'think', 'off': ''}[thinking_mode] if thinking_mode }}" + plain()
+WITHOUT_RULES = "{% if thinking and messages[0].role == 'user' %}think{% endif %}" + plain()
+
+
+def picky(variable: str, *taken: str) -> str:
+    refusal = "{{ raise_exception('what effort?') }}"
+    return (
+        f"{{% if {variable} and {variable} not in {list(taken)} %}}{refusal}{{% endif %}}{{{{ {variable} }}}}" + plain()
+    )
+
+
+EACH_TOOL = "{% for t in tools or [] %}{{ t.function.name + BODY }}{% endfor %}" + each(
+    "[{{ m.role }}]{{ m.content if m.content }}" + CALLS
+)
+DESCRIBED = EACH_TOOL.replace("BODY", "t.function.description")
+LISTED = EACH_TOOL.replace("BODY", "(t.function.parameters.properties.keys() | list | string)")
+ONE_TYPE = (
+    "{% macro type(t) %}{% if t != 'string' %}{% for one in t %}{{ type(one) }}{% endfor %}{% endif %}{% endmacro %}"
+    "{% for t in tools or [] %}{{ t.function.name }}{% for _, p in t.function.parameters.properties | items %}"
+    "{{ type(p.type) if p.type is defined }}{% endfor %}{% endfor %}"
+) + PRINTED
 
 
 def takes(source: str) -> Takes:
@@ -101,6 +130,27 @@ def takes(source: str) -> Takes:
         (NO_RESULTS, Takes(calls=False)),
         (RESPONSES, Takes()),
         (NO_TOOLS, Takes(tools=False, calls=False)),
+        (BLOCKS, Takes(thinking_blocks=True)),
+        (PRINTED, Takes()),
+        (PRINTED + "{# 'thinking' #}", Takes()),
+        (PRINTED.replace("m.content", "(m.content | tojson)") + "{# 'thinking' #}", Takes()),
+        (SWITCHED, Takes(switch=Switch("thinking", True, False))),
+        (BOTH, Takes()),
+        (MODES, Takes(switch=Switch("thinking_mode", "on", "off"))),
+        (WITHOUT_RULES, Takes(switch=Switch("thinking", True, False))),
+        ("{{ reasoning_effort }}" + plain(), Takes()),
+        (picky("reasoning_effort", "xhigh", "low"), Takes(efforts=Efforts("reasoning_effort", ("low", "xhigh")))),
+        (
+            picky("reasoning_effort", "high", "no_think"),
+            Takes(
+                switch=Switch("reasoning_effort", "high", "no_think"), efforts=Efforts("reasoning_effort", ("high",))
+            ),
+        ),
+        (picky("thinking_effort", *EFFORTS), Takes(efforts=Efforts("thinking_effort", EFFORTS))),
+        (ALWAYS_THINKS, Takes(thinking_off=False)),
+        (DESCRIBED, Takes(undescribed=False)),
+        (LISTED, Takes(unlisted=False)),
+        (ONE_TYPE, Takes(listed_null=False)),
         ("{{ messages[7].content.x }}", None),
     ],
 )

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -14,6 +15,23 @@ Turn = dict[str, Any]
 _PARAGRAPH = "\n\n"
 _SHORT_ID_CHARS = 9
 _NOTHING_SAID = "..."
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""How much a model may think, as requests say it, least first."""
+
+
+class Switch(Struct, frozen=True):
+    """A template's variable that says whether the model thinks, and its two values."""
+
+    name: str
+    on: Any
+    off: Any
+
+
+class Efforts(Struct, frozen=True):
+    """A template's variable that says how much the model thinks, and those of EFFORTS that it may be."""
+
+    name: str
+    taken: tuple[str, ...]
 
 
 class Takes(Struct, frozen=True):
@@ -25,6 +43,10 @@ class Takes(Struct, frozen=True):
     beside them; reasoning and text beside them; arguments as JSON text, not as an object; ids of nine letters (Mistral)
     or ids that are the function's name and a number (Kimi); results within the message of the calls, not in messages of
     their own (Gemma 4).
+
+    `thinking_blocks`: reasoning is a block of the content. `undescribed`: tools without a description; `unlisted`:
+    without properties; `listed_null`: types of a parameter as a list with null. `switch`: where `enable_thinking` has
+    another name; `thinking_off`: it may be false. `efforts`: where `reasoning_effort` has another name or few values.
     """
 
     system: bool = True
@@ -40,6 +62,13 @@ class Takes(Struct, frozen=True):
     text_arguments: bool = False
     ids: Literal["any", "short", "numbered"] = "any"
     results_within: bool = False
+    thinking_blocks: bool = False
+    undescribed: bool = True
+    unlisted: bool = True
+    listed_null: bool = True
+    switch: Switch | None = None
+    thinking_off: bool = True
+    efforts: Efforts | None = None
 
 
 def turns_of(messages: tuple[Message, ...], takes: Takes, tools: tuple[Tool, ...] = ()) -> list[Turn]:
@@ -62,7 +91,9 @@ def turns_of(messages: tuple[Message, ...], takes: Takes, tools: tuple[Tool, ...
         turns = _with_results_within(turns)
     if not takes.several_calls:
         turns = _one_call_each(turns)
-    return turns if takes.system and takes.repeats else _folded(turns, takes)
+    if not (takes.system and takes.repeats):
+        turns = _folded(turns, takes)
+    return [_in_blocks(turn) for turn in turns] if takes.thinking_blocks else turns
 
 
 class _Writer:
@@ -97,7 +128,8 @@ class _Writer:
             text, reasoning = "", f"{reasoning}{_PARAGRAPH}{text}"
         turn = _named(_turn("assistant", text), message)
         if reasoning:
-            turn["reasoning_content"] = reasoning  # transformers lets templates find it under other names, too
+            # Solar reads the latter; transformers adds the other name that there is.
+            turn |= {"reasoning_content": reasoning, "reasoning": reasoning}
         if calls:
             turn["tool_calls"] = [self._call(call) for call in calls]
             if self._takes.text_arguments and not text:
@@ -204,6 +236,13 @@ def _alternating(turns: list[Turn]) -> list[Turn]:
     return said
 
 
+def _in_blocks(turn: Turn) -> Turn:
+    if not (reasoning := turn.get("reasoning_content")):
+        return turn
+    thought = {"type": "thinking", "thinking": reasoning}
+    return turn | {"content": [thought, {"type": "text", "text": turn["content"] or ""}]}
+
+
 def _merged(first: Turn, second: Turn) -> Turn:
     return first | second | {"content": _PARAGRAPH.join(filter(None, [first["content"], second["content"]]))}
 
@@ -233,7 +272,7 @@ def _written(call: ToolCallPart) -> str:
 
 def _described(tools: tuple[Tool, ...]) -> str:
     """Hermes' way to tell a model of tools (https://github.com/NousResearch/Hermes-Function-Calling)."""
-    listed = "\n".join(json.dumps(_tool(tool), ensure_ascii=False) for tool in tools)
+    listed = "\n".join(json.dumps(_tool(tool, Takes()), ensure_ascii=False) for tool in tools)
     return (
         "You may call these functions:\n"
         f"<tools>\n{listed}\n</tools>\n"
@@ -242,14 +281,51 @@ def _described(tools: tuple[Tool, ...]) -> str:
     )
 
 
+def variables_of(given: Mapping[str, Any], takes: Takes) -> dict[str, Any]:
+    """Give a request's variables under the template's names; the caller's own go before those that are derived."""
+    variables, thinks = dict(given), given.get("enable_thinking")
+    if thinks is False and not takes.thinking_off:
+        del variables["enable_thinking"]
+    if (efforts := takes.efforts) and (effort := given.get("reasoning_effort")) in EFFORTS:
+        del variables["reasoning_effort"]
+        if effort != "none" or effort in efforts.taken or not takes.thinking_off:
+            variables.setdefault(efforts.name, _nearest(effort, efforts.taken))
+    if (switch := takes.switch) and thinks is not None:
+        variables.setdefault(switch.name, switch.on if thinks else switch.off)
+    return variables
+
+
+def _nearest(effort: str, taken: tuple[str, ...]) -> str:
+    """Give the effort that is taken and nearest, the greater one of two."""
+    place = EFFORTS.index(effort)
+    return min(reversed(taken), key=lambda one: abs(EFFORTS.index(one) - place))
+
+
 def tools_of(tools: tuple[Tool, ...], takes: Takes) -> list[dict[str, Any]] | None:
     """Give the tools as OpenAI writes them; None where there are none, or no place for them in the template."""
-    return [_tool(tool) for tool in tools] if tools and takes.tools else None
+    return [_tool(tool, takes) for tool in tools] if tools and takes.tools else None
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def _tool(tool: Tool, takes: Takes) -> dict[str, Any]:
     function: dict[str, Any] = {"name": tool.name}
-    if tool.description is not None:
-        function["description"] = tool.description
-    function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
+    if tool.description is not None or not takes.undescribed:
+        function["description"] = tool.description or ""
+    parameters = tool.parameters or {"type": "object", "properties": {}}
+    if not takes.unlisted:
+        parameters = {"properties": {}} | parameters
+    if not takes.listed_null:
+        listed = parameters.get("properties", {})
+        parameters = parameters | {"properties": {name: _without_listed_null(one) for name, one in listed.items()}}
+    function["parameters"] = parameters
     return {"type": "function", "function": function}
+
+
+def _without_listed_null(schema: Any) -> Any:
+    """Say types that are a list with null as alternatives."""
+    if not isinstance(schema, dict) or "anyOf" in schema:
+        return schema
+    types = schema.get("type")
+    if not isinstance(types, list) or "null" not in types:
+        return schema
+    alternatives = [{"type": name} for name in types]
+    return {key: value for key, value in schema.items() if key != "type"} | {"anyOf": alternatives}

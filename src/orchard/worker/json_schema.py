@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Collection
 from fractions import Fraction
 from functools import lru_cache
@@ -11,6 +12,7 @@ from llguidance import LLMatcher, regex_to_lark
 
 from orchard.formats.shapes import json_body, literal, parts
 from orchard.worker import raw_text
+from orchard.worker.branches import exclusive
 from orchard.worker.lark import fault, fault_within, text_up_to
 from orchard.worker.patterns import MOMENTS
 
@@ -24,6 +26,7 @@ _JOINING = {"allOf", "unevaluatedProperties", "$dynamicRef"}
 _OTHERS = {"additionalProperties", "patternProperties"}  # speak of properties that aren't listed
 _MOST_DEEP = 48  # llguidance's own JSON reader ends at 128 levels; a schema in a schema is mostly two
 _SAYS_NOTHING: tuple[Any, ...] = ({}, True, {"type": "string"})  # of the names of properties
+_NEGATED = re.compile(r"(\\.)|\[\^([\]\-]?)", re.DOTALL)
 _SMALL = Fraction(1, 10**6)
 _MOST_MULTIPLES = 10_000  # a state of the lexer for each remainder
 
@@ -41,7 +44,7 @@ def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
         raise ValueError("nothing keeps the schema 'false'" if schema is False else "a schema is an object")
     _Bounds().check(schema)
     options = _WHITE_SPACE | ({"lenient": True} if lenient else {})
-    known = _known(schema, lenient=lenient)
+    known = _known(schema, schema, lenient=lenient)
     if not _joins(known):
         _close(known)
     return {key: value for key, value in known.items() if key != "x-guidance"} | {"x-guidance": options}
@@ -81,37 +84,75 @@ def _prepared_text(end: str, schema: Any, types: Collection[str], *, lenient: bo
     return f"({text} | {found})" if text else found
 
 
-def _known(schema: Any, *, lenient: bool) -> Any:
+def _known(schema: Any, root: dict[str, Any], *, lenient: bool) -> Any:
     """Say a schema, and those in it, in what llguidance keeps, without what says nothing.
 
     `lenient`: without patterns that it can't keep too.
     """
     if isinstance(schema, list):
-        return [_known(one, lenient=lenient) for one in schema]
+        return [_known(one, root, lenient=lenient) for one in schema]
     if not isinstance(schema, dict):
         return schema
     known: dict[str, Any] = {}
-    for key, value in schema.items():
+    for key, value in _of_later_drafts(_alternative(schema, root)).items():
         if key == "format" and not (isinstance(value, str) and value in _FORMATS):
             continue
-        if key == "pattern" and (reason := _pattern_fault(value)):
-            if lenient:
-                continue
-            raise ValueError(f"the pattern {value!r:.60}: {reason}")
+        if key == "pattern":
+            if reason := _pattern_fault(value):
+                if lenient:
+                    continue
+                raise ValueError(f"the pattern {value!r:.60}: {reason}")
+            known[key] = _without_nul(value)
+            continue
         if (key == "propertyNames" and value in _SAYS_NOTHING) or (key == "uniqueItems" and value is False):
             continue
         if key in _NAMED and isinstance(value, dict):
-            known[key] = {name: _known(one, lenient=lenient) for name, one in value.items()}
+            rename = _without_nul if key == "patternProperties" else str
+            known[key] = {rename(name): _known(one, root, lenient=lenient) for name, one in value.items()}
         else:
-            known[key] = value if key in _VALUES else _known(value, lenient=lenient)
+            known[key] = value if key in _VALUES else _known(value, root, lenient=lenient)
     if known.get("format") in MOMENTS and "pattern" not in known:  # llguidance's own have days that no calendar has
         known["pattern"] = f"^(?:{MOMENTS[known.pop('format')]})$"
     return _within(known)
 
 
+def _alternative(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    """Say a `oneOf` whose branches shut each other out as an `anyOf`: llguidance doesn't see it behind references."""
+    branches = schema.get("oneOf")
+    if not isinstance(branches, list) or "anyOf" in schema or not exclusive(branches, root):
+        return schema
+    # What is left beside the branches is put into each of them, which fails where one refers to itself.
+    kept = {key: value for key, value in schema.items() if key not in ("oneOf", "discriminator")}
+    return kept | {"anyOf": branches}
+
+
+def _of_later_drafts(schema: dict[str, Any]) -> dict[str, Any]:
+    """Say draft 4's bounds, which are exclusive or not, as later drafts do."""
+    for end in ("Minimum", "Maximum"):
+        if isinstance(excluded := schema.get(f"exclusive{end}"), bool):
+            schema = {key: value for key, value in schema.items() if key != f"exclusive{end}"}
+            if excluded and end.lower() in schema:
+                schema[f"exclusive{end}"] = schema.pop(end.lower())
+    return schema
+
+
+def _without_nul(pattern: str) -> str:
+    """Keep the character NUL out of what negated classes match.
+
+    To a class that has all control characters llguidance 1.9 adds the quote and the backslash, excluded or not.
+    """
+
+    def excluding(found: re.Match[str]) -> str:
+        escape, first = found.groups()
+        return escape or (f"[^\\x00\\{first}" if first else "[^\\x00")  # these would mean something else further on
+
+    return _NEGATED.sub(excluding, pattern)
+
+
 def _pattern_fault(value: Any) -> str:
     if not isinstance(value, str):
         return "it is no text"
+    value = _without_nul(value)
     try:
         reason = fault(f"/{regex_to_lark(value, use_ascii='dw')}/")
     except ValueError as error:

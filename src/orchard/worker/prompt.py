@@ -29,7 +29,7 @@ from orchard.formats import Family, choose
 from orchard.formats.also_hermes import also_hermes
 from orchard.worker import markers
 from orchard.worker.constraint import Constraints
-from orchard.worker.conversation import Takes, Turn, tools_of, turns_of
+from orchard.worker.conversation import Takes, Turn, tools_of, turns_of, variables_of
 from orchard.worker.output import Vocabulary
 from orchard.worker.raw_prompt import RawPrompts
 from orchard.worker.template_probe import converted, probe
@@ -176,6 +176,8 @@ class Prompter:
         if task.prompt is not None:
             return task
         given = dict(task.template_args)
+        if (switch := self._takes.switch) and (own := given.get(switch.name)) in (switch.on, switch.off):
+            given["enable_thinking"] = own == switch.on
         if self._thinks is not None:
             given.setdefault("enable_thinking", self._thinks)
         budget, thinks = task.thinking_budget, given.get("enable_thinking")
@@ -281,7 +283,7 @@ class Prompter:
 
     def _apply(self, task: Generate) -> str:
         turns = turns_of(task.messages, self._takes, task.tools)
-        variables = {**task.template_args, "tools": tools_of(task.tools, self._takes)}
+        variables = variables_of(task.template_args, self._takes) | {"tools": tools_of(task.tools, self._takes)}
         # An assistant's message without a text has been left out.
         if task.continue_last and turns and turns[-1]["role"] == "assistant":
             return self._unfinished(turns, variables)
@@ -290,7 +292,9 @@ class Prompter:
     def _unfinished(self, turns: list[Turn], variables: dict[str, Any]) -> str:
         """Render up to the end of the last turn's text."""
         text = self._fill(turns, add_generation_prompt=False, continue_final_message=True, **variables)
-        for ending in (turns[-1]["content"], turns[-1]["content"].strip()):
+        content = turns[-1]["content"]
+        said = content if isinstance(content, str) else content[-1]["text"]
+        for ending in (said, said.strip()):
             if (place := text.rfind(ending)) >= 0:
                 return text[: place + len(ending)]
         raise ValueError("it changes the last message, so that the answer can't go on with it")

@@ -1,7 +1,7 @@
 """Finds out what a chat template takes, by rendering small conversations: templates differ more than their names do."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Literal
 
@@ -9,16 +9,26 @@ from msgspec.structs import replace
 
 from orchard.core.request import Message, Part, ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
 from orchard.formats.converters import converter
-from orchard.worker.conversation import Takes, tools_of, turns_of
+from orchard.worker.conversation import EFFORTS, Efforts, Switch, Takes, Turn, tools_of, turns_of
 
 Render = Callable[..., str]
 
 _CALL = ToolCallPart("call_Qid", "Qfunction", '{"Qname": "Qvalue"}')
 _OTHER = ToolCallPart("call_Qother", "Qfurther", '{"Qname": "Qlast"}')
-_TOOLS = tuple(
-    Tool(name, "", {"type": "object", "properties": {"Qname": {"type": "string"}}})
-    for name in (_CALL.name, _OTHER.name)
+_PARAMETERS = {"type": "object", "properties": {"Qname": {"type": "string"}}}
+_TOOLS = tuple(Tool(name, "", _PARAMETERS) for name in (_CALL.name, _OTHER.name))
+_UNDESCRIBED = (Tool(_CALL.name, None, _PARAMETERS),)
+_UNLISTED = (Tool(_CALL.name, "", {"type": "object"}),)
+_LISTED_NULL = (Tool(_CALL.name, "", {"type": "object", "properties": {"Qname": {"type": ["string", "null"]}}}),)
+_SWITCHES = (
+    Switch("enable_thinking", True, False),
+    Switch("thinking", True, False),
+    Switch("thinking_mode", "enabled", "disabled"),
+    Switch("thinking_mode", "on", "off"),
+    Switch("reasoning", True, False),
+    Switch("reasoning_effort", "high", "no_think"),
 )
+_EFFORTS = ("reasoning_effort", "thinking_effort", "reasoning_strength")
 
 
 def _said(role: Literal["system", "user", "assistant", "tool"], *parts: str | Part) -> Message:
@@ -31,6 +41,8 @@ def _told(call: ToolCallPart, text: str) -> Message:
 
 # Gemma 4's field of a message; a tag of that name is another thing.
 _WITHIN = re.compile(r"""\.tool_responses\b|['"]tool_responses['"]""")
+# The kind of a content block.
+_BLOCKS = re.compile(r"""['"]thinking['"]""")
 
 _RULES, _ASKED, _MORE = _said("system", "Qrules"), _said("user", "Qasked"), _said("user", "Qmore")
 
@@ -39,15 +51,46 @@ class _Probe:
     def __init__(self, render: Render) -> None:
         self._render = render
 
-    def shows(self, takes: Takes, messages: list[Message], *needles: str, never: str = "", tools: bool = False) -> bool:
+    def shows(
+        self,
+        takes: Takes,
+        messages: list[Message],
+        *needles: str,
+        never: Sequence[str] = (),
+        tools: tuple[Tool, ...] = (),
+    ) -> bool:
         """Whether the template renders these messages, with the needles in this order."""
-        given = tools_of(_TOOLS, takes) if tools else None
-        try:
-            text = self._render(turns_of(tuple(messages), takes), add_generation_prompt=False, tools=given)
-        except Exception:  # templates refuse by raising whatever they like
+        given = tools_of(tools, takes)
+        text = _rendered(self._render, turns_of(tuple(messages), takes), add_generation_prompt=False, tools=given)
+        if text is None:
             return False
         places = [text.rfind(needle) for needle in needles]
-        return -1 not in places and places == sorted(places) and not (never and never in text)
+        return -1 not in places and places == sorted(places) and not any(one in text for one in never)
+
+    def thinking(self, takes: Takes, source: str) -> Takes:
+        """Find out by which variables the template is told whether and how much the model thinks."""
+        turns = turns_of((_ASKED,), takes)  # Granite reads them only where there is no system message
+        prompt = partial(_rendered, self._render, turns, add_generation_prompt=True, tools=None)
+        takes = replace(takes, thinking_off=prompt() is None or prompt(enable_thinking=False) is not None)
+        for switch in _SWITCHES:
+            if isinstance(switch.off, str) and switch.off not in source:
+                continue  # it is written into the prompt, whatever it is
+            on, off = prompt(**{switch.name: switch.on}), prompt(**{switch.name: switch.off})
+            if on is not None and off is not None and on != off:
+                takes = takes if switch == _SWITCHES[0] else replace(takes, switch=switch)
+                break
+        name = next((name for name in _EFFORTS if re.search(rf"\b{name}\b", source)), None)
+        taken = tuple(effort for effort in EFFORTS if name and prompt(**{name: effort}) is not None)
+        if not taken or (name == _EFFORTS[0] and taken == EFFORTS):
+            return takes
+        return replace(takes, efforts=Efforts(name or "", taken))
+
+
+def _rendered(render: Render, turns: list[Turn], **variables: object) -> str | None:
+    try:
+        return render(turns, **variables)
+    except Exception:  # templates refuse by raising whatever they like
+        return None
 
 
 def converted(takes: Takes, name: str | None) -> Takes:
@@ -57,7 +100,8 @@ def converted(takes: Takes, name: str | None) -> Takes:
 
 def probe(render: Render, source: str) -> Takes:
     """Say what a template takes; `render` takes turns and variables, `source` is the template's text."""
-    shows = _Probe(render).shows
+    template = _Probe(render)
+    shows = template.shows
     takes = Takes()
     takes = replace(takes, system=shows(takes, [_RULES, _ASKED], "Qrules", "Qasked"))
     takes = replace(takes, lone_system=not takes.system or shows(takes, [_RULES], "Qrules"))
@@ -67,22 +111,41 @@ def probe(render: Render, source: str) -> Takes:
         takes,
         later_system=takes.system and shows(takes, later, "Qsaid", "Qlater", "Qmore"),
         repeats=shows(takes, [*lead, _ASKED, _MORE], "Qasked", "Qmore"),
-        tools=shows(takes, [*lead, _ASKED], "Qfunction", tools=True),
+        tools=shows(takes, [*lead, _ASKED], "Qfunction", tools=_TOOLS),
     )
+    takes = template.thinking(takes, source)
+    if _BLOCKS.search(source):
+        takes = _in_blocks(shows, takes)
     if not takes.tools:  # the model gets to know of them in Hermes' way, and its calls are written so as well
         return replace(takes, calls=False)
+    takes = replace(
+        takes,
+        undescribed=shows(takes, [*lead, _ASKED], "Qfunction", tools=_UNDESCRIBED),
+        unlisted=shows(takes, [*lead, _ASKED], "Qfunction", tools=_UNLISTED),
+        listed_null=shows(takes, [*lead, _ASKED], "Qfunction", tools=_LISTED_NULL),
+    )
     called = [_ASKED, _said("assistant", _CALL), _told(_CALL, "Qresult")]
     needles = ["Qvalue", "response:Qfunction", "Qresult"] if _WITHIN.search(source) else ["Qvalue", "Qresult"]
     for form in _forms(takes, source):
         # The object must not be written as Python would write it.
-        if shows(form, called, *needles, never="'Qname': 'Qvalue'", tools=True):
+        if shows(form, called, *needles, never=("'Qname': 'Qvalue'",), tools=_TOOLS):
             # Mistral's older ones leave the system message out while the last message is a result.
-            kept = form.system and shows(form, [_RULES, *called], "Qrules", tools=True)
-            found = _beside(partial(shows, tools=True), form)
+            kept = form.system and shows(form, [_RULES, *called], "Qrules", tools=_TOOLS)
+            found = _beside(partial(shows, tools=_TOOLS), form)
             return replace(found, system=kept, later_system=form.later_system and kept)
     takes = replace(takes, calls=False)
     results = shows(replace(takes, lone_results=True), [*called, _said("assistant", "Qsaid")], "Qresult", "Qsaid")
     return replace(takes, lone_results=results)
+
+
+def _in_blocks(shows: Callable[..., bool], takes: Takes) -> Takes:
+    """Find out whether reasoning shows as a content block only."""
+    thought = [_ASKED, _said("assistant", ReasoningPart("Qthought"), "Qsaid")]
+    blocks = replace(takes, thinking_blocks=True)
+    printed = ("'Qthought'", '"Qthought"')
+    if shows(takes, thought, "Qthought") or not shows(blocks, thought, "Qthought", "Qsaid", never=printed):
+        return takes
+    return blocks
 
 
 def _forms(takes: Takes, source: str) -> Iterator[Takes]:
