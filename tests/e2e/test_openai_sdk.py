@@ -128,6 +128,16 @@ TIME: ChatCompletionToolParam = {
 }
 
 
+def test_a_forced_call_that_is_cut_off_is_a_call(client: OpenAI) -> None:
+    (chosen,) = ask(
+        client, "What is the weather in Oslo?", tools=[WEATHER], tool_choice="required", max_tokens=13
+    ).choices
+    assert (chosen.finish_reason, chosen.message.content) == ("length", None)
+    (call,) = chosen.message.tool_calls or []
+    assert call.type == "function"
+    assert call.function.arguments.startswith('{"')
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
     ("choice", "expected"),

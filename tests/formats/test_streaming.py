@@ -154,3 +154,12 @@ def test_a_string_that_begins_like_something_else_is_given_out_as_it_is_written(
 )
 def test_an_answer_in_json_is_given_out_as_it_is_written(parser: str, text: str) -> None:
     assert max(lags(parser, text.replace("@", LONG))) < 40
+
+
+@pytest.mark.parametrize(("parser", "form"), FORMS.items())
+def test_nothing_of_a_forced_call_is_held_back(parser: str, form: str) -> None:
+    """A grammar keeps the answer, so what begins as a call is never text, however early it is cut off."""
+    text = form.split("@", maxsplit=1)[0] + '[{"old": "ab'
+    (call,) = whole(parse(choose("", tool_call_parser=parser).begin("", [EDIT], forced=True), *text))
+    assert isinstance(call, Call)
+    assert (call.name, call.arguments) == ("edit", '{"edits": [{"old": "ab')

@@ -19,12 +19,13 @@ class Region:
     What it says is held back until the call is over or has enough arguments: where it breaks before that, it was text.
     """
 
-    def __init__(self, source: Source, tools: Signatures, out: list[Piece]) -> None:
-        """`out` gets what is certain."""
+    def __init__(self, source: Source, tools: Signatures, out: list[Piece], *, forced: bool = False) -> None:
+        """`out` gets what is certain. `forced`: a grammar keeps the calls, and nothing is held back."""
         self.source = source
         self.tools = tools
         self.made = False  # a call was completed
         self._out = out
+        self._least = -1 if forced else CERTAIN
         self._start: CallStart | None = None  # of a call that is held back, with its arguments
         self._held: list[str] = []
         self._length = 0
@@ -33,7 +34,7 @@ class Region:
     @property
     def certain(self) -> bool:
         """Whether the call that is being read can't be taken back any more."""
-        return self._open and self._length > CERTAIN
+        return self._open and self._length > self._least
 
     def start(self, name: str, id_: str | None = None) -> Signature | None:
         """Begin a call; gives what is known of its tool."""
@@ -41,6 +42,8 @@ class Region:
         self._held.clear()
         self._length = 0
         self._open = True
+        if self.certain:
+            self._release()
         return self.tools.get(name)
 
     def arguments(self, text: str) -> None:

@@ -59,11 +59,12 @@ class HarmonyFamily(Struct, frozen=True):
     name: str = "harmony"
     reasoning_tags: tuple[str, str] = (f"{_CHANNEL}{_ANALYSIS}{_MESSAGE}", _ENDS[0])
 
-    def begin(self, prompt: str, tools: Sequence[Tool] = ()) -> Format:
+    def begin(self, prompt: str, tools: Sequence[Tool] = (), *, forced: bool = False) -> Format:
         """Make the format of one answer to a rendered prompt."""
         _, started, last = prompt.rpartition(_START)
         header, opened, _ = last.partition(_MESSAGE)
-        return Harmony(signatures(tools), _header(_START + header) if started and opened else None)
+        begun = _header(_START + header) if started and opened else None
+        return Harmony(signatures(tools), begun, forced=forced)
 
     def calls(self, tools: Sequence[Tool]) -> CallsShape:
         """Say what the model would write for calls of these tools, behind `<|start|>assistant`."""
@@ -92,11 +93,12 @@ def harmony(reasoning: Reasoning | None) -> HarmonyFamily:
 class Harmony(Driven):
     """One answer."""
 
-    def __init__(self, tools: Signatures, header: Header | None = None) -> None:
+    def __init__(self, tools: Signatures, header: Header | None = None, *, forced: bool = False) -> None:
         """`tools`: none where calls are text. `header`: of the message in which the prompt ends."""
         super().__init__()
         self.thinking = header is not None and header.thought
         self._tools = tools
+        self._forced = forced
         self._begun = header is not None  # a message
         self._drive(self._read(header))
 
@@ -174,7 +176,7 @@ class Harmony(Driven):
 
     def _call(self, name: str) -> Reading[None]:
         source = self._source
-        region = Region(source, self._tools, self._out)
+        region = Region(source, self._tools, self._out, forced=self._forced)
         try:
             yield from self._arguments(region, region.start(name))
         except Broken as broken:

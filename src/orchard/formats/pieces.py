@@ -76,8 +76,11 @@ class Family(Protocol):
         """The texts that open and end the reasoning; None where it has none."""
         ...
 
-    def begin(self, prompt: str, tools: Sequence[Tool] = ()) -> Format:
-        """Make the format of one answer to a rendered prompt. Without tools, what looks like a call is text."""
+    def begin(self, prompt: str, tools: Sequence[Tool] = (), *, forced: bool = False) -> Format:
+        """Make the format of one answer to a rendered prompt. Without tools, what looks like a call is text.
+
+        `forced`: a grammar keeps the answer to calls, so that what begins as one is never text.
+        """
         ...
 
     def calls(self, tools: Sequence[Tool]) -> CallsShape | None:

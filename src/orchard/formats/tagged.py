@@ -55,7 +55,7 @@ class TaggedFamily(Struct, frozen=True):
         """The texts that open and end the reasoning."""
         return (self.reasoning.start, self.reasoning.end) if self.reasoning else None
 
-    def begin(self, prompt: str, tools: Sequence[Tool] = ()) -> Format:
+    def begin(self, prompt: str, tools: Sequence[Tool] = (), *, forced: bool = False) -> Format:
         """Make the format of one answer to a rendered prompt."""
         reasoning, tail = self.reasoning, prompt[-_TAIL:].rstrip()
         thinking = wrapped = False
@@ -63,7 +63,8 @@ class TaggedFamily(Struct, frozen=True):
             wrapped = reasoning.answer is not None and reasoning.wraps and tail.endswith(reasoning.answer[0])
             opened = tail.endswith((reasoning.start, *reasoning.also))
             thinking = opened or (reasoning.assumed and not tail.endswith(reasoning.end))
-        return Tagged(reasoning, self.syntax if tools else None, signatures(tools), thinking=thinking, wrapped=wrapped)
+        syntax = self.syntax if tools else None
+        return Tagged(reasoning, syntax, signatures(tools), thinking=thinking, wrapped=wrapped, forced=forced)
 
     def calls(self, tools: Sequence[Tool]) -> CallsShape | None:
         """Say what the model would write for one or more calls of these tools; None where it has no way to."""
@@ -81,15 +82,17 @@ class Tagged(Driven):
         *,
         thinking: bool = False,
         wrapped: bool = False,
+        forced: bool = False,
     ) -> None:
         """`syntax`: None where the request has no tools. `thinking`: the answer begins within the reasoning, `wrapped`:
-        within the answer's own tags."""
+        within the answer's own tags. `forced`: a grammar keeps the calls."""
         super().__init__()
         self.thinking = thinking
         self._reasoning = reasoning
         self._syntax = syntax
         self._tools = tools or {}
         self._wrapped = wrapped
+        self._forced = forced
         self._drive(self._read())
 
     def _read(self) -> Reading[None]:
@@ -214,7 +217,7 @@ class Tagged(Driven):
     def _region(self, syntax: Syntax, opener: str) -> Reading[None]:
         """Read a region of calls; `source` keeps its text from before the opener on."""
         source = self._source
-        region = Region(source, self._tools, self._out)
+        region = Region(source, self._tools, self._out, forced=self._forced)
         try:
             yield from syntax.read(region, opener)
         except Broken as broken:

@@ -192,10 +192,11 @@ class TextService:
             self._answer_nothing(live, task.n)
             return
         stops = StopStrings(task.stop)
+        begin = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
         live.answers = [
             Answer(
                 self._vocabulary,
-                self._prompter.family.begin(prepared.text, task.tools) if task.prompt is None else Plain(),
+                begin() if task.prompt is None else Plain(),
                 stops,
                 choice,
                 one_call=not task.parallel_tool_calls,
