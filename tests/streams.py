@@ -18,6 +18,7 @@ from orchard.core.events import (
 )
 
 _REASONS: tuple[FinishReason, ...] = ("stop", "length", "tool_calls")
+_texts = st.text(min_size=1, max_size=5) | st.sampled_from((" ", "\n"))
 _tokens = st.builds(TokenLogprob, st.text(max_size=3), st.binary(max_size=3), st.floats(-50, 0))
 _logprobs = st.lists(st.builds(Logprob, _tokens, st.lists(_tokens, max_size=2).map(tuple)), max_size=2).map(tuple)
 
@@ -35,7 +36,7 @@ def lawful_streams(draw: st.DrawFn) -> list[Event]:
     for kind in draw(st.lists(st.sampled_from(("text", "reasoning", "start", "args")), max_size=12)):
         choice = draw(st.integers(0, choices - 1))
         if kind == "text":
-            events.append(Text(draw(st.text(min_size=1, max_size=5)), choice, draw(_logprobs)))
+            events.append(Text(draw(_texts), choice, draw(_logprobs)))
         elif kind == "reasoning":
             events.append(Reasoning(draw(st.text(min_size=1, max_size=5)), choice))
         elif kind == "start":

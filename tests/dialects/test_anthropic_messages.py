@@ -184,6 +184,16 @@ def test_space_alone_is_no_block() -> None:
     assert [block["type"] for block in whole(make_call(), *events)["content"]] == ["thinking", "tool_use"]
 
 
+def test_space_between_thoughts_does_not_part_them() -> None:
+    events: list[Event] = [Reasoning("a"), Text("\n"), Reasoning("b"), Text("c"), Finished(("stop",), USAGE)]
+    blocks = whole(make_call(), *events)["content"]
+    assert [(block["type"], block.get("thinking", block.get("text"))) for block in blocks] == [
+        ("thinking", "ab"),
+        ("text", "c"),
+    ]
+    assert one_by_one(make_call(), Started(5, 3), *events)[-4]["delta"] == {"type": "text_delta", "text": "c"}
+
+
 def test_an_empty_answer() -> None:
     events: list[Event] = [Started(5, 3), Text(""), Finished(("stop",), USAGE)]
     assert one_by_one(make_call(), *events) == [*started(), *ended("end_turn")]

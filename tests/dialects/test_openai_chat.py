@@ -249,7 +249,7 @@ def test_reasoning_has_its_own_field() -> None:
 
 
 def test_content_is_empty_where_there_was_only_thinking() -> None:
-    events: list[Event] = [Started(5), Reasoning("Hm"), Finished(("length",), USAGE)]
+    events: list[Event] = [Started(5), Reasoning("Hm"), Text(""), Finished(("length",), USAGE)]
     assert deltas(one_by_one(make_call(), *events))[2:] == [({"content": ""}, "length")]
     assert whole(make_call(), *events)["choices"][0]["message"]["content"] == ""
 

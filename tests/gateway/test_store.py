@@ -171,6 +171,9 @@ def test_what_a_conversation_held_is_of_its_responses_input(store: Kept) -> None
     assert [id_ for id_, _ in store.input_items("resp_4")] == ["msg_in2", "msg_out2", "msg_in4"]
     store.delete("resp_1")
     assert [id_ for id_, _ in store.input_items("resp_2")] == [*before, "msg_in2"]
+    store.delete_item("conv_1", "msg_in2")
+    store.delete_item("conv_1", "msg_out2")
+    assert store.input_items("resp_2") == []  # nothing says any more where it stood
 
 
 def test_a_thread_is_no_conversation(store: Kept) -> None:

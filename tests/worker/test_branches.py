@@ -40,6 +40,7 @@ def test_branches_that_shut_each_other_out(branches: list[Any]) -> None:
         [CAT, CAT],
         [CAT_REF, {"$ref": "#/$defs/same"}],
         [CAT_REF, {"$ref": "#/$defs/none"}],
+        [{"type": "string"}, {"$ref": "#anchor"}],
         [{"$ref": "#/$defs/loop"}, CAT],
         [CAT, tagged({"enum": ["dog", "cat"]})],
         [CAT, tagged({"const": "dog"}, required=[])],

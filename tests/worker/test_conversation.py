@@ -337,6 +337,13 @@ NO_THINK = Switch("effort", "high", "no_think")
             {"reasoning_effort": "low", "enable_thinking": True},
             {"enable_thinking": True, "effort": "low"},
         ),
+        (
+            low_and_high(switch=NO_THINK),
+            {"reasoning_effort": "low", "enable_thinking": False},
+            {"enable_thinking": False, "effort": "no_think"},
+        ),
+        (Takes(efforts=Efforts("reasoning_effort", ())), {"reasoning_effort": "low", "other": 1}, {"other": 1}),
+        (Takes(thinking_budget=False), {"thinking_budget": 5}, {}),
         (Takes(switch=NO_THINK), {"enable_thinking": True}, {"enable_thinking": True, "effort": "high"}),
         (Takes(thinking_off=False), {"enable_thinking": False}, {}),
         (Takes(thinking_off=False), {"enable_thinking": True}, {"enable_thinking": True}),

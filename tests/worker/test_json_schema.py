@@ -150,6 +150,9 @@ def test_a_union_behind_references(union: dict[str, Any], *, lenient: bool) -> N
 def test_a_union_that_may_overlap_stays_a_oneof() -> None:
     schema = UNION | {"$defs": {"cat": branch({"type": "string"}), "dog": branch({"const": "dog"})}}
     assert made(schema) == schema
+    branches = {"cat": branch({"const": "cat"}), "dog": branch({"const": "dog"})}
+    assert "anyOf" in made(UNION | {"$id": "x", "$defs": branches})
+    assert "oneOf" in made(UNION | {"$defs": branches | {"other": {"$id": "y"}}})  # references may count from there
     beside = {"oneOf": [{"const": 1}, {"const": 2}], "anyOf": [{"minimum": 0}]}
     assert made(beside) == beside
 

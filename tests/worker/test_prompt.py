@@ -375,6 +375,24 @@ def test_a_template_with_a_switch_of_another_name(
     assert prepared.params.thinking_budget == (budget if budget != "open" else None)
 
 
+NO_THINK = (
+    "{% if reasoning_effort not in ['low', 'high', 'no_think'] %}{{ raise_exception('what effort?') }}{% endif %}"
+    "{% if add_generation_prompt %}{{ '</think>' if reasoning_effort == 'no_think' else '<think>' }}{% endif %}"
+).replace("reasoning_effort", "(reasoning_effort or 'high')")
+
+
+@pytest.mark.parametrize("effort", ["none", "low", "medium", "high", "max"])
+@pytest.mark.parametrize("options", [{}, {"enable_thinking": False}])
+def test_thinking_that_is_turned_off_goes_before_an_effort(
+    model: TextModel, effort: str, options: dict[str, Any]
+) -> None:
+    own = like(model, retold(model, CHATML + NO_THINK), **options)
+    given = {"reasoning_effort": effort} | ({} if options else {"enable_thinking": False})
+    assert own.prepare(ask("Hi", template_args=given)).text.endswith("</think>")
+    thinking = own.prepare(ask("Hi", template_args={"reasoning_effort": effort, "enable_thinking": True}))
+    assert thinking.text.endswith("<think>")
+
+
 def test_what_a_switch_is_set_to_is_not_laid_to_the_caller(model: TextModel) -> None:
     own = like(model, retold(model, PICKY + CHATML + SWITCHED))
     conversation = ("Hi", said("assistant", "Hm."), "Go on")

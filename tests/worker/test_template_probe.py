@@ -73,6 +73,7 @@ BLOCKS = TOOLS + each(
 PRINTED = TOOLS + each("[{{ m.role }}]{{ m.content }}" + CALLS)
 SWITCHED = "{% if thinking %}think{% endif %}" + plain()
 BOTH = "{% if thinking or enable_thinking %}think{% endif %}" + plain()
+MAPPED = "{{ reasoning_effort if reasoning_effort in ['low', 'high'] else 'max' }}" + plain()
 ALWAYS_THINKS = "{% if enable_thinking is false %}{{ raise_exception('it thinks') }}{% endif %}" + plain()
 MODES = "{{ {'on': 'think', 'off': ''}[thinking_mode] if thinking_mode }}" + plain()
 WITHOUT_RULES = "{% if thinking and messages[0].role == 'user' %}think{% endif %}" + plain()
@@ -147,6 +148,20 @@ def takes(source: str) -> Takes:
             ),
         ),
         (picky("thinking_effort", *EFFORTS), Takes(efforts=Efforts("thinking_effort", EFFORTS))),
+        (MAPPED, Takes(efforts=Efforts("reasoning_effort", ("low", "high", "max")))),
+        ("{{ 'much' if reasoning_effort == 'max' }}" + plain(), Takes()),
+        (
+            "{{ 'little' if reasoning_effort in ['minimal', 'low'] }}{# 'high' #}" + plain(),
+            Takes(
+                switch=Switch("reasoning_effort", "high", "minimal"),
+                efforts=Efforts("reasoning_effort", ("minimal", "low", "high")),
+            ),
+        ),
+        ("{{ 'not' if thinking_budget == 0 }}" + plain(), Takes(switch=Switch("thinking_budget", -1, 0))),
+        (
+            "{% if reasoning_effort or thinking_budget %}{{ raise_exception('what?') }}{% endif %}" + plain(),
+            Takes(thinking_budget=False, efforts=Efforts("reasoning_effort", ())),
+        ),
         (ALWAYS_THINKS, Takes(thinking_off=False)),
         (DESCRIBED, Takes(undescribed=False)),
         (LISTED, Takes(unlisted=False)),

@@ -142,8 +142,9 @@ class MessagesCall(Struct, frozen=True):
         for part in choice.parts:
             match part:
                 case Reasoning(thinking):
-                    shown = "" if self.omits_thinking else thinking
-                    content.append({"type": "thinking", "thinking": shown, "signature": self.signature})
+                    if not content or content[-1]["type"] != "thinking":
+                        content.append({"type": "thinking", "thinking": "", "signature": self.signature})
+                    content[-1]["thinking"] += "" if self.omits_thinking else thinking
                 case Text(text) if text.strip():
                     content.append({"type": "text", "text": text})
                 case ToolCall():
@@ -214,7 +215,7 @@ class MessagesEncoder:
         return self._opened("text", {"type": "text", "text": ""}) + self._delta({"type": "text_delta", "text": text})
 
     def _thinking(self, text: str) -> bytes:
-        written = b""
+        written, self._held = b"", ""
         if self._open != "thinking":
             written = self._opened("thinking", {"type": "thinking", "thinking": "", "signature": ""})
         if self._call.omits_thinking:

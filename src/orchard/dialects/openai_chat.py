@@ -200,7 +200,6 @@ class ChatEncoder:
         return self._heads[choice] + delta + self._tail
 
     def _text(self, event: Text) -> bytes:
-        self._without_answer.discard(event.choice)
         delta = b'{"content":' + _json(event.text) + b"}"
         if self._has_logprobs and event.logprobs:
             tail = b',"logprobs":' + _json(_logprobs(event.logprobs)) + b',"finish_reason":null}' + self._end
@@ -208,6 +207,7 @@ class ChatEncoder:
             tail = self._tail
         else:
             return b""
+        self._without_answer.discard(event.choice)
         return self._role(event.choice, b'""') + self._heads[event.choice] + delta + tail
 
     def _tool_start(self, event: ToolStart) -> bytes:

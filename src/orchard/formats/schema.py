@@ -99,11 +99,13 @@ def values(schema: Any) -> list[Any]:
 
 
 def resolved(reference: str, root: dict[str, Any]) -> Any:
-    """Give the part of a schema that a reference names; None where there is none."""
+    """Give the part of a schema that a reference names by its place; None where it names none."""
+    if reference != "#" and not reference.startswith("#/"):
+        return None
     found: Any = root
-    for step in reference.removeprefix("#").split("/")[1:]:
+    for step in reference.split("/")[1:]:
         found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-    return found if reference.startswith("#") else None
+    return found
 
 
 def type_of(value: Any) -> str:

@@ -52,7 +52,7 @@ SELECT i.id, i.item FROM responses own JOIN threads t ON t.id = own.thread
 JOIN items i ON i.thread = t.id LEFT JOIN responses r ON r.id = i.response
 WHERE own.id = ?1 AND own.parent IS NULL AND t.metadata NOT NULL
 AND (r.status IS NULL OR r.status IN ('completed', 'incomplete'))
-AND i.number < (SELECT ifnull(min(number), i.number + 1) FROM items WHERE response = ?1)
+AND i.number < (SELECT min(number) FROM items WHERE response = ?1)
 ORDER BY i.number
 """
 _MISSING = (

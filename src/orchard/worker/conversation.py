@@ -28,7 +28,7 @@ class Switch(Struct, frozen=True):
 
 
 class Efforts(Struct, frozen=True):
-    """A template's variable that says how much the model thinks, and those of EFFORTS that it may be."""
+    """A template's variable that says how much the model thinks, and those of EFFORTS that it may be, if any."""
 
     name: str
     taken: tuple[str, ...]
@@ -46,7 +46,8 @@ class Takes(Struct, frozen=True):
 
     `thinking_blocks`: reasoning is a block of the content. `undescribed`: tools without a description; `unlisted`:
     without properties; `listed_null`: types of a parameter as a list with null. `switch`: where `enable_thinking` has
-    another name; `thinking_off`: it may be false. `efforts`: where `reasoning_effort` has another name or few values.
+    another name; `thinking_off`: it may be false. `thinking_budget`: this variable. `efforts`: where `reasoning_effort`
+    has another name or few values.
     """
 
     system: bool = True
@@ -68,6 +69,7 @@ class Takes(Struct, frozen=True):
     listed_null: bool = True
     switch: Switch | None = None
     thinking_off: bool = True
+    thinking_budget: bool = True
     efforts: Efforts | None = None
 
 
@@ -286,19 +288,25 @@ def variables_of(given: Mapping[str, Any], takes: Takes) -> dict[str, Any]:
     variables, thinks = dict(given), given.get("enable_thinking")
     if thinks is False and not takes.thinking_off:
         del variables["enable_thinking"]
-    if (efforts := takes.efforts) and (effort := given.get("reasoning_effort")) in EFFORTS:
+    if not takes.thinking_budget:
+        variables.pop("thinking_budget", None)
+    efforts, switch, effort = takes.efforts, takes.switch, given.get("reasoning_effort")
+    if efforts and effort in EFFORTS:
         del variables["reasoning_effort"]
-        if effort != "none" or effort in efforts.taken or not takes.thinking_off:
-            variables.setdefault(efforts.name, _nearest(effort, efforts.taken))
-    if (switch := takes.switch) and thinks is not None:
+        switched = thinks is False and switch and switch.name == efforts.name
+        if not switched and (nearest := _nearest(effort, efforts.taken, at_all=not takes.thinking_off)):
+            variables.setdefault(efforts.name, nearest)
+    if switch and thinks is not None:
         variables.setdefault(switch.name, switch.on if thinks else switch.off)
     return variables
 
 
-def _nearest(effort: str, taken: tuple[str, ...]) -> str:
-    """Give the effort that is taken and nearest, the greater one of two."""
+def _nearest(effort: str, taken: tuple[str, ...], *, at_all: bool) -> str | None:
+    """Give the effort that is taken and nearest, the greater one of two. `at_all`: none is not no effort either."""
+    if effort == "none" and effort not in taken and not at_all:
+        return None
     place = EFFORTS.index(effort)
-    return min(reversed(taken), key=lambda one: abs(EFFORTS.index(one) - place))
+    return min(reversed(taken), key=lambda one: abs(EFFORTS.index(one) - place), default=None)
 
 
 def tools_of(tools: tuple[Tool, ...], takes: Takes) -> list[dict[str, Any]] | None:

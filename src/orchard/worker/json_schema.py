@@ -44,7 +44,9 @@ def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
         raise ValueError("nothing keeps the schema 'false'" if schema is False else "a schema is an object")
     _Bounds().check(schema)
     options = _WHITE_SPACE | ({"lenient": True} if lenient else {})
-    known = _known(schema, schema, lenient=lenient)
+    # Where parts have an "$id", references in them count from there: they are not followed then.
+    within = json.dumps(schema).count('"$id"') > ("$id" in schema)
+    known = _known(schema, {} if within else schema, lenient=lenient)
     if not _joins(known):
         _close(known)
     return {key: value for key, value in known.items() if key != "x-guidance"} | {"x-guidance": options}

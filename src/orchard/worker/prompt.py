@@ -29,7 +29,7 @@ from orchard.formats import Family, choose
 from orchard.formats.also_hermes import also_hermes
 from orchard.worker import markers
 from orchard.worker.constraint import Constraints
-from orchard.worker.conversation import Takes, Turn, tools_of, turns_of, variables_of
+from orchard.worker.conversation import EFFORTS, Takes, Turn, tools_of, turns_of, variables_of
 from orchard.worker.output import Vocabulary
 from orchard.worker.raw_prompt import RawPrompts
 from orchard.worker.template_probe import converted, probe
@@ -176,7 +176,9 @@ class Prompter:
         if task.prompt is not None:
             return task
         given = dict(task.template_args)
-        if (switch := self._takes.switch) and (own := given.get(switch.name)) in (switch.on, switch.off):
+        switch = self._takes.switch
+        # An effort stands beside what turns the thinking on or off.
+        if switch and (own := given.get(switch.name)) in (switch.on, switch.off) and own not in EFFORTS:
             given["enable_thinking"] = own == switch.on
         if self._thinks is not None:
             given.setdefault("enable_thinking", self._thinks)

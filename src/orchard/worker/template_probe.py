@@ -27,8 +27,11 @@ _SWITCHES = (
     Switch("thinking_mode", "on", "off"),
     Switch("reasoning", True, False),
     Switch("reasoning_effort", "high", "no_think"),
+    Switch("reasoning_effort", "high", "minimal"),
+    Switch("thinking_budget", -1, 0),
 )
 _EFFORTS = ("reasoning_effort", "thinking_effort", "reasoning_strength")
+_NO_EFFORT = "Qeffort"
 
 
 def _said(role: Literal["system", "user", "assistant", "tool"], *parts: str | Part) -> Message:
@@ -71,19 +74,40 @@ class _Probe:
         """Find out by which variables the template is told whether and how much the model thinks."""
         turns = turns_of((_ASKED,), takes)  # Granite reads them only where there is no system message
         prompt = partial(_rendered, self._render, turns, add_generation_prompt=True, tools=None)
-        takes = replace(takes, thinking_off=prompt() is None or prompt(enable_thinking=False) is not None)
-        for switch in _SWITCHES:
-            if isinstance(switch.off, str) and switch.off not in source:
-                continue  # it is written into the prompt, whatever it is
-            on, off = prompt(**{switch.name: switch.on}), prompt(**{switch.name: switch.off})
-            if on is not None and off is not None and on != off:
-                takes = takes if switch == _SWITCHES[0] else replace(takes, switch=switch)
-                break
-        name = next((name for name in _EFFORTS if re.search(rf"\b{name}\b", source)), None)
-        taken = tuple(effort for effort in EFFORTS if name and prompt(**{name: effort}) is not None)
-        if not taken or (name == _EFFORTS[0] and taken == EFFORTS):
+        if prompt() is None:
             return takes
-        return replace(takes, efforts=Efforts(name or "", taken))
+        found = next((switch for switch in _SWITCHES if _switched(prompt, switch, source)), None)
+        return replace(
+            takes,
+            switch=None if found == _SWITCHES[0] else found,
+            thinking_off=prompt(enable_thinking=False) is not None,
+            thinking_budget=prompt(thinking_budget=100) is not None,
+            efforts=_efforts(prompt, source, {found.name: found.on} if found else {}),
+        )
+
+
+def _switched(prompt: Callable[..., str | None], switch: Switch, source: str) -> bool:
+    if isinstance(switch.off, str) and not _quoted(switch.off, source):
+        return False  # it is written into the prompt, whatever it is
+    on, off = prompt(**{switch.name: switch.on}), prompt(**{switch.name: switch.off})
+    return on is not None and off is not None and on != off
+
+
+def _efforts(prompt: Callable[..., str | None], source: str, thinking: dict[str, object]) -> Efforts | None:
+    """Find the efforts that the template tells apart; None: it takes all of them under the usual name."""
+    name = next((name for name in _EFFORTS if re.search(rf"\b{name}\b", source)), _EFFORTS[0])
+    prompts = {effort: prompt(**thinking | {name: effort}) for effort in (*EFFORTS, _NO_EFFORT)}
+    other = prompts.pop(_NO_EFFORT)
+    taken = tuple(effort for effort, text in prompts.items() if text is not None)
+    if other is not None and _NO_EFFORT not in other:  # what it doesn't know means one of those that it names
+        named = tuple(effort for effort in taken if prompts[effort] != other or _quoted(effort, source))
+        same = {prompts[effort] == other for effort in named if effort != "none"}
+        taken = named if same == {True, False} else taken
+    return None if name == _EFFORTS[0] and taken == EFFORTS else Efforts(name, taken)
+
+
+def _quoted(text: str, source: str) -> bool:
+    return f"'{text}'" in source or f'"{text}"' in source
 
 
 def _rendered(render: Render, turns: list[Turn], **variables: object) -> str | None:
