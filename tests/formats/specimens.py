@@ -123,12 +123,18 @@ QWEN_XML = [
         f"{CODER.replace('</parameter>', '', 1).format('').replace(chr(10) * 2, chr(10))}\n{CODER.format('')}",
         [PARIS, PARIS],
     ),
-    Specimen("qwen3_coder", CODER.format(DAYS).replace("\n</parameter>", "", 1), [PARIS_3]),
+    Specimen(  # a text may tell of calls
+        "qwen3_coder",
+        CODER.format(DAYS).replace("Paris", "a\n<parameter=days>\nb\n<parameter=x> c", 1),
+        [Call("weather", '{"city": "a\\n<parameter=days>\\nb\\n<parameter=x> c", "days": 3}')],
+    ),
     Specimen(
         "qwen3_coder",
-        CODER.format(DAYS).replace("Paris", "a\n<parameter=city>\n<parameter=x>\nb", 1),
-        [Call("weather", '{"city": "a\\n<parameter=city>\\n<parameter=x>\\nb", "days": 3}')],
+        "<tool_call>\n<function=search>\n<parameter=tags>\n['\\u2713', '\\xe9']\n</parameter>\n"
+        f"<parameter=filter>\n{{'a': '{'x' * 80}', 'b': '\\0'}}\n</parameter>\n</function>\n</tool_call>",
+        [Call("search", f'{{"tags": ["✓", "é"], "filter": {{"a": "{"x" * 80}", "b": "\\u0000"}}}}')],
     ),
+    Specimen("json", '{"index": 0, "thought": "hm", "name": "now", "arguments": {}}', [NOW]),
     Specimen(
         "qwen3_coder",
         CODER.format("").replace("Paris", "a </function>\n</tool_call> b </function>\n</tool_call>"),
@@ -187,7 +193,6 @@ MINIMAX = [
         "]~b]ai\n<think>\n",
     ),
     Specimen("minimax_m2", MINIMAX_CALLS.removesuffix("</minimax:tool_call>"), [PARIS_3, NOW]),
-    Specimen("minimax_m2", MINIMAX_CALLS.replace("</parameter>", "", 1), [PARIS_3, NOW]),
     Specimen(
         "minimax_m2",
         "<minimax:tool_call><invoke name=write><parameter name=content>\nx\n</parameter></invoke></minimax:tool_call>",

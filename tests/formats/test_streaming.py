@@ -70,7 +70,7 @@ def test_a_call_that_is_cut_off_within_an_array_is_a_part_of_one(parser: str, fo
         for pieces in ([text[:cut]], text[:cut]):
             (call,) = whole(parse(choose("", tool_call_parser=parser).begin("", [EDIT]), *pieces))
             assert isinstance(call, Call)
-            assert call.over is (parser == "harmony")  # a message may end with the answer
+            assert not call.over
             written = '{"edits": ' + text[text.index("[{") : cut]
             assert call.arguments.replace(" ", "") == written.replace(" ", "")
 
@@ -153,7 +153,7 @@ def test_a_string_that_begins_like_something_else_is_given_out_as_it_is_written(
     ],
 )
 def test_an_answer_in_json_is_given_out_as_it_is_written(parser: str, text: str) -> None:
-    assert max(lags(parser, text.replace("@", LONG))) < 40
+    assert max(lags(parser, text.replace("@", LONG))) < 100
 
 
 @pytest.mark.parametrize(("parser", "form"), FORMS.items())

@@ -185,7 +185,8 @@ class Harmony(Driven):
             if region.certain:
                 region.raw(source.kept())
                 yield from self._text(region.raw)
-                region.end()
+                if not isinstance(broken, Ended):  # else it isn't complete
+                    region.end()
             else:
                 yield from self._as_written()
 

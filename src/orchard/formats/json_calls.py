@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from orchard.core.request import Tool
-from orchard.formats.calls import Region
+from orchard.formats.calls import CERTAIN, Region
 from orchard.formats.json_text import arguments, plain, value, whole
 from orchard.formats.schema import Signature
 from orchard.formats.shapes import CallShape, CallsShape, json_body, parameters
@@ -22,7 +22,6 @@ from orchard.formats.source import Broken, Reading, Source
 
 _NAMES = ("name", "tool_name")
 _ARGUMENTS = ("arguments", "parameters")
-_BESIDE = (*_ARGUMENTS, "id", "type")  # what may stand before a call's name
 _FENCE = "```"
 _FENCE_OPENS = (f"{_FENCE}json", _FENCE)
 
@@ -92,6 +91,7 @@ def read_call(region: Region, *, only_known: bool = False) -> Reading[None]:
     yield from source.skip()
     yield from source.literal("{")
     name, id_, late, started = "", None, "", False
+    before = 0  # characters that no call needs, where a name is waited for
     while True:
         yield from source.skip()
         key = yield from plain(source)
@@ -109,10 +109,10 @@ def read_call(region: Region, *, only_known: bool = False) -> Reading[None]:
             yield from _arguments(region, name, id_)
         elif key in _ARGUMENTS and not started:
             late = yield from _collected(source)
-        elif only_known and not name and key not in _BESIDE:
-            raise Broken  # an answer in JSON, which mustn't wait for its end
         else:
-            yield from _collected(source)
+            # An answer in JSON mustn't wait for its end.
+            most = CERTAIN - before if only_known and not name else None
+            before += len((yield from _collected(source, most)))
         yield from source.skip()
         if (yield from source.choice((",", "}"))) == "}":
             break
@@ -145,9 +145,18 @@ def _arguments(region: Region, name: str, id_: str | None) -> Reading[None]:
         region.arguments(_whole((yield from _collected(source)), signature))
 
 
-def _collected(source: Source) -> Reading[str]:
+def _collected(source: Source, most: int | None = None) -> Reading[str]:
+    """Read a value of any kind. Raises Broken where it has more than `most` characters."""
     found: list[str] = []
-    yield from value(source, found.append)
+    left = most
+
+    def take(text: str) -> None:
+        nonlocal left
+        found.append(text)
+        if left is not None and (left := left - len(text)) < 0:
+            raise Broken
+
+    yield from value(source, take)
     return "".join(found)
 
 

@@ -47,7 +47,7 @@ _INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[1-9
 _FLOAT = re.compile(r"[-+]?(?=[0-9_]*\.|[0-9_]+[eE])(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?")
 
 _ESCAPE = re.compile(r"\\(?:[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})")
-_LONGEST_ESCAPE = 10
+_BEGUN_ESCAPE = re.compile(r"\\(?:[0-7]{1,2}|x[0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})")
 _SIMPLE_ESCAPES = dict(zip("abfnrtv\\'\"", "\a\b\f\n\r\t\v\\'\"", strict=True)) | {"\n": ""}
 
 
@@ -221,7 +221,7 @@ def _escape(source: Source, notation: Notation) -> Reading[str]:
     if char in _SIMPLE_ESCAPES:
         source.at += 2
         return _SIMPLE_ESCAPES[char]
-    while char in "01234567xuU" and len(source.text) - source.at < _LONGEST_ESCAPE and not source.final:
+    while _BEGUN_ESCAPE.fullmatch(source.text, source.at) and not source.final:
         yield from source.more()
     found = _ESCAPE.match(source.text, source.at)
     source.at += len(found[0]) if found else 1

@@ -74,7 +74,7 @@ class XmlCalls(Struct, frozen=True):
                 raise Broken
             if tag != self.parameter:
                 break
-            # Qwen's models forget a parameter's end tag now and then.
+            # Qwen's models forget the last parameter's end tag now and then.
             without = (self.end_call, self.closes, self.region)
             yield from arguments.read((yield from self._name(region)), self.end_parameter, follows, without)
         arguments.end()

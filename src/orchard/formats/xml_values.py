@@ -34,7 +34,6 @@ class Arguments:
         self._signature = signature
         self._newlines = newlines
         self._before = "{"
-        self._missing = dict.fromkeys(signature.properties if signature else ())
 
     def read(
         self, name: str, close: str, follows: Tags, without: Tags = (), said: Types = frozenset()
@@ -42,9 +41,8 @@ class Arguments:
         """Read a value and its end tag. An end tag that none of `follows` follows is part of the value.
 
         `without`: tags that end the value where its own is missing, if they stand there one after the other, and behind
-        them the end of the answer, or the last of them. They are not read. So does then the first of `follows` at the
-        beginning of a line, with the name of a parameter that the call doesn't have yet. `said`: the types that the
-        model says the value may have, which tell where the schema leaves it open.
+        them the end of the answer, or the last of them. They are not read. `said`: the types that the model says the
+        value may have, which tell where the schema leaves it open.
         """
         source, give = self._region.source, self._region.arguments
         known = self._signature.types(name) if self._signature else frozenset()
@@ -53,12 +51,9 @@ class Arguments:
             source.at += 1
         give(f"{self._before}{json.dumps(name, ensure_ascii=False)}: ")
         self._before = ", "
-        self._missing.pop(name, None)
         ends: _Ends = {close: (follows,)}
         if without:
             ends[without[0]] = tuple((tag,) for tag in without[1:])
-            names = tuple(f"{quote}{name}{quote}>" for name in self._missing for quote in ("", '"'))
-            ends[f"\n{follows[0]}"] = (names,)
         value = Typed(types, give)
         try:
             yield from self._text(source, ends, value.add)
