@@ -163,3 +163,11 @@ def test_nothing_of_a_forced_call_is_held_back(parser: str, form: str) -> None:
     (call,) = whole(parse(choose("", tool_call_parser=parser).begin("", [EDIT], forced=True), *text))
     assert isinstance(call, Call)
     assert (call.name, call.arguments) == ("edit", '{"edits": [{"old": "ab')
+
+
+@pytest.mark.parametrize("parser", ["qwen3_coder", "glm45", "minimax_m2", "deepseek_v32"])
+def test_tags_that_are_cut_off_are_no_arguments(parser: str) -> None:
+    text = FORMS[parser].split("@", maxsplit=1)[0][:-4]
+    (call,) = whole(parse(choose("", tool_call_parser=parser).begin("", [EDIT], forced=True), *text))
+    assert isinstance(call, Call)
+    assert (call.name, call.arguments, call.over) == ("edit", "", False)

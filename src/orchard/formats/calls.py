@@ -24,6 +24,7 @@ class Region:
         self.source = source
         self.tools = tools
         self.made = False  # a call was completed
+        self.between = False  # what is being read is no part of the arguments
         self._out = out
         self._least = -1 if forced else CERTAIN
         self._start: CallStart | None = None  # of a call that is held back, with its arguments

@@ -223,6 +223,8 @@ class Tagged(Driven):
         except Broken as broken:
             if isinstance(broken, Ended):
                 source.at = len(source.text)
+                if region.certain and region.between:
+                    source.mark()
             if region.certain:
                 yield from self._rest(region, syntax.closes)
             else:

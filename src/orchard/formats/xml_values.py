@@ -34,6 +34,7 @@ class Arguments:
         self._signature = signature
         self._newlines = newlines
         self._before = "{"
+        region.between = True
 
     def read(
         self, name: str, close: str, follows: Tags, without: Tags = (), said: Types = frozenset()
@@ -55,12 +56,14 @@ class Arguments:
         if without:
             ends[without[0]] = tuple((tag,) for tag in without[1:])
         value = Typed(types, give)
+        self._region.between = False
         try:
             yield from self._text(source, ends, value.add)
         except Ended:
             value.cut()
             raise
         value.end()
+        self._region.between = True
 
     def end(self) -> None:
         """Say that no argument follows."""
