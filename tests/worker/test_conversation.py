@@ -313,6 +313,7 @@ def low_and_high(**fields: Any) -> Takes:
     return Takes(efforts=Efforts("effort", ("low", "high")), **fields)
 
 
+NO_BUDGET = Switch("budget", None, 0)
 NO_THINK = Switch("effort", "high", "no_think")
 
 
@@ -344,6 +345,8 @@ NO_THINK = Switch("effort", "high", "no_think")
         ),
         (Takes(efforts=Efforts("reasoning_effort", ())), {"reasoning_effort": "low", "other": 1}, {"other": 1}),
         (Takes(thinking_budget=False), {"thinking_budget": 5}, {}),
+        (Takes(switch=NO_BUDGET), {"enable_thinking": True}, {"enable_thinking": True}),
+        (Takes(switch=NO_BUDGET), {"enable_thinking": False}, {"enable_thinking": False, "budget": 0}),
         (Takes(switch=NO_THINK), {"enable_thinking": True}, {"enable_thinking": True, "effort": "high"}),
         (Takes(thinking_off=False), {"enable_thinking": False}, {}),
         (Takes(thinking_off=False), {"enable_thinking": True}, {"enable_thinking": True}),

@@ -157,7 +157,7 @@ def takes(source: str) -> Takes:
                 efforts=Efforts("reasoning_effort", ("minimal", "low", "high")),
             ),
         ),
-        ("{{ 'not' if thinking_budget == 0 }}" + plain(), Takes(switch=Switch("thinking_budget", -1, 0))),
+        ("{{ 'not' if thinking_budget == 0 }}" + plain(), Takes(switch=Switch("thinking_budget", None, 0))),
         (
             "{% if reasoning_effort or thinking_budget %}{{ raise_exception('what?') }}{% endif %}" + plain(),
             Takes(thinking_budget=False, efforts=Efforts("reasoning_effort", ())),

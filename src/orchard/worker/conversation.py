@@ -20,11 +20,16 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 class Switch(Struct, frozen=True):
-    """A template's variable that says whether the model thinks, and its two values."""
+    """A template's variable that says whether the model thinks, and its two values; None: it is not given."""
 
     name: str
     on: Any
     off: Any
+
+    def set(self, *, on: bool) -> dict[str, Any]:
+        """Give the variable, as it turns the thinking on or off."""
+        value = self.on if on else self.off
+        return {} if value is None else {self.name: value}
 
 
 class Efforts(Struct, frozen=True):
@@ -297,7 +302,7 @@ def variables_of(given: Mapping[str, Any], takes: Takes) -> dict[str, Any]:
         if not switched and (nearest := _nearest(effort, efforts.taken, at_all=not takes.thinking_off)):
             variables.setdefault(efforts.name, nearest)
     if switch and thinks is not None:
-        variables.setdefault(switch.name, switch.on if thinks else switch.off)
+        variables = switch.set(on=bool(thinks)) | variables
     return variables
 
 

@@ -176,10 +176,11 @@ class Prompter:
         if task.prompt is not None:
             return task
         given = dict(task.template_args)
-        switch = self._takes.switch
-        # An effort stands beside what turns the thinking on or off.
-        if switch and (own := given.get(switch.name)) in (switch.on, switch.off) and own not in EFFORTS:
-            given["enable_thinking"] = own == switch.on
+        if switch := self._takes.switch:
+            own = given.get(switch.name)
+            # An effort stands beside what turns the thinking on or off.
+            if own is not None and own in (switch.on, switch.off) and own not in EFFORTS:
+                given["enable_thinking"] = own == switch.on
         if self._thinks is not None:
             given.setdefault("enable_thinking", self._thinks)
         budget, thinks = task.thinking_budget, given.get("enable_thinking")

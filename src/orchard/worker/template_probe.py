@@ -28,7 +28,7 @@ _SWITCHES = (
     Switch("reasoning", True, False),
     Switch("reasoning_effort", "high", "no_think"),
     Switch("reasoning_effort", "high", "minimal"),
-    Switch("thinking_budget", -1, 0),
+    Switch("thinking_budget", None, 0),
 )
 _EFFORTS = ("reasoning_effort", "thinking_effort", "reasoning_strength")
 _NO_EFFORT = "Qeffort"
@@ -82,14 +82,14 @@ class _Probe:
             switch=None if found == _SWITCHES[0] else found,
             thinking_off=prompt(enable_thinking=False) is not None,
             thinking_budget=prompt(thinking_budget=100) is not None,
-            efforts=_efforts(prompt, source, {found.name: found.on} if found else {}),
+            efforts=_efforts(prompt, source, found.set(on=True) if found else {}),
         )
 
 
 def _switched(prompt: Callable[..., str | None], switch: Switch, source: str) -> bool:
     if isinstance(switch.off, str) and not _quoted(switch.off, source):
         return False  # it is written into the prompt, whatever it is
-    on, off = prompt(**{switch.name: switch.on}), prompt(**{switch.name: switch.off})
+    on, off = prompt(**switch.set(on=True)), prompt(**switch.set(on=False))
     return on is not None and off is not None and on != off
 
 
