@@ -55,6 +55,16 @@ def test_a_streamed_answer(server: Server) -> None:
     assert found[-1] == {"type": "message_stop"}
 
 
+def test_the_address_under_a_prefix(server: Server) -> None:
+    path = "/anthropic/v1/messages"
+    assert ask(server, path, text="hi").json()["content"] == [{"type": "text", "text": "hi"}]
+    assert "'gpt'" in assert_error(ask(server, path, model="gpt"), 404, "not_found_error")
+    assert httpx.post(f"{server.url}{path}/count_tokens", json=body()).json()["input_tokens"] > 0
+    (entry,) = httpx.get(f"{server.url}/anthropic/v1/models").json()["data"]
+    assert (entry["type"], entry["id"]) == ("model", "fake")
+    assert httpx.get(f"{server.url}/anthropic/v1/models/fake").json() == entry
+
+
 def test_beta_and_the_header_change_nothing(server: Server) -> None:
     beta = {**VERSION, "anthropic-beta": "a-2025-01-01,b-2025-01-01"}
     response = httpx.post(f"{server.url}/v1/messages?beta=true", json=body(), headers=beta)

@@ -97,7 +97,7 @@ def test_models_at_every_address(server: Server, path: str) -> None:
     assert httpx.get(f"{server.url}{path}/{entry['id']}").json() == entry
 
 
-@pytest.mark.parametrize("prefix", ["/v1", "", "/openai/v1"])
+@pytest.mark.parametrize("prefix", ["/v1", "", "/openai", "/openai/v1"])
 def test_the_same_dialects_at_every_address(server: Server, prefix: str) -> None:
     chat = httpx.post(f"{server.url}{prefix}/chat/completions", json=body(text="hi"))
     assert chat.json()["choices"][0]["message"]["content"] == "hi"
@@ -108,6 +108,13 @@ def test_the_same_dialects_at_every_address(server: Server, prefix: str) -> None
     assert "'fake' is a text model and gives no embeddings" in refused.json()["error"]["message"]
     unknown = httpx.post(f"{server.url}{prefix}/embeddings", json={"model": "other", "input": "hi"})
     assert unknown.status_code == 404
+
+
+def test_azure_ais_addresses(server: Server) -> None:
+    chat = httpx.post(f"{server.url}/models/chat/completions", json=body(text="hi"))
+    assert chat.json()["choices"][0]["message"]["content"] == "hi"
+    refused = httpx.post(f"{server.url}/models/embeddings", json={"model": "fake", "input": "hi"})
+    assert_error(refused, 400, param="model")
 
 
 def test_docs_describe_the_chat_body(server: Server) -> None:

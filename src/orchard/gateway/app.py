@@ -13,7 +13,8 @@ from starlette.types import ASGIApp
 
 from orchard import __version__
 from orchard.config import Settings
-from orchard.core.errors import FailureKind, OrchardError
+from orchard.core.errors import OrchardError
+from orchard.gateway import addresses
 from orchard.gateway.answer import SUMMARY_HEADER
 from orchard.gateway.auth import Keys
 from orchard.gateway.envelope import Envelope
@@ -35,8 +36,6 @@ from orchard.gateway.routes import (
 )
 from orchard.gateway.routes.site import Site
 
-_STATUS_KINDS: dict[int, FailureKind] = {404: "not_found", 405: "method_not_allowed"}
-
 
 def create_app(pool: Pool, settings: Settings) -> ASGIApp:
     """Make the HTTP application over a pool; its lifespan starts and ends the pool's workers."""
@@ -57,7 +56,8 @@ def create_app(pool: Pool, settings: Settings) -> ASGIApp:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _query_error)
     app.add_exception_handler(Exception, _bug)
-    anthropic.add(app, site)
+    for prefix in ("/v1", "/anthropic/v1"):
+        anthropic.add(app, site, prefix)
     for prefix in ("/v1", ""):
         for routes in (chat, completions, embeddings, models, responses, conversations):
             routes.add(app, site, prefix)
@@ -94,10 +94,20 @@ async def _orchard_error(http: Request, error: Exception) -> Response:
 
 async def _http_error(http: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    kind = _STATUS_KINDS.get(error.status_code, "invalid_request")
-    response = failure(http.scope, OrchardError(kind, f"{http.method} {http.url.path}: {error.detail}"))
+    response = failure(http.scope, _explained(http, error))
     response.headers.update(error.headers or {})
     return response
+
+
+def _explained(http: Request, error: HTTPException) -> OrchardError:
+    """Turn Starlette's error into one that says what to do."""
+    asked = f"{http.method} {addresses.shown(http.url.path)}"
+    if error.status_code == 404:
+        return OrchardError("not_found", f"{asked}: {addresses.advice(http.url.path, http.app.openapi()['paths'])}.")
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "other methods")
+        return OrchardError("method_not_allowed", f"{asked}: this address takes {allowed} only.")
+    return OrchardError("invalid_request", f"{asked}: {error.detail}")
 
 
 async def _query_error(http: Request, error: Exception) -> Response:

@@ -24,7 +24,8 @@ def failure(scope: Scope, error: OrchardError) -> Response:
 
 def is_anthropic(scope: Scope) -> bool:
     """Whether a request speaks Anthropic's dialect, by its path, or by its header where OpenAI has the same path."""
-    return scope["path"].startswith("/v1/messages") or any(name == b"anthropic-version" for name, _ in scope["headers"])
+    is_own_path = scope["path"].startswith(("/v1/messages", "/anthropic/"))
+    return is_own_path or any(name == b"anthropic-version" for name, _ in scope["headers"])
 
 
 def _dialect(scope: Scope) -> Fail:

@@ -43,6 +43,7 @@ _KINDS: dict[ModelType, Kind] = {
 }
 # Looking through all models for the names to suggest takes at most this share of the time.
 _LOOKING_SHARE = 0.05
+_FALLBACK_ADVICE = "; with `--fallback-model NAME` the server answers requests for unknown models with that one"
 
 
 class ModelEntry(Struct, frozen=True):
@@ -281,7 +282,7 @@ class Registry:
         """Give the model that answers for a name that none has. Raises OrchardError("model_not_found")."""
         fallback = self._settings.fallback_model
         if fallback is None or name == fallback:
-            raise self._not_found(name)
+            raise self._not_found(name, _FALLBACK_ADVICE if fallback is None else "")
         return self._here(fallback) or self._on_the_hub(fallback) or self._fallback(fallback)
 
     def _may_download(self, repo: str | None) -> bool:
@@ -338,14 +339,14 @@ class Registry:
             message = f"model '{base}' has no adapter '{adapter}'; it has {listed(allowed)}"
         raise OrchardError("invalid_request", message, param="adapters")
 
-    def _not_found(self, name: str) -> OrchardError:
+    def _not_found(self, name: str, advice: str = "") -> OrchardError:
         if (began := time.monotonic()) >= self._look_again:
             self.all()
             self._look_again = time.monotonic() + (time.monotonic() - began) / _LOOKING_SHARE
         message = f"no model '{name}' here; this server has {listed(self._shown) or 'none'}"
         if close := closest(name, self._shown):
             message = f"no model '{name}' here; the closest names are {listed(close)}"
-        return OrchardError("model_not_found", message, param="model")
+        return OrchardError("model_not_found", message + advice, param="model")
 
 
 def resolve(name: str) -> ModelEntry:

@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, APIRouter
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
@@ -39,40 +40,43 @@ class _AnthropicRoute(APIRoute):
         return super().matches(scope) if is_anthropic(scope) else (Match.NONE, {})
 
 
-def add(app: FastAPI, site: Site) -> None:
+def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
     """Add the routes; they must come before OpenAI's of the same paths."""
     described = generation(anthropic_messages.body_schema(), error=_ERROR)
+    described |= {"tags": ["Anthropic"], "include_in_schema": prefix == "/v1"}
     stable = site.settings.stable_prompts
 
-    @app.post("/v1/messages", tags=["Anthropic"], **described)
+    @app.post(f"{prefix}/messages", **described)
     async def messages(http: Request) -> Response:
         """Answer a conversation: https://platform.claude.com/docs/en/api/messages/create."""
         body, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
         call = anthropic_messages.parse(body, http.state.id, priority=header, stable_prompts=stable)
         return site.answer(call.request, call.encoder() if call.stream else call.complete)
 
-    @app.post("/v1/messages/count_tokens", tags=["Anthropic"], **described)
+    @app.post(f"{prefix}/messages/count_tokens", **described)
     async def count_tokens(http: Request) -> Response:
         """Count the tokens of a prompt: https://platform.claude.com/docs/en/api/messages/count_tokens."""
         call = anthropic_messages.parse_count(await site.bodies.read(http), http.state.id, stable_prompts=stable)
         return site.answer(call.request, call.complete)
 
-    _add_models(app, site)
+    _add_models(app, site, prefix)
 
 
-def _add_models(app: FastAPI, site: Site) -> None:
+def _add_models(app: FastAPI, site: Site, prefix: str) -> None:
     # The same paths are OpenAI's, which the docs show.
     router = APIRouter(route_class=_AnthropicRoute, include_in_schema=False)
 
-    @router.get("/v1/models")
+    @router.get(f"{prefix}/models")
     async def list_models(http: Request) -> dict[str, Any]:
         entries = await run_in_threadpool(site.pool.registry.all)
         # Unlike OpenAI's list, this one has no room to say of what kind a model is.
         served = [_described(entry) for entry in entries if entry.kind in SERVED_KINDS]
         return anthropic_models.page(served, http.query_params)
 
-    @router.get("/v1/models/{model_id:path}")
+    @router.get(f"{prefix}/models/{{model_id:path}}")
     async def get_model(model_id: str) -> dict[str, Any]:
+        if not model_id:  # the list's address with a slash at its end
+            raise HTTPException(404)
         return _described(site.pool.registry.known(model_id))
 
     app.include_router(router)

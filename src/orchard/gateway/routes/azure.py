@@ -21,11 +21,11 @@ _VERSION = {"name": "api-version", "in": "query", "schema": {"type": "string"}, 
 
 def add(app: FastAPI, site: Site) -> None:
     """Add the routes."""
-    for routes in (chat, completions, embeddings):
-        routes.add(app, site, "/openai/v1")
     for prefix in ("/openai", "/openai/v1"):
-        for routes in (models, responses, conversations):
+        for routes in (chat, completions, embeddings, models, responses, conversations):
             routes.add(app, site, prefix)
+    for routes in (chat, embeddings):  # as Azure AI's model inference API has them
+        routes.add(app, site, "/models")
     _add_deployments(app, site)
 
 

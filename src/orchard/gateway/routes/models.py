@@ -4,6 +4,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from orchard.gateway.pool import Pool
 from orchard.gateway.registry import ModelEntry
@@ -26,6 +27,8 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
     @app.get(f"{prefix}/models/{{model_id:path}}", tags=["OpenAI"], include_in_schema=shown, responses=errors())
     async def get_model(model_id: str) -> dict[str, Any]:
         """Describe one model, by its id, which may hold slashes, or by another name that requests may have for it."""
+        if not model_id:  # the list's address with a slash at its end
+            raise HTTPException(404)
         return describe(site.pool, site.pool.registry.known(model_id), model_id)
 
 

@@ -1,0 +1,90 @@
+"""What is said of an address that is not served: which one was probably meant, or what is not served at all."""
+
+import difflib
+import re
+from collections.abc import Collection
+
+_MOST_SHOWN = 200
+# What is longer than any address is not worth a search.
+_MOST_CHARS = 1000
+_MOST_PARTS = 12
+_ALIKE = 0.88
+
+_LANGUAGE_ONLY = "only language models are"
+# By a part of the path that no served address has.
+_NOT_SERVED = {
+    "audio": f"audio is not served yet; {_LANGUAGE_ONLY}",
+    "images": f"images are not served yet; {_LANGUAGE_ONLY}",
+    "realtime": f"realtime sessions are not served yet; {_LANGUAGE_ONLY}",
+    "rerank": f"reranking is not served yet; {_LANGUAGE_ONLY}",
+    "assistants": "assistants and threads are not served; /v1/responses and /v1/conversations are",
+    "threads": "assistants and threads are not served; /v1/responses and /v1/conversations are",
+    "batches": "batches are not served; send the requests one by one, as many at once as you like",
+    "files": "files are not served; send their text in the messages",
+    "fine_tuning": "fine-tuning is not served",
+    "moderations": "moderations are not served",
+    "vector_stores": "vector stores are not served",
+    "videos": "videos are not served",
+}
+_PULL = "'orchard pull ID' on the server's machine downloads a model"
+_RM = "'orchard rm ID' on the server's machine deletes a model"
+# What other servers have at addresses of their own: Ollama, LM Studio, llama.cpp and small servers.
+_ELSEWHERE = {
+    "/api/chat": "use /v1/chat/completions",
+    "/api/generate": "use /v1/completions",
+    "/api/tags": "use /v1/models",
+    "/api/show": "use /v1/models/{id}",
+    "/api/ps": "use /health",
+    "/api/version": "use /",
+    "/api/embed": "use /v1/embeddings",
+    "/api/pull": _PULL,
+    "/api/delete": _RM,
+    "/api/v1/chat": "use /v1/responses",
+    "/api/v1/models/load": "use /v1/models/{id}/load",
+    "/api/v1/models/unload": "use /v1/models/{id}/unload",
+    "/api/v1/models/download": _PULL,
+    "/chat": "use /v1/chat/completions",
+    "/v1/chat": "use /v1/chat/completions",
+    "/completion": "use /v1/completions",
+    "/generate": "use /v1/completions",
+    "/v1/generate": "use /v1/completions",
+    "/slots": "use /health",
+    "/props": "use /v1/models",
+}
+
+
+def advice(path: str, known: Collection[str]) -> str:
+    """Continue the sentence about a path that is not served; `known` are those that are, as in `/v1/models/{id}`."""
+    parts = [part for part in path.split("/") if part]
+    plain = "/" + "/".join(parts)
+    if len(path) <= _MOST_CHARS and len(parts) <= _MOST_PARTS:
+        if unserved := next((_NOT_SERVED[part] for part in parts if part in _NOT_SERVED), None):
+            return unserved
+        if meant := _ELSEWHERE.get(plain) or _use(_served(parts, known)):
+            return f"there is no such address; {meant}"
+    return "there is no such address; /docs lists those that there are"
+
+
+def shown(path: str) -> str:
+    """Shorten a path for a message."""
+    return path if len(path) <= _MOST_SHOWN else path[:_MOST_SHOWN] + "…"
+
+
+def _use(path: str | None) -> str | None:
+    return path and f"use {path}"
+
+
+def _served(parts: list[str], known: Collection[str]) -> str | None:
+    """Find the longest end of a path that is served, alone or below /v1, or is spelled almost like one that is."""
+    patterns = [re.compile(re.sub(r"\\{.*?\\}", ".+", re.escape(path))) for path in known]
+    fixed = [path for path in known if "{" not in path]
+    for begin in range(len(parts)):
+        end = "/".join(parts[begin:])
+        ends = (f"/v1/{end}", f"/{end}")
+        for path in ends:
+            if any(pattern.fullmatch(path) for pattern in patterns):
+                return shown(path)
+        for path in ends:
+            if similar := difflib.get_close_matches(path, fixed, n=1, cutoff=_ALIKE):
+                return similar[0]
+    return None
