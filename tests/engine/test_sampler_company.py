@@ -32,6 +32,7 @@ some_params = st.builds(
     xtc_threshold=st.sampled_from([0.0, 0.02, 0.1, 0.5]),
     xtc_keep=st.sampled_from([(), (3,), (0, 7)]),
     thinking_budget=st.sampled_from([None, 0, 2, 4]),
+    think_start=st.sampled_from([-1, 4]),
     think_end=st.sampled_from([-1, 5]),
     logit_bias=st.sampled_from([{}, {}, {2: 100.0}, {1: -100.0, 9: 2.0}]),
     top_logprobs=st.sampled_from([None, None, 0, 2, 5]),

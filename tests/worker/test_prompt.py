@@ -435,20 +435,29 @@ def token(model: TextModel, text: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "budget", "tail"),
+    ("arguments", "budget", "opens", "tail"),
     [
-        ({"enable_thinking": True}, 5, "assistant\n<think>\n"),
-        ({}, 5, "assistant\n<think>"),  # the model would open its reasoning itself
-        ({"enable_thinking": False}, None, "</think>\n\n"),
+        ({"enable_thinking": True}, 5, False, "assistant\n<think>\n"),
+        ({}, 5, True, "assistant\n"),
+        ({"enable_thinking": False}, None, True, "</think>\n\n"),
     ],
 )
 def test_the_budget_of_thinking_counts_from_its_beginning(
-    model: TextModel, arguments: dict[str, Any], budget: int | None, tail: str
+    model: TextModel, arguments: dict[str, Any], budget: int | None, opens: bool, tail: str
 ) -> None:
+    """A model that is left to open its reasoning itself is not made to."""
     prepared = prompter(model).prepare(ask("Hi", thinking_budget=5, template_args=arguments))
-    assert (prepared.params.thinking_budget, prepared.params.think_end) == (budget, token(model, "</think>"))
+    params = prepared.params
+    assert (params.thinking_budget, params.think_end) == (budget, token(model, "</think>"))
+    assert params.think_start == (token(model, "<think>") if opens else -1)
+    assert set(params.think_blank) >= set(model.tokenizer.encode("\n", add_special_tokens=False))
     assert prepared.text.endswith(tail)
     assert model.tokenizer.decode(prepared.tokens) == prepared.text
+
+
+def test_the_budget_counts_from_the_answer_where_a_parser_assumes_that_it_thinks(model: TextModel) -> None:
+    params = like(model, model.tokenizer, reasoning_parser="deepseek_r1").prepare(ask("Hi", thinking_budget=5)).params
+    assert (params.thinking_budget, params.think_start) == (5, -1)
 
 
 def test_a_template_that_always_leaves_thinking_open_is_not_forced_to_think(model: TextModel) -> None:

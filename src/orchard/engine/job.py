@@ -18,7 +18,9 @@ class SamplingParams(Struct, frozen=True):
     many of the last tokens a penalty looks at (0: all). XTC (https://github.com/oobabooga/text-generation-webui/pull/6335)
     drops, with `xtc_probability`, every token likelier than `xtc_threshold` but the least likely of them, and never one
     of `xtc_keep`.
-    `think_end` is the token that ends the reasoning; after `thinking_budget` tokens without it, it is forced.
+    `think_end` is the token that ends the reasoning; after `thinking_budget` tokens of it, it is forced. The reasoning
+    begins with the answer; with a `think_start` it begins behind that token, where the model opens its answer with it:
+    only tokens of `think_blank` may stand before it.
     """
 
     seed: int
@@ -36,7 +38,9 @@ class SamplingParams(Struct, frozen=True):
     xtc_threshold: float = 0.1
     xtc_keep: tuple[int, ...] = ()
     thinking_budget: int | None = None
+    think_start: int = -1
     think_end: int = -1
+    think_blank: tuple[int, ...] = ()
     logit_bias: dict[int, float] = field(default_factory=dict)
     top_logprobs: int | None = None
 

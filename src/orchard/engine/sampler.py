@@ -11,7 +11,7 @@ The order is that of vLLM, Hugging Face and, for XTC, text-generation-webui:
 5. `top_k`, then `top_p` (of what top_k left; the likeliest token always stays), then `min_p` (relative to the
    likeliest token) cut the tail off; of tokens that tie at the edge, `top_k` keeps the lowest ids, the others keep all;
 6. XTC cuts the head off, with probabilities as 5 left them;
-7. one token is drawn, or `think_end` is forced.
+7. one token is drawn, or `think_end` is forced (see `thinking`).
 
 Rows are drawn together with the rows that take the same path, and a row's path depends on its own parameters alone.
 Everything stays on the device: nothing here waits for a result.
@@ -28,6 +28,7 @@ import numpy as np
 from orchard.engine import weights
 from orchard.engine.job import Sample, SamplingParams
 from orchard.engine.penalties import Penalties
+from orchard.engine.thinking import ThinkingBudgets
 
 _MASK64 = (1 << 64) - 1
 _GREEDY_BELOW = 1e-5  # dividing by less than this only overflows
@@ -217,7 +218,6 @@ class _Plan:
         self._bias = tuple(mx.array(list(values)) for values in zip(*biases, strict=True))
         self._asking = [row for row, one in enumerate(params) if one.top_logprobs is not None]
         self._counts = [min(params[row].top_logprobs or 0, vocab_size) for row in self._asking]
-        self.think_end = mx.array([one.think_end if _thinks(one) else 0 for one in params], mx.uint32)
 
     def bias(self, scores: mx.array) -> mx.array:
         """Add `logit_bias` to scores (B, vocab_size)."""
@@ -259,10 +259,6 @@ def _mask(scores: mx.array, allowed: mx.array) -> mx.array:
     return mx.minimum(mx.maximum(scores, _LEAST), most.reshape(scores.shape[0], -1)[:, : scores.shape[1]])
 
 
-def _thinks(params: SamplingParams) -> bool:
-    return params.thinking_budget is not None and params.think_end >= 0
-
-
 class Sampler:
     """Draws the tokens of a batch, one a row and step.
 
@@ -273,7 +269,7 @@ class Sampler:
         self._vocab_size = vocab_size
         self._rows: list[_Row] = []
         self._penalties = Penalties(vocab_size)
-        self._closed: mx.array | None = None  # (B,): whether a row may go on without end; None: nobody thinks
+        self._budgets = ThinkingBudgets()
         self._plan: _Plan | None = None
 
     def __len__(self) -> int:
@@ -283,10 +279,7 @@ class Sampler:
         """Append a row; one that was stopped before goes on after the tokens `generated`."""
         seed = _mix(_mix(params.seed & _MASK64) + choice)
         self._penalties.add(len(self._rows), params, prompt, generated)
-        if _thinks(params) or self._closed is not None:
-            before = mx.array([True] * len(self._rows), mx.bool_) if self._closed is None else self._closed
-            closed = not _thinks(params) or params.think_end in generated
-            self._closed = mx.concatenate([before, mx.array([closed])])
+        self._budgets.add(params, generated)
         self._rows.append(_Row(params, seed, len(generated)))
         self._plan = None
 
@@ -294,9 +287,7 @@ class Sampler:
         """Keep only these rows, in this order; no row may be named twice."""
         self._penalties.keep(rows)
         self._rows = [self._rows[row] for row in rows]
-        if self._closed is not None:
-            thinking = any(_thinks(row.params) for row in self._rows)
-            self._closed = self._closed[mx.array(list(rows))] if thinking else None
+        self._budgets.keep(rows)
         self._plan = None
 
     def draw(self, logits: mx.array, allowed: mx.array | None = None) -> Draw:
@@ -310,19 +301,9 @@ class Sampler:
         scores = self._penalties.apply(self._plan.bias(raw))
         if allowed is not None:
             scores = _mask(scores, allowed)
-        token = self._end_thinking(self._plan.choose(scores, self._rows), self._plan.think_end)
+        token = self._budgets.apply(self._plan.choose(scores, self._rows), [row.drawn for row in self._rows])
         self._penalties.count(token)
         for row in self._rows:
             row.drawn += 1
-        state = self._penalties.state() + ([] if self._closed is None else [self._closed])
+        state = self._penalties.state() + self._budgets.state()
         return Draw(token, self._plan.logprobs(token, raw), state)
-
-    def _end_thinking(self, token: mx.array, think_end: mx.array) -> mx.array:
-        if self._closed is None:
-            return token
-        budgets = [(row, row.params.thinking_budget) for row in self._rows]
-        due = [budget is not None and row.drawn >= budget for row, budget in budgets]
-        if any(due):
-            token = mx.where(mx.array(due) & ~self._closed, think_end, token)
-        self._closed = self._closed | (token == think_end)
-        return token

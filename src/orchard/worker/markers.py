@@ -9,14 +9,20 @@ from msgspec import Struct
 from orchard.formats import Family
 
 _PROBE = "Hi"
+_BLANK = ("\n", "\n\n", " ")
 
 
 class Thinking(Struct, frozen=True):
-    """The tags of a model's reasoning, each a single token."""
+    """The tags of a model's reasoning, and their tokens: the first of what opens it, and the only one of what ends it.
+
+    `blank`: tokens that may stand before it.
+    """
 
     start: str
     end: str
+    start_id: int
     end_id: int
+    blank: tuple[int, ...]
 
 
 def template_source(tokenizer: Any) -> str:
@@ -33,7 +39,7 @@ def added_tokens(tokenizer: Any) -> frozenset[str]:
 
 
 def thinking(tokenizer: Any, family: Family) -> Thinking | None:
-    """Give the tags of a model whose reasoning its format tells apart; None where it has none or of several tokens.
+    """Give the tags of a model whose reasoning its format tells apart; None where it has none, or no token to end it.
 
     A template that doesn't know them is that of a model which was not made to think, whatever its tokenizer has.
     """
@@ -42,9 +48,12 @@ def thinking(tokenizer: Any, family: Family) -> Thinking | None:
     known = tokenizer.think_start and tokenizer.think_start in template_source(tokenizer)
     if not known or family.reasoning_tags != (tokenizer.think_start, tokenizer.think_end):
         return None
-    if len(start) != 1 or len(end) != 1:
+    # Gemma's tag has several tokens, the first of which stands nowhere else.
+    if len(end) != 1 or not (len(start) == 1 or start[0] in tokenizer.added_tokens_decoder):
         return None
-    return Thinking(tokenizer.think_start, tokenizer.think_end, end[0])
+    cut = (tokenizer.encode(text, add_special_tokens=False) for text in _BLANK)
+    blank = tuple(tokens[0] for tokens in cut if len(tokens) == 1)
+    return Thinking(tokenizer.think_start, tokenizer.think_end, start[0], end[0], blank)
 
 
 def xtc_keep(tokenizer: Any) -> tuple[int, ...]:

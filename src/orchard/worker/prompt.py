@@ -61,11 +61,12 @@ class Prepared(Struct, frozen=True):
 
 
 class _Rendered(Struct, frozen=True):
-    """A prompt; `budget` is that of an answer that begins within the reasoning."""
+    """A prompt; `budget` is that of the reasoning, `opened`: the answer begins within it."""
 
     text: str
     tokens: list[int]
     budget: int | None = None
+    opened: bool = False
 
 
 class Prompter:
@@ -160,7 +161,7 @@ class Prompter:
         left = self._window - len(rendered.tokens)
         wanted = self._max_tokens if task.max_tokens is None else task.max_tokens
         max_tokens = left if wanted is None else min(left, wanted)
-        params = self._params(task.sampling, task.top_logprobs, rendered.budget)
+        params = self._params(task.sampling, task.top_logprobs, rendered)
         grammar = self._constraints.compile(task, self.family, rendered.text)
         opener = self._opener if task.prompt is None else None
         boundaries = tuple(place for place, token in enumerate(rendered.tokens) if token == opener and place)
@@ -201,12 +202,12 @@ class Prompter:
             message = "this model has no chat template, so it can't hold a conversation; it takes raw prompts"
             raise OrchardError("invalid_request", message, param="messages")
         self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
-        text, budget = self._budget(task, self._render(task))
+        text = self._render(task)
         tokens = self._tokenize(text, "messages", limit)
         if not tokens:
             message = "the model's chat template made an empty prompt of these messages"
             raise OrchardError("invalid_request", message, param="messages")
-        return _Rendered(text, tokens, budget)
+        return _Rendered(text, tokens, self._budget(task, text), self.family.begin(text).thinking)
 
     def _continued(self, task: Generate, prompt: str | tuple[int, ...], limit: int) -> tuple[str, list[int]]:
         """Give the text and the tokens of a raw prompt."""
@@ -242,23 +243,22 @@ class Prompter:
                     "invalid_request", f"'{name}' can't be set for the chat template", param="chat_template_kwargs"
                 )
 
-    def _budget(self, task: Generate, text: str) -> tuple[str, int | None]:
-        """Give the prompt and the budget of an answer that begins within the reasoning, else None.
+    def _budget(self, task: Generate, text: str) -> int | None:
+        """Give the budget of the reasoning that the prompt has opened or the model may open; None where there is none.
 
         A model whose reasoning does not end with a token of its own gets the budget as a variable of its template only.
-        The engine counts from the answer's first token, so where the template leaves it to the model to open its
-        reasoning, that is done here. Where the template has ended it, or the caller turned it off, there is none.
+        Where the template has ended the reasoning, or the caller turned it off, there is none.
         """
         if task.thinking_budget is None or self._thinking is None or task.continue_last:
-            return text, None
+            return None
         tail = text.rstrip()
         if tail.endswith(self._thinking.start):
-            return text, task.thinking_budget
+            return task.thinking_budget
         if tail.endswith(self._thinking.end) or task.template_args.get("enable_thinking") is False:
-            return text, None
-        return text + self._thinking.start, task.thinking_budget
+            return None
+        return task.thinking_budget
 
-    def _params(self, sampling: Sampling, top_logprobs: int | None, thinking_budget: int | None) -> SamplingParams:
+    def _params(self, sampling: Sampling, top_logprobs: int | None, rendered: _Rendered) -> SamplingParams:
         """Settle how tokens are drawn: as the request says, else as the model's defaults do, else neutrally."""
         names = SamplingDefaults.__struct_fields__
         wanted = [(name, getattr(sampling, name), getattr(self._defaults, name)) for name in names]
@@ -267,8 +267,10 @@ class Prompter:
         return SamplingParams(
             **{"seed": int.from_bytes(os.urandom(8)), **known},
             xtc_keep=self._xtc_keep,
-            thinking_budget=thinking_budget,
+            thinking_budget=rendered.budget,
+            think_start=self._thinking.start_id if self._thinking and not rendered.opened else -1,
             think_end=self._thinking.end_id if self._thinking else -1,
+            think_blank=self._thinking.blank if self._thinking else (),
             logit_bias=sampling.logit_bias,
             top_logprobs=top_logprobs,
         )

@@ -1,0 +1,103 @@
+"""Thinking budgets: a row whose reasoning has become too long draws the token that ends it.
+
+What a row has drawn is on the device, and is not waited for; so is what is known of its reasoning.
+"""
+
+from collections.abc import Sequence
+
+import mlx.core as mx
+
+from orchard.engine.job import SamplingParams
+
+_OVER = -1  # the reasoning is over, or there is none
+_AHEAD = -2  # the model may open it yet
+_MOST_BLANK = 8  # draws before the token that opens the reasoning
+
+
+def thinks(params: SamplingParams) -> bool:
+    """Whether a row has a budget that can be kept."""
+    return params.thinking_budget is not None and params.think_end >= 0
+
+
+class ThinkingBudgets:
+    """The reasoning of a batch of rows; `rows` are always the rows that have been added and kept, in their order."""
+
+    def __init__(self) -> None:
+        self._begun: mx.array | None = None  # (B,): how many tokens stood before the reasoning; None: nobody thinks
+        self._rows: list[SamplingParams] = []
+
+    def add(self, params: SamplingParams, generated: Sequence[int]) -> None:
+        """Append a row that has drawn the tokens `generated`."""
+        if thinks(params) or self._begun is not None:
+            before = mx.array([_OVER] * len(self._rows), mx.int32) if self._begun is None else self._begun
+            self._begun = mx.concatenate([before, mx.array([_begun(params, generated)], mx.int32)])
+        self._rows.append(params)
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Keep only these rows, in this order."""
+        self._rows = [self._rows[row] for row in rows]
+        if self._begun is not None:
+            self._begun = self._begun[mx.array(list(rows))] if any(map(thinks, self._rows)) else None
+
+    def state(self) -> list[mx.array]:
+        """Give what must be computed along with a draw."""
+        return [] if self._begun is None else [self._begun]
+
+    def apply(self, token: mx.array, drawn: Sequence[int]) -> mx.array:
+        """Give the tokens (B,) that take the place of `token` (B,); each row has drawn so many before."""
+        if self._begun is None:
+            return token
+        ends = mx.array([one.think_end if thinks(one) else 0 for one in self._rows], mx.uint32)
+        due = self._due(drawn)
+        if due is not None:
+            token = mx.where(due, ends, token)
+        begun = mx.where(token == ends, _OVER, self._begun)
+        ahead = [_may_open(one) and count < _MOST_BLANK for one, count in zip(self._rows, drawn, strict=True)]
+        if any(ahead):
+            begun = mx.where(self._begun == _AHEAD, self._opened(token, drawn), begun)
+        self._begun = begun
+        return token
+
+    def _due(self, drawn: Sequence[int]) -> mx.array | None:
+        """Mark the rows (B,) that have spent their budgets; None where it can't be any."""
+        budgets = [one.thinking_budget if thinks(one) else None for one in self._rows]
+        spent = [
+            -1 if budget is None else max(count - budget, -1) for budget, count in zip(budgets, drawn, strict=True)
+        ]
+        if max(spent) < 0:
+            return None
+        assert self._begun is not None
+        return (self._begun >= 0) & (mx.array(spent, mx.int32) >= self._begun)
+
+    def _opened(self, token: mx.array, drawn: Sequence[int]) -> mx.array:
+        """Give what is known (B,) of reasoning that could begin with this token."""
+        starts = mx.array([max(one.think_start, 0) for one in self._rows], mx.uint32)
+        most = max(1, *(len(one.think_blank) for one in self._rows))
+        # Padded with the token that opens the reasoning, which is looked for first.
+        blanks = [[*one.think_blank, *[max(one.think_start, 0)] * (most - len(one.think_blank))] for one in self._rows]
+        blank = (token[:, None] == mx.array(blanks, mx.uint32).reshape(len(blanks), most)).any(axis=-1)
+        last = mx.array([count + 1 == _MOST_BLANK for count in drawn])
+        begun = mx.array([count + 1 for count in drawn], mx.int32)
+        return mx.where(token == starts, begun, mx.where(blank & ~last, _AHEAD, _OVER))
+
+
+def _may_open(params: SamplingParams) -> bool:
+    return thinks(params) and params.think_start >= 0
+
+
+def _begun(params: SamplingParams, generated: Sequence[int]) -> int:
+    """Give what is known of the reasoning of a row that has drawn these tokens."""
+    if not thinks(params):
+        return _OVER
+    begun = 0
+    if _may_open(params):
+        first = next((place for place, token in enumerate(generated) if token not in params.think_blank), None)
+        blanks = len(generated) if first is None else first
+        if blanks >= _MOST_BLANK:
+            return _OVER
+        if first is None:
+            return _AHEAD
+        if generated[first] != params.think_start:
+            return _OVER
+        begun = first + 1
+    return _OVER if params.think_end in generated[begun:] else begun
