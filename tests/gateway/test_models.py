@@ -6,7 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
+from orchard.core.options import TextOptions
 from orchard.gateway.registry import ModelEntry
 from tests.serving import Server, serve
 
@@ -23,6 +25,7 @@ FAKE = ModelEntry(
 )
 ADAPTED = ModelEntry("org/fake:poet", "fake", 1000, "fake", base="org/fake", on_demand=True)
 PAINTER = ModelEntry("painter", "fake", None, kind="image", on_demand=True)
+POET = ModelEntry("base:poet", "fake", 1000, "fake", base="base", on_demand=True)
 ANTHROPIC = {"anthropic-version": "2023-06-01"}
 SCRIPT = json.dumps({"pieces": 2})
 MESSAGES = [{"role": "user", "content": SCRIPT}]
@@ -171,6 +174,36 @@ def test_wrong_fields_are_named(server: Server, path: str, fields: dict[str, Any
     response = ask(server, path, "gpt-4o", **fields)
     assert response.status_code == 400
     assert words in response.json()["error"]["message"]
+
+
+def test_health_and_unload_name_the_model_and_its_adapter() -> None:
+    bare = ModelEntry("base", "fake", 1000, "fake", on_demand=True)
+    plain = replace(bare, id="plain", options=TextOptions(adapter_path="/weights/lora-a"))
+    with serve([bare, POET, plain]) as server:
+        health = get(server, "/health")
+        assert (health["status"], health["loaded_model"], health["loaded_adapter"]) == ("healthy", None, None)
+        for id_, model, adapter in (
+            ("base", "base", None),
+            ("base:poet", "base", "poet"),
+            ("plain", "plain", "lora-a"),
+        ):
+            assert ask(server, "/v1/chat/completions", id_).status_code == 200
+            health = get(server, "/health")
+            assert (health["loaded_model"], health["loaded_adapter"]) == (model, adapter)
+            unloaded = httpx.post(f"{server.url}/v1/models/{id_}/unload", timeout=30).json()["unloaded"]
+            assert unloaded == {"model_name": model, "adapter_name": adapter, "models": [id_]}
+
+
+def test_ready_waits_for_what_is_loaded_with_the_server() -> None:
+    slow = ModelEntry("slow", '{"seconds": 0.5}', 1000, "fake")
+    with serve([slow, PAINTER, POET]) as server:
+        waiting = httpx.get(f"{server.url}/ready")
+        assert (waiting.status_code, waiting.json()) == (503, {"status": "not_ready"})
+        server.until("slow", state="ready")
+        ready = httpx.get(f"{server.url}/ready")
+        assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
+        httpx.post(f"{server.url}/unload")
+        assert httpx.get(f"{server.url}/ready").status_code == 503
 
 
 def test_a_ttl_unloads_the_model(server: Server) -> None:

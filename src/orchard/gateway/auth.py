@@ -11,7 +11,7 @@ from orchard.gateway.failures import failure
 
 _HEADERS = (b"x-api-key", b"api-key")
 # What probes ask for before they know of a key.
-_OPEN = {("GET", "/health"), ("GET", "/"), ("HEAD", "/")}
+_OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/")}
 
 
 class Keys:

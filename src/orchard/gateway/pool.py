@@ -47,13 +47,18 @@ class Pool:
     def start(self) -> None:
         """Begin to load what the configuration names, as far as there is room."""
         models = [self._model(entry) for entry in self.registry.configured()]
-        first = [model for model in models if not model.entry.on_demand and model.entry.kind in SERVED_KINDS]
+        first = self._first()
         if self._settings.max_loaded_models is None:
             self._most = max(1, len(first))
         for model in first:
             model.want()
         self._backend = next((model.entry.backend for model in models), self._backend)
         self._keep_spare()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all models that are loaded with the server are ready, and requests are taken."""
+        return not self._draining and all(model.state == "ready" for model in self._first())
 
     def now(self) -> Mapping[str, ModelNow]:
         """How each model stands that is here or being fetched; what else clients asked for may not even exist."""
@@ -140,6 +145,11 @@ class Pool:
         shares = placement.allowances([model.seat.need for model in stay], budget)
         for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
             model.allow(share)
+
+    def _first(self) -> list[Model]:
+        """Give the models that are loaded with the server."""
+        entries = [entry for entry in self.registry.configured() if not entry.on_demand]
+        return [self._model(entry) for entry in entries if entry.kind in SERVED_KINDS]
 
     def _model(self, entry: ModelEntry) -> Model:
         if entry.id not in self.models:

@@ -73,6 +73,13 @@ class ModelEntry(Struct, frozen=True):
     revision: str | None = None
     created: int = 0
 
+    @property
+    def adapter(self) -> str | None:
+        """The name of its LoRA adapter: that of the configuration, or the folder's."""
+        if self.base is not None:
+            return self.id.removeprefix(f"{self.base}:")
+        return Path(self.options.adapter_path).name if self.options.adapter_path else None
+
 
 class _Source(Struct, frozen=True):
     """Where a model's files are: in a folder, or in the cache under the id of a repository (its folder, if known)."""

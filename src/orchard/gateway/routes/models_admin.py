@@ -14,7 +14,7 @@ def add(app: FastAPI, site: Site) -> None:
     @app.post("/unload", tags=["Server"], responses=errors())
     async def unload_all() -> dict[str, Any]:
         """Unload every model that is not pinned, once its requests have ended; their memory is back then."""
-        return _unloaded(await site.pool.unload_all())
+        return _unloaded(site, await site.pool.unload_all())
 
     @app.post("/v1/models/{model_id:path}/load", tags=["Server"], responses=errors())
     async def load(model_id: str) -> dict[str, Any]:
@@ -27,12 +27,13 @@ def add(app: FastAPI, site: Site) -> None:
     async def unload(model_id: str) -> dict[str, Any]:
         """Unload a model, also a pinned one, once its requests have ended; its memory is back then."""
         model = site.pool.named(model_id)
-        return _unloaded([model.entry.id] if await model.unload() else [])
+        return _unloaded(site, [model.entry.id] if await model.unload() else [])
 
 
-def _unloaded(ids: list[str]) -> dict[str, Any]:
-    """Say it as mlx_vlm.server does. A model with an adapter is a model of its own here: its name has both."""
+def _unloaded(site: Site, ids: list[str]) -> dict[str, Any]:
+    """Say it as mlx_vlm.server does. A model with an adapter is a model of its own here: its id in `models` has both."""
     if not ids:
         return {"status": "no_model_loaded", "message": "No model is currently loaded"}
-    unloaded = {"model_name": ids[0], "adapter_name": None, "models": ids}
+    first = site.pool.models[ids[0]].entry
+    unloaded = {"model_name": first.base or first.id, "adapter_name": first.adapter, "models": ids}
     return {"status": "success", "message": "Model unloaded successfully", "unloaded": unloaded}

@@ -5,10 +5,11 @@ from typing import Any
 
 from fastapi import FastAPI
 from msgspec import to_builtins
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from orchard import __version__
 from orchard.core.errors import OrchardError
+from orchard.gateway.pool_model import Model
 from orchard.gateway.routes import docs
 from orchard.gateway.routes.openapi import errors
 from orchard.gateway.routes.site import Site
@@ -41,10 +42,28 @@ def _add_health(app: FastAPI, site: Site) -> None:
     async def health() -> dict[str, Any]:
         """Say that the server is up, and for each model: unloaded, queued, loading, ready, unloading or failed.
 
-        `percent` is how far a load is, `reason` why a model failed, `restarts` how often its process died.
+        `loaded_model` and `loaded_adapter` are the model in memory that was used last, or null. `percent` is how far a
+        load is, `reason` why a model failed, `restarts` how often its process died.
         """
-        models = {name: model.health() for name, model in site.pool.models.items()}
-        return {"status": "ok", "version": __version__, "models": models}
+        pool = site.pool
+        loaded = max((model for model in pool.models.values() if model.state == "ready"), key=_last_use, default=None)
+        return {
+            "status": "healthy",
+            "version": __version__,
+            "loaded_model": (loaded.entry.base or loaded.entry.id) if loaded else None,
+            "loaded_adapter": loaded.entry.adapter if loaded else None,
+            "models": {name: model.health() for name, model in pool.models.items()},
+        }
+
+    @app.get("/ready", tags=["Server"], responses=errors())
+    async def ready() -> Response:
+        """Answer 200 while all models that are loaded with the server are ready to answer, 503 otherwise."""
+        is_ready = site.pool.is_ready
+        return JSONResponse({"status": "ready" if is_ready else "not_ready"}, 200 if is_ready else 503)
+
+
+def _last_use(model: Model) -> float:
+    return model.used
 
 
 def _add_cache(app: FastAPI, site: Site) -> None:
