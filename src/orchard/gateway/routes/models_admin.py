@@ -31,7 +31,7 @@ def add(app: FastAPI, site: Site) -> None:
 
 
 def _unloaded(site: Site, ids: list[str]) -> dict[str, Any]:
-    """Say it as mlx_vlm.server does. A model with an adapter is a model of its own here: its id in `models` has both."""
+    """Say it as mlx_vlm.server does. A model with an adapter is a model of its own here: its id has both."""
     if not ids:
         return {"status": "no_model_loaded", "message": "No model is currently loaded"}
     first = site.pool.models[ids[0]].entry
