@@ -1,6 +1,8 @@
 import io
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,18 @@ def test_what_a_folder_says(model: TextModel) -> None:
     assert model.vocab_size == len(model.tokenizer) + 5
     assert model.defaults == SamplingDefaults(temperature=0.7, top_k=20)
     assert model.forward(mx.array([[1, 2]]), model.new_cache()).shape == (1, 2, model.vocab_size)
+
+
+def test_mlx_lm_is_imported_where_it_may_not_raise_the_limit_of_open_files() -> None:
+    program = """
+import resource
+def refuse(*_): raise ValueError("not allowed to raise maximum limit")
+resource.setrlimit = refuse
+from orchard.backends import text
+text.prepare()
+assert resource.setrlimit is refuse
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def edited(name: str, **fields: object) -> Callable[[Path], None]:

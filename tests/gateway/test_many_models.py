@@ -124,6 +124,14 @@ async def test_a_model_whose_loads_always_break_has_failed_and_others_live() -> 
         assert (await chat(server)).status_code == 200
 
 
+async def test_the_exception_that_a_process_died_of_is_the_reason() -> None:
+    with serve([model("a", end="raised")]) as server:
+        refused = await chat(server, model="a")
+        reason = "its process ended with exit code 1: ValueError: the script breaks the worker"
+        assert reason in refused.json()["error"]["message"]
+        assert server.health("a")["reason"] == reason
+
+
 async def test_who_waits_for_a_load_is_told_how_far_it_is() -> None:
     with serve([model("a", seconds=1, steps=10)], keep_alive_interval=0.1) as server:
         async with httpx.AsyncClient(timeout=30) as client:

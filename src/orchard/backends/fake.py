@@ -29,8 +29,9 @@ _MEMORY_BYTES = 2**30
 class Loads(Struct, frozen=True, forbid_unknown_fields=True):
     """How a model loads: `seconds` in `steps` pieces of progress, and then it takes `bytes`.
 
-    `end`: what comes instead of the last piece, the process dies by a signal where it is "killed" or "aborted". `mute`:
-    it never says what is cached. `once`: a file that is made at the first load; where it is there, the load ends well.
+    `end`: what comes instead of the last piece; the process dies by a signal where it is "killed" or "aborted", and of
+    an exception where it is "raised". `mute`: it never says what is cached. `once`: a file that is made at the first
+    load; where it is there, the load ends well.
     """
 
     seconds: float = 0.0
@@ -99,6 +100,8 @@ class FakeService:
                 os.kill(os.getpid(), signal.SIGKILL)
             case "aborted":
                 os.abort()
+            case "raised":
+                raise ValueError("the script breaks the worker")
             case "hang":
                 self._hangs_since = time.monotonic()
                 await asyncio.get_running_loop().create_future()

@@ -1,10 +1,12 @@
 """Text models in mlx-lm's format."""
 
+import contextlib
 import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,8 +77,25 @@ def prepare() -> None:
     """Import what a load needs, which takes longer than loading a small model does."""
     # A folder is complete or broken: asking the network would only delay the answer.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    import mlx_lm.utils  # noqa: F401
+    with _any_file_limit():
+        import mlx_lm.utils  # noqa: F401
     from transformers import AutoTokenizer, PreTrainedTokenizerFast  # noqa: F401
+
+
+@contextlib.contextmanager
+def _any_file_limit() -> Iterator[None]:
+    """Let mlx-lm be imported where it may not set the limit of open files that it sets then: it needs far fewer."""
+    set_limit = resource.setrlimit
+
+    def try_to_set(*args: Any) -> None:
+        with contextlib.suppress(ValueError, OSError):
+            set_limit(*args)
+
+    resource.setrlimit = try_to_set
+    try:
+        yield
+    finally:
+        resource.setrlimit = set_limit
 
 
 def load(

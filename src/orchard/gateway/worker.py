@@ -16,12 +16,14 @@ from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.options import TextOptions
 from orchard.core.request import Request
+from orchard.gateway.last_words import LastWords, without_folders
 from orchard.gateway.stream import EventStream
 from orchard.gateway.watchdog import Watchdog
 
 log = logging.getLogger("orchard.gateway.worker")
 
 _CLOSE_SECONDS = 8.0  # it may save cached prompts, which it gives itself five seconds for
+_CRASH_SECONDS = 1.0  # for the process to end by itself, so that it is known how it did
 _START_SECONDS = 60.0  # while it imports its libraries it answers nothing
 
 # starting: it imports its libraries. idle: it can load. ending: its socket is closed. gone: its memory is back, too.
@@ -43,7 +45,7 @@ class Worker:
         self.weights_bytes = 0
         self.loads = 0
         self.failure: str | None = None
-        """Why it ended, or why it can't be started."""
+        """Why it ended, or why it can't be started. It names no folders."""
         self.refused = False
         """It could not load its model, and ended in good order, or it never began."""
         self.running = 0
@@ -60,6 +62,7 @@ class Worker:
         self._ping: int | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._last_words: LastWords | None = None
         self._closing = False
         self._killed = False
 
@@ -85,7 +88,7 @@ class Worker:
             while (message := await wire.read(reader)) is not None:
                 self._receive(message)
         except wire.WireError as error:
-            log.error("%s: the worker broke the protocol: %s", self.name, error)
+            self.failure = f"it broke the protocol: {error}"
         except OSError as error:
             self.failure = f"its process can't be started: {error.strerror or error}"
             self.refused = True
@@ -169,9 +172,7 @@ class Worker:
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self._process = await asyncio.create_subprocess_exec(
-                    *self._command(theirs.fileno()), pass_fds=[theirs.fileno()], env=_environment()
-                )
+                self._process = await self._start_process(theirs.fileno())
             except OSError:
                 ours.close()
                 raise
@@ -181,6 +182,19 @@ class Worker:
         if self._closing:
             self._writer.close()
         return reader
+
+    async def _start_process(self, fd: int) -> asyncio.subprocess.Process:
+        words = LastWords()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command(fd), pass_fds=[fd], stderr=words.write_end, env=_environment()
+            )
+        except OSError:
+            words.discard()
+            raise
+        words.begin()
+        self._last_words = words
+        return process
 
     def _command(self, fd: int) -> list[str]:
         options = ["--fd", str(fd), "--backend", self.backend, "--log-level", self._settings.log_level]
@@ -229,7 +243,7 @@ class Worker:
                 self.weights_bytes = weights_bytes
                 self._become("ready")
             case wire.LoadFailed(reason):
-                self.failure = reason
+                self.failure = without_folders(reason)
                 self.refused = True
                 self.close()
             case wire.Unloaded(rss_bytes):
@@ -256,12 +270,14 @@ class Worker:
                 answer.set_exception(OrchardError("worker_crashed", message, retry_after=1))
         if self._writer:
             self._writer.close()
-        if self.crashed:
-            self._kill()  # whatever it still does, nobody hears of it
         self._become("ending")
         if self._process:
-            code = await _reap(self._process)
-            self.failure = self.failure or _how_it_ended(code)
+            code = await _reap(self._process, _CRASH_SECONDS if self.crashed else _CLOSE_SECONDS)
+            said = ""
+            if self._last_words:
+                await self._last_words.end()
+                said = without_folders(self._last_words.reason)
+            self.failure = self.failure or _how_it_ended(code, said)
             if self.crashed:
                 log.error("%s: the worker died: %s", self.name, self.failure)
         self._become("gone")
@@ -272,20 +288,22 @@ class Worker:
             self._process.kill()
 
 
-async def _reap(process: asyncio.subprocess.Process) -> int:
+async def _reap(process: asyncio.subprocess.Process, seconds: float) -> int:
+    """Wait for the process's end, and kill it where that does not come within so many seconds."""
     try:
-        async with asyncio.timeout(_CLOSE_SECONDS):
+        async with asyncio.timeout(seconds):
             return await process.wait()
     except TimeoutError:
         process.kill()
         return await process.wait()
 
 
-def _how_it_ended(code: int) -> str:
-    if code >= 0:
-        return f"its process ended with exit code {code}"
+def _how_it_ended(code: int, said: str) -> str:
     known = {one.value: one.name for one in signal.Signals}
-    return f"its process was ended by {known.get(-code, f'signal {-code}')}"
+    how = f"ended with exit code {code}" if code >= 0 else f"was ended by {known.get(-code, f'signal {-code}')}"
+    # A process that aborts says why, as C++ does with an exception; one that is killed can't have known.
+    why = f": {said}" if said and (code > 0 or code == -signal.SIGABRT) else ""
+    return f"its process {how}{why}"
 
 
 def _environment() -> dict[str, str]:

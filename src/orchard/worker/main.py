@@ -176,4 +176,8 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     # The socket of a process that aborts stays open until its memory is written to the core file: callers would wait.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    asyncio.run(serve(socket.socket(fileno=args.fd), _backend(args.backend)))
+    try:
+        asyncio.run(serve(socket.socket(fileno=args.fd), _backend(args.backend)))
+    except Exception:
+        log.critical("the worker broke; it ends", exc_info=True)
+        _end(1)
