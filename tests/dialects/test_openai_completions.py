@@ -220,7 +220,13 @@ def test_log_probabilities() -> None:
         "text_offset": [0, 0, 1],
     }
     assert whole(read(logprobs=2), *events)["choices"][0]["logprobs"] == expected
-    assert whole(read(logprobs=0), *events)["choices"][0]["logprobs"] == expected | {"top_logprobs": None}
+
+    drawn: list[Event] = [
+        Text("éab", logprobs=tuple(Logprob(one.token) for one in (half, rest, last))),
+        Finished(("stop",), USAGE),
+    ]
+    alone = [{"bytes:\\xc3": -0.5}, {"bytes:\\xa9": -1.0}, {"ab": -2.0}]
+    assert whole(read(logprobs=0), *drawn)["choices"][0]["logprobs"] == expected | {"top_logprobs": alone}
     chunks = stream(read(logprobs=2), [[event] for event in events])
     pieces = [chunk["choices"][0]["logprobs"] for chunk in chunks]
     assert {name: pieces[0][name] + pieces[1][name] for name in expected} == expected

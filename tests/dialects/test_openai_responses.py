@@ -20,6 +20,7 @@ from orchard.core.events import (
     FinishReason,
     Logprob,
     Reasoning,
+    SettledSampling,
     Started,
     Text,
     TokenLogprob,
@@ -32,7 +33,13 @@ from tests.streams import lawful_streams
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 USAGE = Usage(5, 7, 2, 3)
-FUNCTION = {"type": "function", "name": "look_up", "parameters": {"type": "object"}, "strict": False}
+FUNCTION = {
+    "type": "function",
+    "name": "look_up",
+    "description": None,
+    "parameters": {"type": "object"},
+    "strict": False,
+}
 
 
 def make_call(**fields: Any) -> ResponseCall:
@@ -137,7 +144,7 @@ def test_calls() -> None:
         {"": "output_item.added", "output_index": 0, "item": {**item, "status": "in_progress", "arguments": ""}},
         {"": "function_call_arguments.delta", **place, "delta": '{"a"'},
         {"": "function_call_arguments.delta", **place, "delta": ": 1}"},
-        {"": "function_call_arguments.done", **place, "arguments": '{"a": 1}'},
+        {"": "function_call_arguments.done", **place, "name": "look_up", "arguments": '{"a": 1}'},
         {
             "": "output_item.done",
             "output_index": 0,
@@ -423,7 +430,8 @@ def test_a_body_over_several_lines_does_not_cut_the_stream() -> None:
 
 
 def test_a_response_repeats_what_was_asked() -> None:
-    text = {"format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}}, "verbosity": "low"}
+    form = {"type": "json_schema", "name": "a", "description": "b", "schema": {"type": "object"}, "strict": True}
+    text = {"format": form, "verbosity": "low"}
     asked = {
         "instructions": "Be brief.",
         "max_output_tokens": 50,
@@ -458,6 +466,42 @@ def test_a_response_to_a_bare_request() -> None:
     assert (response["tools"], response["tool_choice"], response["metadata"]) == ([], "auto", {})
     assert response["text"] == {"format": {"type": "text"}, "verbosity": "medium"}
     assert response["store"] is True
+
+
+def test_a_response_says_how_its_tokens_are_drawn() -> None:
+    names = SettledSampling.__struct_fields__
+    call = make_call(temperature=0.3)
+    encoder = ResponseEncoder(call)
+    assert [encoder.response()[name] for name in names] == [0.3, 1.0, 0.0, 0.0]
+    told = encoder.encode([Started(1, sampling=SettledSampling(0.3, 0.8, 1.5, -0.5)), Finished(("stop",), USAGE)])
+    for response in [event["response"] for event in events_of(told) if "response" in event]:
+        assert [response[name] for name in names] == [0.3, 0.8, 1.5, -0.5]
+
+
+def test_what_the_api_requires_of_a_tool_is_filled_in() -> None:
+    bare = {"type": "function", "name": "look_up"}
+    filled = {**bare, "description": None, "parameters": None, "strict": False}
+    tools: list[dict[str, Any]] = [
+        {**bare, "strict": None},
+        {**bare, "name": "b", "strict": True, "parameters": {"type": "object", "x": [1.0, "a\nb"]}},
+        {"type": "namespace", "name": "n", "description": "d", "tools": [{**bare, "name": "c", "tools": 5}]},
+        {"type": "custom", "name": "e"},
+        {"type": "web_search", "strict": None},
+    ]
+    response = json.loads(ResponseEncoder(make_call(tools=tools)).body())
+    assert response["tools"] == [
+        filled,
+        {**filled, **tools[1]},
+        {**tools[2], "tools": [{**filled, "name": "c", "tools": 5}]},
+        *tools[3:],
+    ]
+    Response.model_validate({**response, "tools": response["tools"][:2]}, strict=True)
+
+
+def test_what_the_api_requires_of_a_schema_is_filled_in() -> None:
+    form = {"type": "json_schema", "name": "a", "schema": {"type": "object"}}
+    response = json.loads(ResponseEncoder(make_call(text={"format": form})).body())
+    assert response["text"]["format"] == {**form, "description": None, "strict": False}
 
 
 @settings(max_examples=200, deadline=None)

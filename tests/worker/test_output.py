@@ -119,8 +119,8 @@ def test_added_tokens_are_literal() -> None:
     assert vocabulary.bytes_of(10**6) == b""
 
 
-def qwen() -> Format:
-    return choose("<think><tool_call>").begin("", [Tool("f")])
+def qwen(prompt: str = "") -> Format:
+    return choose("<think><tool_call>").begin(prompt, [Tool("f")])
 
 
 def reference_stop(text: str, stops: list[str]) -> str:
@@ -167,7 +167,12 @@ def answer(
     if reason == "stop":
         ids += tokenizer.convert_tokens_to_ids(["<|im_end|>"])
     answer_ = Answer(
-        Vocabulary(tokenizer), format_ or Plain(), StopStrings(stop), one_call=one_call, hide_reasoning=hide_reasoning
+        Vocabulary(tokenizer),
+        format_ or Plain(),
+        StopStrings(stop),
+        may_call=format_ is not None,
+        one_call=one_call,
+        hide_reasoning=hide_reasoning,
     )
     events: list[Event] = []
     for place, id_ in enumerate(ids):
@@ -318,6 +323,67 @@ def test_tokens_of_tags_calls_and_stop_strings_have_no_logprobs() -> None:
     text = f"<think>\nHm.\n</think>\n\nYes.\n{CALL}\nAnd I END"
     _, events = answer(text, stop=["END"], format_=qwen(), logprobs=True, cuts=text.partition("END"))
     assert bytes_of(events) == b"Yes.And I "
+
+
+UNKNOWN = 10**6
+"""A token without a text, as a padded vocabulary has them."""
+
+
+def feed_tokens(tokens: Sequence[int], reason: EndReason, format_: Format | None = None) -> list[Event]:
+    found = Answer(Vocabulary(byte_level()), format_ or Plain(), StopStrings(()))
+    drawn = [Drawn("a", 0, Sample(id_, -1.0), reason if n == len(tokens) else None) for n, id_ in enumerate(tokens, 1)]
+    return [event for one in drawn for event in found.feed(one)]
+
+
+def test_last_tokens_without_text_keep_their_logprobs() -> None:
+    a, end = byte_level().encode("a<|im_end|>", add_special_tokens=False)
+    for tokens, reason in (([a, UNKNOWN, UNKNOWN], "length"), ([a, UNKNOWN, UNKNOWN, end], "stop")):
+        (event,) = merge(feed_tokens(tokens, "stop" if reason == "stop" else "length"))
+        assert isinstance(event, Text)
+        assert (event.text, [one.token.bytes for one in event.logprobs]) == ("a", [b"a", b"", b""])
+    (event,) = feed_tokens([UNKNOWN], "length")
+    assert isinstance(event, Text)
+    assert (event.text, len(event.logprobs)) == ("", 1)
+
+
+@pytest.mark.parametrize("text", ["<think>Hm", CALL, CALL.replace("b", "b" * 100).removesuffix('"}}</tool_call>')])
+def test_last_tokens_without_text_belong_to_no_thought_or_call(text: str) -> None:
+    tokens = [*byte_level().encode(text, add_special_tokens=False), UNKNOWN]
+    events = feed_tokens(tokens, "length", qwen())
+    assert not any(one.token.bytes == b"" for event in events if isinstance(event, Text) for one in event.logprobs)
+    assert feed_tokens([UNKNOWN], "length", qwen("<think>")) == []
+
+
+@pytest.mark.parametrize("blank", [" ", "\n \n", "\t\n\n "])
+def test_blank_text_beside_a_call_is_dropped(blank: str) -> None:
+    whole = [Reasoning("Hm."), ToolArgs, ToolArgs]
+    text = f"<think>Hm.</think>{blank}{CALL}{blank}{CALL}{blank}"
+    reasons: tuple[EndReason, ...] = ("stop", "length")
+    for reason in reasons:
+        _, events = answer(text, format_=qwen(), reason=reason, logprobs=True)
+        kinds = [type(event) for event in events if not isinstance(event, ToolStart)]
+        assert kinds == [type(whole[0]), *whole[1:]]
+
+
+def test_blank_text_beside_other_text_stays() -> None:
+    _, events = answer(f" \n a \n{CALL} b {CALL}", format_=qwen(), reason="stop", logprobs=True)
+    assert [event.text for event in events if isinstance(event, Text)] == [" \n a ", " b "]
+    assert bytes_of(events) == b" \n a  b "
+
+
+def test_an_answer_that_is_nothing_but_blank_stays() -> None:
+    for stop in ((), ("END",)):
+        text = "<think>Hm.</think> \t " + "".join(stop)
+        _, events = answer(text, stop=stop, format_=qwen(), logprobs=True)
+        assert events[0] == Reasoning("Hm.")
+        assert bytes_of(events) == b" \t "
+        assert [event.text for event in events if isinstance(event, Text)] == [" \t "]
+
+
+def test_blank_text_is_not_held_back_where_no_call_can_follow() -> None:
+    found = Answer(Vocabulary(byte_level()), Plain(), StopStrings(()))
+    (space,) = byte_level().encode(" ", add_special_tokens=False)
+    assert found.feed(Drawn("a", 0, Sample(space))) == [Text(" ")]
 
 
 @pytest.mark.parametrize("make", [byte_level, sentencepiece, wordpiece, metaspace])

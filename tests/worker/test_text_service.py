@@ -11,8 +11,8 @@ from mlx_lm import stream_generate
 
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
-from orchard.core.events import Event, Finished, Logprob, Started, Text, Usage, collect
-from orchard.core.options import TextOptions
+from orchard.core.events import Event, Finished, Logprob, SettledSampling, Started, Text, Usage, collect
+from orchard.core.options import SamplingDefaults, TextOptions
 from orchard.core.request import Count, Generate, Message, Sampling, TextPart, Tool
 from orchard.worker import text as text_module
 from orchard.worker.output import Answer
@@ -76,6 +76,16 @@ async def test_a_raw_prompt_is_answered_with_raw_text(echo: Caller) -> None:
     assert (found.choices[0].text, found.choices[0].tool_calls) == (said, [])
 
 
+async def test_the_start_tells_how_tokens_are_drawn(model_folder: Path) -> None:
+    """As the request says, else the server's options, else the model's generation_config.json, else neutrally."""
+    async for caller in started(model_folder, defaults=SamplingDefaults(top_p=0.9, presence_penalty=-1.0)):
+        own = Sampling(presence_penalty=1.5)
+        for n, task in enumerate((ask(sampling=own), Generate(prompt="The sea", sampling=own, max_tokens=0))):
+            (begun, *_) = await caller.stream(f"{n}", task)
+            assert isinstance(begun, Started)
+            assert begun.sampling == SettledSampling(0.7, 0.9, 1.5, 0.0)
+
+
 async def test_a_count_is_that_of_the_prompt(caller: Caller, model: TextModel) -> None:
     size = len(prompt_tokens(model, "Hello, how are you?"))
     assert await caller.stream("a", Count(ask())) == [Started(size), Finished((), Usage(size, 0))]
@@ -131,6 +141,12 @@ async def test_a_tool_call(echo: Caller) -> None:
     assert [(call.name, call.arguments) for call in choice.tool_calls] == [("f", '{"a": "b"}')]
     assert (choice.text, choice.reason) == ("", "tool_calls")
     assert (await echo.ask("b", ask(CALL, max_tokens=200))).choices[0].text == CALL
+
+
+async def test_blank_text_beside_calls_is_no_answer(echo: Caller) -> None:
+    found = await echo.ask("a", ask(f"{CALL} \n {CALL}", tools=(Tool("f"),), max_tokens=200))
+    (choice,) = found.choices
+    assert (choice.text, len(choice.tool_calls), choice.reason) == ("", 2, "tool_calls")
 
 
 async def test_reasoning_is_counted(echo: Caller, model: TextModel) -> None:

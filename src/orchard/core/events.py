@@ -58,6 +58,15 @@ class Summary(Struct, frozen=True, array_like=True):
     completion_tokens: int
 
 
+class SettledSampling(Struct, frozen=True, array_like=True):
+    """How tokens are drawn: what the request sets, then the model's own defaults, then neutral values."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+
+
 class Started(Struct, frozen=True, array_like=True, tag="started"):
     """The request was accepted by the engine: whatever fails from here on fails inside the stream.
 
@@ -67,6 +76,7 @@ class Started(Struct, frozen=True, array_like=True, tag="started"):
     prompt_tokens: int
     cached_tokens: int = 0
     summary: Summary | None = None
+    sampling: SettledSampling = SettledSampling()
 
 
 class Text(Struct, frozen=True, array_like=True, tag="text"):

@@ -89,7 +89,7 @@ class CompletionCall(Struct, frozen=True):
         return {
             "text": choice.text,
             "index": index,
-            "logprobs": None if self.top_logprobs is None else logprobs(choice.logprobs, offsets, self.top_logprobs),
+            "logprobs": None if self.top_logprobs is None else logprobs(choice.logprobs, offsets),
             "finish_reason": finish_reason(choice.reason),
         }
 
@@ -127,7 +127,7 @@ class CompletionEncoder:
     def _text(self, event: Text) -> bytes:
         found = b"null"
         if self._call.top_logprobs is not None and event.logprobs:
-            found = _json(logprobs(event.logprobs, self._offsets[event.choice], self._call.top_logprobs))
+            found = _json(logprobs(event.logprobs, self._offsets[event.choice]))
         return self._chunk(event.choice, _json(event.text), found, b"null")
 
     def _finished(self, event: Finished) -> bytes:
@@ -158,13 +158,13 @@ class Offsets:
         return place
 
 
-def logprobs(drawn: Iterable[Logprob], offsets: Offsets, top: int) -> dict[str, Any]:
-    """Give log-probabilities as Completions have them; `top` 0: of the drawn tokens alone."""
+def logprobs(drawn: Iterable[Logprob], offsets: Offsets) -> dict[str, Any]:
+    """Return log-probabilities as Completions have them: at each place the likeliest tokens and the drawn one."""
     found = list(drawn)
     return {
         "tokens": [_name(one.token) for one in found],
         "token_logprobs": [logprob(one.token) for one in found],
-        "top_logprobs": [_likeliest(one) for one in found] if top else None,
+        "top_logprobs": [_likeliest(one) for one in found],
         "text_offset": [offsets.next(one.token) for one in found],
     }
 

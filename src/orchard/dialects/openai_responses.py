@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import (
@@ -32,6 +32,7 @@ from orchard.dialects.openai_responses_body import DeploymentBody, body_schema
 from orchard.dialects.openai_responses_output import CallItem, Fields, Item, MessageItem, ReasoningItem, Told
 from orchard.dialects.openai_responses_request import (
     SEALED,
+    assumed_sampling,
     check,
     droppable,
     items_of,
@@ -64,25 +65,30 @@ _CODES: dict[FailureKind, str] = {
     "invalid_request": "invalid_prompt",
     "overloaded": "rate_limit_exceeded",
 }
-_TEXT_FORMAT = Raw(b'{"type":"text"}')
 _NULL = Raw(b"null")
+# What the API has in each tool and each form of a text of a type, and callers may leave out.
+_REQUIRED: dict[str, Fields] = {
+    "function": {"description": None, "parameters": None, "strict": False},
+    "json_schema": {"description": None, "strict": False},
+}
 
 
 class _RawText(Struct):
-    format: Raw = _NULL
+    format: dict[str, Raw] | None = None
 
 
 class _RawBody(Struct):
     """What a response repeats as it came."""
 
     input: str | list[Fields] | None = None
-    tools: Raw = _NULL
+    tools: list[dict[str, Raw]] | None = None
     tool_choice: Raw = _NULL
     text: _RawText | None = None
 
 
 _decoder = msgspec.json.Decoder(wire.Body)
 _deployment_decoder = msgspec.json.Decoder(wire.DeploymentBody)
+_tools_decoder = msgspec.json.Decoder(list[dict[str, Raw]])
 _raw_decoder = msgspec.json.Decoder(_RawBody)
 _items_decoder = msgspec.json.Decoder(list[wire.Item])
 _item_decoder = msgspec.json.Decoder(wire.Item)
@@ -159,15 +165,16 @@ class Draft(Struct, frozen=True):
     def _about(self, response_id: str) -> Fields:
         text = self.raw.text or _RawText()
         verbosity = self.body.text.verbosity if self.body.text else None
+        form = _repeated(text.format) if text.format else {"type": "text"}
         return {
             "id": response_id,
             "object": "response",
             "created_at": int(time.time()),
             "model": self.body.model,
             "conversation": {"id": self.conversation} if self.conversation else None,
-            "text": {"format": _given(text.format, _TEXT_FORMAT), "verbosity": verbosity or "medium"},
+            "text": {"format": form, "verbosity": verbosity or "medium"},
             "tool_choice": _given(self.raw.tool_choice, "auto"),
-            "tools": _given(self.raw.tools, []),
+            "tools": [_repeated_tool(tool) for tool in self.raw.tools or ()],
             **settings_of(self.body),
         }
 
@@ -175,6 +182,20 @@ class Draft(Struct, frozen=True):
 def _given(raw: Raw, otherwise: Any) -> Any:
     """Repeat what was given, on one line: a line's end would cut an event."""
     return otherwise if bytes(raw) == b"null" else Raw(msgspec.json.format(bytes(raw), indent=-1))
+
+
+def _repeated(raw: Mapping[str, Raw]) -> Fields:
+    """Repeat a tool, or the form of a text, as it was given; what the API requires of it is filled in."""
+    filled = _REQUIRED.get(msgspec.json.decode(raw.get("type", _NULL)), {})
+    return filled | {name: _given(value, filled.get(name)) for name, value in raw.items()}
+
+
+def _repeated_tool(raw: Mapping[str, Raw]) -> Fields:
+    """Repeat a tool; a namespace holds others."""
+    told = _repeated(raw)
+    if told.get("tools"):
+        told["tools"] = [_repeated(tool) for tool in _tools_decoder.decode(raw["tools"])]
+    return told
 
 
 class ResponseCall(Struct, frozen=True):
@@ -232,6 +253,7 @@ class ResponseEncoder:
         self._items: list[Item] = []
         self._done: dict[int, Fields] = {}
         self._end: Fields = {}
+        self._sampling = assumed_sampling(call.body)
         self.summary: Summary | None = None
         self.error: OrchardError | None = None
         self.ended = False
@@ -252,7 +274,7 @@ class ResponseEncoder:
         """Give the response as it stands."""
         output = [self._done.get(i) or item.snapshot("in_progress") for i, item in enumerate(self._items)]
         rest = {"completed_at": None, "error": None, "incomplete_details": None, "usage": None}
-        told = {**rest, **overflow(self.summary), **self._end}
+        told = {**asdict(self._sampling), **rest, **overflow(self.summary), **self._end}
         return {**self._call.about, "status": self._status, **told, "output": output}
 
     def body(self) -> bytes:
@@ -261,7 +283,7 @@ class ResponseEncoder:
 
     def _event(self, event: Event) -> Iterator[bytes]:
         if isinstance(event, Started):
-            self.summary = event.summary
+            self.summary, self._sampling = event.summary, event.sampling
         yield from self._created()
         if self._told == "created" and not (isinstance(event, Failed) and event.kind == "cancelled"):
             self._told, self._status = "in_progress", "in_progress"

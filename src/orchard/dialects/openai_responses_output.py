@@ -147,7 +147,7 @@ class CallItem:
         """Tell the whole arguments, or the whole input."""
         arguments = "".join(self._arguments)
         if self._served.kind == "function":
-            yield "function_call_arguments.done", {"arguments": arguments}
+            yield "function_call_arguments.done", {"name": self._served.name, "arguments": arguments}
             return
         text = self._whole_input(arguments)
         if text != self._told:

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from orchard.core.events import SettledSampling
 from orchard.core.request import (
     Count,
     Generate,
@@ -188,6 +189,12 @@ def without_oldest(request: Request, count: int) -> Request:
     return replace(request, task=Count(task) if isinstance(request.task, Count) else task)
 
 
+def assumed_sampling(body: wire.Body) -> SettledSampling:
+    """Say how tokens are drawn as far as the request does; the model's own defaults are known once it has started."""
+    given = {name: getattr(body, name) for name in SettledSampling.__struct_fields__}
+    return SettledSampling(**{name: value for name, value in given.items() if value is not None})
+
+
 def settings_of(body: wire.Body) -> dict[str, Any]:
     """Give the fields of a response that repeat what the request said, but for those that are free in form."""
     reasoning = body.reasoning or wire.ReasoningConfig()
@@ -204,9 +211,7 @@ def settings_of(body: wire.Body) -> dict[str, Any]:
         "safety_identifier": body.safety_identifier,
         "service_tier": "default",
         "store": body.store is not False,
-        "temperature": body.temperature,
         "top_logprobs": body.top_logprobs or 0,
-        "top_p": body.top_p,
         "truncation": body.truncation or "disabled",
         "user": body.user,
     }

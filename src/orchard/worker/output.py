@@ -223,7 +223,8 @@ class Answer:
 
     Stop strings are looked for in the answer's text alone: within reasoning or a call's arguments they would end the
     request before it has an answer. A token's log-probability travels with the text that has the first of the token's
-    characters; tokens of tags, calls, reasoning and stop strings have none.
+    characters; tokens of tags, calls, reasoning and stop strings have none. Nor have those of blank text beside a call,
+    which is dropped: some agents take it for an answer.
     `completion_tokens` counts every token fed, `reasoning_tokens` those in the reasoning, its tags included.
     """
 
@@ -234,10 +235,14 @@ class Answer:
         stop: StopStrings,
         choice: int = 0,
         *,
+        may_call: bool = False,
         one_call: bool = False,
         hide_reasoning: bool = False,
     ) -> None:
-        """With `one_call` the answer ends with its first tool call. Hidden reasoning is counted all the same."""
+        """`may_call`: the format may find calls. With `one_call` the answer ends with its first tool call.
+
+        Hidden reasoning is counted all the same.
+        """
         self._vocabulary = vocabulary
         self._detokenizer = Detokenizer(vocabulary)
         self._format = format_
@@ -247,6 +252,10 @@ class Answer:
         self._position = 0  # of the first character that the stop filter has not given out yet
         self._calls = 0
         self._called = False  # a call is over
+        self._blank: Text | None = None  # held back: the text since the last call or thought, as long as it is blank
+        self._spoken = False  # that text is not blank
+        self._beside_call = False  # that text follows a call
+        self._may_call = may_call
         self._one_call = one_call
         self._hide_reasoning = hide_reasoning
         self.completion_tokens = 0
@@ -267,6 +276,9 @@ class Answer:
             events += self._events(self._format.feed(self._detokenizer.finish()))
             events += self._events(self._format.finish())
             events += self._text(self._stops.flush())
+            events += self._textless()
+        if self._complete or drawn.reason:
+            events += self._end_text()
         if self._stops.stopped_by is not None:
             self.reason = "stop"
         elif self._complete:
@@ -296,11 +308,11 @@ class Answer:
                         self._position = start
                     events += self._text(self._stops.feed(text))
                 case Thought(text):
-                    events += self._text(self._stops.flush())
+                    events += [*self._text(self._stops.flush()), *self._end_text()]
                     if not self._hide_reasoning:
                         events.append(Reasoning(text, self._choice))
                 case CallStart():
-                    events += [*self._text(self._stops.flush()), self._call(piece)]
+                    events += [*self._text(self._stops.flush()), *self._end_text(call=True), self._call(piece)]
                 case CallArguments(text):
                     events.append(ToolArgs(self._calls - 1, text, self._choice))
                 case CallEnd():
@@ -316,7 +328,28 @@ class Answer:
             place, logprob = self._logprobs.popleft()
             if place >= self._position - len(text):
                 logprobs.append(logprob)
-        return [Text(text, self._choice, tuple(logprobs))]
+        return self._said(Text(text, self._choice, tuple(logprobs)))
+
+    def _textless(self) -> list[Event]:
+        """Return the log-probabilities of the last tokens, where these have no text and follow the answer's."""
+        if self._complete or self._format.thinking or self._position < self._detokenizer.position:
+            return []
+        logprobs = tuple(logprob for place, logprob in self._logprobs if place >= self._position)
+        return self._said(Text("", self._choice, logprobs)) if logprobs else []
+
+    def _said(self, event: Text) -> list[Event]:
+        """Return a text, unless a call may follow that it would be blank beside."""
+        if self._blank:
+            event = Text(self._blank.text + event.text, self._choice, self._blank.logprobs + event.logprobs)
+        self._spoken |= not self._may_call or bool(event.text.strip())
+        self._blank = None if self._spoken else event
+        return [event] if self._spoken else []
+
+    def _end_text(self, *, call: bool = False) -> list[Event]:
+        """End a text before a call, a thought or the end; one that is blank is dropped beside a call."""
+        blank, beside = self._blank, call or self._beside_call
+        self._blank, self._spoken, self._beside_call = None, False, call
+        return [] if blank is None or beside else [blank]
 
     def _call(self, call: CallStart) -> ToolStart:
         index, self._calls = self._calls, self._calls + 1

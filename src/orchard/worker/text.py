@@ -16,11 +16,11 @@ from orchard.backends.service import Emit, Progress, Signs
 from orchard.backends.text import TextModel, load
 from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
-from orchard.core.events import Event, Failed, Finished, FinishReason, Started, Text, Usage
+from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Text, Usage
 from orchard.core.options import TextOptions
 from orchard.core.request import Count, Request
 from orchard.engine.engine import Engine
-from orchard.engine.job import Begun, Broken, Drawn, Job, Step
+from orchard.engine.job import Begun, Broken, Drawn, Job, SamplingParams, Step
 from orchard.engine.memory import recommended
 from orchard.formats.plain import Plain
 from orchard.worker.cache_reports import CacheReports
@@ -47,6 +47,7 @@ class _Live:
         self.answers: list[Answer] = []
         self.prompt_tokens = 0
         self.cached_tokens = 0
+        self.sampling = SettledSampling()
         self.begun = False
         self.echo = ""
 
@@ -188,6 +189,7 @@ class TextService:
         request, task = live.request, live.request.generate
         live.prompt_tokens = len(prepared.tokens)
         live.echo = prepared.text if task.echo else ""
+        live.sampling = _settled(prepared.params)
         if not prepared.max_tokens:
             self._answer_nothing(live, task.n)
             return
@@ -199,6 +201,7 @@ class TextService:
                 begin() if task.prompt is None else Plain(),
                 stops,
                 choice,
+                may_call=bool(task.tools),
                 one_call=not task.parallel_tool_calls,
                 hide_reasoning=task.hide_reasoning,
             )
@@ -223,7 +226,7 @@ class TextService:
         echo = [Text(live.echo, choice) for choice in range(choices) if live.echo]
         reasons: list[FinishReason] = ["length"] * choices
         finished = Finished(tuple(reasons), Usage(live.prompt_tokens, 0))
-        self._tell([(live.request.id, [Started(live.prompt_tokens), *echo, finished])])
+        self._tell([(live.request.id, [Started(live.prompt_tokens, sampling=live.sampling), *echo, finished])])
 
     def _count(self, request_id: str, tokens: int) -> None:
         del self._live[request_id]
@@ -267,7 +270,7 @@ class TextService:
         live.cached_tokens = begun.cached_tokens
         self._reports.add(begun, live.prompt_tokens)
         echo = [Text(live.echo, choice) for choice in range(len(live.answers)) if live.echo]
-        return [Started(live.prompt_tokens, begun.cached_tokens), *echo]
+        return [Started(live.prompt_tokens, begun.cached_tokens, sampling=live.sampling), *echo]
 
     def _on_token(self, live: _Live, drawn: Drawn) -> list[Event]:
         answer = live.answers[drawn.choice]
@@ -299,3 +302,7 @@ def _failed(broken: Broken) -> Failed:
     if broken.by_grammar:
         return Failed("invalid_request", broken.message)
     return Failed("context_length_exceeded" if broken.too_large else "internal", broken.message)
+
+
+def _settled(params: SamplingParams) -> SettledSampling:
+    return SettledSampling(params.temperature, params.top_p, params.presence_penalty, params.frequency_penalty)
