@@ -29,6 +29,7 @@ def test_every_kind_has_the_shape(kind: FailureKind) -> None:
     [
         ("invalid_request", 400, "invalid_request_error", anthropic.BadRequestError),
         ("unauthorized", 401, "authentication_error", anthropic.AuthenticationError),
+        ("forbidden", 403, "permission_error", anthropic.PermissionDeniedError),
         ("not_found", 404, "not_found_error", anthropic.NotFoundError),
         ("model_not_found", 404, "not_found_error", anthropic.NotFoundError),
         ("payload_too_large", 413, "request_too_large", anthropic.APIStatusError),

@@ -9,6 +9,7 @@ from orchard.dialects.openai_errors import fail
 STATUS = {
     "invalid_request": 400,
     "unauthorized": 401,
+    "forbidden": 403,
     "not_found": 404,
     "model_not_found": 404,
     "request_not_found": 404,
@@ -16,6 +17,7 @@ STATUS = {
     "conversation_not_found": 404,
     "item_not_found": 404,
     "method_not_allowed": 405,
+    "head_too_large": 431,
     "payload_too_large": 413,
     "context_length_exceeded": 400,
     "overloaded": 429,

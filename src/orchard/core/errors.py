@@ -8,6 +8,7 @@ from typing import Literal, get_args
 FailureKind = Literal[
     "invalid_request",  # the body or a parameter is wrong; `param` names it
     "unauthorized",  # no key, or a wrong one
+    "forbidden",  # a web page, or a name, from which this must not be done
     "not_found",  # no such route
     "model_not_found",  # no such model
     "request_not_found",  # nothing is known of a request of that id
@@ -16,6 +17,7 @@ FailureKind = Literal[
     "item_not_found",  # no stored item of that id, or no more
     "method_not_allowed",  # the route exists, the HTTP method does not
     "payload_too_large",  # the body is over the limit
+    "head_too_large",  # the target and the headers are over the limit
     "context_length_exceeded",  # the prompt does not fit the model's context window, or the memory
     "overloaded",  # a queue or a connection limit is full; try again later
     "shutting_down",  # the server is going away

@@ -19,6 +19,7 @@ class _Shape(NamedTuple):
 _SHAPES: dict[FailureKind, _Shape] = {
     "invalid_request": _Shape(400, "invalid_request_error"),
     "unauthorized": _Shape(401, "authentication_error", (("www-authenticate", "Bearer"),)),
+    "forbidden": _Shape(403, "permission_error"),
     "not_found": _Shape(404, "not_found_error"),
     "model_not_found": _Shape(404, "not_found_error"),
     "request_not_found": _Shape(404, "not_found_error"),
@@ -26,6 +27,7 @@ _SHAPES: dict[FailureKind, _Shape] = {
     "conversation_not_found": _Shape(404, "not_found_error"),
     "item_not_found": _Shape(404, "not_found_error"),
     "method_not_allowed": _Shape(405, "invalid_request_error"),
+    "head_too_large": _Shape(431, "invalid_request_error"),
     "payload_too_large": _Shape(413, "request_too_large"),
     "context_length_exceeded": _Shape(400, "invalid_request_error"),
     "overloaded": _Shape(529, "overloaded_error"),

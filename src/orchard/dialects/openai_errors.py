@@ -11,6 +11,7 @@ _DEFAULT_RETRY_AFTER = 1
 _AZURE_CODES: dict[FailureKind, str] = {
     "invalid_request": "BadRequest",
     "unauthorized": "401",
+    "forbidden": "403",
     "not_found": "404",
     "model_not_found": "DeploymentNotFound",
     "overloaded": "429",
@@ -29,6 +30,7 @@ class _Shape(NamedTuple):
 _SHAPES: dict[FailureKind, _Shape] = {
     "invalid_request": _Shape(400, "invalid_request_error"),
     "unauthorized": _Shape(401, "invalid_request_error", "invalid_api_key", (("www-authenticate", "Bearer"),)),
+    "forbidden": _Shape(403, "invalid_request_error", "forbidden"),
     "not_found": _Shape(404, "invalid_request_error", "unknown_url"),
     "model_not_found": _Shape(404, "invalid_request_error", "model_not_found"),
     "request_not_found": _Shape(404, "invalid_request_error", "request_not_found"),
@@ -36,6 +38,7 @@ _SHAPES: dict[FailureKind, _Shape] = {
     "conversation_not_found": _Shape(404, "invalid_request_error", "conversation_not_found"),
     "item_not_found": _Shape(404, "invalid_request_error", "item_not_found"),
     "method_not_allowed": _Shape(405, "invalid_request_error", "method_not_supported"),
+    "head_too_large": _Shape(431, "invalid_request_error", "head_too_large"),
     "payload_too_large": _Shape(413, "invalid_request_error", "payload_too_large"),
     "context_length_exceeded": _Shape(400, "invalid_request_error", "context_length_exceeded"),
     "overloaded": _Shape(429, "rate_limit_error", "rate_limit_exceeded"),

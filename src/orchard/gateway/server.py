@@ -12,6 +12,7 @@ from orchard.core.errors import OrchardError
 from orchard.gateway import logs
 from orchard.gateway.app import create_app
 from orchard.gateway.connection import Connection
+from orchard.gateway.heads import Shared
 from orchard.gateway.metrics import ModelNow
 from orchard.gateway.pool import Pool
 from orchard.gateway.registry import Registry
@@ -48,7 +49,7 @@ def run(
     pool = Pool(registry, settings)
     config = uvicorn.Config(
         create_app(pool, settings),
-        http=partial(Connection, settings=settings),  # type: ignore[arg-type]  # called, never subclassed
+        http=partial(Connection, settings=settings, shared=Shared()),  # type: ignore[arg-type]  # called, never subclassed
         backlog=_BACKLOG,
         log_config=None,
         access_log=False,
