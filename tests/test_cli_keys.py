@@ -91,6 +91,16 @@ def test_origins(served: list[Settings]) -> None:
     ]
 
 
+def test_allowed_hosts(served: list[Settings]) -> None:
+    run = CliRunner().invoke
+    run(
+        app,
+        ["serve", "--allowed-host", "Example.com.", "--allowed-host", "[2001:DB8::0:1]", "--allowed-host", "my_box"],
+    )
+    run(app, ["serve"])
+    assert [settings.allowed_hosts for settings in served] == [("example.com", "2001:db8::1", "my_box"), ()]
+
+
 def test_clients_send_the_first_of_several() -> None:
     assert [first_key(given) for given in (None, "", "a", "a, b", " ")] == [None, None, "a", "a", None]
 

@@ -127,6 +127,9 @@ class TestValues:
             ("cors_origins", "https://example.com/", "must be origins as in"),
             ("cors_origins", "https://a.b https://c.d", "must be origins as in"),
             ("cors_origins", "**", "must be origins as in"),
+            ("allowed_hosts", "example.com:8000", "must be names or addresses without a port"),
+            ("allowed_hosts", "http://example.com", "must be names or addresses without a port"),
+            ("allowed_hosts", "[::1]:8000", "must be names or addresses without a port"),
         ],
     )
     def test_what_is_wrong_and_what_is_allowed(self, name: str, raw: values.Raw, words: str) -> None:

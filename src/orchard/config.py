@@ -67,6 +67,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Who brings none of them is refused with 401; none: nobody is asked."""
     cors_origins: tuple[str, ...] = ()
     """Web pages of these origins may use the server from a browser; `*`: those of all."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names, besides its own, that requests may be sent to where no keys are asked for."""
     responses_path: str = "~/.orchard/responses.db"
     """The file that stored responses and conversations lie in; `:memory:`: they are forgotten with the server."""
     responses_ttl: Seconds = 3600.0

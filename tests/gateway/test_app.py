@@ -208,7 +208,7 @@ def _unfinished(server: Server) -> httpx.Response:
 
 def test_the_rest_of_a_body_that_is_too_large_is_not_read_for_ever() -> None:
     with serve() as server, socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
-        sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 999999999999\r\n\r\n")
+        sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 999999999999\r\n\r\n")
         with pytest.raises(ConnectionError):
             _flood(sock)
 
@@ -219,7 +219,8 @@ def _flood(sock: socket.socket) -> None:
 
 
 def test_a_client_that_asks_first_is_told_at_once(server: Server) -> None:
-    head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 99999999\r\n\r\n"
+    head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n"
+    head += "expect: 100-continue\r\ncontent-length: 99999999\r\n\r\n"
     assert_error(_raw(server, head.encode()), 413)
 
 
@@ -240,8 +241,8 @@ def test_bodies_that_arrive_share_a_budget() -> None:
         ({"content-type": "application/x-www-form-urlencoded"}, 400),
         ({"content-type": "multipart/form-data; boundary=x"}, 400),
         ({"content-type": ""}, 400),
-        ({"content-type": "application/json", "origin": "https://example.com"}, 200),
-        ({"origin": "https://example.com"}, 400),
+        ({"content-type": "application/json", "origin": "app://desktop"}, 200),
+        ({"origin": "app://desktop"}, 400),
     ],
 )
 def test_a_body_must_be_said_to_be_json(server: Server, headers: dict[str, str], status: int) -> None:

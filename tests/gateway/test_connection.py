@@ -195,3 +195,47 @@ def test_a_reset_is_noticed(server: Server) -> None:
         server.until(running=1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     server.until(running=0)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"",
+        b"host: localhost\r\nhost: localhost\r\n",
+        b"host: localhost\r\nHost: evil.example\r\n",
+        b"host: localhost\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n",
+        b"host: localhost\r\ntransfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n",
+        b"host: localhost\r\ntransfer-encoding: gzip, chunked\r\n",
+    ],
+)
+def test_heads_that_servers_read_in_different_ways(server: Server, headers: bytes) -> None:
+    refused = reply(server, b"POST /unload HTTP/1.1\r\n" + headers + b"\r\n0\r\n\r\n")
+    assert refused.status_code == 400
+    assert refused.json()["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /v1/models HTTP/1.0\r\n", 200),
+        (b"GET /v1/models HTTP/1.0\r\nhost: evil.example\r\n", 403),
+        (b"GET http://localhost/v1/models?x=1 HTTP/1.1\r\nhost: evil.example\r\n", 200),
+        (b"GET http://[::1]:80/v1/models HTTP/1.1\r\nhost: localhost\r\n", 200),
+        (b"GET http://evil.example/v1/models HTTP/1.1\r\nhost: localhost\r\n", 403),
+        (b"GET http://localhost HTTP/1.1\r\nhost: localhost\r\n", 200),
+        (b"GET //evil.example/v1/models HTTP/1.1\r\nhost: localhost\r\n", 404),
+        (b"OPTIONS * HTTP/1.1\r\nhost: localhost\r\n", 400),
+        (b"CONNECT localhost:80 HTTP/1.1\r\nhost: localhost\r\n", 400),
+    ],
+)
+def test_targets_of_every_form(server: Server, head: bytes, status: int) -> None:
+    assert reply(server, head + b"connection: close\r\n\r\n").status_code == status
+
+
+def test_a_chunked_body_is_read(server: Server) -> None:
+    content = json.dumps(body(text="a")).encode()
+    chunks = b"%x\r\n%s\r\n0\r\nx-api-key: late\r\n\r\n" % (len(content), content)
+    head = (
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n"
+    )
+    assert text(reply(server, head + b"\r\n" + chunks)) == "a"

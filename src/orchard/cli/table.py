@@ -207,6 +207,14 @@ TABLE: tuple[Setting, ...] = (
         synonyms=("allowed_origins",),
         default="none",
     ),
+    _server(
+        "allowed_hosts",
+        _ACCESS,
+        "A further name that clients may reach the server by where no keys are asked for; may be repeated.",
+        kind=values.ALLOWED_HOSTS,
+        flag="allowed_host",
+        default="localhost and the server's own addresses",
+    ),
     _text(
         "context_length",
         _PROMPTS,

@@ -1,6 +1,7 @@
 """How values of settings are written: the same way in the file, in the environment and in flags, as text."""
 
 import contextlib
+import ipaddress
 import math
 import os
 import re
@@ -18,6 +19,7 @@ Raw = str | list[str] | dict[str, str]
 """What stands there; the environment and flags have no mappings."""
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(?:([KMGT])(i?)B?|B)?", re.IGNORECASE)
+_HOST_NAME = re.compile(r"[^\s,:/?#@\[\]]+")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s,]+")
 _POWERS = {None: 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _BOOLS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -191,6 +193,17 @@ def _host(text: str) -> str:
     return text
 
 
+def _allowed_host(text: str) -> str:
+    """Read a name or an address as a Host header has it, without port, brackets and final dot."""
+    host = text.lower().removesuffix(".")
+    address = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    with contextlib.suppress(ValueError):
+        return str(ipaddress.ip_address(address))
+    if not _HOST_NAME.fullmatch(host):
+        raise ValueError
+    return host
+
+
 def parser(option: Literal["tool_call_parser", "reasoning_parser"]) -> Kind:
     """The name of a way to write calls or reasoning."""
 
@@ -280,6 +293,7 @@ COUNT = _integer(1, None)
 NUMBERS = Kind("a list of numbers", "NUMBER", _number(None, None, None).read, list)
 TEXT = Kind("text that is not empty", "TEXT", _text)
 HOST = Kind("a name or an address, without spaces", "HOST", _host)
+ALLOWED_HOSTS = Kind("names or addresses without a port", "HOST", _allowed_host, list)
 NAME = Kind("a name", "NAME", _text)
 NAMES = Kind("a list of names", "NAME", _text, list)
 CONVERTER = Kind("a name", "NAME", _converter)

@@ -19,6 +19,7 @@ from orchard.gateway.answer import SUMMARY_HEADER
 from orchard.gateway.auth import Keys
 from orchard.gateway.envelope import Envelope
 from orchard.gateway.failures import failure
+from orchard.gateway.guard import Guard
 from orchard.gateway.metrics import Metrics
 from orchard.gateway.pool import Pool
 from orchard.gateway.routes import (
@@ -72,6 +73,7 @@ def _wrapped(app: ASGIApp, metrics: Metrics, settings: Settings) -> ASGIApp:
     """Put around the routes what comes before them: limits, keys, and other origins where the settings say so."""
     if settings.api_keys:
         app = Keys(app, settings.api_keys)
+    app = Guard(app, settings)
     # Around the whole application, so that answers of its outermost error handler have a request id too.
     app = Envelope(app, settings.max_requests, metrics)
     if settings.cors_origins:

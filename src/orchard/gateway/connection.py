@@ -108,6 +108,7 @@ class Connection(HttpToolsProtocol):
         self._stop_timer()
         self._head.is_complete = True
         self._unread = 0
+        self._check_head()
         if len(self._unfinished) > _MAX_PIPELINED:
             message = f"more than {_MAX_PIPELINED} requests wait for their turn on this connection"
             raise OrchardError("overloaded", message, retry_after=1)
@@ -158,6 +159,28 @@ class Connection(HttpToolsProtocol):
             self._refuse(cause if isinstance(cause, OrchardError) else OrchardError("invalid_request", _NO_HTTP))
         except OrchardError as error:
             self._refuse(error)
+
+    def _check_head(self) -> None:
+        """Refuse heads that servers read in different ways, and take the host from the target where it names one."""
+        names = [name for name, _ in self.headers]
+        hosts = names.count(b"host")
+        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
+            raise OrchardError("invalid_request", f"a request must have one Host header, not {hosts}")
+        codings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+        if codings and codings != [b"chunked"]:
+            raise OrchardError("invalid_request", "the only Transfer-Encoding that is understood is 'chunked', once")
+        if not self.url.startswith(b"/"):
+            self._take_absolute_target()
+
+    def _take_absolute_target(self) -> None:
+        """Make of `http://host/path` the path and the Host header, which RFC 9112 (3.2.2) says to ignore then."""
+        target = httptools.parse_url(self.url)
+        if target.host is None:
+            raise OrchardError("invalid_request", "the target of the request must be a path")
+        host = b"[%s]" % target.host if b":" in target.host else target.host
+        port = b":%d" % target.port if target.port else b""
+        self.headers[:] = [(b"host", host + port), *(header for header in self.headers if header[0] != b"host")]
+        self.url = (target.path or b"/") + (b"?" + target.query if target.query else b"")
 
     def _read_on(self) -> None:
         """While requests wait for their turn uvicorn stops reading; then nobody would hear that the client leaves."""
