@@ -67,7 +67,11 @@ def serve(
     given = [replace(one, options=here.text) if one.options == TextOptions() else one for one in models]
     config = msgspec.json.encode((here, [replace(one, configured=True) for one in given])).decode()
     process = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, config], stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+        [sys.executable, "-c", _PROGRAM, config],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(env or {})},
+        process_group=0,  # what a terminal or a supervisor would send signals to
     )
     assert process.stdout
     try:

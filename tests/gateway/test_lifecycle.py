@@ -1,6 +1,7 @@
 """What happens to requests when processes and connections die under them."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -122,6 +123,65 @@ async def test_sigterm_ends_a_stream_that_takes_too_long() -> None:
             assert stream.error
             assert "shutting down" in stream.error["message"]
         assert await asyncio.to_thread(server.process.wait, 10) == 0
+
+
+async def test_a_second_ctrl_c_ends_what_the_first_waits_for(capfd: pytest.CaptureFixture[str]) -> None:
+    with serve() as server:
+        async with streamed(server, pieces=10_000, interval=0.01) as stream:
+            await stream.read(until=1)
+            whole = asyncio.create_task(chat(server, pieces=10_000, interval=0.01))
+            await asyncio.to_thread(server.until, running=2)
+            server.process.send_signal(signal.SIGINT)
+            await _closed(server)
+            await stream.read(until=len(stream.text) + 5)
+            assert stream.error is None
+            server.process.send_signal(signal.SIGINT)
+            await stream.read()
+            assert stream.error
+            assert "shutting down" in stream.error["message"]
+            assert (await whole).status_code == 503
+        assert await asyncio.to_thread(server.process.wait, 10) == 0
+    logged = capfd.readouterr().err
+    assert "waiting for 2 requests; Ctrl-C again stops now" in logged
+    assert "ERROR" not in logged
+    assert "Traceback" not in logged
+
+
+async def _closed(server: Server) -> None:
+    """Wait until nobody is let in any more."""
+    with contextlib.suppress(OSError):
+        while True:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.close()
+            await asyncio.sleep(0.02)
+
+
+async def test_a_second_ctrl_c_does_not_wait_for_a_client_that_does_not_read(capfd: pytest.CaptureFixture[str]) -> None:
+    with serve() as server:
+        async with streamed(server, pieces=1000, text="x" * 100_000):
+            await asyncio.to_thread(server.until, running=1)
+            server.process.send_signal(signal.SIGINT)
+            await _closed(server)
+            server.process.send_signal(signal.SIGINT)
+            assert await asyncio.to_thread(server.process.wait, 15) == 0
+    logged = capfd.readouterr().err
+    assert "waiting for 1 request; Ctrl-C again stops now" in logged
+    assert "ERROR" not in logged
+    assert "Traceback" not in logged
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_all_processes_while_they_start_is_no_error(
+    number: signal.Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with serve() as server:
+        while server.health()["pid"] is None:
+            pass
+        os.killpg(server.process.pid, number)
+        assert server.process.wait(10) == 0
+    logged = capfd.readouterr().err
+    assert "ERROR" not in logged
+    assert "Traceback" not in logged
 
 
 async def test_a_worker_does_not_outlive_its_gateway() -> None:

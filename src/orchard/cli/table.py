@@ -167,7 +167,7 @@ TABLE: tuple[Setting, ...] = (
     _server(
         "log_file",
         _SERVER,
-        "A file that is logged to as well; at 10 MB it is put aside, and five are kept.",
+        "A file that is logged to as well, readable by its owner only; at 10 MB it is put aside, and five are kept.",
         kind=values.LOG_FILE,
         default="none",
     ),
@@ -181,7 +181,9 @@ TABLE: tuple[Setting, ...] = (
         "",
         default="false",
     ),
-    _server("shutdown_grace", _SERVER, "Seconds that running answers get at the end."),
+    _server(
+        "shutdown_grace", _SERVER, "Seconds that running answers get at the end; a second Ctrl-C ends them at once."
+    ),
     _server(
         "api_keys",
         _ACCESS,

@@ -1,6 +1,8 @@
 """Where the log goes: to the terminal, and to a file where the settings name one."""
 
 import logging
+import os
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 
 from orchard.core.errors import OrchardError
@@ -17,7 +19,7 @@ def configure(level: str, file: str | None) -> None:
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if file:
         try:
-            handlers.append(RotatingFileHandler(file, maxBytes=_MAX_BYTES, backupCount=_KEPT, encoding="utf-8"))
+            handlers.append(_PrivateFile(file, maxBytes=_MAX_BYTES, backupCount=_KEPT, encoding="utf-8"))
         except OSError as error:
             raise OrchardError("invalid_request", f"can't log to {file}: {error.strerror}") from None
     for handler in handlers:
@@ -25,3 +27,11 @@ def configure(level: str, file: str | None) -> None:
     logging.basicConfig(level=level.upper(), format=_FORMAT, handlers=handlers, force=True)
     # uvicorn's own lines (start, stop) repeat what the command line says.
     logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))
+
+
+class _PrivateFile(RotatingFileHandler):
+    """A log file that only its owner may read: it names models, and folders on this machine."""
+
+    def _open(self) -> TextIOWrapper:
+        os.close(os.open(self.baseFilename, os.O_CREAT | os.O_WRONLY, 0o600))
+        return super()._open()

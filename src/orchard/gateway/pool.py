@@ -112,15 +112,25 @@ class Pool:
         for stream in list(self._open):
             stream.close(Failed("shutting_down", "the server is shutting down", None, 5))
 
+    def stop(self) -> None:
+        """End every request and every process at once; what they have not saved is lost."""
+        self._draining = True
+        self._cut()
+        self._close_models()
+        self.processes.kill()
+
     async def close(self) -> None:
         """End every process."""
+        self._close_models()
+        await self.processes.close()
+        await self.registry.close()
+
+    def _close_models(self) -> None:
         self._closing = True
         if self._refilling:
             self._refilling.cancel()
         for model in self.models.values():
             model.close()
-        await self.processes.close()
-        await self.registry.close()
 
     def changed(self, model: Model) -> None:
         """A model waits, or no longer, or there may be more room: to be looked into soon."""

@@ -1,11 +1,15 @@
 """The gateway process from its listening socket to its graceful end."""
 
+import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import FrameType
 
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
@@ -16,6 +20,8 @@ from orchard.gateway.heads import Shared
 from orchard.gateway.metrics import ModelNow
 from orchard.gateway.pool import Pool
 from orchard.gateway.registry import Registry
+
+log = logging.getLogger("orchard.gateway")
 
 _BACKLOG = 2048
 # Longer than clients keep idle connections (httpx: 5 s), so that none is closed just as it is used again.
@@ -48,19 +54,32 @@ def run(
     logs.configure(settings.log_level, settings.log_file)
     pool = Pool(registry, settings)
     config = uvicorn.Config(
-        create_app(pool, settings),
+        _quietly_cancelled(create_app(pool, settings)),
         http=partial(Connection, settings=settings, shared=Shared()),  # type: ignore[arg-type]  # called, never subclassed
         backlog=_BACKLOG,
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=int(settings.shutdown_grace) + _LAST_WORDS_SECONDS,
     )
-    # uvicorn raises the signals it caught once more when it is done; a graceful end is no failure.
+    server = _Server(config, pool, settings.shutdown_grace, on_ready, on_tick)
+    # Before uvicorn does, so that no signal is lost meanwhile.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-    _Server(config, pool, settings.shutdown_grace, on_ready, on_tick).run(sockets=[sock])
+        signal.signal(number, server.handle_exit)
+    server.run(sockets=[sock])
+
+
+def _quietly_cancelled(app: ASGIApp) -> ASGIApp:
+    """Let requests that are cancelled, because the server ends, end without a traceback."""
+
+    async def run_app(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:
+            if scope["type"] == "lifespan":
+                raise
+
+    return run_app
 
 
 class _Server(uvicorn.Server):
@@ -77,10 +96,21 @@ class _Server(uvicorn.Server):
         self._grace = grace
         self._on_ready = on_ready
         self._on_tick = on_tick
+        self._interrupted = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Let requests finish; a second Ctrl-C ends them."""
+        again = self.should_exit and sig == signal.SIGINT
+        self._interrupted = self._interrupted or sig == signal.SIGINT
+        self.should_exit = True
+        if again and self._loop and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stop)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
-        if self._on_ready:
+        if self._on_ready and not self.should_exit:
             self._on_ready()
 
     async def on_tick(self, counter: int) -> bool:
@@ -89,5 +119,20 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if count := len(self.server_state.tasks):
+            until = "Ctrl-C again stops now" if self._interrupted else f"for {self._grace:g} s at most"
+            log.warning("waiting for %d request%s; %s", count, "" if count == 1 else "s", until)
         self._pool.drain(self._grace)
+        asyncio.get_running_loop().call_later(self._grace + _LAST_WORDS_SECONDS, self._hang_up)
         await super().shutdown(sockets)
+
+    def _stop(self) -> None:
+        self._pool.stop()
+        asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, self._hang_up)
+
+    def _hang_up(self) -> None:
+        """End what is left: connections whose clients don't read, and requests that wait for something else."""
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        for task in self.server_state.tasks:
+            task.cancel()

@@ -142,7 +142,7 @@ class Worker:
         if self.phase in ("ending", "gone"):
             return
         if self.phase == "starting":  # it only listens when all is imported
-            self._kill()
+            self.kill()
         self._closing = True
         if self._writer:
             self._writer.close()
@@ -158,7 +158,7 @@ class Worker:
         elif self._watchdog.tick(least):
             self.failure = f"it did not answer for {max(self._settings.watchdog_timeout, least):g} seconds"
             log.error("%s: %s; its process is killed", self.name, self.failure)
-            self._kill()
+            self.kill()
         if self.phase != "starting":
             self._ask_for_a_sign()
 
@@ -178,7 +178,7 @@ class Worker:
                 raise
         reader, self._writer = await asyncio.open_connection(sock=ours)
         if self._killed:
-            self._kill()
+            self.kill()
         if self._closing:
             self._writer.close()
         return reader
@@ -187,7 +187,11 @@ class Worker:
         words = LastWords()
         try:
             process = await asyncio.create_subprocess_exec(
-                *self._command(fd), pass_fds=[fd], stderr=words.write_end, env=_environment()
+                *self._command(fd),
+                pass_fds=[fd],
+                stderr=words.write_end,
+                env=_environment(),
+                start_new_session=True,  # else a signal to the server's group ends it before it can ignore that
             )
         except OSError:
             words.discard()
@@ -282,7 +286,8 @@ class Worker:
                 log.error("%s: the worker died: %s", self.name, self.failure)
         self._become("gone")
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
+        """End the process at once."""
         self._killed = True
         if self._process and self._process.returncode is None:
             self._process.kill()

@@ -165,12 +165,13 @@ def main() -> None:
     parser.add_argument("--log-level", default="info")
     parser.add_argument("--log-file", help="written to besides stderr; the gateway rotates it")
     args = parser.parse_args()
+    os.umask(0o077)  # the log and cached prompts are their owner's
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if args.log_file:
         handlers.append(WatchedFileHandler(args.log_file, encoding="utf-8"))
     log_format = "%(asctime)s %(levelname)-7s worker %(message)s"
     logging.basicConfig(level=args.log_level.upper(), format=log_format, handlers=handlers)
-    # Ctrl-C reaches the whole process group, systemd's SIGTERM too; it is the gateway that decides when a worker ends.
+    # systemd's SIGTERM reaches every process of a service; it is the gateway that decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_SECONDS)
