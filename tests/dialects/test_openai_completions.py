@@ -123,7 +123,7 @@ def test_every_field_of_openai_is_known() -> None:
 
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
-    ({"model": None}, "model", "non-empty string"),
+    ({"model": None}, "model", "`model` is required."),
     ({"prompt": []}, "prompt", "non-empty array"),
     ({"prompt": 5}, "prompt", "a string or a non-empty array"),
     ({"prompt": ["a", 1]}, "prompt", "an array of strings, of token ids, or of arrays of token ids"),

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from orchard import wire
 from orchard.core.errors import OrchardError
 from orchard.core.request import (
+    Adapter,
     Count,
     Generate,
     Grammar,
@@ -406,7 +407,7 @@ def test_counting() -> None:
     task = Count(Generate((said("user", "Hi"),)))
     # As when it is answered.
     assert draft.count("req_1", (), {}) == replace(draft.call("req_1").request, task=task)
-    assert draft.count("req_1", (), {}) == Request("req_1", "m", task, "background", "poet", 5, "summarize")
+    assert draft.count("req_1", (), {}) == Request("req_1", "m", task, "background", Adapter("poet"), 5, "summarize")
 
 
 def test_a_prompt_that_is_only_to_be_cached() -> None:

@@ -135,6 +135,20 @@ def test_answers_have_the_name_that_was_asked_for(server: Server, path: str, str
     assert told_models(response) == {model}
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_only_model_need_not_be_named(strict: Server, path: str, stream: bool) -> None:
+    response = httpx.post(strict.url + path, json={**DIALECTS[path], "stream": stream}, timeout=30)
+    assert response.status_code == 200
+    assert told_models(response) == {"org/fake"}
+
+
+def test_counting_needs_no_model_either(strict: Server) -> None:
+    for path in ("/v1/messages/count_tokens", "/v1/responses/input_tokens"):
+        body = {"messages": MESSAGES, "input": SCRIPT}
+        assert httpx.post(strict.url + path, json=body, timeout=30).json()["input_tokens"] > 0
+
+
 @pytest.mark.parametrize("path", DIALECTS)
 def test_unknown_names_are_told_the_closest(strict: Server, path: str) -> None:
     response = ask(strict, path, "gpt-4")
@@ -155,9 +169,11 @@ def test_an_adapter_is_another_model(server: Server, path: str) -> None:
     assert response.status_code == 200
     assert told_models(response) == {"gpt-4o"}
     server.until("org/fake:poet", state="ready")
-    unknown = ask(server, path, "gpt-4o", adapters="painter")
-    assert unknown.status_code == 400
-    assert "it has 'poet'" in unknown.json()["error"]["message"]
+    for field in ("adapters", "adapter_path"):
+        unknown = ask(server, path, "gpt-4o", **{field: "painter"})
+        assert unknown.status_code == 400
+        assert "it has 'poet'" in unknown.json()["error"]["message"]
+    assert told_models(ask(server, path, "gpt-4o", adapter_path="poet")) == {"gpt-4o"}
 
 
 @pytest.mark.parametrize("path", DIALECTS)

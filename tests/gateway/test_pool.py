@@ -118,6 +118,33 @@ def test_requests_share_the_load_that_they_wait_for(monkeypatch: pytest.MonkeyPa
     play(monkeypatch, Stage({"a": {}}, 1), story)
 
 
+def test_a_request_without_a_model_means_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        assert stage.pool.only() is None
+        await stage.ask("a")
+        assert stage.pool.only() == "a"
+        await stage.ask("b")
+        assert stage.pool.only() is None
+        await stage.pool.models["a"].unload()
+        assert stage.pool.only() == "b"
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 2), story)
+
+
+@pytest.mark.parametrize(
+    ("models", "only"),
+    [
+        ({}, "other"),
+        ({"a": {}, "b": {}}, "other"),
+        ({"a": {}}, "a"),
+        ({"a": {}, "b": {"base": "a"}, "c": {"kind": "whisper"}}, "a"),
+        ({"a": {"configured": False}}, "a"),
+    ],
+)
+def test_the_only_configured_model_goes_before_the_fallback(models: dict[str, dict[str, Any]], only: str) -> None:
+    assert Stage(models, 1, fallback_model="other").pool.only() == only
+
+
 def test_what_is_configured_is_loaded_at_the_start_as_far_as_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         await stage.until("a", "ready")

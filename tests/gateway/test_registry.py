@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
 from orchard.core.options import TextOptions
+from orchard.core.request import Adapter
 from orchard.gateway import registry_cache
 from orchard.gateway.registry import BUILT_IN_ALIASES, ModelEntry, Registry, resolve
 from tests.gateway.model_folders import cache_model, make_model
@@ -53,7 +54,7 @@ def make_adapter(folder: Path) -> str:
 
 def refused(registry: Registry, name: str, adapter: str | None = None) -> OrchardError:
     with pytest.raises(OrchardError) as raised:
-        registry.find(name, adapter)
+        registry.find(name, Adapter(adapter) if adapter else None)
     return raised.value
 
 
@@ -413,6 +414,47 @@ def test_a_built_in_alias_of_a_configured_model(cache: Path) -> None:
         assert registry.find("qwen").aliases == ("also", "qwen")
 
 
+def test_a_configured_model_by_its_path(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.chdir(tmp_path)
+    for written in ("./link/", "link", "~/link", f"{tmp_path}/link"):
+        model = ModelSettings(model_path=written, served_model_name="mine", aliases=("also",))
+        registry = Registry.from_settings(Settings(models=(model,)))
+        names = ("mine", "also", written, written.rstrip("/"), f"{tmp_path}/link", f"{tmp_path}/link/", str(folder))
+        for name in (*names, "link", "Tiny-1B"):
+            assert registry.find(name).id == "mine", (written, name)
+        for name in (f"{tmp_path}/./link", "../link", str(tmp_path), f"{folder}/config.json", "/"):
+            assert refused(registry, name).kind == "model_not_found"
+        assert ids(registry) == ["mine", "demo"]
+
+
+def test_a_served_name_goes_before_a_folders(folder: Path, tmp_path: Path) -> None:
+    other = make_model(tmp_path / "elsewhere" / "Tiny-1B")
+    models = (ModelSettings(model_path=str(other), served_model_name="x"), ModelSettings(model_path=str(folder)))
+    registry = Registry.from_settings(Settings(models=models))
+    assert (registry.find("Tiny-1B").path, registry.find(str(other)).id) == (str(folder), "x")
+
+
+def test_a_configured_folder_is_known_by_what_it_is_found_as(cache: Path, model_dir: Path) -> None:
+    """It must not be loaded a second time, with other options."""
+    snapshot = cache_model(cache, "org/a")
+    local = make_model(model_dir / "org" / "b")
+    models = (
+        ModelSettings(model_path=str(snapshot), served_model_name="a"),
+        ModelSettings(model_path=str(local), served_model_name="b"),
+    )
+    registry = Registry.from_settings(Settings(models=models, model_dir=str(model_dir)))
+    assert (registry.find("org/a").id, registry.find("org/b").id) == ("a", "b")
+    assert ids(registry) == ["a", "b", "demo"]
+
+
+def test_an_alias_that_is_not_here_says_what_to_pull(cache: Path) -> None:
+    for alias, repo in BUILT_IN_ALIASES.items():
+        message = refused(Registry.from_settings(Settings()), alias).message
+        assert f"'{alias}' stands for '{repo}', which is not here: 'orchard pull {repo}'" in message
+
+
 # Adapters
 
 
@@ -421,8 +463,8 @@ def test_an_adapter_makes_another_model(cache: Path, tmp_path: Path) -> None:
     model = ModelSettings(model_path="demo", aliases=("d",), adapters={"poet": path}, pinned=True)
     registry = Registry.from_settings(Settings(models=(model, ModelSettings(model_path="demo", served_model_name="x"))))
     assert ids(registry) == ["demo", "demo:poet", "x"]
-    base, adapted = registry.find("d"), registry.find("d", "poet")
-    assert adapted == registry.find("demo:poet") == registry.find("demo:poet", "poet")
+    base, adapted = registry.find("d"), registry.find("d", Adapter("poet"))
+    assert adapted == registry.find("demo:poet") == registry.find("demo:poet", Adapter("poet"))
     assert (adapted.base, adapted.options.adapter_path, adapted.path) == ("demo", path, base.path)
     assert (base.options.adapter_path, base.base) == (None, None)
     assert (adapted.aliases, adapted.pinned, adapted.on_demand) == ((), False, True)
@@ -431,6 +473,27 @@ def test_an_adapter_makes_another_model(cache: Path, tmp_path: Path) -> None:
     assert "it has 'poet'" in error.message
     assert "no adapters" in refused(registry, "x", "poet").message
     assert "no adapter '/etc'" in refused(registry, "demo", "/etc").message
+
+
+def test_an_adapter_by_its_folder(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_adapter(tmp_path / "poet")
+    (tmp_path / "link").symlink_to("poet")
+    one = make_adapter(tmp_path / "own")
+    models = (
+        ModelSettings(model_path="demo", adapters={"rhymes": "./link/"}),
+        ModelSettings(model_path="demo", served_model_name="x", text=TextOptions(adapter_path=one)),
+    )
+    registry = Registry.from_settings(Settings(models=models))
+    for name in ("rhymes", "./link/", "./link", f"{tmp_path}/link", f"{tmp_path}/link/", f"{tmp_path}/poet"):
+        assert registry.find("demo", Adapter(name)).id == "demo:rhymes"
+    for name in ("own", one):
+        assert registry.find("x", Adapter(name, "adapter_path")).id == "x"
+    for name in ("link", "poet", "../own", f"{tmp_path}/own", "demo:rhymes"):
+        assert refused(registry, "demo", name).param == "adapters"
+    with pytest.raises(OrchardError) as raised:
+        registry.find("x", Adapter("/etc", "adapter_path"))
+    assert (raised.value.kind, raised.value.param) == ("invalid_request", "adapter_path")
 
 
 def test_an_adapter_that_is_none_is_an_error_at_start(tmp_path: Path, cache: Path) -> None:
@@ -461,7 +524,7 @@ def test_given_entries_are_all_there_is() -> None:
     registry = Registry(entries)
     assert (registry.all(), registry.configured()) == (entries, entries)
     assert registry.find("b") == entries[0]
-    assert registry.find("b", "x") == entries[1]
+    assert registry.find("b", Adapter("x")) == entries[1]
     assert refused(registry, "demo").message.startswith("no model 'demo' here; this server has 'a', 'b', 'a:x'; ")
 
 

@@ -244,6 +244,12 @@ def _path(text: str, *, folder: bool, must_exist: bool) -> str:
     return str(path)
 
 
+def _folder_here(text: str) -> str:
+    """Give the path as it is written: requests may repeat it."""
+    _path(text, folder=True, must_exist=True)
+    return text
+
+
 def _log_file(text: str) -> str:
     path = Path(_path(text, folder=False, must_exist=False))
     if not path.parent.is_dir():
@@ -298,7 +304,7 @@ NAME = Kind("a name", "NAME", _text)
 NAMES = Kind("a list of names", "NAME", _text, list)
 CONVERTER = Kind("a name", "NAME", _converter)
 FOLDER = Kind("a folder", "FOLDER", lambda text: _path(text, folder=True, must_exist=False))
-FOLDER_HERE = Kind("a folder that is there", "FOLDER", lambda text: _path(text, folder=True, must_exist=True))
+FOLDER_HERE = Kind("a folder that is there", "FOLDER", _folder_here)
 FOLDERS = Kind("a mapping of names to folders that are there", "", FOLDER_HERE.read, dict)
 LOG_FILE = Kind("a file", "FILE", _log_file)
 FILE_HERE = Kind("a file that is there", "FILE", lambda text: _path(text, folder=False, must_exist=True))

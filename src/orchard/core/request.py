@@ -146,6 +146,13 @@ class Count(Struct, frozen=True, tag="count"):
     of: Generate
 
 
+class Adapter(Struct, frozen=True):
+    """A LoRA adapter that a request asks for; `param` is the field that names it."""
+
+    name: str
+    param: str = "adapters"
+
+
 class Request(Struct, frozen=True):
     """A piece of work for one model. `id` is unique in the gateway; it is the request id of headers and log lines.
 
@@ -158,7 +165,7 @@ class Request(Struct, frozen=True):
     model: str
     task: Generate | Count
     priority: Priority = "normal"
-    adapter: str | None = None
+    adapter: Adapter | None = None
     ttl: float | None = None
     overflow: Overflow | None = None
 

@@ -30,6 +30,7 @@ from orchard.dialects.anthropic_messages_body import Body, body_schema
 from orchard.dialects.anthropic_messages_errors import error_body, fail
 from orchard.dialects.anthropic_messages_request import translate
 from orchard.dialects.decoding import decode
+from orchard.dialects.openai_fields import with_model
 from orchard.dialects.openai_output import escape_line_ends
 
 __all__ = ["CountCall", "MessagesCall", "MessagesEncoder", "body_schema", "fail", "parse", "parse_count"]
@@ -42,12 +43,19 @@ _decoder = msgspec.json.Decoder(Body)
 _json = msgspec.json.Encoder().encode
 
 
-def parse(body: bytes, request_id: str, *, priority: str | None = None, stable_prompts: bool = True) -> "MessagesCall":
-    """Read the body of a request, and the priority that its header gives.
+def parse(
+    body: bytes,
+    request_id: str,
+    *,
+    priority: str | None = None,
+    stable_prompts: bool = True,
+    default: str | None = None,
+) -> "MessagesCall":
+    """Read the body of a request, and the priority that its header gives; `default` is the model if it names none.
 
     Raises OrchardError (invalid_request), its `param` naming the field to blame.
     """
-    decoded = decode(_decoder, body)
+    decoded = with_model(decode(_decoder, body), default)
     return MessagesCall(
         request=translate(decoded, request_id, priority=priority, stable_prompts=stable_prompts),
         stream=bool(decoded.stream),
@@ -56,9 +64,12 @@ def parse(body: bytes, request_id: str, *, priority: str | None = None, stable_p
     )
 
 
-def parse_count(body: bytes, request_id: str, *, stable_prompts: bool = True) -> "CountCall":
+def parse_count(
+    body: bytes, request_id: str, *, stable_prompts: bool = True, default: str | None = None
+) -> "CountCall":
     """Read the body of a request to count the tokens of its prompt. Raises OrchardError (invalid_request)."""
-    return CountCall(translate(decode(_decoder, body), request_id, count=True, stable_prompts=stable_prompts))
+    decoded = with_model(decode(_decoder, body), default)
+    return CountCall(translate(decoded, request_id, count=True, stable_prompts=stable_prompts))
 
 
 class CountCall(Struct, frozen=True):

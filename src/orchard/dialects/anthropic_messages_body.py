@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from orchard.core.request import Overflow
-from orchard.dialects.openai_fields import Adapter, ModelName, Natural, Refused, Stop, Ttl, schema
+from orchard.dialects.openai_fields import AdapterName, ModelName, Natural, Refused, Stop, Ttl, schema
 
 MAX_MESSAGES = 32_768
 MAX_BLOCKS = 4096
@@ -155,10 +155,10 @@ class OutputConfig(Struct):
     format: OutputFormat | None = None
 
 
-class Body(Struct):
+class Body(Struct, kw_only=True):
     """A Messages request, or one that counts the tokens of its prompt."""
 
-    model: ModelName
+    model: ModelName | None = None
     messages: Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]
 
     system: str | Annotated[list[SystemBlock], Meta(max_length=MAX_BLOCKS)] | None = None
@@ -174,7 +174,8 @@ class Body(Struct):
     output_config: OutputConfig | None = None
     output_format: OutputFormat | None = None
     mcp_servers: Annotated[list[Any], Meta(max_length=MAX_SERVERS)] | None = None
-    adapters: Adapter | None = None
+    adapters: AdapterName | None = None
+    adapter_path: AdapterName | None = None
     ttl: Ttl | None = None
     context_overflow: Overflow | None = None
     context_management: Annotated[

@@ -23,7 +23,7 @@ from orchard.dialects import anthropic_messages_body as wire
 from orchard.dialects.anthropic_messages_prompt import stabilised
 from orchard.dialects.anthropic_messages_tools import MAX_SCHEMA_BYTES, choose
 from orchard.dialects.decoding import FreeForm, invalid
-from orchard.dialects.openai_fields import asks_for, header_priority
+from orchard.dialects.openai_fields import adapter, asks_for, header_priority, model_of
 
 MAX_ARGUMENTS_BYTES = 1024 * 1024
 MAX_ITEMS = 32_768
@@ -97,7 +97,7 @@ def translate(
     )
     work = Count(task) if count else task
     turn = header_priority(priority)
-    return Request(request_id, body.model, work, turn, body.adapters, body.ttl, _overflow(body))
+    return Request(request_id, model_of(body), work, turn, adapter(body), body.ttl, _overflow(body))
 
 
 class _Conversation:

@@ -194,7 +194,7 @@ class Reasoning(Struct):
 class Body(ThinkingFields, kw_only=True):
     """A Chat Completions request."""
 
-    model: ModelName
+    model: ModelName | None = None
     messages: Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]
 
     max_completion_tokens: Limit | None = None

@@ -7,7 +7,7 @@ from orchard.core.request import Generate, Grammar, Request, Tool
 from orchard.dialects import openai_chat_body as wire
 from orchard.dialects.decoding import FreeForm, invalid
 from orchard.dialects.openai_chat_messages import Conversation, required
-from orchard.dialects.openai_fields import limit, priority, sampling, stops
+from orchard.dialects.openai_fields import adapter, limit, model_of, priority, sampling, stops
 from orchard.dialects.openai_grammar import grammar, json_schema
 from orchard.dialects.openai_thinking import template_args
 from orchard.dialects.openai_tools import Tools
@@ -52,7 +52,7 @@ def translate(body: wire.Body, request_id: str, header: str | None = None) -> Re
         hide_reasoning=hidden,
     )
     turn = priority(body, header)
-    return Request(request_id, body.model, task, turn, body.adapters, body.ttl, body.context_overflow)
+    return Request(request_id, model_of(body), task, turn, adapter(body), body.ttl, body.context_overflow)
 
 
 def _thinking(body: wire.Body, free_form: FreeForm) -> tuple[dict[str, Any], int | None, bool]:

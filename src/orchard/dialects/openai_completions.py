@@ -26,12 +26,15 @@ _deployment_decoder = msgspec.json.Decoder(DeploymentBody)
 _json = msgspec.json.Encoder().encode
 
 
-def parse(body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None) -> "CompletionCall":
+def parse(
+    body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
+) -> "CompletionCall":
     """Read the body of a request, and the priority that its header gives; `model` goes before the body's.
 
-    Raises OrchardError (invalid_request), its `param` naming the field to blame.
+    `default` is the model where neither is given. Raises OrchardError (invalid_request), its `param` naming the field
+    to blame.
     """
-    decoded = decode_for(model, body, _decoder, _deployment_decoder)
+    decoded = decode_for(model, body, _decoder, _deployment_decoder, default)
     return CompletionCall(
         id=f"cmpl-{request_id.removeprefix('req_').replace('-', '')}",
         requests=translate(decoded, request_id, priority),

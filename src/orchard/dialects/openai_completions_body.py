@@ -24,7 +24,7 @@ Prompt = str | Annotated[list[str | Natural | Tokens], Meta(min_length=1, max_le
 class Body(GrammarFields, kw_only=True):
     """A Completions request."""
 
-    model: ModelName
+    model: ModelName | None = None
     prompt: Prompt | None = None
     suffix: str | None = None
     echo: bool | None = None

@@ -3,7 +3,7 @@
 from orchard.core.request import Generate, Request
 from orchard.dialects import openai_completions_body as wire
 from orchard.dialects.decoding import FreeForm, invalid
-from orchard.dialects.openai_fields import limit, priority, sampling, stops
+from orchard.dialects.openai_fields import adapter, limit, model_of, priority, sampling, stops
 from orchard.dialects.openai_grammar import grammar
 
 DEFAULT_MAX_TOKENS = 16
@@ -27,7 +27,7 @@ def translate(body: wire.Body, request_id: str, header: str | None = None) -> tu
     return tuple(
         Request(
             name,
-            body.model,
+            model_of(body),
             Generate(
                 prompt=prompt,
                 # An empty one is what an editor sends at the end of a file.
@@ -41,7 +41,7 @@ def translate(body: wire.Body, request_id: str, header: str | None = None) -> tu
                 top_logprobs=top_logprobs,
             ),
             turn,
-            body.adapters,
+            adapter(body),
             body.ttl,
         )
         for name, prompt in zip(ids, prompts, strict=True)

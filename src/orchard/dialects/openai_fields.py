@@ -5,7 +5,7 @@ from typing import Annotated, Any, Protocol, TypeVar, get_args
 import msgspec
 from msgspec import Meta, Struct
 
-from orchard.core.request import Priority, Sampling
+from orchard.core.request import Adapter, Priority, Sampling
 from orchard.dialects.decoding import decode, invalid
 
 PRIORITY_HEADER = "X-Priority"
@@ -25,12 +25,17 @@ Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Count = Annotated[int, Meta(ge=1, le=_INT64_MAX)]
 Limit = Annotated[int, Meta(ge=-1, le=_INT64_MAX, description="How many tokens at most; -1: no limit.")]
 Natural = Annotated[int, Meta(ge=0, le=_INT64_MAX)]
-Adapter = Annotated[NonEmpty, Meta(description="A LoRA adapter that the model's configuration names.")]
+AdapterName = Annotated[NonEmpty, Meta(description="A LoRA adapter of the model's configuration: its name or folder.")]
 Ttl = Annotated[float, Meta(gt=0, le=MAX_TTL, description="Seconds without a request until the model is unloaded.")]
 
 
 class _Named(Protocol):
-    model: str
+    model: str | None
+
+
+class _Adapted(Protocol):
+    adapters: str | None
+    adapter_path: str | None
 
 
 B = TypeVar("B", bound=_Named)
@@ -55,7 +60,8 @@ class SamplingFields(Struct, kw_only=True):
     seed: Annotated[int, Meta(ge=-(2**63), le=_INT64_MAX)] | None = None
     stop: StopOrNone | Annotated[list[StopOrNone], Meta(max_length=MAX_STOPS)] | None = None
     priority: Priority | None = None
-    adapters: Adapter | None = None
+    adapters: AdapterName | None = None
+    adapter_path: AdapterName | None = None
     ttl: Ttl | None = None
 
 
@@ -65,16 +71,46 @@ class StreamOptions(Struct):
     include_usage: bool | None = None
 
 
-def decode_for(model: str | None, body: bytes, own: msgspec.json.Decoder[B], deployed: msgspec.json.Decoder[Any]) -> B:
-    """Decode a body; a `model` that the request's address names goes before the body's, which may then have none.
+def decode_for(
+    model: str | None,
+    body: bytes,
+    own: msgspec.json.Decoder[B],
+    deployed: msgspec.json.Decoder[Any],
+    default: str | None = None,
+) -> B:
+    """Decode a body; a `model` that the request's address names goes before the body's, and `default` after it.
 
-    `own` and `deployed` are the decoders without and with one. Raises OrchardError (invalid_request).
+    `own` and `deployed` are the decoders without and with an address that names one. Raises OrchardError
+    (invalid_request).
     """
     if model is None:
-        return decode(own, body)
+        return with_model(decode(own, body), default)
     decoded: B = decode(deployed, body)
     decoded.model = model
     return decoded
+
+
+def with_model(body: B, default: str | None) -> B:
+    """Put the default model into a body that names none. Raises OrchardError (invalid_request) without a default."""
+    body.model = body.model or default
+    if body.model is None:
+        raise invalid("model", "`model` is required.")
+    return body
+
+
+def model_of(body: _Named) -> str:
+    """Return the model's name, which `decode_for` or `with_model` has put into the body."""
+    assert body.model is not None
+    return body.model
+
+
+def adapter(body: _Adapted) -> Adapter | None:
+    """Return the adapter that a body asks for, by either field. Raises OrchardError where the two differ."""
+    if body.adapters is None and body.adapter_path is not None:
+        return Adapter(body.adapter_path, "adapter_path")
+    if body.adapter_path not in (None, body.adapters):
+        raise invalid("adapter_path", "`adapter_path` and `adapters` name two adapters; give one of them.")
+    return Adapter(body.adapters) if body.adapters is not None else None
 
 
 def sampling(body: SamplingFields) -> Sampling:

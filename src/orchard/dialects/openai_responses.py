@@ -95,12 +95,12 @@ _item_decoder = msgspec.json.Decoder(wire.Item)
 _json = msgspec.json.Encoder().encode
 
 
-def read(body: bytes, model: str | None = None) -> "Draft":
-    """Read the body of a request; `model` goes before the body's.
+def read(body: bytes, model: str | None = None, default: str | None = None) -> "Draft":
+    """Read the body of a request; `model` goes before the body's, and `default` stands in where neither is given.
 
     Raises OrchardError (invalid_request), its `param` naming the field to blame.
     """
-    decoded = decode_for(model, body, _decoder, _deployment_decoder)
+    decoded = decode_for(model, body, _decoder, _deployment_decoder, default)
     check(decoded)
     return Draft(decoded, decode(_raw_decoder, body), references(items_of(decoded)))
 

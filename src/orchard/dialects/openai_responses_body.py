@@ -156,7 +156,7 @@ class ConversationName(Struct):
 class Body(ThinkingFields, kw_only=True):
     """A request to create a response, or to count the tokens of its input."""
 
-    model: ModelName
+    model: ModelName | None = None
     input: str | Annotated[list[Item], Meta(max_length=MAX_ITEMS)] | None = None
     instructions: str | None = None
     previous_response_id: Identifier | None = None

@@ -19,7 +19,7 @@ from orchard.core.request import (
 )
 from orchard.dialects import openai_responses_body as wire
 from orchard.dialects.decoding import FreeForm, invalid
-from orchard.dialects.openai_fields import asks_for, priority, sampling, stops
+from orchard.dialects.openai_fields import adapter, asks_for, model_of, priority, sampling, stops
 from orchard.dialects.openai_grammar import grammar, json_schema
 from orchard.dialects.openai_responses_items import Reader, kind_of
 from orchard.dialects.openai_responses_tools import Toolbox, toolbox
@@ -132,7 +132,7 @@ def translate(
         thinking_budget=body.thinking_budget,
     )
     turn = priority(body, header)
-    return Request(request_id, body.model, task, turn, body.adapters, body.ttl, _overflow(body)), box
+    return Request(request_id, model_of(body), task, turn, adapter(body), body.ttl, _overflow(body)), box
 
 
 def _overflow(body: wire.Body) -> Overflow | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
-from orchard.core.request import Request
+from orchard.core.request import Adapter, Request
 from orchard.gateway import placement
 from orchard.gateway.merge import Merge
 from orchard.gateway.metrics import Metrics, ModelNow
@@ -65,9 +65,18 @@ class Pool:
         models = self.models.items()
         return {id_: model.now for id_, model in models if model.entry.path or model.state == "queued"}
 
-    def find(self, name: str, adapter: str | None = None) -> Model:
+    def find(self, name: str, adapter: Adapter | None = None) -> Model:
         """Give the model of that name. Raises OrchardError("model_not_found")."""
         return self._model(self.registry.find(name, adapter))
+
+    def only(self) -> str | None:
+        """Return the model for requests that name none: the only configured or loaded one, else the fallback."""
+        configured = [entry for entry in self.registry.configured() if entry.base is None and _is_served(entry)]
+        loaded = [model.entry for model in self.models.values() if model.state in ("loading", "ready")]
+        for entries in (configured, loaded):
+            if len(entries) == 1:
+                return entries[0].id
+        return self._settings.fallback_model
 
     def named(self, name: str) -> Model:
         """Give the model that has that name itself, also one in memory whose files are gone. Raises OrchardError."""
@@ -158,8 +167,8 @@ class Pool:
 
     def _first(self) -> list[Model]:
         """Give the models that are loaded with the server."""
-        entries = [entry for entry in self.registry.configured() if not entry.on_demand]
-        return [self._model(entry) for entry in entries if entry.kind in SERVED_KINDS]
+        entries = [entry for entry in self.registry.configured() if not entry.on_demand and _is_served(entry)]
+        return [self._model(entry) for entry in entries]
 
     def _model(self, entry: ModelEntry) -> Model:
         if entry.id not in self.models:
@@ -221,3 +230,7 @@ class Pool:
             self._refill_later(max(0, patience - 1))
         else:
             self.processes.refill(self._backend)
+
+
+def _is_served(entry: ModelEntry) -> bool:
+    return entry.kind in SERVED_KINDS

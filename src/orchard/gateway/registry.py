@@ -18,11 +18,12 @@ from orchard.config import ModelSettings, ModelType, Settings
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import Capability, Kind, capabilities
 from orchard.core.options import TextOptions
+from orchard.core.request import Adapter
 from orchard.demo import MODEL_PATH
 from orchard.gateway import registry_cache, registry_dir
 from orchard.gateway.download import Downloads
 from orchard.gateway.registry_files import Folders, ModelFiles
-from orchard.gateway.registry_names import closest, listed
+from orchard.gateway.registry_names import checked_adapter, checked_name, closest, folder_at, listed, spellings
 
 DEMO = "demo"
 BUILT_IN_ALIASES = {
@@ -74,6 +75,11 @@ class ModelEntry(Struct, frozen=True):
     created: int = 0
 
     @property
+    def folder(self) -> str | None:
+        """Its folder with links followed, the same for the same files; None: it is not here."""
+        return os.path.realpath(self.path) if self.path else None
+
+    @property
     def adapter(self) -> str | None:
         """The name of its LoRA adapter: that of the configuration, or the folder's."""
         if self.base is not None:
@@ -91,13 +97,25 @@ class _Source(Struct, frozen=True):
 
 
 class _Configured:
-    """A model that the configuration names: as it was given, and as it was seen last (`entry`)."""
+    """A model that the configuration names: as it was given, and as it was seen last (`entry`).
 
-    def __init__(self, given: ModelEntry, source: _Source | None = None, model_type: ModelType | None = None) -> None:
+    `further_names` are names that it has where no other model has them, `adapter_names` those of its adapter.
+    """
+
+    def __init__(
+        self,
+        given: ModelEntry,
+        source: _Source | None = None,
+        model_type: ModelType | None = None,
+        further_names: Iterable[str] = (),
+        adapter_path: str | None = None,
+    ) -> None:
         self.given = given
         self.entry = given
         self.source = source
         self.kind = _KINDS[model_type] if model_type else None
+        self.further_names = further_names
+        self.adapter_names = {given.adapter, *(spellings(adapter_path) if adapter_path else ())}
 
 
 class Registry:
@@ -125,9 +143,8 @@ class Registry:
         for model in settings.models:
             registry._configure(model)
         for configured in registry._configured.values():
-            # Its id on the Hub is a name of it too: it is not to be loaded a second time with other options.
-            if configured.entry.repo and configured.entry.base is None:
-                registry._names.setdefault(configured.entry.repo, configured.entry.id)
+            for name in configured.further_names:
+                registry._names.setdefault(name, configured.entry.id)
         if settings.fallback_model is not None:
             registry.find(settings.fallback_model)
         registry.all()  # whatever has to be read is read before the first request
@@ -136,12 +153,12 @@ class Registry:
     def all(self) -> list[ModelEntry]:
         """Give every model, the configured ones first."""
         configured = [self._seen(one) for one in self._configured.values()]
-        paths = {entry.path for entry in configured}
+        folders = {entry.folder for entry in configured}
         found: dict[str, ModelEntry] = {}
         for source in self._sources():
             if source.name not in self._names and source.name not in found:
                 entry = self._found(source)
-                if entry and entry.path not in paths:
+                if entry and entry.folder not in folders:
                     found[source.name] = entry
         entries = [*configured, *found.values()]
         self._shown = [name for entry in entries for name in (entry.id, *entry.aliases)]
@@ -151,7 +168,7 @@ class Registry:
         """Give the models that the configuration names, as they were seen last."""
         return [one.entry for one in self._configured.values()]
 
-    def find(self, name: str, adapter: str | None = None) -> ModelEntry:
+    def find(self, name: str, adapter: Adapter | None = None) -> ModelEntry:
         """Give the model that serves requests for that name, with that adapter; it may have to be downloaded.
 
         Raises OrchardError: model_not_found, or invalid_request where it has no such adapter or can't be served.
@@ -205,11 +222,11 @@ class Registry:
         """Add a model that the settings name, and what it is with each of its adapters."""
         source = _source(model.model_path, model.revision)
         bare = ModelEntry(
-            _checked_name(model.served_model_name or source.name),
+            checked_name(model.served_model_name or source.name),
             "",
             None,
-            aliases=tuple(map(_checked_name, model.aliases)),
-            options=model.text,
+            aliases=tuple(map(checked_name, model.aliases)),
+            options=_with_adapter(model.text, model.text.adapter_path),
             configured=True,
             on_demand=model.on_demand,
             pinned=model.pinned,
@@ -217,20 +234,20 @@ class Registry:
             repo=source.repo,
             revision=source.revision,
         )
-        adapted = [
-            structs.replace(
+        names = _further_names(model.model_path, source)
+        found = [_Configured(bare, source, model.model_type, names, model.text.adapter_path)]
+        for name, folder in model.adapters.items():
+            adapted = structs.replace(
                 bare,
-                id=_checked_name(f"{bare.id}:{name}"),
+                id=checked_name(f"{bare.id}:{name}"),
                 aliases=(),
-                options=structs.replace(model.text, adapter_path=_checked_adapter(bare.id, name, folder)),
+                options=_with_adapter(model.text, checked_adapter(bare.id, name, folder)),
                 base=bare.id,
                 on_demand=True,
                 pinned=False,
             )
-            for name, folder in model.adapters.items()
-        ]
-        for entry in (bare, *adapted):
-            configured = _Configured(entry, source, model.model_type)
+            found.append(_Configured(adapted, source, model.model_type, adapter_path=folder))
+        for configured in found:
             if not self._may_download(source.repo):
                 self._look_at(configured)
             self._add(configured)
@@ -265,18 +282,23 @@ class Registry:
 
     def _here(self, name: str) -> ModelEntry | None:
         """Give a model that is here, or configured, by its id or alias."""
-        if (owner := self._names.get(name)) is not None:
+        if (owner := self._names.get(name.rstrip("/") or name)) is not None:
             return self._seen(self._configured[owner])
         if not self._finds:
             return None
         if name == DEMO:
             return self._found(_Source(DEMO, str(MODEL_PATH)))
         if (repo := registry_cache.folder_of(name)) and (entry := self._found(_Source(name, repo, name))):
-            return entry
+            return self._as_configured(entry)
         folder = registry_dir.subfolder(self._model_dir, name) if self._model_dir else None
         if folder and (entry := self._found(_Source(name, folder))):
-            return entry
+            return self._as_configured(entry)
         return self._here(BUILT_IN_ALIASES[name]) if name in BUILT_IN_ALIASES else None
+
+    def _as_configured(self, found: ModelEntry) -> ModelEntry:
+        """Return the configured model of the same folder, if there is one: it isn't loaded twice with other options."""
+        same = (one for one in self._configured.values() if one.entry.folder == found.folder)
+        return next((self._seen(one) for one in same if one.entry.base is None), found)
 
     def _on_the_hub(self, name: str) -> ModelEntry | None:
         """Give a model that is to be downloaded."""
@@ -289,7 +311,7 @@ class Registry:
         """Give the model that answers for a name that none has. Raises OrchardError("model_not_found")."""
         fallback = self._settings.fallback_model
         if fallback is None or name == fallback:
-            raise self._not_found(name, _FALLBACK_ADVICE if fallback is None else "")
+            raise self._not_found(name, "" if fallback else _FALLBACK_ADVICE)
         return self._here(fallback) or self._on_the_hub(fallback) or self._fallback(fallback)
 
     def _may_download(self, repo: str | None) -> bool:
@@ -310,7 +332,7 @@ class Registry:
         if entry.repo is None or self._names.get(entry.repo, entry.repo) != entry.id:
             return entry.aliases
         built_in = [alias for alias, repo in BUILT_IN_ALIASES.items() if repo == entry.repo]
-        return entry.aliases + tuple(alias for alias in built_in if alias not in self._names)
+        return entry.aliases + tuple(alias for alias in built_in if self._names.get(alias, entry.id) == entry.id)
 
     def _read(self, source: _Source) -> tuple[str, ModelFiles]:
         """Give a model's folder and what its files say. Raises ValueError with what keeps it from being served."""
@@ -335,16 +357,17 @@ class Registry:
             for name in registry_dir.subfolders(self._model_dir) if self._model_dir else ():
                 yield _Source(name, os.path.join(self._model_dir, name))
 
-    def _adapted(self, entry: ModelEntry, adapter: str) -> ModelEntry:
+    def _adapted(self, entry: ModelEntry, adapter: Adapter) -> ModelEntry:
         base = entry.base or entry.id
-        if (name := f"{base}:{adapter}") in self._configured:
-            return self._seen(self._configured[name])
-        prefix = f"{base}:"
-        allowed = [one.entry.id.removeprefix(prefix) for one in self._configured.values() if one.entry.base == base]
+        variants = [one for one in self._configured.values() if base in (one.entry.base, one.entry.id)]
+        for one in variants:
+            if adapter.name.rstrip("/") in one.adapter_names:
+                return self._seen(one)
+        allowed = [one.entry.adapter for one in variants if one.entry.adapter]
         message = f"model '{base}' has no adapters that a request may ask for; its configuration names them"
         if allowed:
-            message = f"model '{base}' has no adapter '{adapter}'; it has {listed(allowed)}"
-        raise OrchardError("invalid_request", message, param="adapters")
+            message = f"model '{base}' has no adapter '{adapter.name}'; it has {listed(allowed)}"
+        raise OrchardError("invalid_request", message, param=adapter.param)
 
     def _not_found(self, name: str, advice: str = "") -> OrchardError:
         if (began := time.monotonic()) >= self._look_again:
@@ -353,6 +376,8 @@ class Registry:
         message = f"no model '{name}' here; this server has {listed(self._shown) or 'none'}"
         if close := closest(name, self._shown):
             message = f"no model '{name}' here; the closest names are {listed(close)}"
+        if repo := BUILT_IN_ALIASES.get(name):
+            message = f"'{name}' stands for '{repo}', which is not here: 'orchard pull {repo}' downloads it"
         return OrchardError("model_not_found", message + advice, param="model")
 
 
@@ -369,7 +394,7 @@ def resolve(name: str) -> ModelEntry:
 
 def _source(name: str, revision: str | None = None) -> _Source:
     """Say where a model is that a user names. Raises OrchardError (model_not_found, invalid_request)."""
-    folder = MODEL_PATH if name == DEMO else _folder(name)
+    folder = MODEL_PATH if name == DEMO else folder_at(name)
     if folder and revision:
         raise OrchardError("invalid_request", f"'{name}' is a folder: it has no revisions, so leave out 'revision'")
     if folder:
@@ -384,12 +409,14 @@ def _source(name: str, revision: str | None = None) -> _Source:
     )
 
 
-def _folder(name: str) -> Path | None:
-    try:
-        folder = Path(name).expanduser()
-        return folder.resolve() if name and folder.is_dir() else None
-    except (OSError, RuntimeError, ValueError):  # too long, a home of nobody, a null byte
-        return None
+def _further_names(path: str, source: _Source) -> tuple[str, ...]:
+    """Give the names that a model has by the way besides those of the configuration: nothing is opened by them."""
+    is_path = source.folder is not None and path != DEMO
+    return (source.name, path, *((Path(path).name, *spellings(path)) if is_path else ()))
+
+
+def _with_adapter(options: TextOptions, path: str | None) -> TextOptions:
+    return structs.replace(options, adapter_path=str(Path(path).expanduser())) if path else options
 
 
 def _with_files(entry: ModelEntry, path: str, files: ModelFiles, kind: Kind | None = None) -> ModelEntry:
@@ -415,27 +442,6 @@ def _text(path: str) -> str:
         return Path(path).expanduser().read_text(errors="replace")
     except OSError:  # the worker says so when it loads the model
         return ""
-
-
-def _checked_name(name: str) -> str:
-    """Give a name that the configuration or a folder has for a model. Raises OrchardError where none can ask for it."""
-    try:
-        name.encode()  # it must fit into JSON
-    except UnicodeEncodeError as error:
-        raise OrchardError("model_not_found", f"{name!r} can't be the name of a model: {error}") from None
-    if not name:
-        raise OrchardError("invalid_request", "the name of a model must not be empty")
-    return name
-
-
-def _checked_adapter(model: str, name: str, folder: str) -> str:
-    """Give the folder of an adapter. Raises OrchardError where there is none in mlx-lm's format."""
-    path = Path(folder).expanduser()
-    for file in ("adapter_config.json", "adapters.safetensors"):
-        if not (path / file).is_file():
-            message = f"adapter '{name}' of model '{model}' can't be used: {path} has no {file}"
-            raise OrchardError("model_not_found", message)
-    return str(path)
 
 
 def _check_kind(entry: ModelEntry) -> None:

@@ -74,7 +74,7 @@ class Responses:
         """Look up what a request builds upon, and make the call. Raises OrchardError."""
         past = await self._past(draft)
         call = draft.call(request_id, priority, past.items, past.referenced)
-        self._pool.find(call.request.model)
+        self._pool.find(call.request.model, call.request.adapter)
         return call
 
     async def count(self, draft: Draft, request_id: str) -> int:
@@ -157,7 +157,7 @@ class Responses:
 
     async def _fits(self, call: ResponseCall, dropped: int) -> bool:
         request = call.without_oldest(dropped)
-        window = self._pool.find(request.model).entry.context_window
+        window = self._pool.find(request.model, request.adapter).entry.context_window
         counted = replace(request, id=f"{request.id}-{dropped}", task=Count(request.generate))
         try:
             tokens = await asking.count(self._pool, counted)

@@ -50,13 +50,16 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
     async def messages(http: Request) -> Response:
         """Answer a conversation: https://platform.claude.com/docs/en/api/messages/create."""
         body, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
-        call = anthropic_messages.parse(body, http.state.id, priority=header, stable_prompts=stable)
+        call = anthropic_messages.parse(
+            body, http.state.id, priority=header, stable_prompts=stable, default=site.pool.only()
+        )
         return site.answer(call.request, call.encoder() if call.stream else call.complete)
 
     @app.post(f"{prefix}/messages/count_tokens", **described)
     async def count_tokens(http: Request) -> Response:
         """Count the tokens of a prompt: https://platform.claude.com/docs/en/api/messages/count_tokens."""
-        call = anthropic_messages.parse_count(await site.bodies.read(http), http.state.id, stable_prompts=stable)
+        body = await site.bodies.read(http)
+        call = anthropic_messages.parse_count(body, http.state.id, stable_prompts=stable, default=site.pool.only())
         return site.answer(call.request, call.complete)
 
     _add_models(app, site, prefix)

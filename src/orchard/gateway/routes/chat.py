@@ -22,5 +22,6 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
 async def answer(site: Site, http: Request, model: str | None = None) -> Response:
     """Answer a request; `model` is asked for whatever the body says."""
     header = http.headers.get(openai_chat.PRIORITY_HEADER)
-    call = openai_chat.parse(await site.bodies.read(http), http.state.id, header, model=model)
+    body = await site.bodies.read(http)
+    call = openai_chat.parse(body, http.state.id, header, model=model, default=site.pool.only())
     return site.answer(call.request, call.encoder() if call.stream else call.complete)

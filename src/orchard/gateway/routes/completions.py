@@ -22,5 +22,6 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
 async def answer(site: Site, http: Request, model: str | None = None) -> Response:
     """Answer a request; `model` is asked for whatever the body says."""
     header = http.headers.get(openai_completions.PRIORITY_HEADER)
-    call = openai_completions.parse(await site.bodies.read(http), http.state.id, header, model=model)
+    body = await site.bodies.read(http)
+    call = openai_completions.parse(body, http.state.id, header, model=model, default=site.pool.only())
     return site.answer_all(call.requests, call.encoder() if call.stream else call.complete)

@@ -37,7 +37,7 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
     @app.post(f"{prefix}/responses/input_tokens", tags=[TAG], include_in_schema=shown, **described)
     async def count_input_tokens(http: Request) -> Response:
         """Count the tokens that the input of a response would have."""
-        draft = openai_responses.read(await site.bodies.read(http))
+        draft = openai_responses.read(await site.bodies.read(http), default=site.pool.only())
         tokens = await site.responses.count(draft, http.state.id)
         return Response(openai_responses.counted(tokens), media_type=_JSON)
 
@@ -86,7 +86,7 @@ def _add_stored(app: FastAPI, site: Site, prefix: str) -> None:
 
 async def answer(site: Site, http: Request, model: str | None = None) -> Response:
     """Answer a request; `model` is asked for whatever the body says."""
-    draft = openai_responses.read(await site.bodies.read(http), model)
+    draft = openai_responses.read(await site.bodies.read(http), model, site.pool.only())
     header = http.headers.get(openai_responses.PRIORITY_HEADER)
     call = await site.responses.prepare(draft, http.state.id, header)
     if not draft.body.background:
