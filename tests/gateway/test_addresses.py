@@ -30,7 +30,7 @@ def client() -> httpx.AsyncClient:
     """A client of an application without any process."""
     settings = Settings(responses_path=":memory:")
     app = create_app(Pool(Registry((), settings), settings), settings)
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server")
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
 
 
 @pytest.mark.parametrize(
