@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -253,6 +254,52 @@ def allowed(follower: Follower) -> set[int]:
     assert words is not None
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     return set(np.flatnonzero(bits).tolist())
+
+
+CLOSED_IN_TIME = Reasoning(b"</think>", opened=True, closing=(THINK_END,), needs=40)
+
+
+@pytest.mark.parametrize("most", [30, 41, 42, 60, 100])
+def test_the_reasoning_ends_where_a_short_answer_has_just_room(most: int) -> None:
+    never = {THINK_END: -1e4}
+    for way in ({}, {"thinking_budget": 1000, "think_end": THINK_END}):
+        job = sampled("a", 1, schema(reasoning=CLOSED_IN_TIME), most, logit_bias=never, **way)
+        (tokens,) = run(make_runner(network("qwen3")), [job]).outcomes["a"].tokens
+        assert tokens.index(THINK_END) == max(0, most - 41)
+
+
+def test_the_reasoning_of_a_row_that_was_stopped_ends_in_time_too() -> None:
+    grammar = lark('start: "ab"', CLOSED_IN_TIME, letters=letters(b"</think>"))
+    reasoning = msgspec.structs.replace(CLOSED_IN_TIME, closing=(257,), needs=3)
+    grammar = Grammar("a", grammar.rules, reasoning)
+    for left, due in ((5, False), (4, True), (3, True)):
+        follower = Follower(grammar, [65, 65])
+        follower.left = left
+        assert (allowed(follower) == {257}) is due
+
+
+def test_a_tag_of_several_tokens_is_closed_from_where_the_model_has_begun_it() -> None:
+    own = letters(b"<open>", b"<end>", b"next")
+    text = 'start: (<[257]> /(.|\\n)*/ <[258]> "next")? "ab"'
+    reasoning = Reasoning(b"<end>next", within=b"<open>", closing=(258, 259), needs=3)
+    grammar = Grammar("a", lark(text, letters=own).rules, reasoning)
+    follower = Follower(grammar)
+    follower.left = 3
+    assert allowed(follower) == {257, ord("a")}  # it has not been opened
+    follower.take(257)
+    follower.left = 6
+    assert allowed(follower) > {ord("a"), ord("b"), 258}
+    follower.left = 5
+    assert allowed(follower) == {258}
+    follower.take(258)
+    follower.left = 4
+    assert allowed(follower) == {259}
+    follower.take(259)
+    follower.left = 3
+    assert allowed(follower) == {ord("a")}
+    answered = Follower(grammar, list(b"ab"))
+    answered.left = 1
+    assert allowed(answered) == {EOS}
 
 
 @pytest.mark.parametrize(

@@ -433,6 +433,71 @@ def test_every_family_reads_the_calls_that_it_is_bound_to(constraints: Constrain
     assert found or not (must or grammar.trigger)
 
 
+MOST = 300
+
+
+def thought_of(grammar: Bound, begun: list[int], thought: int) -> list[int]:
+    """What is written up to the end of the reasoning, where the model goes on thinking for as long as it may."""
+    assert grammar.reasoning
+    masks = Masks(len(grammar.alphabet.pieces))
+    follower = Follower(grammar, begun)
+    written = list(begun)
+    while not b"".join(grammar.alphabet.pieces[token] for token in written).endswith(grammar.reasoning.end):
+        follower.left = MOST - len(written)
+        words, failed = masks.of([follower])
+        assert not failed
+        assert words is not None
+        allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+        written.append(thought if thought in allowed else int(allowed[0]))
+        follower.take(written[-1])
+    return written
+
+
+@pytest.mark.parametrize(
+    ("parser", "prompt", "tag"),
+    [
+        ("hermes", OPENED, ""),
+        ("hermes", ASKED, "<think>"),
+        ("harmony", "<|start|>assistant", "<|channel|>analysis<|message|>"),
+        ("harmony", "<|start|>assistant<|channel|>analysis<|message|>", ""),
+        ("gemma4", "", "<|channel>thought"),
+    ],
+)
+@pytest.mark.parametrize("task", [Generate(tools=(TIME,), must_call=True), wanting("choice", ["ja"])])
+def test_reasoning_ends_in_time_for_an_answer(
+    constraints: Constraints, parser: str, prompt: str, tag: str, task: Generate
+) -> None:
+    family = choose("<think>" if parser == "hermes" else "", tool_call_parser=parser, reasoning_parser=parser)
+    grammar = constraints.compile(task, family, prompt, MOST)
+    assert grammar
+    assert grammar.reasoning
+    begun = constraints._hf.encode(tag, add_special_tokens=False)
+    (so,) = constraints._hf.encode("s", add_special_tokens=False)
+    written = thought_of(grammar, begun, so)
+    source = constraints._source(task, family, prompt)
+    assert source
+    left = MOST - len(written)
+    assert left - 3 == constraints._shortest(source)  # two newlines may come before it, and the turn must end
+    assert written[len(begun)] == so
+
+
+def test_a_model_does_not_begin_to_think_where_there_is_no_room_for_it(
+    constraints: Constraints, family: Family
+) -> None:
+    task = wanting("choice", ["ja"])
+    for parser, prompt, least in (("hermes", ASKED, 5), ("harmony", "<|start|>assistant", 40)):
+        own = family if parser == "hermes" else choose("", tool_call_parser=parser)
+        grammars = [constraints.compile(task, own, prompt, most) for most in (least, MOST, None)]
+        assert [bool(one and one.reasoning) for one in grammars] == [False, True, True]
+
+
+def test_strict_tools_end_no_reasoning(constraints: Constraints, family: Family) -> None:
+    grammar = constraints.compile(Generate(tools=(TIME,)), family, OPENED, 5)
+    assert grammar
+    assert grammar.reasoning
+    assert not grammar.reasoning.needs
+
+
 def wrapped(tokenizer: Tokenizer, eos: str) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=eos)
 

@@ -14,6 +14,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.options import SamplingDefaults, TextOptions
 from orchard.core.request import (
     Generate,
+    Grammar,
     ImagePart,
     Message,
     Part,
@@ -458,6 +459,17 @@ def test_the_budget_of_thinking_counts_from_its_beginning(
 def test_the_budget_counts_from_the_answer_where_a_parser_assumes_that_it_thinks(model: TextModel) -> None:
     params = like(model, model.tokenizer, reasoning_parser="deepseek_r1").prepare(ask("Hi", thinking_budget=5)).params
     assert (params.thinking_budget, params.think_start) == (5, -1)
+
+
+@pytest.mark.parametrize(("max_tokens", "left", "thinks"), [(5, 99, False), (99, 99, True), (None, 5, False)])
+def test_a_model_begins_to_think_where_there_is_room_for_its_answer_too(
+    model: TextModel, max_tokens: int | None, left: int, thinks: bool
+) -> None:
+    task = ask("Hi", grammar=Grammar("choice", ["yes", "no"], "guided_choice"), max_tokens=max_tokens)
+    window = len(prompter(model).prepare(task).tokens) + left
+    prepared = like(model, model.tokenizer, window).prepare(task)
+    assert prepared.grammar
+    assert bool(prepared.grammar.reasoning) is thinks
 
 
 def test_a_template_that_always_leaves_thinking_open_is_not_forced_to_think(model: TextModel) -> None:

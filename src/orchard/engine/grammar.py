@@ -4,6 +4,7 @@ Masks are llguidance's (https://github.com/guidance-ai/llguidance); they are com
 the pass whose logits they are for.
 """
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,7 +17,8 @@ from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, Token
 from llguidance.numpy import fill_next_token_bitmask, fill_next_token_bitmask_par
 from msgspec import Struct
 
-_MOST_NEWLINES = 2  # between the reasoning and the answer: what models write there
+MOST_NEWLINES = 2
+"""Newlines that may stand between the reasoning and the answer: models write them there."""
 _NEWLINES = re.compile(rb"\n{1,2}")
 
 Words = np.ndarray[Any, Any]
@@ -31,12 +33,19 @@ class Reasoning(Struct, frozen=True):
     """How the reasoning before an answer is told apart; it is free.
 
     `opened`: the answer begins within it. `start`: the token with which the model may begin it itself, as the first of
-    its answer. `end`: its end tag, as it stands in the text, however it is cut into tokens.
+    its answer. `end`: its end tag, as it stands in the text, however it is cut into tokens. `within`: the text that
+    begins it, where the grammar itself has it, and its end, before the answer.
+
+    `closing`: the end tag's tokens; they are all that may come once no more than `needs` tokens are left behind them:
+    those of a short answer.
     """
 
     end: bytes
     opened: bool = False
     start: int | None = None
+    within: bytes = b""
+    closing: tuple[int, ...] = ()
+    needs: int = 0
 
 
 class Alphabet:
@@ -95,6 +104,8 @@ class Rules:
         self._limits = limits
         self.first = self._compile()
         """A matcher that has taken nothing, to be copied."""
+        self.shortest: int | None = None
+        """The tokens of a short text that keeps it, once somebody has found one."""
 
     def renew(self, full: LLMatcher) -> None:
         """Begin with a new lexer, if `full` is still the `first` one."""
@@ -149,7 +160,11 @@ class Follower:
         self._tail = b""  # of a free text: a tag may have begun in it
         self._newlines = 0  # so many may still come before the answer
         self._failed = False
+        self.left: float = math.inf
+        """How many tokens may still come."""
+        self._ending: tuple[int, ...] = ()  # the last tokens, as many as the end tag of the reasoning has
         reasoning = grammar.reasoning
+        self._within = _Within(reasoning) if reasoning and reasoning.within else None
         self._state = self._answer
         if reasoning is not None and (reasoning.opened or reasoning.start is not None):
             self._state = _State.REASONING if reasoning.opened else _State.START
@@ -180,6 +195,10 @@ class Follower:
 
     def take(self, token: int) -> None:
         """Go on by a token. One that the grammar does not allow shows in `check`."""
+        if (reasoning := self._grammar.reasoning) and reasoning.closing:
+            self._ending = (*self._ending, token)[-len(reasoning.closing) :]
+        if self._within:
+            self._within.take(self._grammar.alphabet.pieces[token])
         if self._state is _State.START:
             if self._grammar.reasoning is not None and token == self._grammar.reasoning.start:
                 self._state = _State.REASONING
@@ -193,9 +212,12 @@ class Follower:
     def check(self, words: Words) -> None:
         """Complete the mask that `matcher` gave, by what else may come and what can't. Raises GrammarError.
 
-        Within the reasoning the turn can't end: there would be no answer.
+        Within the reasoning the turn can't end: there would be no answer. So the reasoning ends in time.
         """
         alphabet, reasoning = self._grammar.alphabet, self._grammar.reasoning
+        if reasoning and (due := self._must_close(reasoning)) is not None:
+            words[:] = mask_of([due], len(alphabet.pieces))
+            return
         if self._state is _State.REASONING:
             words[:] = alphabet.unending
             return
@@ -207,6 +229,15 @@ class Follower:
             more.append(reasoning.start)
         if more:
             words |= mask_of(more, len(alphabet.pieces))
+
+    def _must_close(self, reasoning: Reasoning) -> int | None:
+        """Give the next token of the tag that ends the reasoning, where it must end."""
+        thinking = self._within.open if self._within else self._state is _State.REASONING
+        if not (thinking and reasoning.closing):
+            return None
+        closing = reasoning.closing
+        begun = next((count for count in range(len(closing) - 1, 0, -1) if self._ending[-count:] == closing[:count]), 0)
+        return closing[begun] if self.left <= len(closing) - begun + reasoning.needs else None
 
     def _stuck(self, words: Words) -> bool:
         return self._failed or self._matcher.is_error() or not words.any()
@@ -266,7 +297,7 @@ class Follower:
     def _bind(self, begun: bytes, *, after_reasoning: bool) -> None:
         """Let the grammar begin, where one token may have ended the free text and begun this."""
         if after_reasoning:
-            self._newlines = 0 if begun else _MOST_NEWLINES
+            self._newlines = 0 if begun else MOST_NEWLINES
             begun = begun.lstrip(b" \r\n")
         self._taken = tokens = self._grammar.alphabet.cut(begun)
         if self._matcher.try_consume_tokens(tokens) == len(tokens):
@@ -275,6 +306,30 @@ class Follower:
             self._release()  # no call that the grammar knows
         else:
             self._failed = True
+
+
+class _Within:
+    """Whether a row is within reasoning that its grammar has."""
+
+    def __init__(self, reasoning: Reasoning) -> None:
+        self.open = False
+        self._reasoning = reasoning
+        self._said: bytes | None = b""  # of the tag that is waited for; None: none is
+
+    def take(self, data: bytes) -> None:
+        if self._said is None:
+            return
+        self._said += data
+        begin, end = self._reasoning.within, self._reasoning.end
+        if not self.open:
+            if self._said.startswith(begin):
+                self.open, self._said = True, self._said[len(begin) :]
+            elif not begin.startswith(self._said):
+                self._said = None
+                return
+        if self.open:
+            self.open = end not in self._said
+            self._said = self._said[-len(end) :] if self.open else None
 
 
 Computing = Future[tuple[mx.array | None, dict[int, GrammarError]]]

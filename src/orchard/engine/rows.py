@@ -31,11 +31,18 @@ class Row:
         self.ended = False
         self.kept = job.embed is None
         self.follower = Follower(job.grammar, self.generated) if job.grammar else None
+        if self.follower:
+            self.follower.left = self.left
 
     @property
     def generated(self) -> list[int]:
         """What has been read of the answer."""
         return self.tokens[len(self.job.prompt) :]
+
+    @property
+    def left(self) -> int:
+        """How many tokens are still to be read at most."""
+        return self.job.max_tokens - (len(self.tokens) - len(self.job.prompt))
 
     @property
     def wants_more(self) -> bool:
@@ -48,11 +55,12 @@ class Row:
         reason: EndReason | None = None
         if sample.token in eos:
             reason = "stop"
-        elif len(self.tokens) - len(self.job.prompt) == self.job.max_tokens:
+        elif not self.left:
             reason = "length"
         self.ended = reason is not None
         if self.follower and not self.ended:
             self.follower.take_later(sample.token)
+            self.follower.left = self.left
         return Drawn(self.job.id, self.choice, sample, reason)
 
 

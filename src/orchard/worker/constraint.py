@@ -6,7 +6,8 @@
   a format's calls have no text of their own to open them, an answer that begins like one is bound. Where the format or
   the tokens are not known well enough, strict tools are like others.
 - Of tools that are not strict, calls keep as much of the schema as can be kept.
-- Reasoning is free. Between its end and the answer two newlines may stand; the formats drop them.
+- Reasoning is free, while it leaves room for a short answer. Between its end and the answer two newlines may stand; the
+  formats drop them.
 - In JSON there is a space, a newline with an indentation, or nothing between two parts.
 """
 
@@ -23,18 +24,20 @@ from msgspec.structs import replace
 from orchard.core import request
 from orchard.core.errors import OrchardError
 from orchard.core.request import Generate, TextPart, Tool
-from orchard.engine.grammar import Alphabet, Grammar, Reasoning, Rules
+from orchard.engine.grammar import MOST_NEWLINES, Alphabet, Grammar, Reasoning, Rules
 from orchard.formats import Family
-from orchard.formats.shapes import CallsShape
+from orchard.formats.shapes import CallsShape, parts
 from orchard.worker import json_schema, lark
 from orchard.worker.markers import template_source
 from orchard.worker.output import Vocabulary
+from orchard.worker.shortest import ShortestAnswers
 
 _MOST_CHARACTERS = 256 * 1024
 _CACHED = 64
 _PLACE = re.compile(r"^at \d+\(\d+\): (failed to compile JSON schema: )?| \d+ \| .*")  # in a grammar of our own
 _ANY_OBJECT = {"type": "object"}
 _TRIED = 4  # tokens of an answer
+_UNKNOWN = 64  # tokens that are kept for an answer of which no short one was found
 # Harmony (https://github.com/openai/harmony) has a header before the answer too.
 _HARMONY = ("harmony", "openai_gptoss")
 _HARMONY_REASONING = ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant")
@@ -44,13 +47,14 @@ _HARMONY_ANSWER = "<|channel|>final<|message|>"
 class _Source(Struct, frozen=True):
     """A grammar before it is compiled: an expression, the rules in it, and what `@answer` in it stands for.
 
-    `trigger`: the text behind which it begins to bind, each time.
+    `trigger`: the text behind which it begins to bind, each time. `ends`: what ends the free texts in calls.
     """
 
     expression: str
     rules: str = ""
     answer: dict[str, Any] | None = None
     trigger: str = ""
+    ends: tuple[str, ...] = ()
 
 
 class Constraints:
@@ -70,12 +74,13 @@ class Constraints:
         self._special = {text: self._added[text] for text in special}
         self._tags = lark.Tags(self._special)
         self._alphabet: Alphabet | None = None
+        self._short_answers: ShortestAnswers | None = None
         self._compiled: OrderedDict[str, Rules | str] = OrderedDict()
 
-    def compile(self, task: Generate, family: Family, prompt: str) -> Grammar | None:
+    def compile(self, task: Generate, family: Family, prompt: str, max_tokens: int | None = None) -> Grammar | None:
         """Give what binds the answer to a rendered prompt; None where nothing does.
 
-        Raises OrchardError on what can't be kept.
+        `max_tokens`: how long the answer may be. Raises OrchardError on what can't be kept.
         """
         if not (task.grammar or task.must_call or any(tool.strict for tool in task.tools)):
             return None
@@ -86,19 +91,21 @@ class Constraints:
             message = "this model's tokens have no text of their own, or none ends a turn: its answers can't be bound"
             raise OrchardError("invalid_request", message, param=param)
         try:
-            return self._made(task, family, prompt)
+            return self._made(task, family, prompt, max_tokens)
         except ValueError as error:
             what = f"the {task.grammar.kind} of `{param}`" if task.grammar else "the tools' format"
             reason = _PLACE.sub("", str(error))
             raise OrchardError("invalid_request", f"{what} can't be kept: {reason}", param=param) from error
 
-    def _made(self, task: Generate, family: Family, prompt: str) -> Grammar | None:
-        reasoning, written = self._reasoning(task, family, prompt)
+    def _made(self, task: Generate, family: Family, prompt: str, max_tokens: int | None) -> Grammar | None:
         try:
             source = self._source(task, family, prompt)
             if source is None:
                 return None
-            text = self._text(source, None if source.trigger else written)
+            reasoning = self._reasoning(task, family, prompt)
+            if reasoning:
+                reasoning = self._in_time(reasoning, source, max_tokens)
+            text = self._text(source, reasoning)
             rules = self._rules(text)
         except ValueError:
             kept = tuple(self._kept(tool, family) for tool in task.tools)
@@ -106,24 +113,23 @@ class Constraints:
                 kept = tuple(tool if tool.strict else replace(tool, parameters=_ANY_OBJECT) for tool in kept)
             if kept == task.tools:
                 raise
-            return self._made(replace(task, tools=kept), family, prompt)
+            return self._made(replace(task, tools=kept), family, prompt, max_tokens)
         begun = _begun(task, prompt)
         taken = rules.alphabet.cut(begun)
         if begun and rules.first.deep_copy().try_consume_tokens(taken) != len(taken):
             raise ValueError("the unfinished message that the answer goes on with doesn't keep it")
         return Grammar(f"{hash(text):x}", rules, reasoning, source.trigger.encode(), begun)
 
-    def _reasoning(
-        self, task: Generate, family: Family, prompt: str
-    ) -> tuple[Reasoning | None, tuple[str, str] | None]:
-        """Say what reasoning may come before the answer: what the engine tells apart, or the tags for the grammar."""
+    def _reasoning(self, task: Generate, family: Family, prompt: str) -> Reasoning | None:
+        """Say what reasoning may come before the answer."""
         harmony = family.name in _HARMONY
         tags = _HARMONY_REASONING if harmony else family.reasoning_tags
         if tags is None:
-            return None, None
+            return None
         start, end = tags
+        closing = tuple(self._tags.cut(end, self._letters().cut))
         if family.begin(prompt).thinking:
-            return Reasoning(end.encode(), opened=True), None
+            return Reasoning(end.encode(), opened=True, closing=closing)
         closed = prompt.endswith(_HARMONY_ANSWER) if harmony else prompt.rstrip().endswith(end)
         if (
             closed
@@ -131,22 +137,51 @@ class Constraints:
             or task.prompt is not None
             or task.template_args.get("enable_thinking") is False
         ):
-            return None, None
+            return None
         if start in self._added:
-            return Reasoning(end.encode(), start=self._added[start]), None
-        return None, tags
+            return Reasoning(end.encode(), start=self._added[start], closing=closing)
+        return Reasoning(end.encode(), within=start.encode(), closing=closing)
+
+    def _in_time(self, reasoning: Reasoning, source: _Source, max_tokens: int | None) -> Reasoning | None:
+        """Say when the reasoning must end for an answer to follow it; None where the model may not begin it.
+
+        It doesn't begin where an answer of `max_tokens` has no room for both. Where only calls are bound, none is due.
+        """
+        if source.trigger:
+            return None if reasoning.within else reasoning
+        needs = MOST_NEWLINES + self._shortest(source) + 1  # the token that ends the turn
+        opening = len(self._tags.cut(reasoning.within.decode(), self._letters().cut)) or 1
+        if not reasoning.opened and max_tokens is not None and max_tokens <= opening + len(reasoning.closing) + needs:
+            return None
+        return replace(reasoning, needs=needs)
+
+    def _shortest(self, source: _Source) -> int:
+        """Give the tokens of a short answer, without reasoning."""
+        text = self._text(source, None)
+        rules = self._rules(text)
+        if rules.shortest is None:
+            if self._short_answers is None:
+                self._short_answers = ShortestAnswers(self._letters(), list(self._special.values()), self._eos)
+            found = self._short_answers.find(text, lark.LIMITS, source.ends)
+            rules.shortest = _UNKNOWN if found is None else len(found)
+        return rules.shortest
 
     def _source(self, task: Generate, family: Family, prompt: str) -> _Source | None:
         shape = self._shape(task.tools, family)
         calls = lark.calls(shape, self._tags, several=task.parallel_tool_calls) if shape else ""
+        ends = (
+            tuple({part["end"]: None for call in shape.calls for kind, part in parts(call.body) if kind == "text"})
+            if shape
+            else ()
+        )
         if task.must_call:
             if not calls:
                 raise ValueError("how this model writes calls is not known")
-            return _Source("calls", calls)
+            return _Source("calls", calls, ends=ends)
         if task.grammar:
             begun = family.name not in _HARMONY or task.continue_last or prompt.endswith(_HARMONY_ANSWER)
             answer = "@answer" if begun else f"{self._tags.literal(_HARMONY_ANSWER)} @answer"
-            return _Source(f"{answer} | calls" if calls else answer, calls, _answer(task.grammar))
+            return _Source(f"{answer} | calls" if calls else answer, calls, _answer(task.grammar), ends=ends)
         return self._strict(shape, calls, several=task.parallel_tool_calls) if shape else None
 
     def _strict(self, shape: CallsShape, calls: str, *, several: bool) -> _Source | None:
@@ -183,10 +218,11 @@ class Constraints:
             raise OrchardError("invalid_request", message, param="tools") from error
         return tool
 
-    def _text(self, source: _Source, reasoning: tuple[str, str] | None) -> str:
+    def _text(self, source: _Source, reasoning: Reasoning | None) -> str:
         """Give what `LLMatcher` takes: JSON with all grammars, the first of which is the whole."""
+        tags = (reasoning.within.decode(), reasoning.end.decode()) if reasoning and reasoning.within else None
         grammars: list[dict[str, Any]] = [
-            {"lark_grammar": lark.whole(source.expression, source.rules, reasoning, self._tags)}
+            {"lark_grammar": lark.whole(source.expression, source.rules, tags, self._tags)}
         ]
         if source.answer is not None:
             grammars.append({"name": "answer", **source.answer})

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
@@ -45,6 +45,11 @@ class Tags:
     def literal(self, text: str) -> str:
         """Give the expression for a text; "" for none."""
         return " ".join(self._symbol(part) for part in self._parts(text))
+
+    def cut(self, text: str, cut: Callable[[bytes], list[int]]) -> list[int]:
+        """Cut a text into tokens: those that it names, and those that `cut` makes of what is between them."""
+        cuts = ([self._tokens[part]] if part in self._tokens else cut(part.encode()) for part in self._parts(text))
+        return [token for tokens in cuts for token in tokens]
 
     def in_body(self, body: str, tags: Sequence[str], terminals: dict[str, str]) -> str:
         """Put tokens in the place of the tags that stand in an expression, and terminals in that of its texts.

@@ -162,7 +162,7 @@ class Prompter:
         wanted = self._max_tokens if task.max_tokens is None else task.max_tokens
         max_tokens = left if wanted is None else min(left, wanted)
         params = self._params(task.sampling, task.top_logprobs, rendered)
-        grammar = self._constraints.compile(task, self.family, rendered.text)
+        grammar = self._constraints.compile(task, self.family, rendered.text, max_tokens)
         opener = self._opener if task.prompt is None else None
         boundaries = tuple(place for place, token in enumerate(rendered.tokens) if token == opener and place)
         return Prepared(rendered.tokens, rendered.text, params, max_tokens, boundaries, grammar)
