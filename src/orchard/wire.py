@@ -81,6 +81,21 @@ class Cancel(Struct, frozen=True, array_like=True, tag="cancel"):
     request_id: str
 
 
+class Pause(Struct, frozen=True, array_like=True, tag="pause"):
+    """Gateway to worker: whoever reads this request's events lags behind; make no more of them until `Resume`.
+
+    Events already on their way still arrive.
+    """
+
+    request_id: str
+
+
+class Resume(Struct, frozen=True, array_like=True, tag="resume"):
+    """Gateway to worker: go on with a paused request."""
+
+    request_id: str
+
+
 class AskCache(Struct, frozen=True, array_like=True, tag="ask_cache"):
     """Gateway to worker: what is cached? With a request's id, only the report on that one. `CacheIs` has the number."""
 
@@ -116,7 +131,7 @@ class Step(Struct, frozen=True, array_like=True, tag="step"):
     waiting: int
 
 
-ToWorker = Load | Unload | LimitMemory | Ping | Submit | Cancel | AskCache
+ToWorker = Load | Unload | LimitMemory | Ping | Submit | Cancel | Pause | Resume | AskCache
 FromWorker = Hello | Loading | Ready | LoadFailed | Unloaded | Pong | Step | CacheIs
 _Any = ToWorker | FromWorker
 

@@ -153,9 +153,9 @@ def preemptions(runner: Runner) -> list[str]:
     names: list[str] = []
     act = runner._put_back
 
-    def put_back(work: Any) -> None:
+    def put_back(work: Any, kept: bool) -> None:
         names.append(work.job.id)
-        act(work)
+        act(work, kept)
 
     runner._put_back = put_back  # type: ignore[method-assign]
     return names
@@ -374,3 +374,36 @@ def test_less_memory_lets_cached_prompts_go() -> None:
     course = run(runner, [greedy("c", prompt(1, 60), 4), greedy("d", prompt(1, 60), 4)])
     check_the_others(course, [greedy("c", prompt(1, 60), 4), greedy("d", prompt(1, 60), 4)])
     assert runner.store.numbers()["bytes"] == held
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 2**24])
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2"])
+def test_paused_jobs_bring_nothing_and_go_on_as_if_nothing_had_been(kind: str, cache_bytes: int) -> None:
+    model = network(kind)
+    paused = sampled("a", prompt(1, 12), 30, choices=2)
+    other = greedy("b", prompt(2, 9), 30)
+    runner = make_runner(model, cache_bytes=cache_bytes)
+    course = Course()
+    for job in (paused, other):
+        course.expect(job)
+        runner.add(job)
+    outcome = course.outcomes["a"]
+    while len(outcome.tokens[0]) < 10:
+        course.take(runner.step())
+    runner.pause("a")
+    course.take(runner.step())  # brings the tokens that were launched before
+    seen = [list(tokens) for tokens in outcome.tokens]
+    while not runner.idle:
+        course.take(runner.step())
+    assert outcome.tokens == seen
+    assert course.outcomes["b"].reasons != [None]
+    assert (course.steps[-1].running, course.steps[-1].waiting) == (0, 1)
+    read = runner.read_tokens
+    runner.resume("a")
+    while not runner.idle:
+        course.take(runner.step())
+    for job in (paused, other):
+        assert course.outcomes[job.id].tokens == alone(model, job), job.id
+        assert len(course.outcomes[job.id].begun) == 1
+    again = runner.read_tokens - read
+    assert again == 0 if cache_bytes else again >= 40, "what was computed is kept where there is a cache"

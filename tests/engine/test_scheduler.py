@@ -353,3 +353,64 @@ def test_the_bound_of_a_request_counts_what_it_generated_before_it_was_preempted
     assert it.used_bytes == 300 + 5
     it.bound("b", 7)
     assert it.used_bytes == 300 + 7
+
+
+def test_a_paused_request_gives_its_memory_back_and_goes_on_where_it_was() -> None:
+    it, _ = admitted(ticket("a", prompt=300), ticket("b", prompt=300))
+    it.add(ticket("c", prompt=600))
+    assert it.plan().begin == []
+    it.pause("a")
+    plan = it.plan()
+    assert (plan.pause, plan.preempt, plan.begin) == (["a"], [], [])
+    assert it.returned("a", 30, 2) is None
+    assert (it.running, it.waiting, it.used_bytes) == (1, 2, 303)
+    it.cancel("b")
+    assert it.plan().begin == ["c"]
+    it.cancel("c")
+    assert it.idle
+    assert it.plan() == Plan([], [], [], [])
+    assert it.resume("a") is None
+    assert it.plan() == Plan([], [], ["a"], [("a", 30)])
+    assert (it.running, it.waiting, it.used_bytes) == (1, 0, 302)
+
+
+def test_a_request_that_waits_can_be_paused() -> None:
+    it, _ = admitted(ticket("a", rows=4), ticket("b"))
+    it.pause("b")
+    it.cancel("a")
+    assert it.idle
+    it.resume("b")
+    assert it.plan().begin == ["b"]
+
+
+def test_a_pause_may_be_over_before_it_has_begun() -> None:
+    it, _ = admitted(ticket("a"))
+    it.pause("a")
+    it.resume("a")
+    assert it.plan().pause == []
+    assert it.running == 1
+
+
+def test_a_paused_request_may_be_cancelled() -> None:
+    it, _ = admitted(ticket("a"), ticket("b"), ticket("c", rows=4))
+    for name in "abc":
+        it.pause(name)
+    it.cancel("a")
+    assert it.plan().pause == ["b"]
+    it.cancel("b")
+    assert it.returned("b", 1, 1) is None
+    it.cancel("c")
+    for name in ("a", "b", "c", "nobody"):
+        it.pause(name)
+        assert it.resume(name) is None
+    assert (it.idle, it.running, it.waiting) == (True, 0, 0)
+
+
+def test_a_paused_request_that_has_become_too_large_is_refused() -> None:
+    it, _ = admitted(ticket("a", prompt=500))
+    it.pause("a")
+    it.plan()
+    it.returned("a", 500, 0)
+    assert it.limit_memory(400) == []
+    assert it.resume("a") == TooLarge("a", 501, 400)
+    assert it.idle

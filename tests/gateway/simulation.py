@@ -135,6 +135,7 @@ class Process:
         self.path: str | None = None
         self.allowance: int | None = None
         self.running: dict[str, Request] = {}
+        self.paused: set[str] = set()
         self.ready = False
         self.hangs = False
         self.broken_loads = False
@@ -215,6 +216,10 @@ class Process:
                 self.world.soon(0, 2, self._begin, request)
             case wire.Cancel(request_id):
                 self.running.pop(request_id, None)
+            case wire.Pause(request_id):
+                self.paused.add(request_id)
+            case wire.Resume(request_id):
+                self.paused.remove(request_id)
 
     def _load(self, step: int) -> None:
         if self.returncode is not None:
@@ -242,7 +247,9 @@ class Process:
     def _go_on(self, request: Request, piece: int) -> None:
         if request.id not in self.running:
             return
-        if piece < request.generate.sampling.top_k:  # type: ignore[operator]  # set by the walk
+        if request.id in self.paused:
+            self.world.soon(0, 1, self._go_on, request, piece)
+        elif piece < request.generate.sampling.top_k:  # type: ignore[operator]  # set by the walk
             self._step(request.id, [Text(f"{piece} ")])
             self.world.soon(0, 1, self._go_on, request, piece + 1)
         elif not self.hangs:

@@ -1,10 +1,15 @@
 """What happens to requests when processes and connections die under them."""
 
 import asyncio
+<<<<<<< HEAD
 import contextlib
+=======
+import json
+>>>>>>> 0feb02c (Pause a request whose reader lags behind)
 import os
 import signal
 import socket
+from typing import Any
 
 import httpx
 import psutil
@@ -100,6 +105,44 @@ async def test_a_client_that_leaves_while_the_model_loads_is_forgotten() -> None
         request.cancel()
         await asyncio.to_thread(server.until, waiting=0)
         assert server.until(state="ready")["running"] == 0
+
+
+async def test_clients_that_stop_reading_do_not_fill_the_memory() -> None:
+    script: dict[str, Any] = {"pieces": 400, "text": "x" * 10_000, "interval": 0.005}
+    content = json.dumps(body(stream=True, **script)).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(content)}\r\n"
+    request = head.encode() + b"content-type: application/json\r\nconnection: close\r\n\r\n" + content
+    with serve() as server:
+        server.until(state="ready")
+        gateway = psutil.Process(server.process.pid)
+        before = gateway.memory_info().rss
+        stalled = [_connected(server) for _ in range(8)]
+        for sock in stalled:
+            sock.sendall(request)
+        await asyncio.to_thread(server.until, running=8)
+        async with streamed(server, **script) as stream:
+            await stream.read()  # so the model has had the time for the others, too
+        grown = gateway.memory_info().rss - before
+        running = server.health()["running"]
+        answers = await asyncio.gather(*(asyncio.to_thread(_read_all, sock) for sock in stalled))
+        assert running == 8
+        assert grown < 12 * 2**20
+        assert all(b"data: [DONE]" in answer for answer in answers)
+        assert all(answer.count(b"x" * 10_000) == 400 for answer in answers)
+
+
+def _connected(server: Server) -> socket.socket:
+    """Connect with a small window, so that the system buffers little of an answer."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.settimeout(60)
+    sock.connect(("127.0.0.1", server.port))
+    return sock
+
+
+def _read_all(sock: socket.socket) -> bytes:
+    with sock, sock.makefile("rb") as file:
+        return file.read()
 
 
 async def test_sigterm_lets_a_running_stream_finish() -> None:

@@ -130,3 +130,15 @@ def test_the_caller_of_all_sees_what_one_waits_for() -> None:
     merge = Merge([1, 1])
     merge.parts[1].note = "loading 5%"
     assert merge.stream.note == merge.parts[0].note == "loading 5%"
+
+
+async def test_who_reads_a_merged_stream_too_slowly_pauses_all_its_requests() -> None:
+    merge = Merge([1, 1])
+    told: list[tuple[int, bool]] = []
+    for place, part in enumerate(merge.parts):
+        part.on_lag = lambda lags, place=place: told.append((place, lags))
+        part.push([Started(1)])
+    merge.parts[0].push([Text("x" * 1_000_000)])
+    assert told == [(0, True), (1, True)]
+    await merge.stream.next(1)
+    assert told[2:] == [(0, False), (1, False)]

@@ -602,3 +602,20 @@ def test_what_is_not_served_yet_is_not_loaded_at_the_start(monkeypatch: pytest.M
         assert stage.state("b") == "unloaded"
 
     play(monkeypatch, Stage({"b": {"on_demand": False, "kind": "whisper"}, "a": {"on_demand": False}}, 2), story)
+
+
+def test_a_stream_that_nobody_reads_pauses_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a", pieces=10_000)
+        await stage.until("a", "ready")
+        process = stage.process("a")
+        await stage.see(lambda: bool(process.paused))
+        assert isinstance((await stage.read(stream))[-1], Finished)
+        assert process.paused == set()
+        stream = stage.open("a", pieces=10_000)
+        await stage.see(lambda: bool(process.paused))
+        await asyncio.sleep(130)  # a reader that comes back too late
+        assert not process.running
+        assert failure(await stage.read(stream)).kind == "timeout"
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)

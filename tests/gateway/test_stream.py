@@ -1,6 +1,20 @@
 import asyncio
 
-from orchard.core.events import Failed, Finished, Started, Text, Usage
+import pytest
+
+from orchard.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Logprob,
+    Reasoning,
+    Started,
+    Text,
+    TokenLogprob,
+    ToolArgs,
+    Usage,
+)
+from orchard.gateway import stream as module
 from orchard.gateway.stream import EventStream
 
 DONE = Finished(("stop",), Usage(1, 1))
@@ -94,3 +108,86 @@ async def test_what_somebody_has_seen_does_not_unless_the_reader_holds() -> None
     assert not seen.begin_anew()
     assert held.begin_anew()
     assert (seen.turn, held.turn) == (0, 1)
+
+
+def lagging() -> tuple[EventStream, list[bool]]:
+    told: list[bool] = []
+    stream = EventStream()
+    stream.on_lag = told.append
+    return stream, told
+
+
+TOKEN = TokenLogprob("x", b"x", -1.0)
+
+
+@pytest.mark.parametrize(
+    ("event", "most"),
+    [
+        (Text("x" * 1000), 256),
+        (Reasoning("x" * 1000), 256),
+        (ToolArgs(0, "x" * 1000), 256),
+        (Text("x", 0, (Logprob(TOKEN, (TOKEN,) * 20),)), 128),
+        (Text("x"), 4096),
+    ],
+)
+async def test_no_more_is_made_while_too_much_is_unread(event: Event, most: int) -> None:
+    stream, told = lagging()
+    pushed = 0
+    while not told:
+        stream.push([event])
+        pushed += 1
+    assert most / 8 < pushed < most
+    stream.push([event])  # it was under way
+    assert len(await stream.next(1)) == pushed + 1
+    stream.push([event])
+    assert told == [True, False]
+
+
+async def test_what_was_unread_at_the_end_is_no_lag() -> None:
+    stream, told = lagging()
+    stream.push([Text("x" * 1_000_000), DONE])
+    assert await stream.next(1) == [Text("x" * 1_000_000), DONE]
+    assert not told
+
+
+async def test_a_reader_that_lags_for_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_LAG_SECONDS", 0.01)
+    stream, told = lagging()
+    dropped = asyncio.Event()
+    stream.on_drop = dropped.set
+    stream.push([Text("x" * 1_000_000)])
+    await asyncio.wait_for(dropped.wait(), 10)
+    text, end = await stream.next(1)
+    assert text == Text("x" * 1_000_000)
+    assert isinstance(end, Failed)
+    assert end.kind == "timeout"
+    assert told == [True]
+
+
+async def test_a_reader_for_whom_more_goes_on_being_made_is_given_up() -> None:
+    stream, _ = lagging()
+    stream.push([Text("x" * 5_000_000)])  # as the echo of a prompt may be
+    pushed = 0
+    while not stream.ended:
+        stream.push([Text("x" * 1000)])
+        pushed += 1
+    assert 512 < pushed < 2048
+    assert isinstance((await stream.next(1))[-1], Failed)
+
+
+async def test_a_reader_that_catches_up_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_LAG_SECONDS", 0.01)
+    stream, _ = lagging()
+    stream.push([Text("x" * 1_000_000)])
+    await stream.next(1)
+    assert await stream.next(0.05) == []
+    assert not stream.ended
+
+
+async def test_what_is_forgotten_is_unread_no_more() -> None:
+    stream, told = lagging()
+    stream.push([Text("x" * 1_000_000)])
+    assert stream.begin_anew()
+    assert told == [True, False]
+    stream.push([Text("x")])
+    assert stream.on_lag is None

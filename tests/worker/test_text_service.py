@@ -305,3 +305,19 @@ async def test_extreme_parameters_leave_the_engine_alive(caller: Caller, attack:
     sampling = Sampling(temperature=1.0, seed=1, **attack)
     assert (await caller.ask("a", ask(sampling=sampling))).usage.completion_tokens == 20
     assert (await caller.ask("b", ask())).usage.completion_tokens == 20
+
+
+async def test_a_paused_request_is_silent_until_it_is_resumed(caller: Caller) -> None:
+    expected = await caller.ask("alone", ask(max_tokens=200))
+    caller.submit("a", ask(max_tokens=200))
+    await caller.until(lambda: any(isinstance(event, Text) for event in caller.events["a"]))
+    caller.service.pause("a")
+    caller.service.pause("unknown")
+    await caller.until(lambda: caller.numbers[-1] == (0, 1))
+    seen = len(caller.events["a"])
+    await caller.ask("b", ask(max_tokens=200))
+    assert len(caller.events["a"]) == seen
+    caller.service.resume("a")
+    caller.service.resume("unknown")
+    await caller.until(lambda: caller.ended("a"))
+    assert collect(caller.events["a"]).choices == expected.choices

@@ -79,6 +79,7 @@ class FakeService:
         self._loads = PATHS.get(path) or _decoded(path, Loads) or Loads()
         self._most = options.max_rows + options.max_waiting
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._going_on: dict[str, asyncio.Event] = {}
         self._due: list[tuple[str, list[Event]]] = []
         self._flush: asyncio.Handle | None = None
         self._hangs_since: float | None = None
@@ -113,6 +114,8 @@ class FakeService:
         if len(self._running) >= self._most:
             self._push(request.id, Failed("overloaded", "the fake model's queue is full", retry_after=_RETRY_AFTER))
             return
+        self._going_on[request.id] = asyncio.Event()
+        self._going_on[request.id].set()
         self._running[request.id] = asyncio.create_task(self._play(request))
         self._schedule()
 
@@ -120,8 +123,19 @@ class FakeService:
         """Stop playing."""
         if task := self._running.pop(request_id, None):
             task.cancel()
+            del self._going_on[request_id]
             self._due = [(id_, events) for id_, events in self._due if id_ != request_id]
             self._schedule()
+
+    def pause(self, request_id: str) -> None:
+        """Stop playing before the next piece."""
+        if request_id in self._going_on:
+            self._going_on[request_id].clear()
+
+    def resume(self, request_id: str) -> None:
+        """Go on playing."""
+        if request_id in self._going_on:
+            self._going_on[request_id].set()
 
     async def cache(self, request_id: str | None) -> CacheState:
         """Nothing is cached here."""
@@ -154,6 +168,7 @@ class FakeService:
         for piece in range(script.pieces):
             # Due times count from the start, so that a late step doesn't shift all that follow.
             await asyncio.sleep(max(0.0, begin + (piece + 1) * script.interval - loop.time()))
+            await self._going_on[request.id].wait()
             self._push(request.id, Text(f"{time.monotonic():.6f} " if script.stamp else script.text))
         await self._break(script)
         if script.fail:
@@ -179,7 +194,7 @@ class FakeService:
 
     def _end(self, request_id: str, event: Event) -> None:
         if self._hangs_since is None:
-            del self._running[request_id]
+            del self._running[request_id], self._going_on[request_id]
         self._push(request_id, event)
 
     def _schedule(self) -> None:

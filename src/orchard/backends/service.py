@@ -48,6 +48,14 @@ class Service(Protocol):
         """Drop a request before the engine's next step; no event of it is emitted after this. Unknown ids are fine."""
         ...
 
+    def pause(self, request_id: str) -> None:
+        """Stop working on a request from the engine's next step on, until it is resumed. Unknown ids are fine."""
+        ...
+
+    def resume(self, request_id: str) -> None:
+        """Go on with a paused request where it was; its events are those it would have had. Unknown ids are fine."""
+        ...
+
     async def cache(self, request_id: str | None) -> CacheState:
         """Say what is cached; with a request's id, give only the report on that one (none where it is unknown).
 

@@ -25,7 +25,7 @@ FailureKind = Literal[
     "model_failed",  # the model could not be loaded
     "worker_crashed",  # the model's process died with the request in it
     "unavailable",  # the model's process does not answer in time
-    "timeout",  # the caller took too long to send its request
+    "timeout",  # the caller took too long to send its request, or to read its answer
     "internal",  # a bug in Orchard
 ]
 

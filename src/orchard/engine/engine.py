@@ -128,6 +128,14 @@ class Engine(Generic[M]):
         """
         self._inbox.put(lambda runner: self._cancel(runner, job_id, choice))
 
+    def pause(self, job_id: str) -> None:
+        """Let a job give its memory back before the next step, and wait until it is resumed. Unknown ids are fine."""
+        self._inbox.put(lambda runner: runner.pause(job_id))
+
+    def resume(self, job_id: str) -> None:
+        """Let a paused job go on where it was. Unknown ids are fine."""
+        self._inbox.put(lambda runner: runner.resume(job_id))
+
     def report(self, done: Callable[[dict[str, int]], None]) -> None:
         """Let `done` have the prefix cache's numbers, in the engine's thread."""
         self._inbox.put(lambda runner: done(runner.store.numbers()))

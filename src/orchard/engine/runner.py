@@ -17,7 +17,7 @@ from orchard.engine.kv import Footprint
 from orchard.engine.model import Model
 from orchard.engine.reading import Piece, Reading, read_together
 from orchard.engine.rows import Row, Rows
-from orchard.engine.scheduler import Limits, Scheduler, Ticket, TooLarge
+from orchard.engine.scheduler import Limits, Plan, Scheduler, Ticket, TooLarge
 from orchard.engine.slots import GROWTH
 from orchard.engine.store import Store
 
@@ -71,7 +71,12 @@ class Runner:
     @property
     def idle(self) -> bool:
         """Whether a step would do nothing and have nothing to say."""
-        return self._scheduler.idle and self._rows.idle and not self._broken and not self._told
+        told = self._told == self._jobs
+        return self._scheduler.idle and self._rows.idle and not self._broken and told
+
+    @property
+    def _jobs(self) -> int:
+        return self._scheduler.running + self._scheduler.waiting
 
     def add(self, job: Job) -> None:
         """Take a job in. What the memory leaves bounds its answers like the context window: they end as too long."""
@@ -141,12 +146,21 @@ class Runner:
         else:
             self._end(work, choice)
 
+    def pause(self, job_id: str) -> None:
+        """Let a job give its memory back at the next step, and wait until it is resumed. Unknown ids are fine."""
+        self._scheduler.pause(job_id)
+
+    def resume(self, job_id: str) -> None:
+        """Let a paused job go on from its tokens. Unknown ids are fine."""
+        if refusal := self._scheduler.resume(job_id):
+            self._refuse(refusal)
+
     def step(self) -> Step:
         """Take one step: every row decodes, then prompts are read."""
         plan = self._scheduler.plan()
         for refusal in plan.too_large:
             self._refuse(refusal)
-        drawn = self._preempt(plan.preempt) if plan.preempt else []
+        drawn = self._put_all_back(plan) if plan.preempt or plan.pause else []
         for job_id in plan.begin:
             self._guard(job_id, self._admit)
         self.store.let_go()
@@ -160,7 +174,7 @@ class Runner:
                 self._end(self._work[one.job], one.choice)
         begun, self._begun = self._begun, []
         broken, self._broken = self._broken, []
-        self._told = self._scheduler.running + self._scheduler.waiting
+        self._told = self._jobs
         failed = {one.job for one in broken}
         drawn = [one for one in drawn if one.job not in failed]
         return Step(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting)
@@ -267,31 +281,35 @@ class Runner:
                 work.apart = True
                 self._guard(job_id, self._begin)
 
-    def _preempt(self, job_ids: list[str]) -> list[Drawn]:
+    def _put_all_back(self, plan: Plan) -> list[Drawn]:
         """Take jobs out of the running, to go on later from their tokens; gives what was drawn meanwhile."""
         drawn = self._rows.read()
         for one in drawn:
             if one.reason:
                 self._end(self._work[one.job], one.choice)
-        for job_id in job_ids:
+        for job_id in [*plan.preempt, *plan.pause]:
             if work := self._work.get(job_id):
-                self._put_back(work)
+                # Where memory is short, what is taken from a row must not go on taking some.
+                self._put_back(work, kept=job_id in plan.pause)
         return drawn
 
-    def _put_back(self, work: _Work) -> None:
-        generated = self._unseat(work)
+    def _put_back(self, work: _Work, kept: bool) -> None:
+        generated = self._unseat(work, kept)
         left = sum(len(work.job.prompt) + len(answer) - 1 for answer in work.answers if answer is not None)
         if refusal := self._scheduler.returned(work.job.id, left, generated):
             self._refuse(refusal)
 
-    def _unseat(self, work: _Work) -> int:
-        """Note what a job has generated and free its rows; gives the most that one of them has since its admission."""
+    def _unseat(self, work: _Work, kept: bool = False) -> int:
+        """Note what a job has generated and free its rows; gives the most that one of them has since its admission.
+
+        `kept`: what they have computed may go into the prefix cache.
+        """
         generated = 0
         for row in work.rows:
             if work.answers[row.choice] is not None:
                 generated = max(generated, len(row.generated) - work.admitted_with[row.choice])
                 work.answers[row.choice] = row.generated
-                row.kept = False
+                row.kept = row.kept and kept
                 self._rows.leave(row)
         work.rows, work.readings = [], []
         return generated

@@ -91,15 +91,16 @@ class TooLarge(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """One step, to be carried out in this order; every row decodes before prompts are read.
 
-    `too_large`: to be failed; already forgotten. `preempt`: free the memory of these, then say `returned`. `begin`:
-    admitted, some of them again. `prefill`: (id, tokens) of the prompts to read; what is read up decodes from the next
-    step on.
+    `too_large`: to be failed; already forgotten. `preempt`: free the memory of these, then say `returned`. `pause`: the
+    same for those that are to be paused. `begin`: admitted, some of them again. `prefill`: (id, tokens) of the prompts
+    to read; what is read up decodes from the next step on.
     """
 
     too_large: list[TooLarge]
     preempt: list[str]
     begin: list[str]
     prefill: list[tuple[str, int]]
+    pause: list[str] = []
 
 
 class _Queue:
@@ -132,6 +133,8 @@ class Scheduler:
         self._queues = {priority: _Queue(weight) for priority, weight in WEIGHTS.items()}
         self._running: dict[str, Ticket] = {}
         self._returning: dict[str, Ticket] = {}
+        self._paused: dict[str, Ticket] = {}
+        self._to_pause: set[str] = set()
         self._admitted = 0
         self._admission_time = 0.0
         self._reading_time = 0.0
@@ -143,13 +146,17 @@ class Scheduler:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait to be admitted, for the first time or again."""
-        return len(self._returning) + sum(len(queue.tickets) for queue in self._queues.values())
+        """How many requests wait to be admitted, for the first time or again; those that are paused among them."""
+        return len(self._paused) + self._to_admit
 
     @property
     def idle(self) -> bool:
         """Whether a plan would be empty."""
-        return not (self.running or self.waiting)
+        return not (self.running or self._to_admit)
+
+    @property
+    def _to_admit(self) -> int:
+        return len(self._returning) + sum(len(queue.tickets) for queue in self._queues.values())
 
     @property
     def used_bytes(self) -> int:
@@ -176,10 +183,27 @@ class Scheduler:
         if ticket := self._find(ticket_id):
             ticket.max_tokens = max(most - ticket.earlier, 1)
 
+    def pause(self, ticket_id: str) -> None:
+        """Let a request give its memory back with the next plan, and wait until it is resumed. Unknown ids are fine."""
+        ticket = self._find(ticket_id)
+        if ticket_id in self._running or ticket_id in self._returning:
+            self._to_pause.add(ticket_id)
+        elif ticket:
+            self.cancel(ticket_id)
+            self._paused[ticket_id] = ticket
+
+    def resume(self, ticket_id: str) -> TooLarge | None:
+        """Let a paused request be admitted again, unless it could never run now. Unknown ids are fine."""
+        self._to_pause.discard(ticket_id)
+        ticket = self._paused.pop(ticket_id, None)
+        return self._enqueue(ticket) if ticket else None
+
     def cancel(self, ticket_id: str) -> None:
         """Forget a request. Unknown ids are fine."""
         self._running.pop(ticket_id, None)
         self._returning.pop(ticket_id, None)
+        self._paused.pop(ticket_id, None)
+        self._to_pause.discard(ticket_id)
         for queue in self._queues.values():
             queue.tickets = [ticket for ticket in queue.tickets if ticket.id != ticket_id]
 
@@ -198,7 +222,7 @@ class Scheduler:
             ticket.prompt_tokens = prompt_tokens
 
     def returned(self, ticket_id: str, prompt_tokens: int, generated: int) -> TooLarge | None:
-        """A preempted request has freed its memory: it waits again, at the head of its class.
+        """A preempted request has freed its memory: it waits again, at the head of its class, or until it is resumed.
 
         `prompt_tokens`: to be read when it begins again, what it has generated among them. `generated`: by each row
         since it began. To be said before the next plan. Unknown ids are fine: it may have ended meanwhile.
@@ -211,11 +235,18 @@ class Scheduler:
         ticket.max_tokens -= generated
         ticket.earlier += generated
         ticket.generated = 0
+        if ticket_id in self._to_pause:
+            self._to_pause.remove(ticket_id)
+            self._paused[ticket_id] = ticket
+            return None
         return self._enqueue(ticket)
 
     def plan(self) -> Plan:
         """Decide the next step."""
         too_large = self._outgrown()
+        pause = [ticket_id for ticket_id in self._running if ticket_id in self._to_pause]
+        for ticket_id in pause:
+            self._returning[ticket_id] = self._running.pop(ticket_id)
         preempt = self._preempt()
         # Whoever was preempted is not in its queue yet; nobody may take its place.
         begin = [] if self._returning else self._admit()
@@ -223,11 +254,12 @@ class Scheduler:
         prefill = self._share(self._limits.chunk if decoding else self._limits.idle_chunk)
         for ticket in decoding:
             ticket.generated += 1
-        return Plan(too_large, preempt, begin, prefill)
+        return Plan(too_large, preempt, begin, prefill, pause)
 
     def _find(self, ticket_id: str) -> Ticket | None:
         waiting = (ticket for queue in self._queues.values() for ticket in queue.tickets if ticket.id == ticket_id)
-        return self._running.get(ticket_id) or self._returning.get(ticket_id) or next(waiting, None)
+        known = (self._running, self._returning, self._paused)
+        return next((tickets[ticket_id] for tickets in known if ticket_id in tickets), None) or next(waiting, None)
 
     def _enqueue(self, ticket: Ticket) -> TooLarge | None:
         refusal = self._refusal(ticket)
@@ -243,7 +275,7 @@ class Scheduler:
     def _outgrown(self) -> list[TooLarge]:
         refusals = [refusal for ticket in self._running.values() if (refusal := self._refusal(ticket))]
         for refusal in refusals:
-            del self._running[refusal.id]
+            self.cancel(refusal.id)
         return refusals
 
     def _preempt(self) -> list[str]:

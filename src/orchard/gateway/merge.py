@@ -22,6 +22,7 @@ class Merge:
         """`choices[i]` is how many answers request i makes."""
         self.stream = EventStream()
         self.stream.on_drop = self._close
+        self.stream.on_lag = self._lag
         ends = list(accumulate(choices))
         self.parts = [_Part(self, range(end - count, end)) for count, end in zip(choices, ends, strict=True)]
         self._held: list[Content] = []
@@ -67,6 +68,10 @@ class Merge:
             events.append(_finished(done))
         if events:
             self.stream.push(events)
+
+    def _lag(self, lags: bool) -> None:
+        for part in self.parts:
+            part.tell_lag(lags)
 
     def _close(self) -> None:
         for part in self.parts:

@@ -3,20 +3,33 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from orchard.core.events import Collected, Collector, Event, Failed, Finished
+from orchard.core.events import Collected, Collector, Event, Failed, Finished, Reasoning, Text, ToolArgs
 
 _WAIT_SECONDS = 60.0
+_LAG_BYTES = 256 * 1024  # unread
+_MOST_BYTES_UNDER_WAY = 4 * 2**20
+_MOST_LAG_SECONDS = 120.0
+_TOO_LATE = Failed("timeout", f"nothing of this answer was read for {_MOST_LAG_SECONDS:g} seconds, so it was ended")
+_TOO_SLOW = Failed("timeout", "this answer came much faster than it was read, so it was ended")
+# What Python takes for an event and for a token's log-probability, and at most for a character.
+_EVENT_BYTES = 128
+_LOGPROB_BYTES = 256
+_CHAR_BYTES = 4
 
 
 class EventStream:
     """A queue of events with one reader; it keeps the law of the stream whatever the writers do.
 
     `on_drop` is called once if the stream is closed before it has ended, `on_end` once when it is over in either way.
+    `on_lag` is called with True when so much is unread that no more should be made, and with False once it is read. A
+    reader that lags for two minutes is given up, because its model could neither be unloaded nor make room meanwhile;
+    so is one for whom more goes on being made, because its memory must have a bound.
     """
 
     def __init__(self) -> None:
         self.on_drop: Callable[[], None] | None = None
         self.on_end: Callable[[], None] | None = None
+        self.on_lag: Callable[[bool], None] | None = None
         self.on_events: Callable[[Sequence[Event]], None] | None = None
         """Is shown all that is pushed, and the reason of a close."""
         self.note = ""
@@ -29,6 +42,9 @@ class EventStream:
         self.held = False
         self._turn = 0
         self._events: list[Event] = []
+        self._unread_bytes = 0
+        self._most_bytes = 0
+        self._lagging: asyncio.TimerHandle | None = None
         self._seen = False
         self._waiter: asyncio.Future[None] | None = None
 
@@ -60,7 +76,7 @@ class EventStream:
         if self.ended or not self._forget():
             return False
         self.begun = False
-        self.on_drop = None
+        self.on_drop = self.on_lag = None
         return True
 
     async def next(self, timeout: float) -> list[Event]:
@@ -74,6 +90,7 @@ class EventStream:
             finally:
                 timer.cancel()
         events, self._events = self._events, []
+        self._catch_up()
         self._seen = self._seen or bool(events)
         return events
 
@@ -88,6 +105,11 @@ class EventStream:
             self.on_drop()
         self._over()
 
+    def tell_lag(self, lags: bool) -> None:
+        """Let whoever makes the events know that the reader lags behind, or does so no longer."""
+        if self.on_lag and not self.ended:
+            self.on_lag(lags)
+
     def _show(self, events: Sequence[Event]) -> None:
         if self.on_events:
             self.on_events(events)
@@ -95,17 +117,37 @@ class EventStream:
 
     def _take(self, events: Sequence[Event]) -> None:
         self._events.extend(events)
+        self._unread_bytes += sum(map(_nbytes, events))
         if self._waiter:
             _wake(self._waiter)
+        if self.ended or self._unread_bytes <= _LAG_BYTES:
+            return
+        if not self._lagging:
+            self._most_bytes = self._unread_bytes + _MOST_BYTES_UNDER_WAY
+            self._lagging = asyncio.get_running_loop().call_later(_MOST_LAG_SECONDS, self.close, _TOO_LATE)
+            self.tell_lag(True)
+        elif self._unread_bytes > self._most_bytes:
+            self.close(_TOO_SLOW)
+
+    def _catch_up(self) -> None:
+        """Everything has been read."""
+        self._unread_bytes = 0
+        if self._lagging:
+            self._lagging.cancel()
+            self._lagging = None
+            self.tell_lag(False)
 
     def _forget(self) -> bool:
         if self._seen and not self.held:
             return False
         self._events.clear()
+        self._catch_up()
         self._turn += 1
         return True
 
     def _over(self) -> None:
+        if self._lagging:
+            self._lagging.cancel()
         on_end, self.on_end = self.on_end, None
         if on_end:
             on_end()
@@ -120,6 +162,19 @@ async def whole(stream: EventStream) -> Collected:
             collector, turn = Collector(), stream.turn
         collector.add(events)
     return collector.result
+
+
+def _nbytes(event: Event) -> int:
+    """Give what an event takes in memory, at most or nearly so, in bytes."""
+    match event:
+        case Text():
+            logprobs = sum(1 + len(one.top) for one in event.logprobs) if event.logprobs else 0
+            return _EVENT_BYTES + _CHAR_BYTES * len(event.text) + _LOGPROB_BYTES * logprobs
+        case Reasoning():
+            return _EVENT_BYTES + _CHAR_BYTES * len(event.text)
+        case ToolArgs():
+            return _EVENT_BYTES + _CHAR_BYTES * len(event.json)
+    return _EVENT_BYTES
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

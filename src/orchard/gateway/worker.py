@@ -120,6 +120,7 @@ class Worker:
             self._watchdog.heard()
         self._streams[request.id] = stream
         stream.on_drop = lambda: self._cancel(request.id)
+        stream.on_lag = lambda lags: self._send(wire.Pause(request.id) if lags else wire.Resume(request.id))
         self._send(wire.Submit(request))
 
     async def cache(self, request_id: str | None) -> CacheState:

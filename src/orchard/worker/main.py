@@ -74,6 +74,10 @@ class Worker:
                 self._loaded.submit(request)
             case wire.Cancel(request_id):
                 self._loaded.cancel(request_id)
+            case wire.Pause(request_id):
+                self._loaded.pause(request_id)
+            case wire.Resume(request_id):
+                self._loaded.resume(request_id)
             case wire.Ping(number):
                 signs = self._service.signs() if self._service else Signs()
                 self._say(wire.Pong(number, signs.silent_seconds, signs.mlx_bytes, _rss_bytes()))

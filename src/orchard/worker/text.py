@@ -137,6 +137,14 @@ class TextService:
                 self._engine.cancel(request_id)
             self._tell([])
 
+    def pause(self, request_id: str) -> None:
+        """Let the engine stop working on a request. Unknown ids are fine."""
+        self._engine.pause(request_id)
+
+    def resume(self, request_id: str) -> None:
+        """Let the engine go on with a paused request. Unknown ids are fine."""
+        self._engine.resume(request_id)
+
     async def cache(self, request_id: str | None) -> CacheState:
         """Say what is cached; with a request's id, give only the report on that one (none where it is unknown)."""
         reports = self._reports.find(request_id)
