@@ -1,11 +1,8 @@
 """What happens to requests when processes and connections die under them."""
 
 import asyncio
-<<<<<<< HEAD
 import contextlib
-=======
 import json
->>>>>>> 0feb02c (Pause a request whose reader lags behind)
 import os
 import signal
 import socket
