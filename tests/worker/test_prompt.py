@@ -622,6 +622,7 @@ BARE = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
 LISTING = "{{ tools | tojson if tools }}" + BARE
 HERMES = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
 LFM = "<|tool_call_start|>[f()]<|tool_call_end|>"
+NEMOTRON = '<TOOLCALL>[{"name": "f", "arguments": {}}]</TOOLCALL>'
 
 
 @pytest.mark.parametrize(
@@ -629,6 +630,7 @@ LFM = "<|tool_call_start|>[f()]<|tool_call_end|>"
     [
         (BARE, "", (HERMES,), "<tool_call>"),
         (BARE, "lfm2", (HERMES, LFM), "<tool_call>"),
+        ("{# <TOOLCALL> #}" + BARE, "", (HERMES, NEMOTRON), "<tool_call>"),
         (LISTING, "lfm2", (HERMES, LFM), "<|tool_call_start|>"),
     ],
 )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from orchard.core.request import Tool
 from orchard.formats.calls import Region, Syntax
-from orchard.formats.json_calls import HERMES
+from orchard.formats.json_calls import BARE, HERMES
 from orchard.formats.pieces import Family
 from orchard.formats.shapes import CallsShape
 from orchard.formats.source import Broken, Ended, Reading
@@ -75,8 +75,11 @@ def _to_the_end(region: Region) -> Reading[None]:
 def also_hermes(family: Family, *, described: bool = False) -> Family:
     """Let a family read Hermes' calls too. `described`: its prompts describe tools in that way, so calls are forced so.
 
-    Those with a machine of their own are left as they are: their templates take tools and calls.
+    Those with a machine of their own are left as they are: their templates take tools and calls. Where nothing tells
+    how the model writes calls, it writes them as they are described.
     """
     if not isinstance(family, TaggedFamily) or family.syntax in (None, HERMES):
         return family
+    if described and family.syntax == BARE:
+        return replace(family, name="hermes", syntax=HERMES)
     return replace(family, syntax=_AlsoHermes(family.syntax, described))

@@ -126,12 +126,15 @@ class Prompter:
         log.debug("the chat template: %s", self._takes)
 
     def _family(self, source: str, options: TextOptions) -> Family:
-        """Choose how answers are read. Where the template has no place for tools, they are described in Hermes' way."""
+        """Choose how answers are read. Where the template has no place for tools, they are described in Hermes' way.
+
+        A model may call in the way that it was made for all the same.
+        """
         takes = self._takes
         family = choose(
             source,
             markers.added_tokens(self._tokenizer),
-            tool_call_parser=options.tool_call_parser or (None if takes.tools else "hermes"),
+            tool_call_parser=options.tool_call_parser,
             reasoning_parser=options.reasoning_parser,
         )
         return family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
