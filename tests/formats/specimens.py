@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tests.formats import specimens_two
+from tests.formats import specimens_three, specimens_two
 from tests.formats.reading import Call
 
 
@@ -342,7 +342,7 @@ SPECIMENS = [
     *LISTS,
     *BARE,
     *MISTRAL,
-    *(Specimen(*one) for one in specimens_two.SPECIMENS),
+    *(Specimen(*one) for one in (*specimens_two.SPECIMENS, *specimens_three.SPECIMENS)),
 ]
 
 # A part of a chat template, added tokens, and the names of the calls' and the reasoning's families.
@@ -398,4 +398,5 @@ TEMPLATES: list[tuple[str, set[str], str, tuple[str, str] | None]] = [
     ),
     ('{"name": function name, "parameters": dictionary of argument name and its value}', set(), "llama3_json", None),
     *specimens_two.TEMPLATES,
+    *specimens_three.TEMPLATES,
 ]

@@ -18,7 +18,9 @@ from tests.formats.reading import TOOLS, Call, parse, prepared, whole
 from tests.formats.specimens import SPECIMENS, Specimen
 
 FORCED = [one for one in SPECIMENS if one.forced]
-_TAG = re.compile(r"<\|[^<>]+\|?>|<[a-z_]+\|>|<｜[^<>]+｜>|</?(?:\w*tool_call|\w*arg_\w+|escape|\w+_function_call)>")
+_TAG = re.compile(
+    r"\]<\]minimax\[>\[|<\|[^<>]+\|?>|<[a-z_]+\|>|<｜[^<>]+｜>|</?(?:\w*tool_call|\w*arg_\w+|escape|\w+_function_call)>"
+)
 
 each = pytest.mark.parametrize("specimen", FORCED, ids=lambda one: f"{one.parser}-{one.text[:40]!r}")
 
@@ -107,6 +109,12 @@ def _dsml(values: str) -> str:
     return f"<｜DSML｜function_calls>\n{inner}</｜DSML｜function_calls>"
 
 
+def _m3(*elements: str) -> str:
+    mark = "]<]minimax[>["
+    inner = "".join(elements).replace("~", mark)
+    return f'{mark}<tool_call>\n{mark}<invoke name="f">{inner}{mark}</invoke>\n{mark}</tool_call>'
+
+
 @pytest.mark.parametrize(
     ("parser", "tool", "text", "accepted"),
     [
@@ -159,6 +167,16 @@ def _dsml(values: str) -> str:
         ),
         ("harmony", FREE, " to=functions.f<|channel|>commentary <|constrain|>json<|message|>{}", True),
         ("harmony", FREE, " to=functions.f<|channel|>commentary json{}", False),
+        ("minimax_m3", TOOL, _m3("~<early>true~</early>", "~<text>a < ]<b>~</text>"), True),
+        ("minimax_m3", TOOL, _m3("~<text>~</text>", "~<deep>~<a>~<item>x~</item>~<item>y~</item>~</a>~</deep>"), True),
+        ("minimax_m3", TOOL, _m3("~<text>~</text>", "~<deep>~<a>~<item>z~</item>~</a>~</deep>"), False),
+        ("minimax_m3", TOOL, _m3("~<text>a~</early>"), False),
+        ("minimax_m3", TOOL, _m3("~<early>yes~</early>", "~<text>a~</text>"), False),
+        ("minimax_m3", CODE, _m3("~<a>xx~</a>", "~<b>any~</b>"), True),
+        ("minimax_m3", CODE, _m3("~<a>xy~</a>", "~<b>any~</b>"), False),
+        ("minimax_m3", NAMED, _m3("~<a>1~</a>"), True),
+        ("minimax_m3", NAMED, _m3("~<a>2~</a>"), False),
+        ("minimax_m3", ANY, _m3(), True),
     ],
 )
 def test_arguments_keep_the_schema(parser: str, tool: Tool, text: str, accepted: bool) -> None:
@@ -175,7 +193,9 @@ def test_many_optional_arguments_make_no_large_grammar() -> None:
         assert len(shape.calls[0].body) < 100_000
 
 
-@pytest.mark.parametrize("parser", ["qwen3_coder", "glm45", "deepseek_v32", "pythonic", "gemma4"])
+@pytest.mark.parametrize(
+    "parser", ["qwen3_coder", "glm45", "deepseek_v32", "pythonic", "gemma4", "minicpm5", "minimax_m3", "muse_glimmer"]
+)
 @pytest.mark.parametrize(
     ("more", "why"),
     [

@@ -242,6 +242,31 @@ def test_reasoning_whose_tags_are_several_tokens(constraints: Constraints) -> No
     assert not whole(f"{final}ja", task=must)
 
 
+def test_models_that_address_their_messages_do_so_before_an_answer_that_is_bound(constraints: Constraints) -> None:
+    def whole(family: Family, text: str, **fields: Any) -> bool:
+        task = Generate(**fields) if fields else wanting("choice", ["ja"])
+        return Taken(constraints, family, task, "<|start|>assistant", text).whole
+
+    muse = choose("", tool_call_parser="muse_glimmer")
+    answer, so = " to=user<|message|>ja", " to=self<|message|>so<|eom|><|start|>assistant"
+    assert whole(muse, answer)
+    assert whole(muse, f"{so}{answer}")
+    assert not whole(muse, "ja")
+    city = '<atem:parameter name="city">Rome</atem:parameter>\n'
+    calls = '<atem:function_calls>\n<atem:invoke name="weather">\n{}</atem:invoke>\n</atem:function_calls>'
+    call = f" to=weather<|message|>{calls}"
+    assert whole(muse, call.format(city), tools=(WEATHER,), must_call=True)
+    assert not whole(muse, answer, tools=(WEATHER,), must_call=True)
+    strict = (replace(WEATHER, strict=True),)
+    assert whole(muse, f"{so} to=user<|message|>ja", tools=strict)
+    assert whole(muse, call.format(city), tools=strict)
+    assert not whole(muse, call.format(""), tools=strict)
+    functionary = choose("", tool_call_parser="functionary_v3_2")
+    assert whole(functionary, "all\nja")
+    assert not whole(functionary, "ja")
+    assert whole(functionary, 'weather\n{"city": "Rome"}', tools=(WEATHER,), must_call=True)
+
+
 @pytest.mark.parametrize("prompt", [CLOSED, OPENED, ASKED])
 def test_a_call_that_must_be_made(taken: Any, prompt: str) -> None:
     task = Generate(tools=(WEATHER, TIME), must_call=True)
@@ -411,13 +436,18 @@ def test_every_family_reads_the_calls_that_it_is_bound_to(constraints: Constrain
     family = choose("", tool_call_parser=name)
     grammar = constraints.compile(Generate(tools=(TRIP, STAY), must_call=must), family, "")
     assert grammar
-    begun = constraints._hf.encode(grammar.trigger.decode(), add_special_tokens=False)
+    trigger = grammar.trigger.decode()
+    begun = constraints._hf.encode(trigger, add_special_tokens=False)
+    shape = family.calls((TRIP, STAY))
+    assert shape
+    # What stands before the trigger is free.
+    before = (shape.prefix + shape.calls[0].begin).partition(trigger)[0] if trigger else ""
     found = []
     for seed in range(6):
         tokens = random_walk(grammar, begun, seed)
         if tokens is None:
             continue
-        text = b"".join(grammar.alphabet.pieces[token] for token in tokens).decode()
+        text = before + b"".join(grammar.alphabet.pieces[token] for token in tokens).decode()
         calls = calls_in(family, text)
         assert calls or not (must or grammar.trigger), text
         for tool, arguments in calls:

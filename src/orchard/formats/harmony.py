@@ -20,7 +20,7 @@ from orchard.core.request import Tool
 from orchard.formats.calls import Region
 from orchard.formats.driven import Driven
 from orchard.formats.json_text import arguments
-from orchard.formats.pieces import Content, Format, Thought
+from orchard.formats.pieces import Content, Format, Headers, Thought
 from orchard.formats.schema import Signature, Signatures, signatures
 from orchard.formats.shapes import CallShape, CallsShape, json_body, parameters
 from orchard.formats.source import Broken, Ended, Reading, begun
@@ -58,6 +58,7 @@ class HarmonyFamily(Struct, frozen=True):
 
     name: str = "harmony"
     reasoning_tags: tuple[str, str] = (f"{_CHANNEL}{_ANALYSIS}{_MESSAGE}", _ENDS[0])
+    headers: Headers = Headers(f"{_CHANNEL}{_FINAL}{_MESSAGE}", f"{_ENDS[0]}{_START}{_ROLE}")
 
     def begin(self, prompt: str, tools: Sequence[Tool] = (), *, forced: bool = False) -> Format:
         """Make the format of one answer to a rendered prompt."""
@@ -82,7 +83,7 @@ class HarmonyFamily(Struct, frozen=True):
             )
             for tool in tools
         )
-        return CallsShape(f" {_TO}{_FUNCTIONS}", "", calls, f"{_ENDS[0]}{_START}{_ROLE}", "")
+        return CallsShape(f" {_TO}{_FUNCTIONS}", "", calls, self.headers.between, "")
 
 
 def harmony(reasoning: Reasoning | None) -> HarmonyFamily:

@@ -3,7 +3,10 @@
 - Hermes and Qwen: https://huggingface.co/Qwen/Qwen3-8B/blob/main/tokenizer_config.json
 - Nemotron: https://huggingface.co/nvidia/NVIDIA-Nemotron-Nano-9B-v2/blob/main/tokenizer_config.json
 - Granite: https://huggingface.co/ibm-granite/granite-3.3-8b-instruct/blob/main/tokenizer_config.json
+- Granite 20B for function calling: https://huggingface.co/ibm-granite/granite-20b-functioncalling
 - Cohere: https://huggingface.co/CohereLabs/c4ai-command-r7b-12-2024/blob/main/tokenizer_config.json
+- Command R and R+: https://huggingface.co/CohereLabs/c4ai-command-r-plus/blob/main/tokenizer_config.json
+- InternLM 2.5: https://github.com/InternLM/InternLM/blob/main/agent/README.md
 - GigaChat 3: https://huggingface.co/ai-sage/GigaChat3-10B-A1.8B/blob/main/chat_template.jinja; 3.1 has a token for it
 - Llama 3: https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1
 """
@@ -211,6 +214,24 @@ GIGACHAT = JsonCalls(
 )
 GIGACHAT_3_1 = JsonCalls(
     opens=("<|function_call|>",), closes="<|message_sep|>", begin="<|function_call|>", separator=""
+)
+COMMAND_R = JsonCalls(
+    opens=("Action:\n```json", "Action: ```json"),
+    closes=_FENCE,
+    name="tool_name",
+    key="parameters",
+    prefix="Action:\n```json\n[\n    ",
+    separator=",\n    ",
+    suffix="\n]```",
+)
+GRANITE_20B = JsonCalls(opens=("<function_call>",), begin="<function_call> ", separator="")
+INTERN = JsonCalls(
+    opens=("<|action_start|><|plugin|>",),
+    closes="<|action_end|>",
+    key="parameters",
+    begin="<|action_start|><|plugin|>\n",
+    end="<|action_end|>",
+    separator="",
 )
 LLAMA = JsonCalls(opens=("<|python_tag|>",), leads=_FENCES, key="parameters", separator="; ")
 BARE = JsonCalls(leads=_FENCES)

@@ -7,11 +7,10 @@ from typing import Any
 from orchard.core.request import Tool
 from orchard.formats.listed import NAME, listed, open_ended
 from orchard.formats.schema import Signature, values
-from orchard.formats.shapes import json_body, literal, text_up_to, within
+from orchard.formats.shapes import DEFINITIONS, json_body, literal, text_up_to, within
 
 _DEEPEST = 5  # objects and arrays within each other that are written in the notation
 _NOTES = {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
-_DEFINITIONS = ("$defs", "definitions")
 _STRING = {"type", "enum", "const", "pattern", "minLength", "maxLength", "format"}
 _OBJECT = {"type", "properties", "required", "additionalProperties"}
 
@@ -57,7 +56,7 @@ def _listed(entries: list[tuple[str, bool]], separator: str) -> str:
 
 def python_value(schema: dict[str, Any]) -> str:
     """Give the expression for an argument in Python: JSON, but for the constants."""
-    if not schema.keys() - _NOTES - {"type", *_DEFINITIONS}:
+    if not schema.keys() - _NOTES - {"type", *DEFINITIONS}:
         if schema.get("type") == "boolean":
             return '("True" | "False")'
         if schema.get("type") == "null":
@@ -71,7 +70,7 @@ def quoted_value(quote: str) -> Expression:
 
 
 def _quoted_value(quote: str, depth: int, schema: dict[str, Any]) -> str:
-    keys = schema.keys() - _NOTES - {*_DEFINITIONS}
+    keys = schema.keys() - _NOTES - {*DEFINITIONS}
     kind = schema.get("type")
 
     def inner(part: dict[str, Any]) -> str:

@@ -63,6 +63,13 @@ class Format(Protocol):
         ...
 
 
+class Headers(Struct, frozen=True):
+    """What a model that writes messages puts before them: before its answer to the user, and between two messages."""
+
+    answer: str
+    between: str
+
+
 class Family(Protocol):
     """How one model writes. It makes the format of each of its answers."""
 
@@ -74,6 +81,11 @@ class Family(Protocol):
     @property
     def reasoning_tags(self) -> tuple[str, str] | None:
         """The texts that open and end the reasoning; None where it has none."""
+        ...
+
+    @property
+    def headers(self) -> Headers | None:
+        """What stands before the model's messages; None where it writes none."""
         ...
 
     def begin(self, prompt: str, tools: Sequence[Tool] = (), *, forced: bool = False) -> Format:

@@ -10,7 +10,8 @@ from msgspec import Struct
 from orchard.core.request import Tool
 
 _DIRECTIVE = re.compile(r"%(json|text)\s+(?=\{)")
-_DEFINITIONS = ("$defs", "definitions")
+DEFINITIONS = ("$defs", "definitions")
+"""The keys under which a schema has parts that it refers to."""
 
 
 class CallShape(Struct, frozen=True):
@@ -34,7 +35,8 @@ class CallShape(Struct, frozen=True):
 class CallsShape(Struct, frozen=True):
     """An answer's calls: `prefix`, one or more of `calls` with `separator` between them, `suffix`; all literal texts.
 
-    `trigger` is the text that opens a call wherever it stands in an answer; "" where a call has none of its own.
+    `trigger` is the text that opens a call wherever it stands in an answer; "" where a call has none of its own. What a
+    call begins with may have something before it.
     """
 
     trigger: str
@@ -87,4 +89,4 @@ def within(part: Any, root: dict[str, Any]) -> Any:
     """Give a part of a schema as a schema of its own: with the definitions that it may refer to."""
     if not isinstance(part, dict) or '"$ref"' not in json.dumps(part):
         return part
-    return {key: root[key] for key in _DEFINITIONS if key in root} | part
+    return {key: root[key] for key in DEFINITIONS if key in root} | part

@@ -5,7 +5,7 @@ is known to be over. So a reader is written as if the whole text lay before it.
 """
 
 import re
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -128,6 +128,17 @@ class Source:
         """Read a tag. Raises Broken where something else stands here."""
         if not (yield from self.choice((tag,))):
             raise Ended if self.final and tag.startswith(self.text[self.at :]) else Broken
+
+    def first_of(self, tags: Sequence[str]) -> tuple[int, str]:
+        """Find the first of the tags; without one, give the place up to which none begins, and ""."""
+        text, at = self.text, self.at
+        found = [(place, -len(tag), tag) for tag in tags if (place := text.find(tag, at)) >= 0]
+        if found:
+            place, _, tag = min(found)
+            return place, tag
+        if self.final or not tags:
+            return len(text), ""
+        return len(text) - max([begun(text, tag, at) for tag in tags]), ""
 
     def until(self, tag: str, give: Callable[[str], object]) -> Reading[None]:
         """Read up to a tag and over it; `give` gets the text before it as it comes."""

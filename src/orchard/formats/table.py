@@ -9,32 +9,38 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from orchard.formats.addressed import functionary_3_2, muse
 from orchard.formats.apertus import APERTUS
 from orchard.formats.calls import Syntax
 from orchard.formats.deepseek import V3, V4, V31, V32
+from orchard.formats.functionary import FUNCTIONARY
 from orchard.formats.gemma import FUNCTION_GEMMA, GEMMA4
 from orchard.formats.harmony import harmony
 from orchard.formats.hunyuan import HUNYUAN, HUNYUAN_LIST
 from orchard.formats.json_calls import (
     BARE,
     COHERE,
+    COMMAND_R,
     GIGACHAT,
     GIGACHAT_3_1,
     GRANITE,
+    GRANITE_20B,
     HERMES,
+    INTERN,
     LLAMA,
     NEMOTRON,
     PHI,
 )
 from orchard.formats.kimi import KIMI
 from orchard.formats.kimi_k3 import KIMI_K3
+from orchard.formats.minimax_m3 import MINIMAX_M3
 from orchard.formats.mistral import MISTRAL, MISTRAL_LIST
 from orchard.formats.pair_calls import GLM, GLM_4_7, LONGCAT
 from orchard.formats.pieces import Family
 from orchard.formats.pythonic import GEMMA3, LFM, OLMO, PYTHONIC
 from orchard.formats.solar import SOLAR
 from orchard.formats.tagged import Reasoning, TaggedFamily
-from orchard.formats.xml_calls import MINIMAX, SEED
+from orchard.formats.xml_calls import MINICPM, MINIMAX, SEED, STEP
 from orchard.formats.xml_calls import QWEN as QWEN_XML
 
 Fits = Callable[[str, Collection[str]], bool]
@@ -94,6 +100,11 @@ def phi(template: str, tokens: Collection[str]) -> bool:
     return "functools[" in template or "<|/tool_call|>" in tokens
 
 
+def action_in_fence(template: str, tokens: Collection[str]) -> bool:
+    """Fit Command R and R+, which write their calls in a fenced block behind a word."""
+    return "Write 'Action:'" in template.replace("\\'", "'")
+
+
 def hunyuan(template: str, tokens: Collection[str]) -> bool:
     """Fit Hunyuan's models, whose templates take earlier answers out of their tags."""
     return "think>" in template and "<answer>" in template
@@ -115,11 +126,18 @@ def always(template: str, tokens: Collection[str]) -> bool:
 
 
 CALLS: tuple[CallRow, ...] = (
+    CallRow(("minimax_m3",), has("]<]minimax[>["), MINIMAX_M3),
     CallRow(("minimax_m2",), has("<minimax:tool_call>"), MINIMAX),
     CallRow(("longcat", "longcat_flash_lite"), has("<longcat_tool_call>"), LONGCAT),
     CallRow(("glm47", "glm4_7", "glm47_flash"), has("</arg_key><arg_value>"), GLM_4_7),
     CallRow(("glm45", "glm4_moe", "glm4", "glm46"), has("<arg_key>"), GLM),
     CallRow(("seed_oss",), has("<seed:tool_call>"), SEED),
+    CallRow(("muse_glimmer", "muse_spark"), has("<atem:function_calls>"), muse),
+    CallRow(("minicpm5",), has("<param name="), MINICPM),
+    CallRow(("step3",), tagged("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"), STEP),
+    CallRow(("functionary_v3_1",), has("<{start_tag}={function_name}>"), FUNCTIONARY),
+    CallRow(("functionary_v3_2",), has(">>>all"), functionary_3_2),
+    CallRow(("granite_20b_fc",), has("<function_call>"), GRANITE_20B),
     CallRow(
         (
             "qwen3_coder",
@@ -146,6 +164,8 @@ CALLS: tuple[CallRow, ...] = (
         tagged("<|START_ACTION|>", "<|END_ACTION|>"),
         COHERE,
     ),
+    CallRow(("command_r_plus",), action_in_fence, COMMAND_R),
+    CallRow(("internlm", "internlm2"), tagged("<|action_start|>", "<|action_end|>"), INTERN),
     CallRow(("solar_open",), has("<|tool_call:begin|>"), SOLAR),
     CallRow(("apertus",), tagged("<|tools_prefix|>", "<|tools_suffix|>"), APERTUS),
     CallRow(("gigachat31", "gigachat3_1"), has("<|function_call|>"), GIGACHAT_3_1),
@@ -189,6 +209,7 @@ _GRANITE_PHRASES = Reasoning(
     also_end="Here's my response:",
 )
 
+_APRIEL_PHRASES = Reasoning("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", over="[END FINAL RESPONSE]")
 _KIMI_K3_TAGS = Reasoning(
     "<|open|>think<|sep|>",
     "<|close|>think<|sep|>",
@@ -213,6 +234,7 @@ REASONING: tuple[ReasoningRow, ...] = (
         Reasoning("<longcat_think>", "</longcat_think>"),
     ),
     ReasoningRow(("seed_oss",), tagged("<seed:think>", "</seed:think>"), Reasoning("<seed:think>", "</seed:think>")),
+    ReasoningRow(("apriel",), has("[BEGIN FINAL RESPONSE]"), _APRIEL_PHRASES),
     ReasoningRow(("granite",), has("Here is my thought process"), _GRANITE_PHRASES),
     ReasoningRow(("granite3_3",), has("<response></response>", "between <response>"), _RESPONSE_TAGS),
     ReasoningRow(("ernie45",), ernie, _RESPONSE_TAGS),
@@ -223,7 +245,7 @@ REASONING: tuple[ReasoningRow, ...] = (
         ("cohere", "command_r", "cohere_command3"), tagged("<|START_THINKING|>", "<|END_THINKING|>"), _COHERE_TAGS
     ),
     ReasoningRow(("minimax_m3",), tagged("<mm:think>", "</mm:think>"), Reasoning("<mm:think>", "</mm:think>")),
-    ReasoningRow(("harmony", "openai_gptoss", "gpt_oss"), never, None),
+    ReasoningRow(("harmony", "openai_gptoss", "gpt_oss", "muse_glimmer", "functionary_v3_2"), never, None),
     ReasoningRow(("deepseek_r1", "minimax_m2"), never, msgspec.structs.replace(_THINK, assumed=True)),
     ReasoningRow(
         (

@@ -20,7 +20,7 @@ from orchard.formats.driven import Driven
 from orchard.formats.pieces import CallEnd, Content, Format, Piece, Thought
 from orchard.formats.schema import Signatures, signatures
 from orchard.formats.shapes import CallsShape
-from orchard.formats.source import MOST_SPACES, Broken, Ended, Reading, begun
+from orchard.formats.source import MOST_SPACES, Broken, Ended, Reading
 
 _TAIL = 64  # characters of a prompt that are looked at
 
@@ -54,6 +54,10 @@ class TaggedFamily(Struct, frozen=True):
     def reasoning_tags(self) -> tuple[str, str] | None:
         """The texts that open and end the reasoning."""
         return (self.reasoning.start, self.reasoning.end) if self.reasoning else None
+
+    @property
+    def headers(self) -> None:
+        """None: what these models write is one message."""
 
     def begin(self, prompt: str, tools: Sequence[Tool] = (), *, forced: bool = False) -> Format:
         """Make the format of one answer to a rendered prompt."""
@@ -112,16 +116,18 @@ class Tagged(Driven):
         source, reasoning = self._source, self._reasoning
         if not reasoning or self._wrapped:
             return
-        if self.thinking:  # some models open it once more
-            yield from source.leading((reasoning.start, *reasoning.also))
+        openers = (reasoning.start, *reasoning.also)
+        wrapping = reasoning.answer[:1] if reasoning.answer and reasoning.wraps else ()
+        if self.thinking:  # some models open it once more, or answer at once
+            tag = yield from source.leading((*openers, *wrapping))
+            self.thinking = tag not in wrapping
         else:
-            opener = reasoning.answer[0] if reasoning.answer and reasoning.wraps else reasoning.end
-            tag = yield from source.leading((reasoning.start, *reasoning.also, reasoning.end, opener))
+            tag = yield from source.leading((*openers, reasoning.end, *wrapping))
             if tag is None:
                 return
-            self.thinking = tag not in (reasoning.end, opener)
-            if tag != reasoning.end and not self.thinking:
-                source.at -= len(tag)
+            self.thinking = tag in openers
+        if tag in wrapping:
+            source.at -= len(tag or "")
         if self.thinking:
             yield from source.skip("\n")
             yield from self._think(reasoning)
@@ -132,7 +138,7 @@ class Tagged(Driven):
         opens = self._syntax.opens if self._syntax else ()
         drafts = _Drafts(self._syntax, self._tools)
         while True:
-            place, tag = self._next([*ends, *opens])
+            place, tag = self._source.first_of([*ends, *opens])
             whole = tag in opens or (source.final and not tag)
             stop = place + len(tag) if whole else self._before_newlines(place)
             if stop > source.at:
@@ -170,7 +176,7 @@ class Tagged(Driven):
         closing = self._closing()
         tags = [*(syntax.opens if syntax else ()), *closing]
         while True:
-            place, tag = self._next(tags)
+            place, tag = self._source.first_of(tags)
             self._content(self._before_newlines(place) if tag or (tags and not source.final) else place)
             if not tag:
                 yield from source.more()
@@ -188,18 +194,6 @@ class Tagged(Driven):
             return ()
         wrapping = reasoning.answer[1] if self._wrapped and reasoning.answer else ""
         return tuple(tag for tag in (wrapping, reasoning.over) if tag)
-
-    def _next(self, tags: Sequence[str]) -> tuple[int, str]:
-        """Find the first of the tags; without one, give the place up to which none begins, and ""."""
-        source = self._source
-        text, at = source.text, source.at
-        found = [(place, -len(tag), tag) for tag in tags if (place := text.find(tag, at)) >= 0]
-        if found:
-            place, _, tag = min(found)
-            return place, tag
-        if source.final or not tags:
-            return len(text), ""
-        return len(text) - max([begun(text, tag, at) for tag in tags]), ""
 
     def _before_newlines(self, stop: int) -> int:
         """Give the place before the newlines that stand before a place; where they are very many, before the last."""

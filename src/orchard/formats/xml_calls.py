@@ -2,6 +2,9 @@
 
 - Qwen3-Coder, Qwen3.5, Nemotron 3: https://huggingface.co/Qwen/Qwen3-Coder-30B-A3B-Instruct/blob/main/chat_template.jinja
 - MiniMax M2: https://huggingface.co/MiniMaxAI/MiniMax-M2/blob/main/docs/tool_calling_guide.md
+- Step3: https://huggingface.co/stepfun-ai/step3/blob/main/chat_template.jinja
+- MiniCPM5: https://huggingface.co/openbmb/MiniCPM5-1B/blob/main/chat_template.jinja
+- Muse Glimmer: https://huggingface.co/meta-models/Muse-Glimmer-30B/blob/main/chat_template.jinja
 """
 
 from collections.abc import Sequence
@@ -17,12 +20,15 @@ from orchard.formats.shapes import CallShape, CallsShape
 from orchard.formats.source import Broken, Reading
 from orchard.formats.xml_values import Arguments, body_shape
 
+_CDATA, _END_CDATA = "<![CDATA[", "]]>"
+
 
 class XmlCalls(Struct, frozen=True):
     """Calls as tags. `call` and `parameter` are what opens a call and a parameter, up to its name; a ">" ends that.
 
-    Some models leave out what opens the region, so `call` opens one too. `quote` stands around names. `newlines`: each
-    value stands on lines of its own. `one_call`: the model writes one call a region.
+    Some models leave out what opens the region, so `call` opens one too. `region` "": all of them do, and `closes` is
+    what ends a call. `quote` stands around names. `newlines`: each value stands on lines of its own. `one_call`: the
+    model writes one call a region. `line`: what it writes between tags. `cdata`: a value may stand in a CDATA section.
     """
 
     region: str
@@ -34,11 +40,13 @@ class XmlCalls(Struct, frozen=True):
     quote: str = ""
     newlines: bool = False
     one_call: bool = False
+    line: str = "\n"
+    cdata: bool = False
 
     @property
     def opens(self) -> tuple[str, ...]:
         """The texts that open a region."""
-        return self.region, self.call
+        return (self.region, self.call) if self.region else (self.call,)
 
     @property
     def leads(self) -> tuple[str, ...]:
@@ -75,8 +83,12 @@ class XmlCalls(Struct, frozen=True):
             if tag != self.parameter:
                 break
             # Qwen's models forget the last parameter's end tag now and then.
-            without = (self.end_call, self.closes, self.region)
-            yield from arguments.read((yield from self._name(region)), self.end_parameter, follows, without)
+            without = (self.end_call, self.closes, self.region) if self.region else ()
+            name = yield from self._name(region)
+            close = self.end_parameter
+            if self.cdata and (yield from source.choice((_CDATA,))):
+                close = f"{_END_CDATA}{close}"
+            yield from arguments.read(name, close, follows, without)
         arguments.end()
         return tag
 
@@ -94,18 +106,18 @@ class XmlCalls(Struct, frozen=True):
             return (f"{self.parameter}{self.quote}{name}{self.quote}>{line}",)
 
         # A separator and a suffix that begin alike can't be told apart letter by letter: each call ends its own line.
-        before, after = f"{self.region}\n", f"\n{self.closes}"
+        before, after = (f"{self.region}\n", f"\n{self.closes}") if self.region else ("", "")
         calls = tuple(
             CallShape(
                 tool.name,
-                f"{before if self.one_call else ''}{self.call}{self.quote}{tool.name}{self.quote}>\n",
-                body_shape(Signature(tool), opening, (f"{line}{self.end_parameter}\n",)),
+                f"{before if self.one_call else ''}{self.call}{self.quote}{tool.name}{self.quote}>{self.line}",
+                body_shape(Signature(tool), opening, (f"{line}{self.end_parameter}{self.line}",)),
                 f"{self.end_call}{after if self.one_call else after[0]}",
             )
             for tool in tools
         )
         if self.one_call:
-            return CallsShape(self.region, "", calls, "\n", "")
+            return CallsShape(self.opens[0], "", calls, "\n", "")
         return CallsShape(self.region, before, calls, "", after[1:])
 
 
@@ -127,5 +139,35 @@ MINIMAX = XmlCalls(
     end_call="</invoke>",
     parameter="<parameter name=",
     end_parameter="</parameter>",
+    quote='"',
+)
+STEP = XmlCalls(
+    region="<｜tool_calls_begin｜>",
+    closes="<｜tool_calls_end｜>",
+    call="<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=",
+    end_call="</steptml:invoke><｜tool_call_end｜>",
+    parameter="<steptml:parameter name=",
+    end_parameter="</steptml:parameter>",
+    quote='"',
+)
+MINICPM = XmlCalls(
+    region="",
+    closes="</function>",
+    call="<function name=",
+    end_call="</function>",
+    parameter="<param name=",
+    end_parameter="</param>",
+    quote='"',
+    one_call=True,
+    line="",
+    cdata=True,
+)
+ATEM = XmlCalls(
+    region="<atem:function_calls>",
+    closes="</atem:function_calls>",
+    call="<atem:invoke name=",
+    end_call="</atem:invoke>",
+    parameter="<atem:parameter name=",
+    end_parameter="</atem:parameter>",
     quote='"',
 )

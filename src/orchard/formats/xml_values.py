@@ -22,7 +22,8 @@ Opening = Callable[[str, Types], Sequence[str]]
 """Gives the texts before the value of a parameter, by its name and the types that it may have, if they are known."""
 Tags = tuple[str, ...]
 _Ends = dict[str, tuple[Tags, ...]]  # by the tag that ends a value: what must follow it
-_UNTOLD = Types({"string", "array", "object", "null"})  # what a parameter may be whose schema doesn't say
+UNTOLD = Types({"string", "array", "object", "null"})
+"""What a parameter may be whose schema doesn't say."""
 
 
 class Arguments:
@@ -47,7 +48,7 @@ class Arguments:
         """
         source, give = self._region.source, self._region.arguments
         known = self._signature.types(name) if self._signature else frozenset()
-        types = (known or TEXT | OTHERS) & said or known or _UNTOLD
+        types = (known or TEXT | OTHERS) & said or known or UNTOLD
         if self._newlines and (yield from source.peek()) == "\n":
             source.at += 1
         give(f"{self._before}{json.dumps(name, ensure_ascii=False)}: ")
@@ -156,7 +157,7 @@ def _value_shapes(
         yield types, " ".join((json_body(schema), *map(literal, filter(None, close))))
         return
     for one in _told(schema, types, kinds) or [types]:
-        text = text_up_to(close[0], schema, sorted(one or _UNTOLD))
+        text = text_up_to(close[0], schema, sorted(one or UNTOLD))
         yield one, " ".join((text, *map(literal, filter(None, close[1:]))))
 
 

@@ -38,10 +38,6 @@ _PLACE = re.compile(r"^at \d+\(\d+\): (failed to compile JSON schema: )?| \d+ \|
 _ANY_OBJECT = {"type": "object"}
 _TRIED = 4  # tokens of an answer
 _UNKNOWN = 64  # tokens that are kept for an answer of which no short one was found
-# Harmony (https://github.com/openai/harmony) has a header before the answer too.
-_HARMONY = ("harmony", "openai_gptoss")
-_HARMONY_REASONING = ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant")
-_HARMONY_ANSWER = "<|channel|>final<|message|>"
 
 
 class _Source(Struct, frozen=True):
@@ -122,15 +118,16 @@ class Constraints:
 
     def _reasoning(self, task: Generate, family: Family, prompt: str) -> Reasoning | None:
         """Say what reasoning may come before the answer."""
-        harmony = family.name in _HARMONY
-        tags = _HARMONY_REASONING if harmony else family.reasoning_tags
+        tags, headers = family.reasoning_tags, family.headers
         if tags is None:
             return None
         start, end = tags
+        if headers:
+            end = headers.between
         closing = tuple(self._tags.cut(end, self._letters().cut))
         if family.begin(prompt).thinking:
             return Reasoning(end.encode(), opened=True, closing=closing)
-        closed = prompt.endswith(_HARMONY_ANSWER) if harmony else prompt.rstrip().endswith(end)
+        closed = prompt.endswith(headers.answer) if headers else prompt.rstrip().endswith(end)
         if (
             closed
             or task.continue_last
@@ -179,8 +176,9 @@ class Constraints:
                 raise ValueError("how this model writes calls is not known")
             return _Source("calls", calls, ends=ends)
         if task.grammar:
-            begun = family.name not in _HARMONY or task.continue_last or prompt.endswith(_HARMONY_ANSWER)
-            answer = "@answer" if begun else f"{self._tags.literal(_HARMONY_ANSWER)} @answer"
+            header = family.headers.answer if family.headers else ""
+            begun = not header or task.continue_last or prompt.endswith(header)
+            answer = "@answer" if begun else f"{self._tags.literal(header)} @answer"
             return _Source(f"{answer} | calls" if calls else answer, calls, _answer(task.grammar), ends=ends)
         return self._strict(shape, calls, several=task.parallel_tool_calls) if shape else None
 

@@ -7,10 +7,11 @@ from functools import cache, lru_cache
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
-from orchard.formats.shapes import CallShape, CallsShape, json_body, literal, parts
+from orchard.formats.shapes import CallShape, CallsShape, json_body, parts
 
 # Text that a grammar forces is not cut into tokens by llguidance: the model may write it with any, as everything else.
 _HEAD = '%llguidance {"no_forcing": true}\n'
+_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SYNTAX = set("/\\.+*?()|[]{}^$&~#-")  # what means more than itself in a regular expression
 
 ANY = "/(?s:.*)/"
@@ -72,9 +73,11 @@ class Tags:
         return "".join(found)
 
     def _tagged(self, expression: str, tags: Sequence[str]) -> str:
-        for tag in tags:
-            expression = expression.replace(literal(tag), self._symbol(tag))
-        return expression
+        def told(found: re.Match[str]) -> str:
+            text = json.loads(found[0])
+            return self.literal(text) if any(tag in text for tag in tags) else found[0]
+
+        return _LITERAL.sub(told, expression)
 
     def up_to(self, text: str) -> str:
         """Give rules called `up_to`: any text, and then this one."""
@@ -104,9 +107,14 @@ def whole(answer: str, rules: str = "", reasoning: tuple[str, str] | None = None
 
 def text_up_to(tag: str, kept: str = ANY) -> str:
     """Give the terminal for texts up to a tag that they don't have and over it; `kept` has them, with the tag."""
-    rest = tag.strip().removeprefix("<")
-    if not rest:
+    mark = tag.strip()
+    if not mark:
         return f"{ANY} & ({kept})" if kept != ANY else ANY
+    if mark[0] != "<":
+        whole = "".join(map(_escaped, mark))
+        text = f"/(?s:.*){''.join(map(_escaped, tag))}/ & ~/(?s:.*){whole}(?s:.+)/"
+        return text if kept == ANY else f"{text} & ({kept})"
+    rest = mark[1:]
     other = ""
     for place, char in reversed(list(enumerate(rest))):
         following = f"|{_escaped(char)}{other}" if place < len(rest) - 1 else ""
@@ -170,12 +178,12 @@ def calls(shape: CallsShape, tags: Tags, *, several: bool) -> str:
 
 
 def triggered(shape: CallsShape, tags: Tags, *, several: bool) -> str | None:
-    """Give rules called `calls`, without the trigger; None where the calls don't begin with it.
+    """Give rules called `calls`, without what stands before them up to the trigger; None where some don't have it.
 
     Where nothing holds several calls together, each has a trigger of its own.
     """
     begins = [shape.prefix + call.begin for call in shape.calls]
-    if not all(begin.startswith(shape.trigger) for begin in begins):
+    if not all(shape.trigger in begin for begin in begins):
         return None
     held = shape.prefix or shape.suffix
     more = f" ({_join(tags.literal(shape.separator), 'call')})*" if held and several else ""
@@ -185,7 +193,7 @@ def triggered(shape: CallsShape, tags: Tags, *, several: bool) -> str | None:
     terminals: dict[str, str] = {}
     for number, (call, begin) in enumerate(zip(shape.calls, begins, strict=True)):
         body = _body(call, tags, terminals)
-        rules.append(f"first_{number}: {_join(tags.literal(begin.removeprefix(shape.trigger)), *body)}")
+        rules.append(f"first_{number}: {_join(tags.literal(begin.partition(shape.trigger)[2]), *body)}")
         rules.append(f"call_{number}: {_join(tags.literal(call.begin), *body)}")
     return _lines(rules, terminals)
 
