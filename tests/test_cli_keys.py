@@ -47,6 +47,14 @@ def test_keys_come_from_flags_the_environment_and_files(served: list[Settings], 
     ]
 
 
+def test_admin_keys_are_given_like_the_others(served: list[Settings]) -> None:
+    run = CliRunner().invoke
+    run(app, ["serve", "--admin-key", "a,b", "--api-key", "c"])
+    run(app, ["serve"], env={"ORCHARD_ADMIN_KEY": "d"})
+    assert [(settings.admin_keys, settings.api_keys) for settings in served] == [(("a", "b"), ("c",)), (("d",), ())]
+    assert all(settings.asks_for_keys for settings in served)
+
+
 @pytest.mark.parametrize("key", ["", ",", "a b", "schlüssel", "a\tb"])
 def test_what_can_be_no_key_is_refused_without_being_repeated(served: list[Settings], key: str) -> None:
     result = CliRunner().invoke(app, ["serve", "--api-key", key], env={"COLUMNS": "200"})
@@ -129,6 +137,7 @@ def test_help_shows_no_key() -> None:
 def test_workers_are_given_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORCHARD_API_KEY", "the-secret")
     monkeypatch.setenv("ORCHARD_API_KEYS", "the-secret")
+    monkeypatch.setenv("ORCHARD_ADMIN_KEY", "the-secret")
     assert "the-secret" not in worker._environment().values()
 
 

@@ -28,14 +28,15 @@ def test_every_line_of_the_example_can_be_used(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     for folder in ("models", "lora/support", "lora/poet", "lora/critic"):
         Path(folder).mkdir(parents=True)
-    Path("keys.txt").write_text("third-key")
+    Path("keys.txt").write_text("fourth-key")
     Path("qwen3.jinja").write_text("{{ messages }}")
     everything = re.sub(r"^( *)#(- )?(\w+:)", r"\1\2\3", EXAMPLE, flags=re.MULTILINE)
     # One line can't be used beside another, and says so.
     Path("orchard.yaml").write_text(everything.replace("    max_kv_size: 8192\n", ""))
     settings = config.gather(Path("orchard.yaml"), (), {}, {}).settings
     assert len(settings.models) == 4
-    assert settings.api_keys == ("first-key", "second-key", "third-key")
+    assert settings.api_keys == ("first-key", "second-key", "fourth-key")
+    assert settings.admin_keys == ("third-key",)
     keys = set(re.findall(r"^ *(?:- )?(\w+):", everything, flags=re.MULTILINE)) - {"server", "models"}
     assert keys == {setting.name for setting in TABLE}
 

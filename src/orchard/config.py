@@ -64,7 +64,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     stable_prompts: bool = True
     """Lines of coding agents' system prompts that change with each request are dropped or moved."""
     api_keys: tuple[str, ...] = ()
-    """Who brings none of them is refused with 401; none: nobody is asked."""
+    """Who brings none of them, nor an admin key, is refused with 401; none of either: nobody is asked."""
+    admin_keys: tuple[str, ...] = ()
+    """Keys that see what every key has made."""
     cors_origins: tuple[str, ...] = ()
     """Web pages of these origins may use the server from a browser; `*`: those of all."""
     allowed_hosts: tuple[str, ...] = ()
@@ -103,3 +105,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Where the log goes besides the terminal; it is rotated."""
     text: TextOptions = TextOptions()
     """How models are run that `models` does not name."""
+
+    @property
+    def asks_for_keys(self) -> bool:
+        """Whether a request must bring a key."""
+        return bool(self.api_keys or self.admin_keys)

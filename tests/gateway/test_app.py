@@ -325,9 +325,14 @@ async def test_a_full_queue_is_told_to_come_back() -> None:
 
 
 def test_what_is_cached(server: Server) -> None:
-    server.until(state="ready")
+    response = httpx.post(f"{server.url}/v1/chat/completions", json=body(text="Hi"))
     found = httpx.get(f"{server.url}/v1/cache").json()
-    assert found == {"object": "cache", "models": [{"model": "fake", "counters": {}, "reports": []}]}
+    (model,) = found["models"]
+    assert (found["object"], model["model"], model["counters"]) == ("cache", "fake", {})
+    about = {"request_id": response.headers["x-request-id"]}
+    report = httpx.get(f"{server.url}/v1/cache", params=about).json()
+    assert report == {"object": "cache.report", "model": "fake", **model["reports"][-1]}
+    assert report["given"] == '{"text": "Hi"}'
     unknown = httpx.get(f"{server.url}/v1/cache", params={"request_id": "req_1"})
     assert_error(unknown, 404, code="request_not_found", param="request_id")
     assert "'req_1'" in unknown.json()["error"]["message"]

@@ -254,14 +254,54 @@ def test_truncation_drops_the_oldest(tmp_path: Path) -> None:
 def test_a_store_that_cannot_be_used_costs_nobody_an_answer(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with serve(responses_path=str(tmp_path / "file" / "responses.db")) as server:
-        first = made(server, text="one")
-        assert told(create(server, stream=True).text)[-1]["type"] == "response.completed"
+        assert made(server, text="one", store=False)["store"] is False
+        response = create(server, text="one")
+        first = response.json()
+        assert (first["status"], first["store"]) == ("completed", False)
+        warning = response.headers["warning"]
+        assert warning == "199 orchard \"not stored: the store of responses can't be used: it can't be reached\""
+        events = told(create(server, stream=True).text)
+        assert [event["sequence_number"] for event in events] == list(range(len(events)))
+        assert [event["type"] for event in events].count("response.completed") == 1
+        assert (events[-1]["type"], events[-1]["response"]["store"]) == ("response.completed", False)
         assert_error(get(server, f"responses/{first['id']}"), 503, code="unavailable")
         assert_error(create(server, previous_response_id=first["id"]), 503, code="unavailable")
         assert_error(create(server, background=True), 503, code="unavailable")
 
 
+def test_a_response_that_has_no_room_says_that_it_is_not_stored() -> None:
+    with serve(responses_max_bytes=200_000) as server:
+        kept = made(server)
+        response = create(server, text="x" * 300_000)
+        assert response.json()["store"] is False
+        assert "200000" in response.headers["warning"]
+        assert_error(get(server, f"responses/{response.json()['id']}"), 404, code="response_not_found")
+        assert get(server, f"responses/{kept['id']}").json() == kept
+        assert_error(create(server, text="x" * 300_000, background=True), 413, code="payload_too_large")
+        items = {"items": [{"role": "user", "content": "x" * 300_000}]}
+        refused = httpx.post(f"{server.url}/v1/conversations", json=items)
+        assert_error(refused, 413, code="payload_too_large")
+
+
+def test_a_request_goes_on_from_no_more_than_a_body_may_have() -> None:
+    with serve(max_body_bytes=20_000) as server:
+        first = made(server, text="x" * 6000)
+        refused = create(server, text="x" * 9000, previous_response_id=first["id"])
+        assert_error(refused, 413, code="payload_too_large")
+        assert "at most 20000" in refused.json()["error"]["message"]
+        assert made(server, text="x" * 1000, previous_response_id=first["id"])
+
+
 # In the background
+
+
+def test_a_run_whose_end_cannot_be_stored_says_so() -> None:
+    """Its input is stored with 3 KB, its end would have 300 KB, and its stream."""
+    with serve(responses_max_bytes=200_000) as server:
+        events = told(create(server, stream=True, background=True, pieces=100, text="x" * 3000).text)
+        assert (events[-1]["type"], events[-1]["response"]["store"]) == ("response.completed", False)
+        found = get(server, f"responses/{events[-1]['response']['id']}").json()
+        assert (found["status"], found["error"]["code"]) == ("failed", "server_error")
 
 
 def test_a_run_in_the_background(server: Server) -> None:

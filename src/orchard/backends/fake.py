@@ -8,13 +8,14 @@ import asyncio
 import os
 import signal
 import time
+from collections import deque
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from orchard.backends.service import Emit, Progress, Signs
-from orchard.core.cache import CacheState
+from orchard.core.cache import CacheReport, CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
 from orchard.core.options import TextOptions
@@ -83,6 +84,7 @@ class FakeService:
         self._due: list[tuple[str, list[Event]]] = []
         self._flush: asyncio.Handle | None = None
         self._hangs_since: float | None = None
+        self._reports: deque[CacheReport] = deque(maxlen=16)
 
     async def start(self, emit: Emit, progress: Progress) -> int:
         """Pretend to load."""
@@ -116,6 +118,7 @@ class FakeService:
             return
         self._going_on[request.id] = asyncio.Event()
         self._going_on[request.id].set()
+        self._report(request)
         self._running[request.id] = asyncio.create_task(self._play(request))
         self._schedule()
 
@@ -138,10 +141,16 @@ class FakeService:
             self._going_on[request_id].set()
 
     async def cache(self, request_id: str | None) -> CacheState:
-        """Nothing is cached here."""
+        """Compare each of the last prompts with the one before it; nothing is cached."""
         if self._loads.mute:
             await asyncio.get_running_loop().create_future()
-        return CacheState()
+        return CacheState(reports=[report for report in self._reports if request_id in (None, report.request_id)])
+
+    def _report(self, request: Request) -> None:
+        before = self._reports[-1].given if self._reports else ""
+        given = _text(request)
+        summary = f"0 of 1 tokens were cached; the closest cached text goes on {before!r}, this prompt {given!r}"
+        self._reports.append(CacheReport(request.id, 1, 0, summary, 0, "", before, given))
 
     def signs(self) -> Signs:
         """A script that hangs is a piece of work that does not end."""
@@ -218,12 +227,15 @@ def _happened(once: str | None) -> bool:
     return False
 
 
-def _script(request: Request) -> Script:
+def _text(request: Request) -> str:
     task = request.generate
     if task.prompt is None:
-        text = "".join(part.text for part in task.messages[-1].parts if isinstance(part, TextPart))
-    else:
-        text = task.prompt if isinstance(task.prompt, str) else " ".join(map(str, task.prompt))
+        return "".join(part.text for part in task.messages[-1].parts if isinstance(part, TextPart))
+    return task.prompt if isinstance(task.prompt, str) else " ".join(map(str, task.prompt))
+
+
+def _script(request: Request) -> Script:
+    text = _text(request)
     return _decoded(text, Script) or Script(text=text)
 
 

@@ -33,8 +33,8 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
     sock = bind(settings.host, settings.port)
     _raise_file_limit()
     names = [entry.id for entry in registry.configured()] or [DEMO]
-    text = banner(names, base_url(settings.host, sock), has_keys=bool(settings.api_keys))
-    if not settings.api_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
+    text = banner(names, base_url(settings.host, sock), has_keys=settings.asks_for_keys)
+    if not settings.asks_for_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
         text += "\nWhoever reaches this machine over the network can use it: it asks for no key."
     line = ProgressLine.of_terminal()
     run(settings, registry, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)

@@ -201,6 +201,14 @@ TABLE: tuple[Setting, ...] = (
         default="none",
     ),
     _server(
+        "admin_keys",
+        _ACCESS,
+        "A key that also sees what every other key has stored; may be repeated.",
+        kind=values.KEYS,
+        flag="admin_key",
+        default="none",
+    ),
+    _server(
         "cors_origins",
         _ACCESS,
         "Web pages of this origin, as in https://example.com, may use the server; * lets all; may be repeated.",

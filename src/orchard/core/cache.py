@@ -1,6 +1,7 @@
 """What a worker says of its prompt cache."""
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 
 class CacheReport(Struct, frozen=True):
@@ -19,6 +20,10 @@ class CacheReport(Struct, frozen=True):
     before: str = ""
     cached: str = ""
     given: str = ""
+
+    def without_cached_text(self) -> "CacheReport":
+        """Return the report for somebody who may only read the prompt: the cached text may be another user's."""
+        return replace(self, cached="", summary=self.summary.partition(";")[0])
 
 
 class CacheState(Struct, frozen=True):

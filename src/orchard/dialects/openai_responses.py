@@ -130,8 +130,7 @@ class Draft(Struct, frozen=True):
     @property
     def conversation(self) -> str | None:
         """The id of the conversation that this response belongs to."""
-        named = self.body.conversation
-        return named.id if isinstance(named, wire.ConversationName) else named
+        return _conversation(self.body)
 
     def call(
         self,
@@ -179,6 +178,11 @@ class Draft(Struct, frozen=True):
         }
 
 
+def _conversation(body: wire.Body) -> str | None:
+    named = body.conversation
+    return named.id if isinstance(named, wire.ConversationName) else named
+
+
 def _given(raw: Raw, otherwise: Any) -> Any:
     """Repeat what was given, on one line: a line's end would cut an event."""
     return otherwise if bytes(raw) == b"null" else Raw(msgspec.json.format(bytes(raw), indent=-1))
@@ -213,6 +217,16 @@ class ResponseCall(Struct, frozen=True):
         """The id of the response."""
         response_id: str = self.about["id"]
         return response_id
+
+    @property
+    def previous(self) -> str | None:
+        """The id of the response that this one goes on from."""
+        return self.body.previous_response_id
+
+    @property
+    def conversation(self) -> str | None:
+        """The id of the conversation that this response belongs to."""
+        return _conversation(self.body)
 
     @property
     def stored(self) -> bool:
@@ -254,6 +268,7 @@ class ResponseEncoder:
         self._done: dict[int, Fields] = {}
         self._end: Fields = {}
         self._sampling = assumed_sampling(call.body)
+        self._last = b""
         self.summary: Summary | None = None
         self.error: OrchardError | None = None
         self.ended = False
@@ -280,6 +295,12 @@ class ResponseEncoder:
     def body(self) -> bytes:
         """Give the response as JSON."""
         return _json(self.response())
+
+    def unstored(self, told: bytes) -> bytes:
+        """Return the end of the stream anew, `told` so far: the response was to be stored and could not be."""
+        self._end["store"] = False
+        self._sequence -= 1
+        return told.removesuffix(self._last) + self._lifecycle(self._status)
 
     def _event(self, event: Event) -> Iterator[bytes]:
         if isinstance(event, Started):
@@ -390,7 +411,8 @@ class ResponseEncoder:
             yield self._write(f"response.{kind}", about | fields)
 
     def _lifecycle(self, kind: str) -> bytes:
-        return self._write(f"response.{kind}", {"response": self.response()})
+        self._last = self._write(f"response.{kind}", {"response": self.response()})
+        return self._last
 
     def _write(self, kind: str, fields: Fields) -> bytes:
         data = _json({"type": kind, "sequence_number": self._sequence, **fields})

@@ -1,7 +1,7 @@
 """What is stored of Responses: items in the form in which the API lists them, conversations, pages of a list."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -18,7 +18,6 @@ MAX_PAGE = 100
 DEFAULT_PAGE = 20
 
 Fields = dict[str, Any]
-Order = Literal["asc", "desc"]
 
 _PREFIXES = {
     "message": "msg",
@@ -142,9 +141,37 @@ def new_metadata(body: bytes) -> Fields:
     return dict(decode(_update, body).metadata or {})
 
 
-def new_items(body: bytes, hex_id: str, past: Sequence[bytes] = ()) -> list[Fields]:
-    """Read a request to add items to a conversation; `past`: those that it has. Raises OrchardError."""
-    return _checked(decode(_added, body).items, body, hex_id, past)
+class AddedItems(msgspec.Struct, frozen=True):
+    """A request to add items to a conversation.
+
+    `ids` are those that they claim, `answered` those of the calls that they answer: the conversation's own items of
+    these ids say what can be made of them.
+    """
+
+    body: bytes
+    items: list[wire.Item]
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the items that have one."""
+        return [item.id for item in self.items if item.id]
+
+    @property
+    def answered(self) -> list[str]:
+        """The ids of the calls whose outputs are among the items."""
+        return [item.call_id for item in self.items if item.type in OUTPUTS and item.call_id]
+
+    def normalised(self, hex_id: str, related: Sequence[bytes]) -> list[Fields]:
+        """Return the items as they are listed; `related`: those of the conversation that matter. Raises OrchardError.
+
+        `hex_id` makes the ids of those without one.
+        """
+        return _checked(self.items, self.body, hex_id, related)
+
+
+def read_items(body: bytes) -> AddedItems:
+    """Read a request to add items to a conversation. Raises OrchardError."""
+    return AddedItems(body, decode(_added, body).items)
 
 
 def conversation_schema() -> Fields:
@@ -192,22 +219,15 @@ def conversation(conversation_id: str, created: float, metadata: Fields) -> Fiel
     }
 
 
-def page(items: Sequence[tuple[str, bytes]], after: str | None, limit: int, order: Order) -> bytes:
-    """Give one page of items, which come oldest first, each with its id. Raises OrchardError (item_not_found)."""
-    listed = list(items) if order == "asc" else list(reversed(items))
-    if after is not None:
-        places = [place for place, (id_, _) in enumerate(listed) if id_ == after]
-        if not places:
-            raise OrchardError("item_not_found", f"no item '{after}' in this list", param="after")
-        listed = listed[places[-1] + 1 :]
-    shown = listed[:limit]
+def page(items: Sequence[tuple[str, bytes]], more: bool = False) -> bytes:
+    """Give one page of items, each with its id; `more`: others follow."""
     return _json(
         {
             "object": "list",
-            "data": [Raw(item) for _, item in shown],
-            "first_id": shown[0][0] if shown else "",
-            "last_id": shown[-1][0] if shown else "",
-            "has_more": len(listed) > limit,
+            "data": [Raw(item) for _, item in items],
+            "first_id": items[0][0] if items else "",
+            "last_id": items[-1][0] if items else "",
+            "has_more": more,
         }
     )
 

@@ -14,6 +14,7 @@ from orchard.gateway.pool import Pool
 from orchard.gateway.stream import EventStream, whole
 
 SUMMARY_HEADER = "x-orchard-summarized-messages"
+WARNING_HEADER = "warning"
 
 _KEEP_ALIVE = b": keep-alive\n\n"
 _GONE = Failed("cancelled", "the client closed the connection")
@@ -98,18 +99,25 @@ class EventResponse(Response):
             body = encoder.encode(events) if events else _silence(encoder, self._stream.note)
             more = not (events and isinstance(events[-1], Finished | Failed))
             if not more:
-                await self._ending()
+                body = await self._ending(body)
             await send({"type": "http.response.body", "body": body, "more_body": more})
             if more:
                 events = await self._stream.next(self._keep_alive)
 
-    async def _ending(self) -> None:
-        """What has to be done before the end of a stream goes out."""
+    async def _ending(self, body: bytes) -> bytes:
+        """Do what has to be done before the end of a stream goes out; return that end."""
+        return body
 
 
 def summary_header(summary: Summary | None) -> dict[str, str]:
     """Give the header that says how many messages a summary took the place of, where one did."""
     return {SUMMARY_HEADER: str(summary.messages)} if summary else {}
+
+
+def not_stored_header(error: OrchardError) -> dict[str, str]:
+    """Return the header that warns of an answer that was to be stored and is not (RFC 7234, 5.5)."""
+    reason = error.message.encode("ascii", "replace").decode().replace('"', "'")
+    return {WARNING_HEADER: f'199 orchard "not stored: {reason}"'}
 
 
 def _silence(encoder: Encoder, note: str) -> bytes:

@@ -15,8 +15,9 @@ from orchard import __version__
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway import addresses
-from orchard.gateway.answer import SUMMARY_HEADER
+from orchard.gateway.answer import SUMMARY_HEADER, WARNING_HEADER
 from orchard.gateway.auth import Keys
+from orchard.gateway.caller import Callers
 from orchard.gateway.envelope import Envelope
 from orchard.gateway.failures import failure
 from orchard.gateway.guard import Guard
@@ -40,7 +41,8 @@ from orchard.gateway.routes.site import Site
 
 def create_app(pool: Pool, settings: Settings) -> ASGIApp:
     """Make the HTTP application over a pool; its lifespan starts and ends the pool's workers."""
-    site = Site(pool, settings)
+    callers = Callers(settings.api_keys, settings.admin_keys)
+    site = Site(pool, settings, callers)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -66,13 +68,11 @@ def create_app(pool: Pool, settings: Settings) -> ASGIApp:
     server.add(app, site)
     models_admin.add(app, site)
     stats.add(app, site)
-    return _wrapped(app, pool.metrics, settings)
+    return _wrapped(Keys(app, callers), pool.metrics, settings)
 
 
 def _wrapped(app: ASGIApp, metrics: Metrics, settings: Settings) -> ASGIApp:
-    """Put around the routes what comes before them: limits, keys, and other origins where the settings say so."""
-    if settings.api_keys:
-        app = Keys(app, settings.api_keys)
+    """Put around the routes what comes before them: limits, and other origins where the settings say so."""
     app = Guard(app, settings)
     # Around the whole application, so that answers of its outermost error handler have a request id too.
     app = Envelope(app, settings.max_requests, metrics)
@@ -84,7 +84,7 @@ def _wrapped(app: ASGIApp, metrics: Metrics, settings: Settings) -> ASGIApp:
             allow_methods=["*"],
             allow_headers=["*"],
             allow_private_network=True,
-            expose_headers=["request-id", "x-request-id", "retry-after", SUMMARY_HEADER],
+            expose_headers=["request-id", "x-request-id", "retry-after", SUMMARY_HEADER, WARNING_HEADER],
         )
     return app
 

@@ -26,6 +26,8 @@ from msgspec import Struct
 
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.gateway import registry_cache
+from orchard.gateway.caller import environment_without_keys
+from orchard.gateway.last_words import without_folders
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo, RepoSibling
@@ -91,7 +93,8 @@ class _Download:
         if self.task.cancelled():
             raise OrchardError("shutting_down", "the server is shutting down", retry_after=5)
         if failure := self.task.result():
-            raise OrchardError(failure.kind, failure.message, param=failure.param, retry_after=failure.retry_after)
+            message = without_folders(failure.message)
+            raise OrchardError(failure.kind, message, param=failure.param, retry_after=failure.retry_after)
 
     async def _take_turn(self, repo: str, revision: str | None, turns: asyncio.Semaphore) -> OrchardError | None:
         async with turns:
@@ -101,10 +104,12 @@ class _Download:
     async def _run(self, repo: str, revision: str | None) -> OrchardError | None:
         """Give what went wrong. An exception would be logged where nobody waits any more."""
         command = [sys.executable, "-m", "orchard.gateway.download", repo, revision or ""]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("ORCHARD_API_KEY")}
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, env=environment
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                env=environment_without_keys(),
             )
         except OSError as error:
             return OrchardError("unavailable", f"'{repo}' can't be downloaded: {error}")

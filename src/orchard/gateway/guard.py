@@ -40,7 +40,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
-        self._any_host = bool(settings.api_keys)
+        self._any_host = settings.asks_for_keys
         self._hosts = {settings.host.lower(), *settings.allowed_hosts}
         self._origins = {origin.encode() for origin in settings.cors_origins}
 

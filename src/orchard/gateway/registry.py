@@ -22,6 +22,7 @@ from orchard.core.request import Adapter
 from orchard.demo import MODEL_PATH
 from orchard.gateway import registry_cache, registry_dir
 from orchard.gateway.download import Downloads
+from orchard.gateway.last_words import without_folders
 from orchard.gateway.registry_files import Folders, ModelFiles
 from orchard.gateway.registry_names import checked_adapter, checked_name, closest, folder_at, listed, spellings
 
@@ -201,7 +202,8 @@ class Registry:
         try:
             self._read(_Source(entry.id, repo=entry.repo, revision=entry.revision))
         except ValueError as error:
-            message = f"'{entry.repo}' was downloaded, but is not a model that can be served: {error}"
+            reason = without_folders(str(error))
+            message = f"'{entry.repo}' was downloaded, but is not a model that can be served: {reason}"
             raise OrchardError("model_failed", message) from None
         return self.find(entry.id)
 

@@ -3,28 +3,32 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 from starlette.responses import Response
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Failed
 from orchard.core.request import Count, Request
 from orchard.dialects.openai_responses import Draft, ResponseCall, ResponseEncoder
-from orchard.gateway import asking
-from orchard.gateway.answer import EventResponse, summary_header
+from orchard.gateway import asking, store_responses
+from orchard.gateway.answer import EventResponse, not_stored_header, summary_header
+from orchard.gateway.caller import Caller
 from orchard.gateway.failures import failure
 from orchard.gateway.overflow import Overflow
 from orchard.gateway.pool import Pool
 from orchard.gateway.responses_background import Run, Runs
-from orchard.gateway.store import Fields, Past, Record, Store
+from orchard.gateway.store import Store
+from orchard.gateway.store_items import Fields
 from orchard.gateway.store_owner import Owner
+from orchard.gateway.store_responses import Past, Record
 from orchard.gateway.stream import EventStream
 
 P = ParamSpec("P")
@@ -38,18 +42,20 @@ class Responses:
     """One server's responses: those it makes, and those that are kept."""
 
     def __init__(self, pool: Pool, settings: Settings, overflow: Overflow) -> None:
-        self._pool = pool
-        self._settings = settings
+        self.pool = pool
+        self.settings = settings
         self._overflow = overflow
         path = os.path.expanduser(settings.responses_path)
         self._store = Store(
             path,
             ttl=settings.responses_ttl,
             max_bytes=settings.responses_max_bytes,
+            max_past_bytes=settings.max_body_bytes,
             archive=settings.responses_archive_dir,
         )
         self._owner = Owner(path)
         self._runs = Runs(settings.responses_max_background)
+        self._gone_on_from: Counter[str] = Counter()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._sweeper: asyncio.Task[None] | None = None
 
@@ -66,75 +72,96 @@ class Responses:
         self._thread.shutdown()
         self._owner.release()
 
-    async def kept(self, method: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a method of the store, in its thread. Raises OrchardError."""
-        return await self._work(partial(method, self._store, *args, **kwargs))
+    async def kept(self, function: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function of the store, in its thread. Raises OrchardError."""
+        self._store.in_use = frozenset(self._gone_on_from) | self._runs.ids
+        return await self._work(partial(function, self._store, *args, **kwargs))
 
-    async def prepare(self, draft: Draft, request_id: str, priority: str | None) -> ResponseCall:
+    @contextlib.contextmanager
+    def going_on_from(self, call: ResponseCall) -> Iterator[None]:
+        """Keep what a call goes on from for as long as this lasts."""
+        used = Counter(filter(None, (call.conversation, call.previous)))
+        self._gone_on_from += used
+        try:
+            yield
+        finally:
+            self._gone_on_from -= used
+
+    async def prepare(self, caller: Caller, draft: Draft, request_id: str, priority: str | None) -> ResponseCall:
         """Look up what a request builds upon, and make the call. Raises OrchardError."""
-        past = await self._past(draft)
+        past = await self._past(caller, draft)
         call = draft.call(request_id, priority, past.items, past.referenced)
-        self._pool.find(call.request.model, call.request.adapter)
+        if past.items:
+            what = "what this request goes on from, with its input,"
+            past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
+        self.pool.find(call.request.model, call.request.adapter)
         return call
 
-    async def count(self, draft: Draft, request_id: str) -> int:
+    async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Give the number of tokens that a request's input has. Raises OrchardError."""
-        past = await self._past(draft)
-        return await asking.count(self._pool, draft.count(request_id, past.items, past.referenced))
+        past = await self._past(caller, draft)
+        return await asking.count(self.pool, draft.count(request_id, past.items, past.referenced))
 
-    async def answer(self, call: ResponseCall) -> Response:
+    async def answer(self, caller: Caller, call: ResponseCall) -> Response:
         """Make a response in the caller's presence. Raises OrchardError if it can't begin."""
-        request = await self._fitted(call)
+        with self.going_on_from(call):
+            request = await self._fitted(call)
         stream = self._overflow.open(request)
-        return _Answer(self, self._pool, stream, call, self._settings.keep_alive_interval)
+        return _Answer(self, stream, caller, call)
 
-    async def begin(self, call: ResponseCall) -> Run:
-        """Make a response in the background. Raises OrchardError if it can't begin."""
+    async def begin(self, caller: Caller, call: ResponseCall) -> Run:
+        """Make a response in the background. Raises OrchardError if it can't begin, or can't be stored."""
         await self._work(self._owner.hold)
-        run = Run(self._pool, partial(ResponseEncoder, call), partial(self._begun, call), partial(self.keep, call))
-        self._runs.start(call.id, run)
+        begin, keep = partial(self._begun, call), partial(self.keep, caller, call)
+        run = Run(self.pool, partial(ResponseEncoder, call), begin, keep, caller.user)
+        with self.going_on_from(call):
+            self._runs.start(call.id, run)
+            await run.stored
         return run
 
-    async def stop(self, id_: str) -> None:
+    async def stop(self, caller: Caller, id_: str) -> None:
         """End the run of a response, where this server makes it, and wait until it is stored."""
-        if self.run(id_):
+        if self.run(caller, id_):
             await self._runs.stop(id_)
 
-    async def keep(self, call: ResponseCall, encoder: ResponseEncoder, events: bytes | None = None) -> None:
+    async def keep(
+        self, caller: Caller, call: ResponseCall, encoder: ResponseEncoder, events: bytes | None = None
+    ) -> None:
         """Store a response as it stands, unless its caller minds. Raises OrchardError."""
         if call.stored:
             owner = None if encoder.ended else self._owner.token
-            record = Record(encoder.response(), call.input, owner, events)
-            if await self.kept(Store.save, record):
-                await self.kept(Store.sweep)
+            record = Record(encoder.response(), call.input, caller.user, owner, events)
+            await self.kept(store_responses.save, record)
 
-    def run(self, id_: str) -> Run | None:
-        """Give the run of a response that this server makes in the background."""
-        return self._runs.get(id_)
+    def run(self, caller: Caller, id_: str) -> Run | None:
+        """Give the run of a response that this server makes in the background, if the caller may see it."""
+        run = self._runs.get(id_)
+        return run if run and caller.sees(run.user) else None
 
-    async def settled(self, id_: str) -> Fields:
+    async def settled(self, caller: Caller, id_: str) -> Fields:
         """Give a stored response that this server does not run.
 
         It has failed where it still seems to run: the server that ran it is gone, or could not store its end.
         """
-        found = await self.kept(Store.load, id_)
+        found = await self.kept(store_responses.load, caller, id_)
         owner = found.owner or self._owner.token
         if found.running and (owner == self._owner.token or not await self._work(partial(self._owner.lives, owner))):
-            await self.kept(Store.fail, id_, _LOST)
-            found = await self.kept(Store.load, id_)
+            await self.kept(store_responses.fail, caller, id_, _LOST)
+            found = await self.kept(store_responses.load, caller, id_)
         return found.response
 
     async def _work(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    async def _past(self, draft: Draft) -> Past:
+    async def _past(self, caller: Caller, draft: Draft) -> Past:
         if not (draft.previous or draft.conversation or draft.references):
             return Past([], {})
-        return await self.kept(Store.past, draft.previous, draft.conversation, draft.references)
+        return await self.kept(store_responses.past, caller, draft.previous, draft.conversation, draft.references)
 
     async def _sweep(self) -> None:
         while True:
-            await asyncio.sleep(min(_SWEEP_SECONDS, self._settings.responses_ttl))
+            # Often enough for what is in use to be renewed before it expires.
+            await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.responses_ttl / 2))
             with contextlib.suppress(OrchardError):
                 await self.kept(Store.sweep)
 
@@ -157,10 +184,10 @@ class Responses:
 
     async def _fits(self, call: ResponseCall, dropped: int) -> bool:
         request = call.without_oldest(dropped)
-        window = self._pool.find(request.model, request.adapter).entry.context_window
+        window = self.pool.find(request.model, request.adapter).entry.context_window
         counted = replace(request, id=f"{request.id}-{dropped}", task=Count(request.generate))
         try:
-            tokens = await asking.count(self._pool, counted)
+            tokens = await asking.count(self.pool, counted)
         except OrchardError as error:
             if error.kind == "context_length_exceeded":
                 return False
@@ -171,13 +198,18 @@ class Responses:
 class _Answer(EventResponse):
     """A response that is made while its caller waits; it is stored before the caller sees its end."""
 
-    def __init__(
-        self, responses: Responses, pool: Pool, stream: EventStream, call: ResponseCall, keep_alive: float
-    ) -> None:
+    def __init__(self, responses: Responses, stream: EventStream, caller: Caller, call: ResponseCall) -> None:
         self._responses = responses
+        self._caller = caller
         self._call = call
         self._encoder = ResponseEncoder(call)
-        super().__init__(pool, stream, self._encoder if call.body.stream else self._body, keep_alive)
+        answer = self._encoder if call.body.stream else self._body
+        super().__init__(responses.pool, stream, answer, responses.settings.keep_alive_interval)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run as an ASGI application."""
+        with self._responses.going_on_from(self._call):
+            await super().__call__(scope, receive, send)
 
     def _body(self, _: Collected) -> bytes:
         return self._encoder.body()
@@ -192,12 +224,20 @@ class _Answer(EventResponse):
             self._encoder.each(events)
         if self._encoder.error:
             return failure(scope, self._encoder.error)
-        await self._ending()
         headers = summary_header(self._encoder.summary)
+        if error := await self._stored():
+            self._encoder.unstored(b"")
+            headers |= not_stored_header(error)
         return Response(self._encoder.body(), headers=headers, media_type="application/json")
 
-    async def _ending(self) -> None:
+    async def _ending(self, body: bytes) -> bytes:
         gone = self._encoder.error and self._encoder.error.kind == "cancelled"
-        if not gone:
-            with contextlib.suppress(OrchardError):  # the answer is whole all the same; the log says what is wrong
-                await self._responses.keep(self._call, self._encoder)
+        return self._encoder.unstored(body) if not gone and await self._stored() else body
+
+    async def _stored(self) -> OrchardError | None:
+        """Store the response; return what is wrong where that can't be done: the answer is whole all the same."""
+        try:
+            await self._responses.keep(self._caller, self._call, self._encoder)
+        except OrchardError as error:
+            return error
+        return None

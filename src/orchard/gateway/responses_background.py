@@ -1,10 +1,9 @@
 """Responses that run in the background: nobody need wait for them."""
 
 import asyncio
-import contextlib
 import logging
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed
@@ -31,8 +30,10 @@ class Run:
         encoder: Callable[[], ResponseEncoder],
         begin: Callable[[], Awaitable[EventStream]],
         keep: Callable[[ResponseEncoder, bytes | None], Awaitable[None]],
+        user: str | None,
     ) -> None:
-        """`begin` begins the work; `keep` stores the response, with its stream once it has ended."""
+        """`begin` begins the work; `keep` stores the response, with its stream once it has ended. `user` owns it."""
+        self.user = user
         self.encoder = encoder()
         self._make_encoder = encoder
         self._pool = pool
@@ -45,11 +46,14 @@ class Run:
         self._followed = False
         self._over = False
         self._news = asyncio.Event()
+        self.stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Is done once it is stored for the first time: only then its id means something. Raises OrchardError."""
 
     async def make(self) -> None:
-        """Carry events until the response has ended."""
+        """Carry events until the response has ended; nothing is begun where it can't be stored."""
         try:
-            await self._store(None)
+            if not await self._begin_stored():
+                return
             await self._open()
             while not self.encoder.ended:
                 assert self._stream
@@ -67,6 +71,18 @@ class Run:
         self._reason = reason
         if self._stream:
             self._stream.close(reason)
+
+    async def _begin_stored(self) -> bool:
+        try:
+            await self._keep(self.encoder, None)
+        except OrchardError as error:
+            self.stored.set_exception(error)
+            return False
+        except Exception:
+            self.stored.set_exception(OrchardError("internal", "the response could not be stored"))
+            raise
+        self.stored.set_result(None)
+        return True
 
     async def _open(self) -> None:
         try:
@@ -90,12 +106,11 @@ class Run:
         told = self.encoder.each(events)
         if self.encoder.ended:
             # Whoever sees the end may go on from the response at once.
-            await self._store(pack([*self._events, *told]))
+            try:
+                await self._keep(self.encoder, pack([*self._events, *told]))
+            except OrchardError:  # the log says what is wrong
+                told[-1:] = [self.encoder.unstored(end) for end in told[-1:]]  # of a cancelled one nothing is told
         self._tell(told)
-
-    async def _store(self, stream: bytes | None) -> None:
-        with contextlib.suppress(OrchardError):  # the log says what is wrong
-            await self._keep(self.encoder, stream)
 
     async def follow(self, after: int, keep_alive: float) -> AsyncIterator[bytes]:
         """Give the events after that number, as they come; empty where there is none for a while."""
@@ -140,6 +155,11 @@ class Runs:
         task = asyncio.create_task(run.make())
         self._runs[id_] = run, task
         task.add_done_callback(lambda done: self._end(id_, done))
+
+    @property
+    def ids(self) -> Set[str]:
+        """The ids of all."""
+        return self._runs.keys()
 
     def get(self, id_: str) -> Run | None:
         """Give a run that has not ended."""

@@ -10,46 +10,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from orchard.core.errors import OrchardError
+from orchard.gateway.store_schema import SCRIPTS
+from orchard.gateway.throttle import Throttle
 
 log = logging.getLogger("orchard.gateway.store")
 
 MEMORY = ":memory:"
 """The path of a store that is no file."""
-_VERSION = 1
 _BUSY_SECONDS = 10.0
 _WAL_BYTES = 16 * 1024 * 1024
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_SCHEMA = """
-CREATE TABLE threads (
-    id TEXT PRIMARY KEY,
-    created REAL NOT NULL,
-    expires REAL NOT NULL,
-    metadata BLOB
-);
-CREATE TABLE responses (
-    id TEXT PRIMARY KEY,
-    thread TEXT NOT NULL REFERENCES threads (id) ON DELETE CASCADE,
-    parent TEXT,
-    status TEXT NOT NULL,
-    owner TEXT,
-    body BLOB,
-    events BLOB
-);
-CREATE TABLE items (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL,
-    thread TEXT NOT NULL REFERENCES threads (id) ON DELETE CASCADE,
-    response TEXT,
-    output INTEGER NOT NULL,
-    item BLOB NOT NULL
-);
-CREATE INDEX threads_by_end ON threads (expires);
-CREATE INDEX responses_by_thread ON responses (thread);
-CREATE INDEX responses_by_parent ON responses (parent);
-CREATE INDEX items_by_id ON items (id);
-CREATE INDEX items_by_thread ON items (thread);
-CREATE INDEX items_by_response ON items (response, output);
-"""
 
 T = TypeVar("T")
 
@@ -60,6 +30,7 @@ class StoreFile:
     def __init__(self, path: str) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
+        self._log = Throttle(log)
 
     @property
     def begun(self) -> bool:
@@ -81,8 +52,10 @@ class StoreFile:
                 self._recover(error)
                 return self._run(work)
         except (sqlite3.Error, OSError) as error:
-            log.error("the store of responses, %s, can't be used: %s", self._path, error)
-            raise OrchardError("unavailable", "stored responses can't be reached; try again", retry_after=1) from error
+            self._log.error("the store of responses, %s, can't be used: %s", self._path, error)
+            full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+            why = "the disk is full" if full else "it can't be reached"
+            raise OrchardError("unavailable", f"the store of responses can't be used: {why}", retry_after=1) from error
 
     def shrink(self) -> None:
         """Give pages that hold nothing back; where others are at work, the next time will do."""
@@ -129,12 +102,13 @@ class StoreFile:
             connection.execute(f"PRAGMA {setting}").fetchall()
         with _transaction(connection):
             version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0:
-                for statement in filter(str.strip, _SCHEMA.split(";")):
+            for script in SCRIPTS[version:]:
+                for statement in filter(str.strip, script.split(";")):
                     connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {_VERSION}")
-        if version not in (0, _VERSION):
-            error = sqlite3.DatabaseError(f"it is of version {version}, not {_VERSION}")
+            if version < len(SCRIPTS):
+                connection.execute(f"PRAGMA user_version = {len(SCRIPTS)}")
+        if version > len(SCRIPTS):
+            error = sqlite3.DatabaseError(f"it is of version {version}, not {len(SCRIPTS)}")
             error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
             raise error
 

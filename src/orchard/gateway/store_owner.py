@@ -9,6 +9,7 @@ from pathlib import Path
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.store_file import MEMORY
+from orchard.gateway.throttle import Throttle
 
 log = logging.getLogger("orchard.gateway.store")
 
@@ -23,6 +24,7 @@ class Owner:
         self.token = uuid.uuid4().hex
         self._path = path
         self._file: int | None = None
+        self._log = Throttle(log)
 
     def hold(self) -> None:
         """Lock the mark before the first run begins. Raises OrchardError ("unavailable")."""
@@ -34,7 +36,7 @@ class Owner:
             self._file = os.open(mark, os.O_CREAT | os.O_RDWR, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX)
         except OSError as error:
-            log.error("%s can't be locked: %s", mark, error)
+            self._log.error("%s can't be locked: %s", mark, error)
             raise OrchardError("unavailable", "the response can't be stored; try again", retry_after=1) from error
 
     def lives(self, token: str) -> bool:

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import logging
-import os
 import signal
 import socket
 import sys
@@ -16,6 +15,7 @@ from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.options import TextOptions
 from orchard.core.request import Request
+from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.last_words import LastWords, without_folders
 from orchard.gateway.stream import EventStream
 from orchard.gateway.watchdog import Watchdog
@@ -314,6 +314,5 @@ def _how_it_ended(code: int, said: str) -> str:
 
 def _environment() -> dict[str, str]:
     """A worker never fetches anything: what it serves is already on this machine. Nor has it a use for the keys."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("ORCHARD_API_KEY")}
     quiet = {"TOKENIZERS_PARALLELISM": "false", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1"}  # that there is no PyTorch
-    return own | quiet | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+    return environment_without_keys() | quiet | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}

@@ -6,11 +6,11 @@ from fastapi import FastAPI, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.core.errors import OrchardError
 from orchard.dialects import openai_responses_stored as stored
+from orchard.gateway import store_conversations
 from orchard.gateway.routes.openapi import errors, generation
 from orchard.gateway.routes.site import Site
-from orchard.gateway.store import Listed, Store
+from orchard.gateway.store_items import Order, PageQuery
 
 TAG = "OpenAI"
 
@@ -35,27 +35,27 @@ def _add_conversations(app: FastAPI, site: Site, prefix: str) -> None:
         hex_id = http.state.id.removeprefix("req_")
         metadata, items = stored.new_conversation(await site.bodies.read(http), hex_id)
         id_ = f"conv_{hex_id}"
-        created = await site.responses.kept(Store.create, id_, metadata, items)
+        created = await site.responses.kept(store_conversations.create, http.state.caller, id_, metadata, items)
         return _json(stored.conversation(id_, created, metadata))
 
     @app.get(one, **plain)
-    async def get_conversation(conversation_id: str) -> Response:
+    async def get_conversation(http: Request, conversation_id: str) -> Response:
         """Describe a conversation."""
-        return _json(
-            stored.conversation(conversation_id, *await site.responses.kept(Store.conversation, conversation_id))
-        )
+        found = await site.responses.kept(store_conversations.load, http.state.caller, conversation_id)
+        return _json(stored.conversation(conversation_id, *found))
 
     @app.post(one, **said, **_described(stored.update_schema()))
     async def update_conversation(http: Request, conversation_id: str) -> Response:
         """Replace a conversation's metadata."""
         metadata = stored.new_metadata(await site.bodies.read(http))
-        found = await site.responses.kept(Store.conversation, conversation_id, metadata)
-        return _json(stored.conversation(conversation_id, *found))
+        kept = store_conversations.update
+        created = await site.responses.kept(kept, http.state.caller, conversation_id, metadata)
+        return _json(stored.conversation(conversation_id, created, metadata))
 
     @app.delete(one, **plain)
-    async def delete_conversation(conversation_id: str) -> Response:
+    async def delete_conversation(http: Request, conversation_id: str) -> Response:
         """Forget a conversation, with its items and its responses."""
-        await site.responses.kept(Store.delete_conversation, conversation_id)
+        await site.responses.kept(store_conversations.delete, http.state.caller, conversation_id)
         return Response(stored.deleted(conversation_id, "conversation.deleted"), media_type="application/json")
 
 
@@ -66,35 +66,39 @@ def _add_items(app: FastAPI, site: Site, prefix: str) -> None:
 
     @app.get(all_items, **plain)
     async def list_items(
-        conversation_id: str, after: After = None, limit: Limit = stored.DEFAULT_PAGE, order: stored.Order = "desc"
+        http: Request,
+        conversation_id: str,
+        after: After = None,
+        limit: Limit = stored.DEFAULT_PAGE,
+        order: Order = "desc",
     ) -> Response:
         """List a conversation's items."""
-        items = await site.responses.kept(Store.items, conversation_id)
-        return Response(stored.page(items, after, limit, order), media_type="application/json")
+        kept, wanted = store_conversations.items, PageQuery(after, limit, order)
+        found = await site.responses.kept(kept, http.state.caller, conversation_id, wanted)
+        return Response(stored.page(found.items, found.more), media_type="application/json")
 
     @app.post(all_items, **said, **_described(stored.items_schema()))
     async def create_items(http: Request, conversation_id: str) -> Response:
         """Add items to a conversation."""
-        body = await site.bodies.read(http)
-        past = [item for _, item in await site.responses.kept(Store.items, conversation_id)]
-        items = stored.new_items(body, http.state.id.removeprefix("req_"), past)
-        await site.responses.kept(Store.add_items, conversation_id, items)
-        added: Listed = [(item["id"], stored.encoded(item)) for item in items]
-        return Response(stored.page(added, None, len(added), "asc"), media_type="application/json")
+        given = stored.read_items(await site.bodies.read(http))
+        caller, kept = http.state.caller, site.responses.kept
+        related = await kept(store_conversations.related, caller, conversation_id, given.ids, given.answered)
+        items = given.normalised(http.state.id.removeprefix("req_"), related)
+        await kept(store_conversations.add_items, caller, conversation_id, items)
+        added = [(item["id"], stored.encoded(item)) for item in items]
+        return Response(stored.page(added), media_type="application/json")
 
     @app.get(f"{all_items}/{{item_id}}", **plain)
-    async def get_item(conversation_id: str, item_id: str) -> Response:
+    async def get_item(http: Request, conversation_id: str, item_id: str) -> Response:
         """Give one item of a conversation."""
-        for id_, item in await site.responses.kept(Store.items, conversation_id):
-            if id_ == item_id:
-                return Response(item, media_type="application/json")
-        raise OrchardError("item_not_found", f"no item '{item_id}' in conversation '{conversation_id}'")
+        item = await site.responses.kept(store_conversations.item, http.state.caller, conversation_id, item_id)
+        return Response(item, media_type="application/json")
 
     @app.delete(f"{all_items}/{{item_id}}", **plain)
-    async def delete_item(conversation_id: str, item_id: str) -> Response:
+    async def delete_item(http: Request, conversation_id: str, item_id: str) -> Response:
         """Take an item out of a conversation."""
-        await site.responses.kept(Store.delete_item, conversation_id, item_id)
-        found = await site.responses.kept(Store.conversation, conversation_id)
+        await site.responses.kept(store_conversations.delete_item, http.state.caller, conversation_id, item_id)
+        found = await site.responses.kept(store_conversations.load, http.state.caller, conversation_id)
         return _json(stored.conversation(conversation_id, *found))
 
 

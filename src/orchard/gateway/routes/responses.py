@@ -9,11 +9,13 @@ from starlette.responses import Response, StreamingResponse
 
 from orchard.core.errors import OrchardError
 from orchard.dialects import openai_responses, openai_responses_stored
+from orchard.gateway import store_responses
+from orchard.gateway.caller import Caller
 from orchard.gateway.responses import Responses
 from orchard.gateway.responses_background import Run, unpack
 from orchard.gateway.routes.openapi import errors, generation
 from orchard.gateway.routes.site import Site
-from orchard.gateway.store import Store
+from orchard.gateway.store_items import Order, PageQuery
 
 TAG = "OpenAI"
 _SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
@@ -38,7 +40,7 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
     async def count_input_tokens(http: Request) -> Response:
         """Count the tokens that the input of a response would have."""
         draft = openai_responses.read(await site.bodies.read(http), default=site.pool.only())
-        tokens = await site.responses.count(draft, http.state.id)
+        tokens = await site.responses.count(http.state.caller, draft, http.state.id)
         return Response(openai_responses.counted(tokens), media_type=_JSON)
 
     @app.post(f"{prefix}/responses/compact", include_in_schema=False)
@@ -53,58 +55,61 @@ def _add_stored(app: FastAPI, site: Site, prefix: str) -> None:
     shown = prefix == "/v1"
 
     @app.get(one, tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
-    async def get_response(response_id: str, stream: bool = False, starting_after: int = -1) -> Response:
+    async def get_response(http: Request, response_id: str, stream: bool = False, starting_after: int = -1) -> Response:
         """Give a stored response; with `stream`, the events of one that runs in the background."""
         if stream:
-            return await _stream(site, response_id, max(-1, starting_after))
-        return await _body(site.responses, response_id)
+            return await _stream(site, http.state.caller, response_id, max(-1, starting_after))
+        return await _body(site.responses, http.state.caller, response_id)
 
     @app.delete(one, tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
-    async def delete_response(response_id: str) -> Response:
+    async def delete_response(http: Request, response_id: str) -> Response:
         """Forget a response; one that runs is cancelled."""
-        await site.responses.stop(response_id)
-        await site.responses.kept(Store.delete, response_id)
+        await site.responses.stop(http.state.caller, response_id)
+        await site.responses.kept(store_responses.delete, http.state.caller, response_id)
         return Response(openai_responses_stored.deleted(response_id, "response"), media_type=_JSON)
 
     @app.post(f"{one}/cancel", tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
-    async def cancel_response(response_id: str) -> Response:
+    async def cancel_response(http: Request, response_id: str) -> Response:
         """End a response that runs in the background; one that has ended stays as it is."""
-        await site.responses.stop(response_id)
-        return await _cancelled(site.responses, response_id)
+        await site.responses.stop(http.state.caller, response_id)
+        return await _cancelled(site.responses, http.state.caller, response_id)
 
     @app.get(f"{one}/input_items", tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
     async def list_input_items(
+        http: Request,
         response_id: str,
         after: After = None,
         limit: Limit = openai_responses_stored.DEFAULT_PAGE,
-        order: openai_responses_stored.Order = "desc",
+        order: Order = "desc",
     ) -> Response:
         """List what a response was made of, with the items of the responses before it."""
-        items = await site.responses.kept(Store.input_items, response_id)
-        return Response(openai_responses_stored.page(items, after, limit, order), media_type=_JSON)
+        kept, wanted = store_responses.input_items, PageQuery(after, limit, order)
+        found = await site.responses.kept(kept, http.state.caller, response_id, wanted)
+        return Response(openai_responses_stored.page(found.items, found.more), media_type=_JSON)
 
 
 async def answer(site: Site, http: Request, model: str | None = None) -> Response:
     """Answer a request; `model` is asked for whatever the body says."""
     draft = openai_responses.read(await site.bodies.read(http), model, site.pool.only())
     header = http.headers.get(openai_responses.PRIORITY_HEADER)
-    call = await site.responses.prepare(draft, http.state.id, header)
+    caller = http.state.caller
+    call = await site.responses.prepare(caller, draft, http.state.id, header)
     if not draft.body.background:
-        return await site.responses.answer(call)
-    run = await site.responses.begin(call)
+        return await site.responses.answer(caller, call)
+    run = await site.responses.begin(caller, call)
     if draft.body.stream:
         return _following(run, -1, site.settings.keep_alive_interval)
     return Response(run.encoder.body(), media_type=_JSON)
 
 
-async def _body(responses: Responses, id_: str) -> Response:
-    if run := responses.run(id_):
+async def _body(responses: Responses, caller: Caller, id_: str) -> Response:
+    if run := responses.run(caller, id_):
         return Response(run.encoder.body(), media_type=_JSON)
-    return Response(openai_responses_stored.encoded(await responses.settled(id_)), media_type=_JSON)
+    return Response(openai_responses_stored.encoded(await responses.settled(caller, id_)), media_type=_JSON)
 
 
-async def _cancelled(responses: Responses, id_: str) -> Response:
-    found = await responses.settled(id_)
+async def _cancelled(responses: Responses, caller: Caller, id_: str) -> Response:
+    found = await responses.settled(caller, id_)
     if not found["background"]:
         message = f"response '{id_}' does not run in the background; only such responses can be cancelled"
         raise OrchardError("invalid_request", message)
@@ -113,10 +118,10 @@ async def _cancelled(responses: Responses, id_: str) -> Response:
     return Response(openai_responses_stored.encoded(found), media_type=_JSON)
 
 
-async def _stream(site: Site, id_: str, after: int) -> Response:
-    if run := site.responses.run(id_):
+async def _stream(site: Site, caller: Caller, id_: str, after: int) -> Response:
+    if run := site.responses.run(caller, id_):
         return _following(run, after, site.settings.keep_alive_interval)
-    packed = await site.responses.kept(Store.events, id_)
+    packed = await site.responses.kept(store_responses.events, caller, id_)
     if packed is None:
         message = f"response '{id_}' has no stream: only what runs in the background can be streamed later"
         raise OrchardError("invalid_request", message, param="stream")

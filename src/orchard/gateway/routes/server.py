@@ -5,10 +5,14 @@ from typing import Any
 
 from fastapi import FastAPI
 from msgspec import to_builtins
+from msgspec.structs import replace
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from orchard import __version__
+from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
+from orchard.gateway.caller import Caller, Callers
 from orchard.gateway.pool_model import Model
 from orchard.gateway.routes import docs
 from orchard.gateway.routes.openapi import errors
@@ -39,12 +43,15 @@ def _add_root(app: FastAPI) -> None:
 
 def _add_health(app: FastAPI, site: Site) -> None:
     @app.get("/health", tags=["Server"], responses=errors())
-    async def health() -> dict[str, Any]:
+    async def health(http: Request) -> dict[str, Any]:
         """Say that the server is up, and for each model: unloaded, queued, loading, ready, unloading or failed.
 
         `loaded_model` and `loaded_adapter` are the model in memory that was used last, or null. `percent` is how far a
         load is, `reason` why a model failed, `restarts` how often its process died.
+        Where the server asks for keys, who brings none is told the status alone.
         """
+        if not http.state.caller.known:
+            return {"status": "healthy"}
         pool = site.pool
         loaded = max((model for model in pool.models.values() if model.state == "ready"), key=_last_use, default=None)
         return {
@@ -68,10 +75,15 @@ def _last_use(model: Model) -> float:
 
 def _add_cache(app: FastAPI, site: Site) -> None:
     @app.get("/v1/cache", tags=["Server"], responses=errors())
-    async def cache(request_id: str | None = None) -> dict[str, Any]:
-        """Say what each model's prompt cache holds and how it served the last requests, or one of them."""
+    async def cache(http: Request, request_id: str | None = None) -> dict[str, Any]:
+        """Say what each model's prompt cache holds and how it served the last requests, or one of them.
+
+        Where the server asks for keys, a caller finds its own requests only, without what is cached of others; an admin
+        key finds all.
+        """
         names = list(site.pool.models)
-        states = await asyncio.gather(*(model.cache(request_id) for model in site.pool.models.values()))
+        found = await asyncio.gather(*(model.cache(request_id) for model in site.pool.models.values()))
+        states = [_visible(site.callers, http.state.caller, state) for state in found]
         if request_id is None:
             entries = [{"model": name, **to_builtins(state)} for name, state in zip(names, states, strict=True)]
             return {"object": "cache", "models": entries}
@@ -80,3 +92,10 @@ def _add_cache(app: FastAPI, site: Site) -> None:
                 return {"object": "cache.report", "model": name, **to_builtins(report)}
         message = f"no cache report on request '{request_id}': it is unknown, waits still, or was long ago"
         raise OrchardError("request_not_found", message, param="request_id")
+
+
+def _visible(callers: Callers, caller: Caller, state: CacheState) -> CacheState:
+    """Return what a caller may read of it: nothing that another user's prompts say."""
+    own = [report for report in state.reports if callers.made(caller, report.request_id)]
+    # The closest cached text may be anybody's.
+    return replace(state, reports=own if caller.sees_all else [report.without_cached_text() for report in own])

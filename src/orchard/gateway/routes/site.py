@@ -9,17 +9,19 @@ from orchard.core.events import Collected
 from orchard.core.request import Request
 from orchard.gateway.answer import Encoder, EventResponse
 from orchard.gateway.body import BodyReader
+from orchard.gateway.caller import Callers
 from orchard.gateway.overflow import Overflow
 from orchard.gateway.pool import Pool
 from orchard.gateway.responses import Responses
 
 
 class Site:
-    """One server's pool and settings, the reader of its requests' bodies, and its responses."""
+    """One server's pool and settings, its callers, the reader of their requests' bodies, and its responses."""
 
-    def __init__(self, pool: Pool, settings: Settings) -> None:
+    def __init__(self, pool: Pool, settings: Settings, callers: Callers) -> None:
         self.pool = pool
         self.settings = settings
+        self.callers = callers
         self.bodies = BodyReader(settings)
         self.overflow = Overflow(pool, settings)
         self.responses = Responses(pool, settings, self.overflow)

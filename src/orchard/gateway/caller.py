@@ -1,0 +1,85 @@
+"""Who makes a request: the API key that it brings is its user."""
+
+import hashlib
+import hmac
+import os
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+_MOST_REMEMBERED = 8192
+_KEY_VARIABLES = ("ORCHARD_API_KEY", "ORCHARD_ADMIN_KEY")
+
+
+class Caller(Struct, frozen=True):
+    """Who makes a request.
+
+    `user` owns what the request stores: a digest of its key; None where the server has no keys. `admin`: it sees what
+    every key has made. `known`: it brought a key, or the server asks for none.
+    """
+
+    user: str | None = None
+    admin: bool = False
+    known: bool = True
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether it may see whatever there is: it brought an admin key, or the server has no keys."""
+        return self.admin or self.user is None
+
+    def sees(self, user: str | None) -> bool:
+        """Return whether it may see what that user has made."""
+        return self.admin or self.user == user
+
+
+ANYONE = Caller()
+"""Everybody, where the server asks for no key."""
+STRANGER = Caller(known=False)
+"""Who brought no key, or a wrong one, though the server asks for one."""
+
+
+class Callers:
+    """The keys of one server, and who made its last requests."""
+
+    def __init__(self, api_keys: Sequence[str] = (), admin_keys: Sequence[str] = ()) -> None:
+        keys = dict.fromkeys((*admin_keys, *api_keys))
+        self._known = [(_digest(key.encode()), Caller(_user(key), key in admin_keys)) for key in keys]
+        self._requests: OrderedDict[str, str | None] = OrderedDict()
+
+    def identify(self, keys: Iterable[bytes]) -> Caller:
+        """Return whose keys these are; STRANGER where they are nobody's.
+
+        Every key is compared with every known one, so the time tells nothing of any of them.
+        """
+        if not self._known:
+            return ANYONE
+        digests = [_digest(key) for key in keys]
+        found = [caller for known, caller in self._known for one in digests if hmac.compare_digest(one, known)]
+        return found[0] if found else STRANGER
+
+    def remember(self, request_id: str, caller: Caller) -> None:
+        """Remember who made a request, for as long as it is among the last few thousand."""
+        if self._known:
+            self._requests[request_id] = caller.user
+        if len(self._requests) > _MOST_REMEMBERED:
+            self._requests.popitem(last=False)
+
+    def made(self, caller: Caller, request_id: str) -> bool:
+        """Return whether the caller may see what is known of a request, or of one that was made on its behalf."""
+        own_id = request_id.partition("-")[0]
+        return caller.sees(self._requests.get(own_id, "") if self._known else None)
+
+
+def environment_without_keys() -> dict[str, str]:
+    """Return this process's environment for a child that has no use for the keys."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(_KEY_VARIABLES)}
+
+
+def _digest(key: bytes) -> bytes:
+    return hashlib.sha256(key).digest()
+
+
+def _user(key: str) -> str:
+    """Return the name under which what a key makes is stored; the key itself never is."""
+    return hashlib.sha256(b"orchard user\0" + key.encode()).hexdigest()

@@ -1,0 +1,174 @@
+"""The items that threads are made of: how they are written, listed page by page, and how many there may be.
+
+THREAD, CHAIN and MADE_OF begin queries: each names items `listed`, by their numbers and ids, with their places.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from orchard.core.errors import OrchardError
+
+Fields = dict[str, Any]
+Listed = list[tuple[str, bytes]]
+"""Items: the id and the JSON of each."""
+Order = Literal["asc", "desc"]
+
+MAX_ITEMS = 8192
+MAX_PARTS = 32_768
+
+_json = msgspec.json.Encoder().encode
+
+# A conversation gets what a response was asked and what it said when it is done.
+_SAID = "(r.status IS NULL OR r.status IN ('completed', 'incomplete'))"
+THREAD = f"""
+WITH listed AS (
+    SELECT i.number, i.id, i.number AS place FROM items i LEFT JOIN responses r ON r.id = i.response
+    WHERE i.thread = :id AND {_SAID}
+)
+"""  # noqa: S608
+"""The items of a conversation."""
+_RESPONSES = """
+WITH RECURSIVE chain (id, parent, depth) AS (
+    SELECT id, parent, 0 FROM responses WHERE id = :id
+    UNION ALL
+    SELECT r.id, r.parent, chain.depth + 1 FROM responses r JOIN chain ON r.id = chain.parent
+)
+"""
+CHAIN = f"""{_RESPONSES}, listed AS (
+    SELECT i.number, i.id, row_number() OVER (ORDER BY chain.depth DESC, i.output, i.number) AS place
+    FROM chain JOIN items i ON i.response = chain.id
+)
+"""  # noqa: S608
+"""The items of a response and of all that it goes on from."""
+MADE_OF = f"""{_RESPONSES}, before (number, id) AS (
+    SELECT i.number, i.id FROM responses own JOIN threads t ON t.id = own.thread
+    JOIN items i ON i.thread = t.id LEFT JOIN responses r ON r.id = i.response
+    WHERE own.id = :id AND own.parent IS NULL AND t.metadata NOT NULL AND {_SAID}
+    AND i.number < (SELECT min(number) FROM items WHERE response = :id)
+), listed AS (
+    SELECT number, id, row_number() OVER (ORDER BY depth DESC, output, number) AS place FROM (
+        SELECT number, id, 1 AS depth, 0 AS output FROM before
+        UNION ALL
+        SELECT i.number, i.id, chain.depth, i.output FROM chain JOIN items i ON i.response = chain.id
+        WHERE NOT (chain.depth = 0 AND i.output)
+    )
+)
+"""  # noqa: S608
+"""What a response was made of: what came before it, in its chain or its conversation, and its own input."""
+_MISSING = f"""{_RESPONSES}
+SELECT chain.parent FROM chain LEFT JOIN responses r ON r.id = chain.parent
+WHERE chain.parent NOT NULL AND r.id IS NULL
+"""  # noqa: S608
+_CONTENT = " FROM listed l JOIN items i ON i.number = l.number "
+
+
+class PageQuery(Struct, frozen=True):
+    """Which page of a list is wanted: at most `limit` items, from behind the item `after`; `desc`: the newest first."""
+
+    after: str | None = None
+    limit: int = 20
+    order: Order = "desc"
+
+
+class Page(Struct, frozen=True):
+    """Some items of a list. `more`: others follow."""
+
+    items: Listed
+    more: bool = False
+
+
+class Extent(Struct, frozen=True):
+    """How much some items are: their number, the bytes of their JSON, and their content parts."""
+
+    items: int
+    bytes: int
+    parts: int
+
+    def plus(self, items: Iterable[Fields]) -> "Extent":
+        """Return how much it is with these items."""
+        sizes = [(len(_json(item)), _parts(item)) for item in items]
+        return Extent(
+            self.items + len(sizes), self.bytes + sum(size for size, _ in sizes), self.parts + sum(n for _, n in sizes)
+        )
+
+    def check(self, what: str, max_bytes: int) -> None:
+        """Raise OrchardError ("payload_too_large") where it is more than a request may go on from."""
+        limits = (
+            (self.items, MAX_ITEMS, "items"),
+            (self.bytes, max_bytes, "bytes of items"),
+            (self.parts, MAX_PARTS, "content parts"),
+        )
+        for found, most, unit in limits:
+            if found > most:
+                message = f"{what} is too long: {found} {unit}, at most {most} are allowed"
+                raise OrchardError("payload_too_large", message)
+
+
+def insert(
+    db: sqlite3.Connection, thread: str, items: Sequence[Fields], *, response: str | None = None, output: int = 0
+) -> None:
+    """Add items to a thread."""
+    rows = [(item["id"], thread, response, output, _json(item), _parts(item)) for item in items]
+    db.executemany("INSERT INTO items (id, thread, response, output, item, parts) VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def every(db: sqlite3.Connection, listed: str, id_: str) -> Listed:
+    """Return all listed items, oldest first."""
+    return db.execute(f"{listed} SELECT i.id, i.item {_CONTENT} ORDER BY l.place", {"id": id_}).fetchall()
+
+
+def one(db: sqlite3.Connection, listed: str, id_: str, item: str) -> bytes | None:
+    """Return the newest listed item of that id."""
+    query = f"{listed} SELECT i.item {_CONTENT} WHERE i.id = :item ORDER BY l.place DESC LIMIT 1"
+    row = db.execute(query, {"id": id_, "item": item}).fetchone()
+    return row[0] if row else None
+
+
+def extent(db: sqlite3.Connection, listed: str, id_: str) -> Extent:
+    """Return how much the listed items are."""
+    query = f"{listed} SELECT count(*), coalesce(sum(length(i.item)), 0), coalesce(sum(i.parts), 0) {_CONTENT}"
+    return Extent(*db.execute(query, {"id": id_}).fetchone())
+
+
+def page(db: sqlite3.Connection, listed: str, id_: str, wanted: PageQuery) -> Page:
+    """Return one page of the listed items. Raises OrchardError ("item_not_found") where there is no item `after`."""
+    last, compare, way = ("max", ">", "ASC") if wanted.order == "asc" else ("min", "<", "DESC")
+    given: Fields = {"id": id_, "after": wanted.after, "most": wanted.limit + 1}
+    where = ""
+    if wanted.after is not None:
+        query = f"{listed} SELECT {last}(place) FROM listed WHERE id = :after"  # noqa: S608
+        (begin,) = db.execute(query, given).fetchone()
+        if begin is None:
+            raise OrchardError("item_not_found", f"no item '{wanted.after}' in this list", param="after")
+        where, given["begin"] = f"WHERE l.place {compare} :begin", begin
+    query = f"{listed} SELECT i.id, i.item {_CONTENT} {where} ORDER BY l.place {way} LIMIT :most"
+    found = db.execute(query, given).fetchall()
+    return Page(found[: wanted.limit], len(found) > wanted.limit)
+
+
+def check_chain(db: sqlite3.Connection, id_: str) -> None:
+    """Raise OrchardError ("response_not_found") where something that a response goes on from is gone.
+
+    It can only be gone where it had expired before this response was done.
+    """
+    if missing := db.execute(_MISSING, {"id": id_}).fetchone():
+        message = f"response '{id_}' goes on from '{missing[0]}', which has expired"
+        raise OrchardError("response_not_found", message, param="previous_response_id")
+
+
+def bytes_of_thread(db: sqlite3.Connection, thread: str) -> int:
+    """Return how many bytes what lies in a thread has."""
+    queries = (
+        "SELECT coalesce(sum(length(item)), 0) FROM items WHERE thread = ?",
+        "SELECT coalesce(sum(coalesce(length(body), 0) + coalesce(length(events), 0)), 0) FROM responses "
+        "WHERE thread = ?",
+    )
+    return sum(int(db.execute(query, (thread,)).fetchone()[0]) for query in queries)
+
+
+def _parts(item: Fields) -> int:
+    return sum(len(value) for name in ("content", "output", "summary") if isinstance(value := item.get(name), list))

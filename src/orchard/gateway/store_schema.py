@@ -1,0 +1,43 @@
+"""The tables that stored responses lie in.
+
+A file says in `user_version` how many of these scripts made it; the rest are run when it is opened. What is released
+never changes: what comes later is one more script.
+"""
+
+_FIRST = """
+CREATE TABLE threads (
+    id TEXT PRIMARY KEY,
+    created REAL NOT NULL,
+    expires REAL NOT NULL,
+    metadata BLOB
+);
+CREATE TABLE responses (
+    id TEXT PRIMARY KEY,
+    thread TEXT NOT NULL REFERENCES threads (id) ON DELETE CASCADE,
+    parent TEXT,
+    status TEXT NOT NULL,
+    owner TEXT,
+    body BLOB,
+    events BLOB
+);
+CREATE TABLE items (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL,
+    thread TEXT NOT NULL REFERENCES threads (id) ON DELETE CASCADE,
+    response TEXT,
+    output INTEGER NOT NULL,
+    item BLOB NOT NULL
+);
+CREATE INDEX threads_by_end ON threads (expires);
+CREATE INDEX responses_by_thread ON responses (thread);
+CREATE INDEX responses_by_parent ON responses (parent);
+CREATE INDEX items_by_id ON items (id);
+CREATE INDEX items_by_thread ON items (thread);
+CREATE INDEX items_by_response ON items (response, output);
+"""
+# A digest of the API key whose thread it is; null: it was stored without one.
+_USERS = "ALTER TABLE threads ADD COLUMN user TEXT"
+# How many content parts an item has: a request can't go on from any number of them.
+_PARTS = "ALTER TABLE items ADD COLUMN parts INTEGER NOT NULL DEFAULT 0"
+
+SCRIPTS = (_FIRST, _USERS, _PARTS)
