@@ -47,7 +47,7 @@ def test_a_wrong_file(file: Path, command: tuple[str, ...]) -> None:
         "",
         [
             "orchard.yaml:2: prot: is no setting; did you mean `port`?",
-            "orchard.yaml:4: kv_bits: must be one of 2, 3, 4, 6, 8, not '5'",
+            "orchard.yaml:4: kv_bits: must be one of 2, 3, 4, 6, 8, or 0, not '5'",
         ],
     )
 

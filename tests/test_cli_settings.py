@@ -89,7 +89,7 @@ class TestValues:
             ("port", ["1"], "must be an integer from 0 to 65535, not a list"),
             ("port", {"a": "1"}, "not a mapping"),
             ("log_level", "loud", "must be one of "),
-            ("kv_bits", "5", "must be one of 2, 3, 4, 6, 8, not '5'"),
+            ("kv_bits", "5", "must be one of 2, 3, 4, 6, 8, or 0, not '5'"),
             ("kv_bits", "4.0", "must be one of 2, 3, 4, 6, 8"),
             ("decode_concurrency", "0", "must be an integer of at least 1, not '0'"),
             ("max_kv_size", "4", "of at least 5"),
@@ -247,11 +247,42 @@ class TestOrder:
             ),
             ({"PREFILL_STEP_SIZE": "5", "KV_BITS": "4"}, (), {"prefill_chunk": 5, "kv_bits": 4}),
             ({"KV_GROUP_SIZE": "32", "QUANTIZED_KV_START": "9"}, (), {"kv_group_size": 32, "quantized_kv_start": 9}),
+            ({"KV_BITS": "0", "MAX_KV_SIZE": "0"}, (), {}),
+            ({"KV_BITS": "0", "MAX_KV_SIZE": "9"}, (), {"max_kv_size": 9}),
+            ({"KV_BITS": "4"}, ("--kv-bits", "0", "--max-kv-size", "0"), {}),
             ({"MAX_KV_SIZE": "50"}, ("--max-num-seqs", "4"), {"max_kv_size": 50, "max_rows": 4}),
         ],
     )
     def test_how_models_are_run(self, env: dict[str, str], flags: Sequence[str], expected: dict[str, Any]) -> None:
         assert serve(*flags, **env) == (demo(**expected), [])
+
+    def test_zeros_of_a_file(self, tmp_path: Path) -> None:
+        file = tmp_path / "orchard.yaml"
+        file.write_text(
+            "server: {kv_bits: 4}\nmodels:\n- {model_path: a, kv_bits: 0, max_kv_size: 0}\n- model_path: b\n"
+        )
+        settings, notes = serve("--config", str(file))
+        assert ([model.text.kv_bits for model in settings.models], settings.text.kv_bits) == ([None, 4], 4)
+        assert (settings.models[0].text.max_kv_size, notes) == (None, [])
+
+    @pytest.mark.parametrize(
+        ("text", "flags", "level"),
+        [
+            ("server: {debug: true, log_level: error}", (), "debug"),
+            ("models: [{model_path: a, debug: on}]", (), "debug"),
+            ("models: [{model_path: a, debug: false}]", (), "info"),
+            ("server: {debug: true}", ("--log-level", "error"), "error"),
+            ("server: {}", ("--debug",), "debug"),
+            ("server: {log_level: error}", ("--debug", "--log-level", "INFO"), "debug"),
+            ("server: {log_level: CRITICAL}", (), "critical"),
+            ("server: {}", ("--log-level", "CRITICAL"), "critical"),
+        ],
+    )
+    def test_how_much_is_logged(self, tmp_path: Path, text: str, flags: Sequence[str], level: str) -> None:
+        file = tmp_path / "orchard.yaml"
+        file.write_text(text)
+        settings, notes = serve("--config", str(file), *flags)
+        assert (settings.log_level, notes) == (level, [])
 
     def test_every_layer(self, tmp_path: Path) -> None:
         file = tmp_path / "orchard.yaml"
@@ -363,7 +394,7 @@ class TestModels:
 class TestMistakes:
     def test_the_environment_is_named(self) -> None:
         assert wrong(ORCHARD_PORT="x", KV_BITS="5") == [
-            "KV_BITS: must be one of 2, 3, 4, 6, 8, not '5'",
+            "KV_BITS: must be one of 2, 3, 4, 6, 8, or 0, not '5'",
             "ORCHARD_PORT: must be an integer from 0 to 65535, not 'x'",
         ]
 
@@ -406,7 +437,6 @@ class TestNotes:
         _, notes = serve(*args, MLX_TRUST_REMOTE_CODE="true")
         assert notes == [
             f"{file}:2: model_type: models of the type whisper are not served yet",
-            f"{file}:2: debug: does nothing: log_level debug does that",
             "MLX_TRUST_REMOTE_CODE: does nothing: Orchard never runs code that comes with a model",
             "--draft-model: does nothing yet: there is no speculative decoding",
         ]
@@ -487,5 +517,5 @@ class TestTable:
             if setting.scope != "entry":
                 flag = f"--{setting.names[0].replace('_', '-')}"
                 assert bool(re.search(rf"{flag}\s", shown)) == (
-                    setting.home is not None or setting.name == "no_log_file"
+                    setting.home is not None or setting.name in ("no_log_file", "debug")
                 )

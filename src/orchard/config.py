@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from orchard.core.options import TextOptions
 from orchard.core.request import Overflow
 
-LogLevel = Literal["debug", "info", "warning", "error"]
+LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 ModelType = Literal["lm", "multimodal", "embeddings", "whisper", "image-generation", "image-edit"]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]

@@ -161,11 +161,33 @@ def test_tags_around_an_answer_are_found_by_the_template(template: str, prompt: 
         ("glm47_flash", "glm47", "<think>"),
         ("longcat_flash_lite", "longcat", "<longcat_think>"),
         ("mimo", "qwen3_coder", "<think>"),
+        ("qwen3_coder", "qwen3_coder", "<think>"),
+        ("functiongemma", "functiongemma", None),
+        ("iquest_coder_v1", "hermes", "<think>"),
+        ("mixed_think_tool_handoff", "hermes", "<think>"),
     ],
 )
-def test_names_of_other_servers(name: str, calls: str, reasoning: str) -> None:
+def test_names_of_other_servers(name: str, calls: str, reasoning: str | None) -> None:
     found = choose("", tool_call_parser=name, reasoning_parser=name)
     assert (found.name, found.reasoning_tags and found.reasoning_tags[0]) == (calls, reasoning)
+
+
+MLX_OPENAI_SERVERS = """
+    functiongemma gemma4 glm47_flash glm4_moe harmony hermes iquest_coder_v1 kimi_k2 longcat_flash_lite minimax_m2
+    mixed_think_tool_handoff nemotron3_nano qwen3 qwen3_5 qwen3_coder qwen3_moe qwen3_vl solar_open step_35
+"""
+
+
+@pytest.mark.parametrize("name", MLX_OPENAI_SERVERS.split())
+def test_every_parser_of_mlx_openai_server_is_one_of_calls_and_of_reasoning(name: str) -> None:
+    assert choose("", tool_call_parser=name).name
+    choose("", reasoning_parser=name)
+
+
+@pytest.mark.parametrize("tag", ["think", "thinking"])
+def test_mixed_tags(tag: str) -> None:
+    family = choose("", tool_call_parser="hermes", reasoning_parser="mixed_think_tool_handoff")
+    assert whole(parse(family.begin(""), f"<{tag}>Hm.</{tag}>Hi")) == ["[Hm.]", "Hi"]
 
 
 def test_unknown_names_are_refused_with_those_that_are_known() -> None:

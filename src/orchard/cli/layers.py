@@ -104,7 +104,7 @@ def settings(
     file: File | None, from_environment: Layer, from_flags: Layer, mistakes: list[str]
 ) -> tuple[Settings, Places]:
     """Lay what is given over each other: the file, the environment, the flags. Raises Mistakes."""
-    file_server = _settled(file.server, mistakes) if file else {}
+    file_server = _settled(file.server, mistakes, file.models) if file else {}
     server = file_server | from_environment | from_flags
     above = _of(from_environment | from_flags, "all")
     layers = [_of(file_server, "all") | model | above for model in (file.models if file else ())]
@@ -155,8 +155,11 @@ def _put(layer: Layer, setting: Setting, given: Given, mistakes: list[str]) -> N
     layer[setting.name] = given
 
 
-def _settled(layer: Layer, mistakes: list[str]) -> Layer:
-    """Turn `no_log_file` into a `log_file` that is none."""
+def _settled(layer: Layer, mistakes: list[str], models: Iterable[Layer] = ()) -> Layer:
+    """Turn `no_log_file` into a `log_file` that is none, and `debug`, also of a model, into a `log_level`."""
+    for debug in (one["debug"] for one in (layer, *models) if "debug" in one):
+        if debug.value:
+            layer = layer | {"log_level": Given("debug", debug.where)}
     off = layer.get("no_log_file")
     if not off or not off.value:
         return layer
@@ -200,7 +203,7 @@ def _text(layer: Layer, mistakes: list[str]) -> TextOptions:
     for name, given in layer.items():
         setting = by_name()[name]
         if setting.home is TextOptions:
-            options[setting.field] = given.value
+            options[setting.field] = (given.value or None) if setting.zero_is_none else given.value
             places[setting.field] = given.where
         elif setting.home is SamplingDefaults:
             defaults[setting.field] = given.value

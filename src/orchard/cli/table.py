@@ -22,7 +22,8 @@ class Setting(Struct, frozen=True):
     """One setting. `synonyms` are names that other servers have for it; every name is known everywhere.
 
     `flag`: the name that --help shows. `environment`: variables besides ORCHARD_NAME. `home`, `field`: what it fills;
-    None: nothing. `note`: says of a value what may surprise whoever wrote it. `default`: in words.
+    None: nothing. `note`: says of a value what may surprise whoever wrote it. `default`: in words. `zero_is_none`: 0
+    stands for None.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Setting(Struct, frozen=True):
     flag: str = ""
     default: str = ""
     note: Callable[[Any], str | None] | None = None
+    zero_is_none: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -85,6 +87,11 @@ def _draw(name: str, help: str, *, field: str = "", synonyms: tuple[str, ...] = 
     field, synonyms = field or name, (f"default_{name}", *synonyms)
     kind, default = kind_of(SamplingDefaults, field), "the model's"
     return Setting(name, help, _SAMPLING, "all", kind, SamplingDefaults, field, synonyms=synonyms, default=default)
+
+
+def _switch(name: str, scope: Scope, help: str) -> Setting:
+    """Make a setting that sets another one (`layers`)."""
+    return Setting(name, help, _SERVER, scope, values.SWITCH, None, "", default="false")
 
 
 def _accepted(
@@ -164,6 +171,7 @@ TABLE: tuple[Setting, ...] = (
     _server("host", _SERVER, "The address to listen on.", kind=values.HOST),
     _server("port", _SERVER, "The port; 0 takes a free one."),
     _server("log_level", _SERVER, "How much is logged."),
+    _switch("debug", "all", "Logs as log_level debug does, whatever the log_level beside it."),
     _server(
         "log_file",
         _SERVER,
@@ -171,16 +179,7 @@ TABLE: tuple[Setting, ...] = (
         kind=values.LOG_FILE,
         default="none",
     ),
-    Setting(
-        "no_log_file",
-        "Logs to no file, whatever came before.",
-        _SERVER,
-        "server",
-        values.SWITCH,
-        None,
-        "",
-        default="false",
-    ),
+    _switch("no_log_file", "server", "Logs to no file, whatever came before."),
     _server(
         "shutdown_grace", _SERVER, "Seconds that running answers get at the end; a second Ctrl-C ends them at once."
     ),
@@ -328,14 +327,19 @@ TABLE: tuple[Setting, ...] = (
     _text(
         "max_kv_size",
         _CACHE,
-        "Tokens that an answer can look back on; older ones are forgotten, all but the first four. Not beside kv_bits.",
+        "Tokens that an answer can look back on; older ones are forgotten, all but the first four; 0: none are. "
+        "Not beside kv_bits.",
+        kind=values.or_zero(kind_of(TextOptions, "max_kv_size")),
+        zero_is_none=True,
         environment=("MAX_KV_SIZE",),
         default="all",
     ),
     _text(
         "kv_bits",
         _CACHE,
-        "Bits in which keys and values are kept. Not beside max_kv_size.",
+        "Bits in which keys and values are kept; 0: as without it. Not beside max_kv_size.",
+        kind=values.or_zero(kind_of(TextOptions, "kv_bits")),
+        zero_is_none=True,
         environment=("KV_BITS",),
         default="as the model computes them",
     ),
@@ -418,7 +422,6 @@ TABLE: tuple[Setting, ...] = (
         values.SWITCH,
         _does_nothing(": a seed holds among many requests too; decode_concurrency 1 answers one after the other"),
     ),
-    _accepted("debug", "all", "log_level does that.", values.SWITCH, _does_nothing(": log_level debug does that")),
     _accepted(
         "draft_model_path",
         "all",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.inspect import BoolType, FloatType, IntType, LiteralType, NoneType, StrType, Type, UnionType
 
 Raw = str | list[str] | dict[str, str]
@@ -142,6 +142,15 @@ def _choice(values: Sequence[Any]) -> Kind:
         raise ValueError
 
     return Kind("one of " + ", ".join(map(str, values)), f"[{'|'.join(map(str, values))}]", parse)
+
+
+def or_zero(kind: Kind) -> Kind:
+    """What 0 turns off."""
+
+    def parse(text: str) -> Any:
+        return 0 if text.strip() == "0" else kind.parse(text)
+
+    return structs.replace(kind, words=f"{kind.words}, or 0", parse=parse)
 
 
 def size(least: int = 0) -> Kind:

@@ -187,7 +187,19 @@ CALLS: tuple[CallRow, ...] = (
     CallRow(("pythonic", "llama4_pythonic"), has("[func_name1("), PYTHONIC),
     CallRow(("gemma3",), has("<start_of_turn>"), GEMMA3),
     CallRow(
-        ("hermes", "qwen", "qwen2_5", "qwen3", "qwen3_moe", "qwen3_next", "qwen3_vl", "ernie45", "granite4"),
+        (
+            "hermes",
+            "qwen",
+            "qwen2_5",
+            "qwen3",
+            "qwen3_moe",
+            "qwen3_next",
+            "qwen3_vl",
+            "ernie45",
+            "granite4",
+            "iquest_coder_v1",
+            "mixed_think_tool_handoff",
+        ),
         tagged("<tool_call>", "</tool_call>"),
         HERMES,
     ),
@@ -197,6 +209,7 @@ CALLS: tuple[CallRow, ...] = (
 
 _THINK = Reasoning("<think>", "</think>")
 _RESPONSE_TAGS = msgspec.structs.replace(_THINK, answer=("<response>", "</response>"))
+_TWO_TAGS = msgspec.structs.replace(_THINK, also=("<thinking>",), also_end="</thinking>")
 _HUNYUAN_TAGS = msgspec.structs.replace(_THINK, answer=("<answer>", "</answer>"), wraps=True)
 _COHERE_TAGS = Reasoning(
     "<|START_THINKING|>", "<|END_THINKING|>", answer=("<|START_RESPONSE|>", "<|END_RESPONSE|>"), wraps=True
@@ -246,6 +259,7 @@ REASONING: tuple[ReasoningRow, ...] = (
     ),
     ReasoningRow(("minimax_m3",), tagged("<mm:think>", "</mm:think>"), Reasoning("<mm:think>", "</mm:think>")),
     ReasoningRow(("harmony", "openai_gptoss", "gpt_oss", "muse_glimmer", "functionary_v3_2"), never, None),
+    ReasoningRow(("mixed_think_tool_handoff",), never, _TWO_TAGS),
     ReasoningRow(("deepseek_r1", "minimax_m2"), never, msgspec.structs.replace(_THINK, assumed=True)),
     ReasoningRow(
         (
@@ -255,6 +269,8 @@ REASONING: tuple[ReasoningRow, ...] = (
             "qwen3_next",
             "qwen3_vl",
             "qwen3_5",
+            "qwen3_coder",
+            "iquest_coder_v1",
             "hermes",
             "glm45",
             "glm4_moe",
@@ -277,7 +293,7 @@ REASONING: tuple[ReasoningRow, ...] = (
         tagged("<think>", "</think>"),
         _THINK,
     ),
-    ReasoningRow(("none",), always, None),
+    ReasoningRow(("none", "functiongemma"), always, None),
 )
 
 
