@@ -137,7 +137,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"logprobs": True}, "logprobs", "got a boolean"),
     ({"n": 3, "best_of": 2}, "best_of", "at least `n`"),
     ({"best_of": 2, "stream": True}, "best_of", "can't be streamed"),
-    ({"echo": True, "logprobs": 0}, "echo", "along with `logprobs`"),
+    ({"echo": True, "logprobs": 0, "suffix": "b"}, "suffix", "along with `echo` and `logprobs`"),
     ({"stream_options": {}}, "stream_options", "when `stream` is true"),
     ({"guided_regex": "a", "guided_json": {}}, "guided_regex", "Only one field"),
 ]
@@ -231,6 +231,43 @@ def test_log_probabilities() -> None:
     pieces = [chunk["choices"][0]["logprobs"] for chunk in chunks]
     assert {name: pieces[0][name] + pieces[1][name] for name in expected} == expected
     assert pieces[2] is None
+
+
+def test_an_echoed_prompt_has_log_probabilities() -> None:
+    beginning = Logprob(TokenLogprob("<s>", b"", None), prompt=True)
+    a, b = (Logprob(token(text, -1.0), (token(b"x", -0.5),), prompt=True) for text in (b"a", b" b"))
+    end = Logprob(TokenLogprob("<end>", b"", -0.25), (token(b"<end>", -0.25),))
+    events: list[Event] = [
+        Text("a b", logprobs=(beginning,)),
+        Text("", logprobs=(a, b)),
+        Text("c", logprobs=(Logprob(token(b"c", -2.0)),)),
+        Text("", logprobs=(end,)),
+        Finished(("stop",), USAGE),
+    ]
+    expected = {
+        "tokens": ["<s>", "a", " b", "c", "<end>"],
+        "token_logprobs": [None, -1.0, -1.0, -2.0, -0.25],
+        "top_logprobs": [None, {"x": -0.5, "a": -1.0}, {"x": -0.5, " b": -1.0}, {"c": -2.0}, {"<end>": -0.25}],
+        "text_offset": [0, 0, 1, 3, 4],
+    }
+    # Like OpenAI, and unlike the types of its SDK, with null where there is nothing to say.
+    call = read(echo=True, logprobs=1)
+    (choice,) = json.loads(call.complete(collect(events)))["choices"]
+    assert (choice["text"], choice["logprobs"]) == ("a bc", expected)
+    encoder = call.encoder()
+    chunks = [json.loads(encoder.encode([event]).removeprefix(b"data: ")) for event in events[:4]]
+    pieces = [chunk["choices"][0]["logprobs"] for chunk in chunks]
+    assert {name: [value for piece in pieces for value in piece[name]] for name in expected} == expected
+
+
+def test_an_echoed_prompt_makes_no_answer_the_better() -> None:
+    def made(choice: int, *logprobs: float) -> Text:
+        drawn = tuple(Logprob(token(b"x", value)) for value in logprobs)
+        return Text(str(choice), choice, (Logprob(token(b"p", -9.0), prompt=True), *drawn))
+
+    events = made(0, -1.5, -1.5, -1.5, -1.5), made(1, -1.0), Finished(("stop", "stop"), USAGE)
+    (best,) = whole(read(echo=True, logprobs=0, best_of=2), *events)["choices"]
+    assert best["text"] == "1"
 
 
 def test_the_best_answers_are_those_of_the_highest_logprob_per_token() -> None:

@@ -3,6 +3,9 @@
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
+from transformers import PreTrainedTokenizerFast
+
+from orchard.demo import MODEL_PATH
 
 STORY = "<|im_start|>user\nCount from 1 to 9<|im_end|>\n<|im_start|>assistant\n"
 
@@ -61,6 +64,33 @@ def test_log_probabilities_line_up_with_the_text(client: OpenAI) -> None:
         assert choice.text[place:].startswith(token)
         assert top[token] == pytest.approx(value)
         assert 3 <= len(top) <= 4
+
+
+def test_an_evaluation_harness_scores_what_a_text_goes_on_with(client: OpenAI) -> None:
+    """As lm-eval's local-completions asks and reads it: the endings' log-probabilities stand before one more token."""
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(MODEL_PATH)
+    context = tokenizer.encode("<|im_start|>user\nCount from 1 to 4<|im_end|>\n<|im_start|>assistant\n")
+    said = client.completions.create(model="demo", prompt=context, temperature=0, max_tokens=6).choices[0].text
+    scores: dict[str, list[tuple[float, bool]]] = {}
+    for ending in (said, "4, 4, 4, 4"):
+        tokens = [*context, *tokenizer.encode(ending)]
+        for prompt in (tokens, tokenizer.decode(tokens)):
+            answer = client.completions.create(
+                model="demo", prompt=prompt, temperature=0, max_tokens=1, logprobs=1, seed=1234, echo=True
+            )
+            found = answer.choices[0].logprobs
+            assert found
+            assert found.token_logprobs
+            assert found.top_logprobs
+            values = found.token_logprobs[len(context) : -1]
+            best = [max(top.values()) for top in found.top_logprobs[len(context) : -1]]
+            assert len(values) == len(tokens) - len(context)
+            scores.setdefault(ending, []).append((sum(values), values == best))
+    (right, greedy), again = scores[said]
+    assert greedy
+    assert right == pytest.approx(again[0], abs=1e-3)
+    assert right > scores["4, 4, 4, 4"][0][0] + 1
+    assert not scores["4, 4, 4, 4"][0][1]
 
 
 def test_the_best_of_several(client: OpenAI) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
+from msgspec.structs import replace
 
 from orchard.core.options import TextOptions
 from orchard.engine.batch import Together
@@ -188,6 +189,32 @@ def test_preempted_jobs_go_on_as_if_nothing_had_been(kind: str, cache_bytes: int
         assert course.outcomes[job.id].tokens == alone(model, job), job.id
         assert len(course.outcomes[job.id].begun) == 1
     assert len(preempted) > 3
+
+
+@little_memory
+@pytest.mark.parametrize("cache_bytes", [0, 2**24])
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2"])
+def test_a_prompt_that_is_preempted_is_scored_once(kind: str, cache_bytes: int) -> None:
+    model = network(kind)
+    asking = greedy("asking", prompt(1, 70), 5, prompt_logprobs=2, priority="background")
+    other = greedy("other", prompt(2, 10), 60, priority="interactive")
+    limits = replace(tight(model, [asking, other], 10), chunk=3, idle_chunk=5)
+    runner = make_runner(model, limits, cache_bytes=cache_bytes)
+    preempted = preemptions(runner)
+    before: list[int] = []
+
+    def note(course: Course) -> Sequence[Job]:
+        if preempted and not before:
+            before.append(len(course.outcomes["asking"].scored))
+        return ()
+
+    outcome = run(runner, [asking, other], note).outcomes["asking"]
+    assert 0 < before[0] < 69
+    (calm,) = run(make_runner(model), [asking]).outcomes.values()
+    assert outcome.tokens == calm.tokens
+    assert [sample.token for sample in outcome.scored] == asking.prompt[1:]
+    expected = [sample.logprob for sample in calm.scored]
+    assert [sample.logprob for sample in outcome.scored] == pytest.approx(expected, abs=1e-4)
 
 
 @little_memory

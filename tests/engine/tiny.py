@@ -13,7 +13,7 @@ from orchard.backends.text import TextModel, load
 from orchard.core.options import TextOptions
 from orchard.engine import attention, kv
 from orchard.engine.batch import Batch, Together
-from orchard.engine.job import Begun, Drawn, EndReason, Job, Step
+from orchard.engine.job import Begun, Drawn, EndReason, Job, Sample, Step
 from orchard.engine.model import Model
 from orchard.engine.runner import Runner
 from orchard.engine.scheduler import Limits
@@ -98,6 +98,7 @@ class Outcome:
     reasons: list[EndReason | None]
     begun: list[Begun] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+    scored: list[Sample] = field(default_factory=list)
 
 
 @dataclass
@@ -114,6 +115,11 @@ class Course:
         self.steps.append(step)
         for begun in step.begun:
             self.outcomes[begun.job].begun.append(begun)
+        for scored in step.scored:
+            outcome = self.outcomes[scored.job]
+            assert outcome.begun, f"{scored.job} was scored before it began"
+            assert not any(outcome.tokens), f"{scored.job} was scored after it had brought a token"
+            outcome.scored += scored.samples
         for broken in step.broken:
             outcome = self.outcomes[broken.job]
             assert None in outcome.reasons, f"{broken.job} broke after its end"

@@ -313,10 +313,10 @@ def test_every_token_of_a_plain_answer_has_its_logprob(text: str) -> None:
     assert bytes_of(events) == text.encode()
     (event,) = events
     assert isinstance(event, Text)
-    assert [logprob.token.logprob for logprob in event.logprobs] == [
-        -float(n) for n in range(found.completion_tokens - 1)
-    ]
-    assert all(logprob.top[0].bytes == logprob.token.bytes for logprob in event.logprobs)
+    assert [logprob.token.logprob for logprob in event.logprobs] == [-float(n) for n in range(found.completion_tokens)]
+    *texts, end = event.logprobs
+    assert all(logprob.top[0].bytes == logprob.token.bytes for logprob in texts)
+    assert (end.token.text, end.token.bytes, end.top[0].bytes) == ("<|im_end|>", b"", b"<|im_end|>")
 
 
 def test_tokens_of_tags_calls_and_stop_strings_have_no_logprobs() -> None:
@@ -337,10 +337,11 @@ def feed_tokens(tokens: Sequence[int], reason: EndReason, format_: Format | None
 
 def test_last_tokens_without_text_keep_their_logprobs() -> None:
     a, end = byte_level().encode("a<|im_end|>", add_special_tokens=False)
-    for tokens, reason in (([a, UNKNOWN, UNKNOWN], "length"), ([a, UNKNOWN, UNKNOWN, end], "stop")):
-        (event,) = merge(feed_tokens(tokens, "stop" if reason == "stop" else "length"))
+    ends: list[tuple[list[int], EndReason]] = [([UNKNOWN], "length"), ([end], "stop"), ([UNKNOWN, end], "stop")]
+    for tokens, reason in ends:
+        (event,) = merge(feed_tokens([a, *tokens], reason))
         assert isinstance(event, Text)
-        assert (event.text, [one.token.bytes for one in event.logprobs]) == ("a", [b"a", b"", b""])
+        assert (event.text, [one.token.bytes for one in event.logprobs]) == ("a", [b"a", *[b""] * len(tokens)])
     (event,) = feed_tokens([UNKNOWN], "length")
     assert isinstance(event, Text)
     assert (event.text, len(event.logprobs)) == ("", 1)

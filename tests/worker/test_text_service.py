@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import mlx.core as mx
 import pytest
 from mlx_lm import stream_generate
+from msgspec.structs import replace
 
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
@@ -67,6 +69,39 @@ async def test_an_echo_begins_with_the_prompt(caller: Caller, model: TextModel) 
     nothing = await caller.ask("c", Generate(prompt=tokens, max_tokens=0, n=2, echo=True))
     assert [(choice.text, choice.reason) for choice in nothing.choices] == [("The sea", "length")] * 2
     assert nothing.usage == Usage(len(tokens), 0)
+
+
+@pytest.mark.parametrize("given", ["text", "tokens"])
+async def test_an_echoed_prompt_has_log_probabilities(caller: Caller, model: TextModel, given: str) -> None:
+    tokens = tuple(model.tokenizer.encode("The sea is blue"))
+    task = Generate(prompt=tokens if given == "tokens" else "The sea is blue", sampling=GREEDY, max_tokens=3, n=2)
+    task = replace(task, echo=True, top_logprobs=1)
+    bare = await caller.ask("a", replace(task, echo=False))
+    logits = model.network(mx.array([tokens]))[0]
+    logits -= mx.logsumexp(logits, axis=-1, keepdims=True)
+    expected = [logits[place, token].item() for place, token in enumerate(tokens[1:])]
+    for _ in range(2):  # the second time all of it is cached
+        found = await caller.ask("b", task)
+        assert found.usage.cached_tokens == 0
+        for choice, without in zip(found.choices, bare.choices, strict=True):
+            assert choice.text == "The sea is blue" + without.text
+            first, *prompt = [one for one in choice.logprobs if one.prompt]
+            assert (first.token.logprob, first.top) == (None, ())
+            assert [one.token.logprob for one in prompt] == pytest.approx(expected, abs=1e-4)
+            assert all(len(one.top) == 1 for one in prompt)
+            assert b"".join(one.token.bytes for one in (first, *prompt)) == b"The sea is blue"
+            assert choice.logprobs[len(tokens) :] == without.logprobs
+
+
+async def test_a_prompt_alone_may_be_scored(caller: Caller, model: TextModel) -> None:
+    tokens = tuple(model.tokenizer.encode("The sea"))
+    task = Generate(prompt=tokens, max_tokens=0, n=2, echo=True, top_logprobs=0)
+    events = await caller.stream("a", task)
+    assert events[-1] == Finished(("length", "length"), Usage(len(tokens), 0))
+    for choice in collect(events).choices:
+        assert (choice.text, [one.token.text for one in choice.logprobs]) == ("The sea", ["The", " sea"])
+        assert all(one.prompt for one in choice.logprobs)
+    await caller.until_free()
 
 
 async def test_a_raw_prompt_is_answered_with_raw_text(echo: Caller) -> None:

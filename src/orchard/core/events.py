@@ -18,21 +18,26 @@ FinishReason = Literal["stop", "length", "tool_calls"]
 
 
 class TokenLogprob(Struct, frozen=True, array_like=True):
-    """A token's text, its bytes (a token may be part of a character) and its natural log-probability."""
+    """A token's text, its bytes (a token may be part of a character) and its natural log-probability.
+
+    Without bytes, `text` is the name of a token that adds nothing to the text: the end of a turn, or the beginning of a
+    document. The first token of a prompt has no log-probability: nothing stands before it.
+    """
 
     text: str
     bytes: bytes
-    logprob: float
+    logprob: float | None
 
 
 class Logprob(Struct, frozen=True, array_like=True):
-    """A drawn token with the likeliest tokens at its place, likeliest first.
+    """A drawn token, or one of an echoed `prompt`, with the likeliest tokens at its place, likeliest first.
 
     Log-probabilities are those of the model itself, before temperature, penalties and cut-offs.
     """
 
     token: TokenLogprob
     top: tuple[TokenLogprob, ...] = ()
+    prompt: bool = False
 
 
 class Usage(Struct, frozen=True, array_like=True):

@@ -111,7 +111,8 @@ class Generate(Struct, frozen=True, tag="generate"):
     """Continue a conversation, or a raw prompt.
 
     `prompt`: text or tokens that are continued as they are, in place of messages; with `suffix` the answer is what
-    stands between the two. `echo`: the answer begins with the prompt. `continue_last`: the last message, the
+    stands between the two. `echo`: the answer begins with the prompt, whose tokens have log-probabilities, too, where
+    those of the answer have. `continue_last`: the last message, the
     assistant's, is not complete, and the answer goes on with it.
     `tools` are those that may be called; `must_call`: the answer is at least one call. `parallel_tool_calls` False: an
     answer ends with its first call. `grammar` binds an answer's text; it doesn't go with `must_call`.

@@ -29,7 +29,15 @@ from orchard.dialects.openai_chat_body import Body, DeploymentBody, body_schema
 from orchard.dialects.openai_chat_request import translate
 from orchard.dialects.openai_errors import error_body
 from orchard.dialects.openai_fields import PRIORITY_HEADER, decode_for
-from orchard.dialects.openai_output import DONE, SYSTEM_FINGERPRINT, escape_line_ends, logprob, overflow, usage
+from orchard.dialects.openai_output import (
+    DONE,
+    SYSTEM_FINGERPRINT,
+    escape_line_ends,
+    logprob,
+    overflow,
+    token_text,
+    usage,
+)
 from orchard.dialects.openai_tools import custom_input
 
 __all__ = ["PRIORITY_HEADER", "ChatCall", "ChatEncoder", "DeploymentBody", "body_schema", "parse"]
@@ -264,4 +272,4 @@ def _logprobs(logprobs: Iterable[Logprob]) -> dict[str, Any]:
 
 
 def _token(token: TokenLogprob) -> dict[str, Any]:
-    return {"token": token.text, "logprob": logprob(token), "bytes": list(token.bytes)}
+    return {"token": token_text(token), "logprob": logprob(token), "bytes": list(token.bytes)}

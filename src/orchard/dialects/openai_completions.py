@@ -177,18 +177,20 @@ def finish_reason(reason: str) -> str:
     return "length" if reason == "length" else "stop"
 
 
-def _likeliest(drawn: Logprob) -> dict[str, float]:
+def _likeliest(drawn: Logprob) -> dict[str, float | None] | None:
+    if drawn.token.logprob is None:
+        return None
     return {_name(token): logprob(token) for token in (*drawn.top, drawn.token)}
 
 
 def _name(token: TokenLogprob) -> str:
     """Give a token's text; one that is no text by itself is named by its bytes, as OpenAI does."""
     try:
-        return token.bytes.decode()
+        return token.bytes.decode() or token.text
     except UnicodeDecodeError:
         return "bytes:" + "".join(f"\\x{byte:02x}" for byte in token.bytes)
 
 
 def _mean_logprob(choice: Choice) -> float:
-    values = [logprob(drawn.token) for drawn in choice.logprobs]
+    values = [logprob(drawn.token) or 0.0 for drawn in choice.logprobs if not drawn.prompt]
     return sum(values) / len(values) if values else float("-inf")

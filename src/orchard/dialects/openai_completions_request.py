@@ -17,8 +17,8 @@ def translate(body: wire.Body, request_id: str, header: str | None = None) -> tu
     """
     if body.stream_options and not body.stream:
         raise invalid("stream_options", "`stream_options` is only allowed when `stream` is true.")
-    if body.echo and body.logprobs is not None:
-        raise invalid("echo", "`echo` is not supported along with `logprobs`: a prompt's tokens have none here.")
+    if body.echo and body.logprobs is not None and body.suffix:
+        raise invalid("suffix", "`suffix` is not supported along with `echo` and `logprobs`: leave one of them out.")
     prompts = _prompts(body.prompt)
     made, turn, form = _made(body), priority(body, header), grammar(body, None, FreeForm())
     # The best answers are found by their log-probabilities.

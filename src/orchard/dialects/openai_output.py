@@ -21,10 +21,17 @@ def escape_line_ends(encoded: bytes) -> bytes:
     return encoded
 
 
-def logprob(token: TokenLogprob) -> float:
-    """Give a token's log-probability as a number that JSON has."""
+def logprob(token: TokenLogprob) -> float | None:
+    """Return a token's log-probability as a number that JSON has; None for the first token of a prompt."""
+    if token.logprob is None:
+        return None
     # The comparison is false for NaN as well.
     return token.logprob if token.logprob > _LEAST_LOGPROB else _LEAST_LOGPROB
+
+
+def token_text(token: TokenLogprob) -> str:
+    """Return what a token adds to the text, so that the texts of an answer's tokens are the answer."""
+    return token.text if token.bytes else ""
 
 
 def overflow(summary: Summary | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from orchard.core.events import Logprob
-from orchard.dialects.openai_output import logprob
+from orchard.dialects.openai_output import logprob, token_text
 from orchard.dialects.openai_responses_items import seal
 from orchard.dialects.openai_responses_tools import Served
 from orchard.dialects.openai_tools import custom_input
@@ -228,4 +228,4 @@ def _short_logprobs(logprobs: Iterable[Logprob]) -> list[Fields]:
 
 
 def _token(drawn: Logprob) -> Fields:
-    return {"token": drawn.token.text, "logprob": logprob(drawn.token)}
+    return {"token": token_text(drawn.token), "logprob": logprob(drawn.token)}

@@ -214,7 +214,7 @@ class Engine(Generic[M]):
             self._begin_work()
             step = runner.step()
             numbers = step.running, step.waiting + len(self._fetching)
-            if step.begun or step.drawn or step.broken or told != numbers:
+            if step.begun or step.scored or step.drawn or step.broken or told != numbers:
                 told = numbers
                 self._deliver(replace(step, waiting=numbers[1]))
             steps += 1

@@ -51,7 +51,8 @@ class Job(Struct, frozen=True):
     `boundaries`: places in the prompt, ascending, where a message ends; a later prompt may part from this one there.
     `embed`: called in the engine's thread, gives the `Embedded` prompt that is read in place of the tokens' own
     embeddings; such a prompt is not cached.
-    `grammar`: what each answer keeps.
+    `grammar`: what each answer keeps. `prompt_logprobs`: the prompt's own tokens are scored, too, each with so many of
+    the likeliest at its place.
     """
 
     id: str
@@ -63,10 +64,14 @@ class Job(Struct, frozen=True):
     boundaries: tuple[int, ...] = ()
     embed: Callable[[], Any] | None = None
     grammar: Grammar | None = None
+    prompt_logprobs: int | None = None
 
 
 class Sample(Struct, frozen=True):
-    """A drawn token; `logprob` and `top` (id and log-probability, likeliest first) where the job asked for them."""
+    """A token that was drawn, or stands in a prompt.
+
+    `logprob` and `top` (id and log-probability, likeliest first) where the job asked for them.
+    """
 
     token: int
     logprob: float | None = None
@@ -112,6 +117,13 @@ class Broken(Struct, frozen=True):
     by_grammar: bool = False
 
 
+class Scored(Struct, frozen=True):
+    """The next tokens of a job's prompt, from its second one on. All of them come before the first token is drawn."""
+
+    job: str
+    samples: list[Sample]
+
+
 class Step(Struct, frozen=True):
     """What one engine step brought, and how many jobs are being worked on and are waiting after it."""
 
@@ -120,3 +132,4 @@ class Step(Struct, frozen=True):
     broken: list[Broken]
     running: int
     waiting: int
+    scored: list[Scored] = []

@@ -7,6 +7,7 @@ import mlx.core as mx
 
 from orchard.engine import joint, kv
 from orchard.engine.job import Miss
+from orchard.engine.logprobs import Scoring
 from orchard.engine.model import Embedded, Model
 from orchard.engine.store import Store
 
@@ -23,19 +24,29 @@ class Reading:
     """Reads tokens into a cache of their own, all but the last one, which is the row's first input."""
 
     def __init__(
-        self, tokens: list[int], boundaries: Sequence[int], store: Store, embedded: Embedded | None = None
+        self,
+        tokens: list[int],
+        boundaries: Sequence[int],
+        store: Store,
+        embedded: Embedded | None = None,
+        *,
+        scoring: Scoring | None = None,
+        scored: int = 0,
     ) -> None:
         """Takes over at once what is cached of `tokens`. `boundaries`: where to keep a snapshot, ascending.
 
-        Prompts from embeddings are not cached: equal tokens may stand for different images.
+        Prompts from embeddings are not cached: equal tokens may stand for different images. `scoring` scores the tokens
+        behind those that it reads, but for the first `scored`; so the others must be read, whatever is cached of them.
         """
         self.tokens = tokens
+        self.scoring = scoring
+        self._scored = scored
         self._embedded = embedded
         self._store = store
         self.unfinished: list[Any] = []
-        found = None if embedded else store.find(tokens)
+        found = None if embedded else store.find(tokens[: scored + 1] if scoring else tokens)
         self.cached = found.length if found else 0
-        self.miss: Miss | None = found.miss if found else None
+        self.miss: Miss | None = found.miss if found and not scoring else None
         self.cache = found.cache if found else store.new_cache()
         self.done = self.cached
         self._stops = [stop for stop in store.stops(boundaries) if self.done < stop < len(tokens)]
@@ -62,15 +73,20 @@ class Reading:
         mx.eval(self.unfinished)
         tokens = mx.array([self.tokens[self.done : stop]], mx.uint32)
         embeddings, positions = self._given(stop)
-        # Only the cache is evaluated, so that the logits of a prompt, which nobody reads, are never computed.
-        model.forward(tokens, self.cache, embeddings=embeddings, positions=positions)
+        # Mostly only the cache is evaluated, so that the logits of a prompt, which nobody reads, are never computed.
+        logits = model.forward(tokens, self.cache, embeddings=embeddings, positions=positions)
+        scores: list[mx.array] = []
+        if self.scoring and self.done >= self._scored:
+            scores = self.scoring.add(logits[0], self.tokens[self.done + 1 : stop + 1])
         self._arrive(stop)
-        self.unfinished = [layer.state for _, layer in kv.layers(self.cache)]
+        self.unfinished = [*scores, *(layer.state for _, layer in kv.layers(self.cache))]
         mx.async_eval(self.unfinished)  # type: ignore[no-untyped-call]
 
     def pause(self, count: int) -> int:
         """Give the place where the next piece of at most `count` tokens ends."""
         stop = self.done + min(self.left, count)
+        if self.scoring:
+            stop = min(stop, self._scored if self.done < self._scored else self.done + self.scoring.most_places)
         if self._stops:
             stop = min(stop, self._stops[0])
         if self._embedded and self.done < self._embedded.embeddings.shape[1]:
@@ -95,7 +111,7 @@ class Reading:
     @property
     def company(self) -> tuple[object, ...] | None:
         """What readings must have in common that share a pass; None: this one can't."""
-        return None if self._embedded else (type(self.cache[0]).__name__, self.done > 0)
+        return None if self._embedded or self.scoring else (type(self.cache[0]).__name__, self.done > 0)
 
     def _given(self, stop: int) -> tuple[mx.array | None, mx.array | None]:
         """Give the embeddings and positions of the next tokens, where they are not those of the tokens themselves."""

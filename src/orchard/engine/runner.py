@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from orchard.engine.batch import Batch, Seat
 from orchard.engine.grammar import GrammarError
-from orchard.engine.job import Begun, Broken, Drawn, Job, Step
+from orchard.engine.job import Begun, Broken, Drawn, Job, Scored, Step
 from orchard.engine.joint import sets
 from orchard.engine.kv import Footprint
+from orchard.engine.logprobs import Logprobs, Scoring
 from orchard.engine.model import Model
 from orchard.engine.reading import Piece, Reading, read_together
 from orchard.engine.rows import Row, Rows
@@ -30,6 +31,7 @@ class _Work:
     `job.max_tokens` is what the memory leaves of `wanted`.
     `answers[i]`: what choice i had generated when its row was last taken from it; None: that choice has ended.
     `admitted_with[i]`: how many tokens it had when the scheduler last admitted the job.
+    `scored`: behind how many of the prompt's tokens the next one has been scored, if it is to be.
     """
 
     def __init__(self, job: Job) -> None:
@@ -41,6 +43,7 @@ class _Work:
         self.apart = False
         self.begun = False
         self.wanted = job.max_tokens
+        self.scored = 0
 
     @property
     def left(self) -> int:
@@ -65,6 +68,7 @@ class Runner:
         self._work: dict[str, _Work] = {}
         self._broken: list[Broken] = []
         self._begun: list[Begun] = []
+        self._scores: list[tuple[_Work, Logprobs]] = []  # launched and not read yet
         self._told = 0  # jobs, as of the last step
         self.read_tokens = 0
 
@@ -165,6 +169,7 @@ class Runner:
             self._guard(job_id, self._admit)
         self.store.let_go()
         drawn += self._decode()
+        scored = self._read_scores()
         self._read_all(plan.prefill)
         if plan.prefill:
             # The device has the prompts to go on with, so nothing is lost by waiting for the newest tokens now.
@@ -177,7 +182,7 @@ class Runner:
         self._told = self._jobs
         failed = {one.job for one in broken}
         drawn = [one for one in drawn if one.job not in failed]
-        return Step(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting)
+        return Step(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting, scored)
 
     def _admit(self, work: _Work) -> None:
         work.admitted_with = [len(answer or []) for answer in work.answers]
@@ -194,12 +199,23 @@ class Runner:
                 if answer is not None
             ]
         else:
-            reading = Reading(job.prompt, job.boundaries, self.store, embedded)
+            reading = Reading(
+                job.prompt, job.boundaries, self.store, embedded, scoring=self._scoring(work), scored=work.scored
+            )
             work.readings = [(reading, list(range(job.choices)))]
             if not work.begun:
                 self._begun.append(Begun(job.id, reading.cached, reading.miss))
         work.begun = True
         self._read(work, 0)
+
+    def _scoring(self, work: _Work) -> Scoring | None:
+        count, left = work.job.prompt_logprobs, len(work.job.prompt) - 1 - work.scored
+        return Scoring(count, self._model.vocab_size) if count is not None and left else None
+
+    def _read_scores(self) -> list[Scored]:
+        """Wait for the scores that earlier steps launched; what this one has launched keeps the device busy."""
+        scores, self._scores = self._scores, []
+        return [Scored(work.job.id, piece.read()) for work, piece in scores if self._work.get(work.job.id) is work]
 
     @property
     def _most_places(self) -> int:
@@ -243,6 +259,9 @@ class Runner:
             piece = None
             budget -= read
             self.read_tokens += read
+            if reading.scoring:
+                work.scored = max(work.scored, reading.done)
+                self._scores += [(work, piece) for piece in reading.scoring.take()]
             if reading.left:
                 break
             reading.keep()

@@ -17,23 +17,23 @@ Rows are drawn together with the rows that take the same path, and a row's path 
 Everything stays on the device: nothing here waits for a result.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from msgspec.structs import replace
 
 from orchard.engine import weights
 from orchard.engine.job import Sample, SamplingParams
+from orchard.engine.logprobs import Logprobs
 from orchard.engine.penalties import Penalties
 from orchard.engine.thinking import ThinkingBudgets
 
 _MASK64 = (1 << 64) - 1
 _GREEDY_BELOW = 1e-5  # dividing by less than this only overflows
 _HOTTEST = 1e30  # all the same beyond, and float32 has no more
-_SMALLEST_LOGPROB = -9999.0  # JSON has no infinity; OpenAI writes this number too
 _LEAST = -3e38  # float32 that is finite
 _FEW = 64  # candidates for any top_k up to this
 
@@ -46,25 +46,16 @@ def _mix(number: int) -> int:
     return number ^ (number >> 31)
 
 
-@dataclass
-class _Logprobs:
-    """Log-probabilities for n of the rows: `drawn` (n, 1), the `top` ids and values (n, k), of which `counts` count."""
-
-    rows: list[int]
-    counts: list[int]
-    drawn: mx.array
-    top: tuple[mx.array, mx.array] | None
-
-    def arrays(self) -> list[mx.array]:
-        return [self.drawn, *(self.top or ())]
-
-
 class Draw:
     """The next token of every row, asked for and perhaps not computed yet. `token` is uint32 (B,)."""
 
-    def __init__(self, token: mx.array, logprobs: _Logprobs | None, state: list[mx.array]) -> None:
+    def __init__(
+        self, token: mx.array, logprobs: Logprobs | None, asking: list[tuple[int, int]], state: list[mx.array]
+    ) -> None:
+        """`logprobs` are those of the rows in `asking`, each with the number of the likeliest tokens that it wants."""
         self.token = token
         self._logprobs = logprobs
+        self._asking = asking
         self._state = state
 
     def launch(self, *more: Any) -> None:
@@ -77,19 +68,10 @@ class Draw:
         """Wait for the tokens. No new operation is queued, so this doesn't wait for work launched later."""
         tokens: Any = self.token.tolist()
         samples = [Sample(token) for token in tokens]
-        if self._logprobs is None:
-            return samples
-        read: Any = [array.tolist() for array in self._logprobs.arrays()]
-        drawn, *top = read
-        for place, (row, count) in enumerate(zip(self._logprobs.rows, self._logprobs.counts, strict=True)):
-            pairs = list(zip(top[0][place], top[1][place], strict=True))[:count] if top else []
-            best = tuple((id_, _finite(value)) for id_, value in pairs)
-            samples[row] = Sample(tokens[row], _finite(drawn[place][0]), best)
+        if self._logprobs is not None:
+            for (row, count), scored in zip(self._asking, self._logprobs.read(), strict=True):
+                samples[row] = replace(scored, top=scored.top[:count])
         return samples
-
-
-def _finite(logprob: float) -> float:
-    return max(logprob, _SMALLEST_LOGPROB) if math.isfinite(logprob) else _SMALLEST_LOGPROB
 
 
 @dataclass
@@ -216,8 +198,9 @@ class _Plan:
         self._places = mx.array(order.astype(np.uint32))
         biases = [(row, id_, value) for row, one in enumerate(params) for id_, value in one.logit_bias.items()]
         self._bias = tuple(mx.array(list(values)) for values in zip(*biases, strict=True))
-        self._asking = [row for row, one in enumerate(params) if one.top_logprobs is not None]
-        self._counts = [min(params[row].top_logprobs or 0, vocab_size) for row in self._asking]
+        self.asking = [
+            (row, min(one.top_logprobs, vocab_size)) for row, one in enumerate(params) if one.top_logprobs is not None
+        ]
 
     def bias(self, scores: mx.array) -> mx.array:
         """Add `logit_bias` to scores (B, vocab_size)."""
@@ -236,20 +219,14 @@ class _Plan:
         ]
         return mx.concatenate(tokens)[self._places]
 
-    def logprobs(self, token: mx.array, raw: mx.array) -> _Logprobs | None:
+    def logprobs(self, token: mx.array, raw: mx.array) -> Logprobs | None:
         """Give the log-probabilities that were asked for, of token (B,) and the model's logits (B, vocab_size)."""
-        if not self._asking:
+        if not self.asking:
             return None
-        if len(self._asking) < raw.shape[0]:
-            rows = mx.array(self._asking)
+        if len(self.asking) < raw.shape[0]:
+            rows = mx.array([row for row, _ in self.asking])
             token, raw = token[rows], raw[rows]
-        total = mx.logsumexp(raw, axis=-1, keepdims=True)
-        top = None
-        if count := max(self._counts):
-            ids = weights.leading(raw, count)
-            top = ids, mx.take_along_axis(raw, ids, axis=-1) - total
-        drawn = mx.take_along_axis(raw, token[:, None], axis=-1) - total
-        return _Logprobs(self._asking, self._counts, drawn, top)
+        return Logprobs.of(raw, token, max(count for _, count in self.asking))
 
 
 def _mask(scores: mx.array, allowed: mx.array) -> mx.array:
@@ -306,4 +283,4 @@ class Sampler:
         for row in self._rows:
             row.drawn += 1
         state = self._penalties.state() + self._budgets.state()
-        return Draw(token, self._plan.logprobs(token, raw), state)
+        return Draw(token, self._plan.logprobs(token, raw), self._plan.asking, state)

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from orchard.core.events import Event, FinishReason, Logprob, Reasoning, Text, TokenLogprob, ToolArgs, ToolStart
 from orchard.engine.job import Drawn, Sample
 from orchard.formats.pieces import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
@@ -53,6 +55,15 @@ class Vocabulary:
         if (known := self._bytes.get(token)) is None:
             known = self._bytes[token] = self._added[token] if token in self._added else self._compute(token)
         return known
+
+    def logprob(self, sample: Sample, *, prompt: bool = False) -> Logprob:
+        """Return a token with its log-probability and the likeliest ones; `prompt`: it stands in an echoed prompt."""
+        top = tuple(self._logprob_of(*token) for token in sample.top)
+        return Logprob(self._logprob_of(sample.token, sample.logprob), top, prompt)
+
+    def _logprob_of(self, token: int, logprob: float | None) -> TokenLogprob:
+        data = self.bytes_of(token)
+        return TokenLogprob(data.decode("utf-8", "replace"), data, logprob)
 
     def bounds(self) -> tuple[int, int]:
         """Give how many characters a token has at most, and how many words; perhaps a little more."""
@@ -266,9 +277,12 @@ class Answer:
         """Take the next token; `reason` is set once the choice has ended, by a stop string or by the token itself."""
         self.completion_tokens += 1
         events: list[Event] = []
+        if drawn.sample.logprob is not None:
+            found = self._vocabulary.logprob(drawn.sample)
+            if drawn.reason == "stop":  # what ends a turn has a name, but no text
+                found = replace(found, token=replace(found.token, bytes=b""))
+            self._logprobs.append((self._detokenizer.position, found))
         if drawn.reason != "stop":
-            if drawn.sample.logprob is not None:
-                self._logprobs.append((self._detokenizer.position, self._logprob(drawn.sample, drawn.sample.logprob)))
             thinking = self._format.thinking
             events = self._events(self._format.feed(self._detokenizer.feed(drawn.sample.token)))
             self.reasoning_tokens += thinking or self._format.thinking
@@ -355,10 +369,3 @@ class Answer:
         index, self._calls = self._calls, self._calls + 1
         id_ = call.id or "call_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(24))
         return ToolStart(index, id_, call.name, self._choice)
-
-    def _logprob(self, sample: Sample, logprob: float) -> Logprob:
-        return Logprob(self._token(sample.token, logprob), tuple(self._token(*token) for token in sample.top))
-
-    def _token(self, token: int, logprob: float) -> TokenLogprob:
-        data = self._vocabulary.bytes_of(token)
-        return TokenLogprob(data.decode("utf-8", "replace"), data, logprob)

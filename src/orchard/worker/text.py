@@ -16,7 +16,7 @@ from orchard.backends.service import Emit, Progress, Signs
 from orchard.backends.text import TextModel, load
 from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
-from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Text, Usage
+from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
 from orchard.core.options import TextOptions
 from orchard.core.request import Count, Request
 from orchard.engine.engine import Engine
@@ -24,6 +24,7 @@ from orchard.engine.job import Begun, Broken, Drawn, Job, SamplingParams, Step
 from orchard.engine.memory import recommended
 from orchard.formats.plain import Plain
 from orchard.worker.cache_reports import CacheReports
+from orchard.worker.echo import Echo
 from orchard.worker.output import Answer, StopStrings, Vocabulary
 from orchard.worker.prompt import Prepared, Prompter
 
@@ -49,7 +50,7 @@ class _Live:
         self.cached_tokens = 0
         self.sampling = SettledSampling()
         self.begun = False
-        self.echo = ""
+        self.echo: Echo | None = None
 
     def finished(self) -> Finished | None:
         """Give the last event once every choice has ended."""
@@ -61,6 +62,11 @@ class _Live:
         stops = tuple(answer.stopped_by for answer in self.answers)
         usage = Usage(self.prompt_tokens, completion, reasoning, self.cached_tokens)
         return Finished(reasons, usage, stops if any(stops) else ())
+
+    def nothing(self) -> Finished:
+        """Give the last event of a request that wants no token but those of its prompt."""
+        reasons: list[FinishReason] = ["length"] * self.request.generate.n
+        return Finished(tuple(reasons), Usage(self.prompt_tokens, 0, 0, self.cached_tokens))
 
 
 class TextService:
@@ -196,10 +202,12 @@ class TextService:
     def _begin(self, live: _Live, prepared: Prepared) -> None:
         request, task = live.request, live.request.generate
         live.prompt_tokens = len(prepared.tokens)
-        live.echo = prepared.text if task.echo else ""
+        if task.echo:
+            live.echo = Echo(self._vocabulary, prepared.text, prepared.tokens, task.n, task.top_logprobs)
         live.sampling = _settled(prepared.params)
-        if not prepared.max_tokens:
-            self._answer_nothing(live, task.n)
+        scored = live.echo.top_logprobs if live.echo else None
+        if not prepared.max_tokens and scored is None:
+            self._answer_nothing(live)
             return
         stops = StopStrings(task.stop)
         begin = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
@@ -213,28 +221,27 @@ class TextService:
                 one_call=not task.parallel_tool_calls,
                 hide_reasoning=task.hide_reasoning,
             )
-            for choice in range(task.n)
+            for choice in range(task.n if prepared.max_tokens else 0)
         ]
         self._engine.submit(
             Job(
                 request.id,
                 prepared.tokens,
                 prepared.params,
-                prepared.max_tokens,
-                task.n,
+                max(prepared.max_tokens, 1),
+                len(live.answers) or 1,
                 request.priority,
                 prepared.boundaries,
                 grammar=prepared.grammar,
+                prompt_logprobs=scored,
             )
         )
 
-    def _answer_nothing(self, live: _Live, choices: int) -> None:
+    def _answer_nothing(self, live: _Live) -> None:
         """A raw prompt may ask for no tokens at all."""
         del self._live[live.request.id]
-        echo = [Text(live.echo, choice) for choice in range(choices) if live.echo]
-        reasons: list[FinishReason] = ["length"] * choices
-        finished = Finished(tuple(reasons), Usage(live.prompt_tokens, 0))
-        self._tell([(live.request.id, [Started(live.prompt_tokens, sampling=live.sampling), *echo, finished])])
+        started = Started(live.prompt_tokens, sampling=live.sampling)
+        self._tell([(live.request.id, [started, *(live.echo.begin() if live.echo else ()), live.nothing()])])
 
     def _count(self, request_id: str, tokens: int) -> None:
         del self._live[request_id]
@@ -262,6 +269,9 @@ class TextService:
         for begun in step.begun:
             if live := self._live.get(begun.job):
                 events.setdefault(begun.job, []).extend(self._on_begun(live, begun))
+        for scored in step.scored:
+            if (live := self._live.get(scored.job)) and live.echo:
+                events.setdefault(scored.job, []).extend(live.echo.score(scored.samples))
         for drawn in step.drawn:
             if live := self._live.get(drawn.job):
                 events.setdefault(drawn.job, []).extend(self._on_token(live, drawn))
@@ -277,10 +287,13 @@ class TextService:
         live.begun = True
         live.cached_tokens = begun.cached_tokens
         self._reports.add(begun, live.prompt_tokens)
-        echo = [Text(live.echo, choice) for choice in range(len(live.answers)) if live.echo]
-        return [Started(live.prompt_tokens, begun.cached_tokens, sampling=live.sampling), *echo]
+        started = Started(live.prompt_tokens, begun.cached_tokens, sampling=live.sampling)
+        return [started, *(live.echo.begin() if live.echo else ())]
 
     def _on_token(self, live: _Live, drawn: Drawn) -> list[Event]:
+        if not live.answers:  # the engine has drawn a token because it had to; the prompt was all that was wanted
+            del self._live[drawn.job]
+            return [live.nothing()]
         answer = live.answers[drawn.choice]
         if answer.reason:  # a stop string ended this choice; the engine will know in a moment
             return []
