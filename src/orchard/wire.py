@@ -38,7 +38,10 @@ class Loading(Struct, frozen=True, array_like=True, tag="loading"):
 
 
 class Unload(Struct, frozen=True, array_like=True, tag="unload"):
-    """Gateway to worker: free the model; no request is running. Answered by `Unloaded`; another `Load` may follow."""
+    """Gateway to worker: save prompts, for a second at most, and free the model; no request is running.
+
+    Answered by `Unloaded`; another `Load`, or the end of the stream, may follow.
+    """
 
 
 class Unloaded(Struct, frozen=True, array_like=True, tag="unloaded"):

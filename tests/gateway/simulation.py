@@ -136,6 +136,8 @@ class Process:
         self.allowance: int | None = None
         self.running: dict[str, Request] = {}
         self.paused: set[str] = set()
+        self.unloaded_with: int | None = None
+        """What it was allowed to take when it began to unload."""
         self.ready = False
         self.hangs = False
         self.broken_loads = False
@@ -206,6 +208,7 @@ class Process:
                 assert self.path
                 assert not self.running, "busy models stay"
                 assert self.world.may_go(self.path), "pinned models stay"
+                self.unloaded_with = self.allowance
                 self.ready = False
                 self.world.soon(0, 1, self._unloaded)
             case wire.Submit(request):

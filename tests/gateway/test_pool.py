@@ -12,6 +12,7 @@ from orchard.config import Settings
 from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text
+from orchard.core.options import TextOptions
 from orchard.core.request import Generate, Message, Request, Sampling, TextPart
 from orchard.gateway import processes
 from orchard.gateway.pool import Pool
@@ -224,7 +225,6 @@ def test_memory_makes_models_go_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_models_own_limit_is_never_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from orchard.core.options import TextOptions
 
     async def story(stage: Stage) -> None:
         await stage.ask("a")
@@ -619,3 +619,21 @@ def test_a_stream_that_nobody_reads_pauses_its_request(monkeypatch: pytest.Monke
         assert failure(await stage.read(stream)).kind == "timeout"
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+@pytest.mark.parametrize("end", ["evicted", "asked", "idle"])
+def test_prompts_that_are_to_be_saved_keep_their_memory_until_then(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a", ttl=10 if end == "idle" else None)
+        process = stage.process("a")
+        before = process.allowance
+        if end == "evicted":
+            await stage.ask("b")
+        elif end == "asked":
+            await stage.pool.find("a").unload()
+        else:
+            await stage.until("a", "unloaded")
+        assert process.unloaded_with == before == _BUDGET
+
+    options = TextOptions(prompt_cache_dir="somewhere")
+    play(monkeypatch, Stage({"a": {"options": options}, "b": {}}, 1), story)

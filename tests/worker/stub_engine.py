@@ -61,7 +61,7 @@ class StubEngine:
     def limit_memory(self, memory_bytes: int) -> None:
         self.memory_limits.append(memory_bytes)
 
-    def close(self) -> None:
+    def close(self, save_seconds: float) -> None:
         pass
 
     def join(self, timeout: float | None = None) -> bool:

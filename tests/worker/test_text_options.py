@@ -42,7 +42,7 @@ async def caller(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     assert await service.start(caller.emit, lambda fraction: None) == StubEngine.weights_bytes
     assert loaded == [("a folder", OPTIONS)]
     yield caller
-    await service.close()
+    await service.close(1.0)
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ async def test_progress_is_told_on_the_loop(model: TextModel, monkeypatch: pytes
     service = TextService("a folder", OPTIONS)
     await service.start(lambda *_: None, told.append)
     assert told == [0.25]
-    await service.close()
+    await service.close(1.0)
 
 
 async def test_finding_out_what_a_template_takes_is_a_piece_of_work(
@@ -225,4 +225,4 @@ async def test_finding_out_what_a_template_takes_is_a_piece_of_work(
     goes_on.set()
     await starting
     assert service.signs().silent_seconds == 0
-    await service.close()
+    await service.close(1.0)

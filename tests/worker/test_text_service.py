@@ -37,7 +37,7 @@ async def started(path: Path, **fields: Any) -> AsyncIterator[Caller]:
     caller = Caller(service)
     await service.start(caller.emit, lambda fraction: None)
     yield caller
-    await service.close()
+    await service.close(1.0)
 
 
 @pytest.fixture
@@ -282,7 +282,7 @@ async def test_a_broken_template_fails_the_load(model_folder: Path, tmp_path: Pa
     with pytest.raises(OrchardError, match="chat template is broken") as caught:
         await service.start(lambda *_: None, lambda fraction: None)
     assert caught.value.kind == "model_failed"
-    await service.close()
+    await service.close(1.0)
 
 
 async def test_refusals_are_events_and_streams_run_on(caller: Caller) -> None:
@@ -325,7 +325,7 @@ async def test_a_folder_that_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(OrchardError) as caught:
         await service.start(lambda *_: None, lambda fraction: None)
     assert caught.value.kind == "model_failed"
-    await service.close()
+    await service.close(1.0)
 
 
 async def test_closing_ends_running_requests(model_folder: Path) -> None:

@@ -160,7 +160,7 @@ class FakeService:
     def limit_memory(self, memory_bytes: int) -> None:
         """Nothing here takes any."""
 
-    async def close(self) -> None:
+    async def close(self, save_seconds: float) -> None:
         """Stop playing everything."""
         for request_id in list(self._running):
             self.cancel(request_id)

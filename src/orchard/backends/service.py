@@ -74,9 +74,9 @@ class Service(Protocol):
         """
         ...
 
-    async def close(self) -> None:
+    async def close(self, save_seconds: float) -> None:
         """Stop the engine, save what is to be saved, and free the model: its memory is back when this returns.
 
-        Another service may be made in the same process then.
+        Saving takes at most so many seconds. Another service may be made in the same process then.
         """
         ...

@@ -94,6 +94,7 @@ class Engine(Generic[M]):
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
         self._fetching: set[str] = set()  # jobs whose prompts come from the disk; the engine's thread alone uses it
         self._saves_from = 0.0
+        self._save_seconds = _SECONDS_TO_SAVE
         self._ready: Future[M] = Future()
         self._closed = threading.Event()
 
@@ -145,8 +146,9 @@ class Engine(Generic[M]):
         self._options = replace(self._options, memory_limit=memory_bytes)
         self._inbox.put(self._divide)
 
-    def close(self) -> None:
-        """Stop after the step under way and free the model."""
+    def close(self, save_seconds: float = _SECONDS_TO_SAVE) -> None:
+        """Stop after the step under way, save prompts for at most so many seconds, and free the model."""
+        self._save_seconds = save_seconds
         self._inbox.put(None)
 
     def join(self, timeout: float | None = None) -> bool:
@@ -197,7 +199,7 @@ class Engine(Generic[M]):
         ready.set_result(model)
         del ready, model
         self._loop(runner)
-        runner.store.close(_SECONDS_TO_SAVE)
+        runner.store.close(self._save_seconds)
 
     def _wake(self) -> None:
         self._inbox.put(lambda _: None)

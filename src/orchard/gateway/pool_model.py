@@ -382,8 +382,11 @@ class Model:
         self._pool.changed(self)
 
     def _shrink(self) -> None:
-        """Until it is gone it takes no more than it needs: what is beyond that may be given to others now."""
-        if self.allowance is not None:
+        """Until it is gone it takes no more than it needs: what is beyond that may be given to others now.
+
+        Prompts that are still to be saved would be lost thereby.
+        """
+        if self.allowance is not None and not self.entry.options.prompt_cache_dir:
             self.allow(min(self.allowance, self.seat.need))
 
     def _free(self) -> None:
@@ -397,6 +400,8 @@ class Model:
     def _end_process(self) -> None:
         assert self.worker
         self._shrink()
+        if self.worker.ready:
+            self.worker.unload()  # it has less time for saving prompts than at the server's end
         self.worker.close()
 
     def _hand_on(self, worker: Worker) -> None:

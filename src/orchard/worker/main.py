@@ -26,6 +26,10 @@ from orchard.core.options import TextOptions
 
 log = logging.getLogger("orchard.worker")
 
+SAVE_SECONDS = 1.0
+"""How long saving prompts may take where another model may wait for the memory."""
+LAST_SAVE_SECONDS = 5.0
+"""How long it may take where the process ends, and the server with it."""
 SWITCH_SECONDS = 0.0005
 """How long the engine's thread waits for its turn where another computes; by default, 5 ms are as long as a step."""
 
@@ -55,6 +59,7 @@ class Worker:
         self._backend = backend
         self._service: Service | None = None
         self._ready = False
+        self._unloading: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, reader: asyncio.StreamReader) -> None:
@@ -63,10 +68,13 @@ class Worker:
         while (message := await wire.read(reader)) is not None:
             self._receive(message)
         for task in self._tasks:
-            task.cancel()
+            if task is not self._unloading:
+                task.cancel()
         # A load under way has nothing to save, and may take its time.
-        if self._service and self._ready:
-            await self._service.close()
+        if self._unloading:
+            await asyncio.wait([self._unloading])
+        elif self._service and self._ready:
+            await self._service.close(LAST_SAVE_SECONDS)
 
     def _receive(self, message: object) -> None:
         match message:
@@ -89,7 +97,7 @@ class Worker:
             case wire.LimitMemory(memory_bytes):
                 self._loaded.limit_memory(memory_bytes)
             case wire.Unload():
-                self._begin(self._unload())
+                self._unloading = self._begin(self._unload())
 
     @property
     def _loaded(self) -> Service:
@@ -109,18 +117,19 @@ class Worker:
 
     async def _unload(self) -> None:
         self._ready = False
-        await self._loaded.close()
-        self._service = None
+        await self._loaded.close(SAVE_SECONDS)
+        self._service = self._unloading = None
         _give_back_memory()
         self._say(wire.Unloaded(_rss_bytes()))
 
     async def _tell_cache(self, number: int, request_id: str | None) -> None:
         self._say(wire.CacheIs(number, await self._loaded.cache(request_id)))
 
-    def _begin(self, work: "asyncio._CoroutineLike[None]") -> None:
+    def _begin(self, work: "asyncio._CoroutineLike[None]") -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

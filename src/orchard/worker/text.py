@@ -175,11 +175,11 @@ class TextService:
         """Weights, keys and values, and cached prompts may take so many bytes together from now on."""
         self._engine.limit_memory(memory_bytes)
 
-    async def close(self) -> None:
+    async def close(self, save_seconds: float) -> None:
         """Stop the engine and free the model; another service may be made in the same process then."""
         for request_id in list(self._live):
             self.cancel(request_id)
-        self._engine.close()
+        self._engine.close(save_seconds)
         await asyncio.to_thread(self._prompts.shutdown, cancel_futures=True)
         await asyncio.to_thread(self._engine.join)
 

@@ -1,0 +1,69 @@
+"""What the main loop makes of the frames from its socket, with a service that only keeps account."""
+
+import asyncio
+from typing import Any, cast
+
+from orchard import wire
+from orchard.backends.service import Service
+from orchard.core.options import TextOptions
+from orchard.worker.main import LAST_SAVE_SECONDS, SAVE_SECONDS, Backend, Worker
+
+
+class Account:
+    """A service that notes what it is told. Its end takes a few turns of the loop."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Any]] = []
+
+    async def start(self, *_: Any) -> int:
+        return 1
+
+    def pause(self, request_id: str) -> None:
+        self.told.append(("pause", request_id))
+
+    def resume(self, request_id: str) -> None:
+        self.told.append(("resume", request_id))
+
+    async def close(self, save_seconds: float) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.told.append(("close", save_seconds))
+
+
+class Gateway:
+    """The other end of the socket: a writer that says when the model is ready."""
+
+    def __init__(self) -> None:
+        self.ready = asyncio.Event()
+
+    def write(self, frame: bytes) -> None:
+        if isinstance(wire._decoder.decode(frame[4:]), wire.Ready):
+            self.ready.set()
+
+
+async def told(*messages: wire.ToWorker) -> list[tuple[str, Any]]:
+    """Load a model, send messages, close the socket, and say what the service was told."""
+    account, gateway, reader = Account(), Gateway(), asyncio.StreamReader()
+    backend = Backend(lambda: 1, lambda path, options: cast(Service, account))
+    worker = Worker(cast(asyncio.StreamWriter, gateway), backend)
+    running = asyncio.create_task(worker.run(reader))
+    reader.feed_data(wire.encode(wire.Load("path", TextOptions())))
+    await asyncio.wait_for(gateway.ready.wait(), 10)
+    for message in messages:
+        reader.feed_data(wire.encode(message))
+    reader.feed_eof()
+    await asyncio.wait_for(running, 10)
+    return account.told
+
+
+async def test_a_request_is_paused_and_resumed() -> None:
+    heard = await told(wire.Pause("a"), wire.Resume("a"))
+    assert heard[:2] == [("pause", "a"), ("resume", "a")]
+
+
+async def test_prompts_are_saved_for_longer_at_the_end_of_the_server() -> None:
+    assert await told() == [("close", LAST_SAVE_SECONDS)]
+
+
+async def test_a_process_that_unloads_ends_when_it_has_done_so() -> None:
+    assert await told(wire.Unload()) == [("close", SAVE_SECONDS)]
