@@ -74,6 +74,26 @@ def reference(id_: str) -> dict[str, str]:
     return {"type": "item_reference", "id": id_}
 
 
+def test_chat_completions_belong_to_a_key(locked: Server) -> None:
+    asked = {"model": "fake", "store": True, "messages": [{"role": "user", "content": "Hi"}]}
+    completion = made(locked, ANN, "/v1/chat/completions", **asked)
+    one = f"/v1/chat/completions/{completion['id']}"
+    for method, path, body in (
+        ("GET", one, {}),
+        ("POST", one, {"metadata": {"a": "b"}}),
+        ("GET", f"{one}/messages", {}),
+        ("DELETE", one, {}),
+    ):
+        refused = ask(locked, BEN, method, path, **body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (404, "completion_not_found")
+    assert ask(locked, BEN, "GET", "/v1/chat/completions").json()["data"] == []
+    for key in (ANN, ROOT):
+        assert ask(locked, key, "GET", one).json()["choices"] == completion["choices"]
+        assert [found["id"] for found in ask(locked, key, "GET", "/v1/chat/completions").json()["data"]] == [
+            completion["id"]
+        ]
+
+
 def test_a_run_in_the_background_belongs_to_a_key(locked: Server) -> None:
     script = json.dumps({"pieces": 1000, "interval": 0.02})
     run = made(locked, ANN, "/v1/responses", model="fake", input=script, background=True)

@@ -14,6 +14,7 @@ FailureKind = Literal[
     "request_not_found",  # nothing is known of a request of that id
     "response_not_found",  # no stored response of that id, or no more
     "conversation_not_found",  # no stored conversation of that id, or no more
+    "completion_not_found",  # no stored chat completion of that id, or no more
     "item_not_found",  # no stored item of that id, or no more
     "method_not_allowed",  # the route exists, the HTTP method does not
     "payload_too_large",  # the body is over the limit

@@ -25,6 +25,7 @@ _SHAPES: dict[FailureKind, _Shape] = {
     "request_not_found": _Shape(404, "not_found_error"),
     "response_not_found": _Shape(404, "not_found_error"),
     "conversation_not_found": _Shape(404, "not_found_error"),
+    "completion_not_found": _Shape(404, "not_found_error"),
     "item_not_found": _Shape(404, "not_found_error"),
     "method_not_allowed": _Shape(405, "invalid_request_error"),
     "head_too_large": _Shape(431, "invalid_request_error"),

@@ -61,6 +61,7 @@ def parse(
     return ChatCall(
         request=translate(decoded, request_id, priority),
         stream=bool(decoded.stream),
+        stored=bool(decoded.store),
         include_usage=bool(decoded.stream_options and decoded.stream_options.include_usage),
         legacy_functions=bool(decoded.functions),
         custom_tools=frozenset(
@@ -70,13 +71,15 @@ def parse(
 
 
 class ChatCall(Struct, frozen=True):
-    """A parsed body. `legacy_functions`: the caller gave `functions`, so the answer has a `function_call`.
+    """A parsed body. `stored`: the answer is to be kept.
 
+    `legacy_functions`: the caller gave `functions`, so the answer has a `function_call`.
     `custom_tools`: the names of those tools that take free text.
     """
 
     request: Request
     stream: bool
+    stored: bool = False
     include_usage: bool = False
     legacy_functions: bool = False
     custom_tools: frozenset[str] = frozenset()
@@ -92,19 +95,21 @@ class ChatCall(Struct, frozen=True):
 
     def complete(self, result: Collected) -> bytes:
         """Give the whole body of an answer that is not streamed."""
-        return _json(
-            {
-                "id": self.completion_id,
-                "object": "chat.completion",
-                "created": int(time.time()),
-                "model": self.request.model,
-                "choices": [self._choice(index, choice) for index, choice in enumerate(result.choices)],
-                "usage": usage(result.usage, result.summary),
-                "service_tier": _SERVICE_TIER,
-                "system_fingerprint": SYSTEM_FINGERPRINT,
-                **overflow(result.summary),
-            }
-        )
+        return _json(self.completion(result))
+
+    def completion(self, result: Collected, created: int | None = None) -> dict[str, Any]:
+        """Return the whole answer; `created`: when it was, in seconds since 1970, if that is not now."""
+        return {
+            "id": self.completion_id,
+            "object": "chat.completion",
+            "created": int(time.time()) if created is None else created,
+            "model": self.request.model,
+            "choices": [self._choice(index, choice) for index, choice in enumerate(result.choices)],
+            "usage": usage(result.usage, result.summary),
+            "service_tier": _SERVICE_TIER,
+            "system_fingerprint": SYSTEM_FINGERPRINT,
+            **overflow(result.summary),
+        }
 
     def _choice(self, index: int, choice: Choice) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": choice.text, "refusal": None}
@@ -147,7 +152,7 @@ class ChatEncoder:
 
     def __init__(self, call: ChatCall) -> None:
         self._call = call
-        self._created = int(time.time())
+        self.created = int(time.time())
         self._without_role = set(range(call.request.generate.n))
         self._without_answer = set(self._without_role)  # the choices that have neither text nor calls
         # The arguments so far of a call of a custom tool, by choice: its input is told when it is whole.
@@ -162,7 +167,7 @@ class ChatEncoder:
         about = {
             "id": self._call.completion_id,
             "object": "chat.completion.chunk",
-            "created": self._created,
+            "created": self.created,
             "model": self._call.request.model,
             "service_tier": _SERVICE_TIER,
             "system_fingerprint": SYSTEM_FINGERPRINT,
@@ -176,6 +181,11 @@ class ChatEncoder:
     def encode(self, events: Sequence[Event]) -> bytes:
         """Write the next events of the stream; empty where they show nothing."""
         return escape_line_ends(b"".join(map(self._event, events if len(events) == 1 else merge(events))))
+
+    def unstored(self, told: bytes) -> bytes:
+        """Return the end of the stream, `told`, with a chunk that says that the answer could not be stored."""
+        about = self._start.removesuffix(b'"choices":[')
+        return told.removesuffix(DONE) + about + b'"store":false,"choices":[' + self._end + DONE
 
     def _event(self, event: Event) -> bytes:
         match event:

@@ -28,14 +28,12 @@ MAX_TOP_LOGPROBS = 20
 MAX_MODALITIES = 16
 
 IGNORED = (
-    "metadata",
     "prediction",
     "prompt_cache_key",
     "prompt_cache_options",
     "prompt_cache_retention",
     "safety_identifier",
     "service_tier",
-    "store",
     "user",
     "verbosity",
 )
@@ -216,6 +214,11 @@ class Body(ThinkingFields, kw_only=True):
     include_reasoning: bool | None = None
 
     context_overflow: Overflow | None = None
+    store: bool | None = None
+    metadata: Annotated[
+        Any, Meta(description="Up to 16 strings of 512 characters, kept with an answer that is stored; else ignored.")
+    ] = None
+
     continue_final_message: bool | None = None
     add_generation_prompt: bool | None = None
     response_format: ResponseFormat | None = None

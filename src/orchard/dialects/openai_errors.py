@@ -36,6 +36,7 @@ _SHAPES: dict[FailureKind, _Shape] = {
     "request_not_found": _Shape(404, "invalid_request_error", "request_not_found"),
     "response_not_found": _Shape(404, "invalid_request_error", "response_not_found"),
     "conversation_not_found": _Shape(404, "invalid_request_error", "conversation_not_found"),
+    "completion_not_found": _Shape(404, "invalid_request_error", "completion_not_found"),
     "item_not_found": _Shape(404, "invalid_request_error", "item_not_found"),
     "method_not_allowed": _Shape(405, "invalid_request_error", "method_not_supported"),
     "head_too_large": _Shape(431, "invalid_request_error", "head_too_large"),

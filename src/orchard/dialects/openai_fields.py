@@ -23,6 +23,9 @@ StopOrNone = Annotated[str, Meta(max_length=MAX_STOP_CHARS, description="An empt
 Refused = Annotated[Any, Meta(description="Not supported: a request that sets it is refused.")]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Count = Annotated[int, Meta(ge=1, le=_INT64_MAX)]
+Metadata = Annotated[
+    dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]], Meta(max_length=16)
+]
 Limit = Annotated[int, Meta(ge=-1, le=_INT64_MAX, description="How many tokens at most; -1: no limit.")]
 Natural = Annotated[int, Meta(ge=0, le=_INT64_MAX)]
 AdapterName = Annotated[NonEmpty, Meta(description="A LoRA adapter of the model's configuration: its name or folder.")]

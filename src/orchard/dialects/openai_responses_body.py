@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from orchard.core.request import Overflow
-from orchard.dialects.openai_fields import Count, ModelName, NonEmpty, Refused, schema
+from orchard.dialects.openai_fields import Count, Metadata, ModelName, NonEmpty, Refused, schema
 from orchard.dialects.openai_thinking import Effort, ThinkingFields
 
 MAX_ITEMS = 8192
@@ -26,9 +26,6 @@ IGNORED = (
 )
 """OpenAI's fields that change nothing in the answer of a local server; the docs list them."""
 
-Metadata = Annotated[
-    dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]], Meta(max_length=16)
-]
 Identifier = Annotated[str, Meta(min_length=1, max_length=256)]
 
 

@@ -1,4 +1,4 @@
-"""Conversations that have expired, as JSON files."""
+"""Conversations and chat completions that have expired, as JSON files."""
 
 import os
 import sqlite3
@@ -23,6 +23,9 @@ def whole(db: sqlite3.Connection, thread: str, now: float) -> Fields:
         given, output = ([Raw(item) for (item,) in db.execute(query, (id_, side))] for side in (0, 1))
         responses.append(msgspec.json.decode(body) | {"input": given, "output": output})
     found: Fields = {"id": thread, "created_at": created, "archived_at": now}
+    if completion := db.execute("SELECT body FROM completions WHERE id = ?", (thread,)).fetchone():
+        messages = [Raw(message) for _, message in store_items.every(db, store_items.THREAD, thread)]
+        return found | {"completion": Raw(completion[0]), "messages": messages}
     if metadata is not None:
         items = [Raw(item) for _, item in store_items.every(db, store_items.THREAD, thread)]
         found |= {"metadata": msgspec.json.decode(metadata), "items": items}

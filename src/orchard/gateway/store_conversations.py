@@ -95,7 +95,7 @@ def items(store: Store, caller: Caller, id_: str, wanted: PageQuery) -> Page:
 
     def work(db: sqlite3.Connection) -> Page:
         live(store, db, caller, id_)
-        return store_items.page(db, store_items.THREAD, id_, wanted)
+        return store_items.page(db, store_items.THREAD, {"id": id_}, wanted)
 
     return store.run(work)
 

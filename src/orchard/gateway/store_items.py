@@ -64,6 +64,7 @@ SELECT chain.parent FROM chain LEFT JOIN responses r ON r.id = chain.parent
 WHERE chain.parent NOT NULL AND r.id IS NULL
 """  # noqa: S608
 _CONTENT = " FROM listed l JOIN items i ON i.number = l.number "
+_ITEMS = f"SELECT i.id, i.item {_CONTENT}"
 
 
 class PageQuery(Struct, frozen=True):
@@ -118,7 +119,7 @@ def insert(
 
 def every(db: sqlite3.Connection, listed: str, id_: str) -> Listed:
     """Return all listed items, oldest first."""
-    return db.execute(f"{listed} SELECT i.id, i.item {_CONTENT} ORDER BY l.place", {"id": id_}).fetchall()
+    return db.execute(f"{listed} {_ITEMS} ORDER BY l.place", {"id": id_}).fetchall()
 
 
 def one(db: sqlite3.Connection, listed: str, id_: str, item: str) -> bytes | None:
@@ -134,10 +135,13 @@ def extent(db: sqlite3.Connection, listed: str, id_: str) -> Extent:
     return Extent(*db.execute(query, {"id": id_}).fetchone())
 
 
-def page(db: sqlite3.Connection, listed: str, id_: str, wanted: PageQuery) -> Page:
-    """Return one page of the listed items. Raises OrchardError ("item_not_found") where there is no item `after`."""
+def page(db: sqlite3.Connection, listed: str, given: Fields, wanted: PageQuery, content: str = _ITEMS) -> Page:
+    """Return one page of what is listed; `given`: the parameters of that query, `content`: what gives ids and JSON.
+
+    Raises OrchardError ("item_not_found") where there is no item `after`.
+    """
     last, compare, way = ("max", ">", "ASC") if wanted.order == "asc" else ("min", "<", "DESC")
-    given: Fields = {"id": id_, "after": wanted.after, "most": wanted.limit + 1}
+    given = given | {"after": wanted.after, "most": wanted.limit + 1}
     where = ""
     if wanted.after is not None:
         query = f"{listed} SELECT {last}(place) FROM listed WHERE id = :after"  # noqa: S608
@@ -145,7 +149,7 @@ def page(db: sqlite3.Connection, listed: str, id_: str, wanted: PageQuery) -> Pa
         if begin is None:
             raise OrchardError("item_not_found", f"no item '{wanted.after}' in this list", param="after")
         where, given["begin"] = f"WHERE l.place {compare} :begin", begin
-    query = f"{listed} SELECT i.id, i.item {_CONTENT} {where} ORDER BY l.place {way} LIMIT :most"
+    query = f"{listed} {content} {where} ORDER BY l.place {way} LIMIT :most"
     found = db.execute(query, given).fetchall()
     return Page(found[: wanted.limit], len(found) > wanted.limit)
 
@@ -166,6 +170,7 @@ def bytes_of_thread(db: sqlite3.Connection, thread: str) -> int:
         "SELECT coalesce(sum(length(item)), 0) FROM items WHERE thread = ?",
         "SELECT coalesce(sum(coalesce(length(body), 0) + coalesce(length(events), 0)), 0) FROM responses "
         "WHERE thread = ?",
+        "SELECT coalesce(sum(length(body)), 0) FROM completions WHERE id = ?",
     )
     return sum(int(db.execute(query, (thread,)).fetchone()[0]) for query in queries)
 

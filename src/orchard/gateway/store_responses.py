@@ -138,7 +138,7 @@ def input_items(store: Store, caller: Caller, id_: str, wanted: PageQuery) -> Pa
     def work(db: sqlite3.Connection) -> Page:
         _live(store, db, caller, id_)
         store_items.check_chain(db, id_)
-        return store_items.page(db, store_items.MADE_OF, id_, wanted)
+        return store_items.page(db, store_items.MADE_OF, {"id": id_}, wanted)
 
     return store.run(work)
 

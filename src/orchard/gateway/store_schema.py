@@ -39,5 +39,15 @@ CREATE INDEX items_by_response ON items (response, output);
 _USERS = "ALTER TABLE threads ADD COLUMN user TEXT"
 # How many content parts an item has: a request can't go on from any number of them.
 _PARTS = "ALTER TABLE items ADD COLUMN parts INTEGER NOT NULL DEFAULT 0"
+# Chat completions, each with a thread of the same id, in which its messages are the items.
+_COMPLETIONS = """
+CREATE TABLE completions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE REFERENCES threads (id) ON DELETE CASCADE,
+    model TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    body BLOB NOT NULL
+);
+"""
 
-SCRIPTS = (_FIRST, _USERS, _PARTS)
+SCRIPTS = (_FIRST, _USERS, _PARTS, _COMPLETIONS)

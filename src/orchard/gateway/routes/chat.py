@@ -1,12 +1,26 @@
 """OpenAI's Chat Completions."""
 
-from fastapi import FastAPI
+import re
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.dialects import openai_chat
-from orchard.gateway.routes.openapi import generation
+from orchard.dialects import openai_chat, openai_chat_stored
+from orchard.dialects import openai_responses_stored as stored
+from orchard.gateway import store_completions
+from orchard.gateway.routes.openapi import errors, generation
 from orchard.gateway.routes.site import Site
+from orchard.gateway.store_completions import CompletionFilter
+from orchard.gateway.store_items import Order, PageQuery
+from orchard.gateway.stored_chat import StoredChat
+
+_JSON = "application/json"
+_METADATA = re.compile(r"metadata\[(.+)\]", re.DOTALL)
+
+After = Annotated[str | None, Query(description="The id of the last one of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=stored.MAX_PAGE)]
 
 
 def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
@@ -18,10 +32,72 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
         """Answer a conversation: https://platform.openai.com/docs/api-reference/chat."""
         return await answer(site, http)
 
+    _add_stored(app, site, prefix)
+
+
+def _add_stored(app: FastAPI, site: Site, prefix: str) -> None:
+    every, one = f"{prefix}/chat/completions", f"{prefix}/chat/completions/{{completion_id}}"
+    said: dict[str, Any] = {"tags": ["OpenAI"], "include_in_schema": prefix == "/v1"}
+    plain = said | {"response_class": Response, "responses": errors()}
+    kept = site.responses.kept
+
+    @app.get(every, **plain)
+    async def list_completions(
+        http: Request,
+        model: str | None = None,
+        after: After = None,
+        limit: Limit = stored.DEFAULT_PAGE,
+        order: Order = "asc",
+    ) -> Response:
+        """List stored completions, of one model or with some metadata: `metadata[key]=value`, which may be repeated."""
+        only, wanted = CompletionFilter(model, _wanted_metadata(http)), PageQuery(after, limit, order)
+        found = await kept(store_completions.completions, http.state.caller, only, wanted)
+        return Response(stored.page(found.items, found.more), media_type=_JSON)
+
+    @app.get(one, **plain)
+    async def get_completion(http: Request, completion_id: str) -> Response:
+        """Return a stored completion."""
+        return Response(await kept(store_completions.load, http.state.caller, completion_id), media_type=_JSON)
+
+    @app.post(one, **said, **generation(openai_chat_stored.update_schema(), parameters=()))
+    async def update_completion(http: Request, completion_id: str) -> Response:
+        """Replace a stored completion's metadata."""
+        metadata = openai_chat_stored.new_metadata(await site.bodies.read(http))
+        found = await kept(store_completions.update, http.state.caller, completion_id, metadata)
+        return Response(found, media_type=_JSON)
+
+    @app.delete(one, **plain)
+    async def delete_completion(http: Request, completion_id: str) -> Response:
+        """Forget a stored completion."""
+        await kept(store_completions.delete, http.state.caller, completion_id)
+        return Response(openai_chat_stored.deleted(completion_id), media_type=_JSON)
+
+    @app.get(f"{one}/messages", **plain)
+    async def list_messages(
+        http: Request,
+        completion_id: str,
+        after: After = None,
+        limit: Limit = stored.DEFAULT_PAGE,
+        order: Order = "asc",
+    ) -> Response:
+        """List the messages that a stored completion answers."""
+        wanted = PageQuery(after, limit, order)
+        found = await kept(store_completions.messages, http.state.caller, completion_id, wanted)
+        return Response(stored.page(found.items, found.more), media_type=_JSON)
+
+
+def _wanted_metadata(http: Request) -> dict[str, str]:
+    """Return what the address asks for as `metadata[key]=value`."""
+    named = ((_METADATA.fullmatch(name), value) for name, value in http.query_params.multi_items())
+    return {match[1]: value for match, value in named if match}
+
 
 async def answer(site: Site, http: Request, model: str | None = None) -> Response:
     """Answer a request; `model` is asked for whatever the body says."""
     header = http.headers.get(openai_chat.PRIORITY_HEADER)
     body = await site.bodies.read(http)
     call = openai_chat.parse(body, http.state.id, header, model=model, default=site.pool.only())
+    if call.stored:
+        asked = openai_chat_stored.read(body)
+        return StoredChat(site.responses, site.overflow.open(call.request), http.state.caller, call, asked)
     return site.answer(call.request, call.encoder() if call.stream else call.complete)
