@@ -236,6 +236,30 @@ LISTS = [
     ),
 ]
 
+_HY_CITY = "<arg_key:opensource>city</arg_key:opensource>\n<arg_value:opensource>Paris</arg_value:opensource>\n"
+
+
+def _hy(name: str, arguments: str = "") -> str:
+    return f"<tool_call:opensource>{name}<tool_sep:opensource>\n{arguments}</tool_call:opensource>\n"
+
+
+_HY_CALLS, _HY_END = "<tool_calls:opensource>\n", "</tool_calls:opensource>"
+_HY_CUT = f"{_HY_CALLS}{_hy('weather', _HY_CITY)[:-60]}"
+HY3 = [
+    ("hy_v3", "Hi <think>!", ["Hi <think>!"]),
+    ("hy_v3", "Hm.</think:opensource>Hi", ["[Hm.]", "Hi"], "hy_v3", "<｜hy_Assistant:opensource｜><think:opensource>"),
+    ("hy_v3", f"{_HY_CALLS}{_hy('weather', _HY_CITY)}{_HY_END}", [PARIS], "none", "", True),
+    ("hy_v3", f"{_HY_CALLS}{_hy('weather', _HY_CITY)}{_hy('now')}{_HY_END}", [PARIS, NOW], "none", "", True),
+    (
+        "hy_v3",
+        f"<think:opensource>Hm.</think:opensource>I look.{_HY_CALLS}{_hy('weather', _HY_CITY)}{_HY_END}",
+        ["[Hm.]", "I look.", PARIS],
+        "hy_v3",
+    ),
+    ("hy_v3", f"{_HY_CALLS}{_hy('weather', _HY_CITY)}", [PARIS]),
+    ("hy_v3", _HY_CUT, [_HY_CUT]),
+]
+
 _APRIEL = "\n<|begin_assistant|>\nHere are my reasoning steps:\n"
 APRIEL = [
     ("hunyuan_a13b", "Hm.\n[BEGIN FINAL RESPONSE]\nHi", ["[Hm.]", "Hi"], "apriel", _APRIEL),
@@ -282,6 +306,7 @@ SPECIMENS: list[tuple[Any, ...]] = [
     *MINICPM,
     *STEP,
     *LISTS,
+    *HY3,
     *APRIEL,
     *QWEN_UNWRAPPED,
     *KIMI_K3,
@@ -312,6 +337,12 @@ TEMPLATES: list[tuple[str, set[str], str, tuple[str, str] | None]] = [
     ("format:\\n<{start_tag}={function_name}>{parameters}{end_tag}\\n <|python_tag|>", set(), "functionary_v3_1", None),
     ("{{ '>>>all\\n' + message['content'] }}", set(), "functionary_v3_2", None),
     ("<|function_call_library|> '<function_call> ' + tool_call|tojson", set(), "granite_20b_fc", None),
+    (
+        "{%- set toolcalls_begin_token = '<tool_calls{}>'.format(HYTK) %}",
+        {"<tool_call:opensource>"},
+        "hy_v3",
+        ("<think:opensource>", "</think:opensource>"),
+    ),
     ("Write \\'Action:\\' followed by a json-formatted list of actions", set(), "command_r_plus", None),
     ("<|im_start|>", {"<|action_start|>", "<|action_end|>"}, "internlm", None),
     (

@@ -1,6 +1,7 @@
 """Families whose models say before each message to whom it goes: to the user, to themselves, or to a tool.
 
-- Functionary 3.2: `>>>all\\n…` and `>>>name\\n{…}`: https://github.com/MeetKai/functionary
+- Functionary 3.2: `>>>all\\n…` and `>>>name\\n{…}`:
+  https://github.com/MeetKai/functionary/blob/main/tests/prompt_test_v3.llama3.txt
 - Muse Glimmer: `<|start|>assistant to=user<|message|>…<|eot|>`, with `to=self` for reasoning, and calls in tags:
   https://huggingface.co/meta-models/Muse-Glimmer-30B/blob/main/chat_template.jinja
 

@@ -216,7 +216,7 @@ GIGACHAT_3_1 = JsonCalls(
     opens=("<|function_call|>",), closes="<|message_sep|>", begin="<|function_call|>", separator=""
 )
 COMMAND_R = JsonCalls(
-    opens=("Action:\n```json", "Action: ```json"),
+    opens=("Action:\n```json", "Action: ```json", "Action:```json"),
     closes=_FENCE,
     name="tool_name",
     key="parameters",
@@ -224,7 +224,7 @@ COMMAND_R = JsonCalls(
     separator=",\n    ",
     suffix="\n]```",
 )
-GRANITE_20B = JsonCalls(opens=("<function_call>",), begin="<function_call> ", separator="")
+GRANITE_20B = JsonCalls(opens=("<function_call>",), closes="</function_call>", begin="<function_call> ", separator="")
 INTERN = JsonCalls(
     opens=("<|action_start|><|plugin|>",),
     closes="<|action_end|>",

@@ -35,7 +35,7 @@ from orchard.formats.kimi import KIMI
 from orchard.formats.kimi_k3 import KIMI_K3
 from orchard.formats.minimax_m3 import MINIMAX_M3
 from orchard.formats.mistral import MISTRAL, MISTRAL_LIST
-from orchard.formats.pair_calls import GLM, GLM_4_7, LONGCAT
+from orchard.formats.pair_calls import GLM, GLM_4_7, HY3, LONGCAT
 from orchard.formats.pieces import Family
 from orchard.formats.pythonic import GEMMA3, LFM, OLMO, PYTHONIC
 from orchard.formats.solar import SOLAR
@@ -110,6 +110,11 @@ def hunyuan(template: str, tokens: Collection[str]) -> bool:
     return "think>" in template and "<answer>" in template
 
 
+def hy3(template: str, tokens: Collection[str]) -> bool:
+    """Fit Hy3, whose template puts its tags together."""
+    return "'<tool_calls{}>'.format(" in template or "<tool_calls:opensource>" in tokens
+
+
 def ernie(template: str, tokens: Collection[str]) -> bool:
     """Fit ERNIE 4.5's models that think; MiniMax's templates have <response> as well."""
     return "<global_setting>" in template and "<response>" in template
@@ -129,6 +134,7 @@ CALLS: tuple[CallRow, ...] = (
     CallRow(("minimax_m3",), has("]<]minimax[>["), MINIMAX_M3),
     CallRow(("minimax_m2",), has("<minimax:tool_call>"), MINIMAX),
     CallRow(("longcat", "longcat_flash_lite"), has("<longcat_tool_call>"), LONGCAT),
+    CallRow(("hy_v3", "hy3"), hy3, HY3),
     CallRow(("glm47", "glm4_7", "glm47_flash"), has("</arg_key><arg_value>"), GLM_4_7),
     CallRow(("glm45", "glm4_moe", "glm4", "glm46"), has("<arg_key>"), GLM),
     CallRow(("seed_oss",), has("<seed:tool_call>"), SEED),
@@ -246,6 +252,7 @@ REASONING: tuple[ReasoningRow, ...] = (
         tagged("<longcat_think>", "</longcat_think>"),
         Reasoning("<longcat_think>", "</longcat_think>"),
     ),
+    ReasoningRow(("hy_v3", "hy3"), hy3, Reasoning("<think:opensource>", "</think:opensource>")),
     ReasoningRow(("seed_oss",), tagged("<seed:think>", "</seed:think>"), Reasoning("<seed:think>", "</seed:think>")),
     ReasoningRow(("apriel",), has("[BEGIN FINAL RESPONSE]"), _APRIEL_PHRASES),
     ReasoningRow(("granite",), has("Here is my thought process"), _GRANITE_PHRASES),
