@@ -155,6 +155,16 @@ class TestBlocks:
         blocks = [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}, "citations": []}]
         assert task(user(*blocks, {"type": "text", "text": "b"})).messages == (texts("a", "b"),)
 
+    def test_texts_by_the_name_that_responses_has_for_them(self) -> None:
+        text = {"type": "input_text", "text": "a"}
+        assert task(user(text), system=[text]).messages == (Message("system", (TextPart("a"),)), texts("a"))
+        found = {"type": "search_result", "source": "b", "title": "c", "content": [text]}
+        call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": "t", "content": [text, found]}
+        *_, message = task(USER, {"role": "assistant", "content": [text, call]}, user(result)).messages
+        assert message.parts == (ToolResultPart("t", tuple(map(TextPart, ("a", "c", "b", "a")))),)
+        assert task(user({"type": "input_text", "text": ""})).messages == (Message("user", ()),)
+
     def test_pictures(self) -> None:
         data = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
         link = {"type": "image", "source": {"type": "url", "url": "https://x.test/a.png"}}

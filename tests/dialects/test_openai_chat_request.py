@@ -29,6 +29,7 @@ TOOL = {"type": "function", "function": {"name": "look_up"}}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"a": 1}'}}
 CALLS = {"role": "assistant"}
 TEXT = {"type": "text", "text": "a"}
+RESPONSES_TEXT = {"type": "input_text", "text": "a"}
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}}
 IMAGE = ImagePart("data:image/png;base64,AA==")
 OTHER = {"type": "function", "function": {"name": "f"}}
@@ -232,6 +233,20 @@ MESSAGES: list[tuple[list[Any], tuple[Message, ...]]] = [
             Message("user", (TextPart("a"), IMAGE, ImagePart("https://x.y/z.png"))),
             CALLED,
             Message("tool", (ToolResultPart("call_1", (IMAGE, TextPart("a"))),)),
+        ),
+    ),
+    (
+        [
+            {"role": "system", "content": [RESPONSES_TEXT]},
+            {"role": "user", "content": [RESPONSES_TEXT, {"type": "input_image", "image_url": "https://x.y/z.png"}]},
+            {"role": "assistant", "content": [{"type": "output_text", "text": "b"}], "tool_calls": [CALL]},
+            {"role": "tool", "tool_call_id": "call_1", "content": [RESPONSES_TEXT]},
+        ],
+        (
+            Message("system", (TextPart("a"),)),
+            Message("user", (TextPart("a"), ImagePart("https://x.y/z.png"))),
+            Message("assistant", (TextPart("b"), *CALLED.parts)),
+            Message("tool", (ToolResultPart("call_1", (TextPart("a"),)),)),
         ),
     ),
     (

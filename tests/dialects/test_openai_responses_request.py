@@ -134,12 +134,16 @@ def test_pictures_and_files() -> None:
     text = base64.b64encode("naïve".encode()).decode()
     content = [
         {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "low"},
+        {"type": "image_url", "image_url": {"url": "https://x.y/z.png"}},
+        {"type": "text", "text": "a"},
         {"type": "input_file", "filename": "a.txt", "file_data": f"data:text/plain;base64,{text}"},
         {"type": "input_file", "file_data": text},
     ]
     (message,) = messages([{"role": "user", "content": content}])
     assert message.parts == (
         ImagePart("data:image/png;base64,AA=="),
+        ImagePart("https://x.y/z.png"),
+        TextPart("a"),
         TextPart("a.txt:\nnaïve"),
         TextPart("naïve"),
     )

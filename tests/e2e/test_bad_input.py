@@ -90,3 +90,23 @@ async def test_bad_input_is_refused_while_others_run(server: Server, name: str) 
             assert (error["param"] or "").startswith(param)
         assert (await running).json()["choices"][0]["message"]["content"]
     assert server.health("demo")["state"] == "ready"
+
+
+async def test_pictures_are_refused_alike_in_every_dialect(server: Server) -> None:
+    data = "data:image/png;base64,AA=="
+    chat = [{"type": "image_url", "image_url": {"url": data}}, {"type": "input_image", "image_url": data}]
+    source = {"type": "base64", "media_type": "image/png", "data": "AA=="}
+    asked: list[tuple[str, dict[str, Any]]] = [
+        *(("chat/completions", {"messages": [{"role": "user", "content": [part]}]}) for part in chat),
+        *(("responses", {"input": [{"role": "user", "content": [part]}]}) for part in chat),
+        (
+            "messages",
+            {"messages": [{"role": "user", "content": [{"type": "image", "source": source}]}], "max_tokens": 9},
+        ),
+    ]
+    async with httpx.AsyncClient(timeout=30) as client:
+        answers = [await client.post(f"{server.url}/v1/{path}", json={"model": "demo", **body}) for path, body in asked]
+    assert {answer.status_code for answer in answers} == {400}
+    assert {answer.json()["error"]["message"] for answer in answers} == {
+        "Pictures can't be read yet, by any model: leave them out."
+    }

@@ -45,10 +45,19 @@ class ImageSource(Struct):
     url: str | None = None
 
 
-class InnerBlock(Struct):
-    """A block within a document or a search result: `text` or `image`."""
+class AnyBlock(Struct):
+    """A block of any kind. A text may come under the name that OpenAI's Responses has for it, `input_text`."""
 
     type: str
+
+    def __post_init__(self) -> None:
+        if self.type == "input_text":
+            self.type = "text"
+
+
+class InnerBlock(AnyBlock):
+    """A block within a document or a search result: `text` or `image`."""
+
     text: str | None = None
     source: ImageSource | None = None
 
@@ -63,10 +72,9 @@ class Source(Struct):
     content: str | Annotated[list[InnerBlock], Meta(max_length=MAX_BLOCKS)] | None = None
 
 
-class ResultBlock(Struct):
+class ResultBlock(AnyBlock):
     """A block of what a tool returned. `source` of a search result is a string."""
 
-    type: str
     text: str | None = None
     source: Source | str | None = None
     content: str | Annotated[list[InnerBlock], Meta(max_length=MAX_BLOCKS)] | dict[str, Any] | None = None
@@ -92,10 +100,9 @@ class ToolChange(Struct):
     definition: ToolEntry | None = None
 
 
-class Block(Struct):
+class Block(AnyBlock):
     """A block of a message; which fields make sense depends on the type."""
 
-    type: str
     text: str | None = None
     thinking: str | None = None
     source: Source | str | None = None
@@ -118,10 +125,9 @@ class Message(Struct):
     clear_at: Literal["next_user_message", "never"] | None = None
 
 
-class SystemBlock(Struct):
+class SystemBlock(AnyBlock):
     """A block of the system prompt; only `text` is known."""
 
-    type: str
     text: str | None = None
 
 

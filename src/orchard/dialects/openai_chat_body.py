@@ -47,7 +47,10 @@ class ImageUrl(Struct):
 
 
 class ContentPart(Struct):
-    """A part of a message: `text`, `image_url` of a user or a tool, or `refusal` where the assistant speaks."""
+    """A part of a message: `text`, `image_url` of a user or a tool, or `refusal` where the assistant speaks.
+
+    Texts and pictures may come under the names that Responses has for them.
+    """
 
     type: str
     text: str | None = None

@@ -33,6 +33,7 @@ _ROLES: dict[str, Role] = {
     "function": "tool",
 }
 _PART_TYPES = {"assistant": ("text", "refusal"), "user": ("text", "image_url"), "tool": ("text", "image_url")}
+_OTHER_NAMES = {"input_text": "text", "output_text": "text", "input_image": "image_url"}  # those of Responses
 _PICTURES = ("data:", "http://", "https://")
 _REFUSED_PARTS = {"input_audio": "audio can't be read here", "file": "files can't be read here"}
 
@@ -144,15 +145,16 @@ def _content(message: wire.Message, where: str) -> tuple[TextPart | ImagePart, .
 
 def _part(part: wire.ContentPart, role: str, where: str) -> TextPart | ImagePart:
     allowed = _PART_TYPES.get(role, ("text",))
-    if part.type not in allowed:
+    kind = _OTHER_NAMES.get(part.type, part.type)
+    if kind not in allowed:
         names = " or ".join(repr(name) for name in allowed)
         reason = _REFUSED_PARTS.get(part.type, f"in a message of role '{role}'")
         separator = ": " if part.type in _REFUSED_PARTS else " "
         raise invalid(f"{where}.type", f"`{where}.type` must be {names}{separator}{reason}.")
-    if part.type == "image_url":
+    if kind == "image_url":
         return _picture(part.image_url, f"{where}.image_url")
-    text = part.text if part.type == "text" else part.refusal
-    return TextPart(required(text, f"{where}.{part.type}"))
+    text = part.text if kind == "text" else part.refusal
+    return TextPart(required(text, f"{where}.{kind}"))
 
 
 def _picture(image: str | wire.ImageUrl | None, where: str) -> ImagePart:

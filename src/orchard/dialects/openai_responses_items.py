@@ -25,6 +25,7 @@ MAX_PARTS = 32_768
 _SEAL = "orchard-reasoning-1:"
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
+_IMAGES = ("input_image", "image_url", "computer_screenshot")
 _PICTURES = ("data:", "http://", "https://")
 # What tools did that only OpenAI can run, and what only OpenAI can read. The model here knows nothing of them.
 _SKIPPED = {
@@ -208,7 +209,7 @@ def _part(part: wire.Part, where: str, role: Role) -> TextPart | ImagePart:
             if part.text is None:
                 raise invalid(f"{where}.text", f"`{where}.text` is required.")
             return TextPart(part.text)
-        case "input_image" | "computer_screenshot" if role != "assistant":
+        case kind if kind in _IMAGES and role != "assistant":
             return _picture(part, where)
         case "input_file" if role != "assistant":
             return _file(part, where)

@@ -125,6 +125,8 @@ def _part(given: Fields, role: str) -> Fields:
     part = {name: value for name, value in given.items() if value is not None}
     if part["type"] in TEXTS:
         part["type"] = "output_text" if role == "assistant" else "input_text"
+    elif part["type"] == "image_url":
+        part["type"] = "input_image"
     if isinstance(url := part.get("image_url"), dict):
         part["image_url"] = url["url"]
     return _PART_DEFAULTS.get(part["type"], {}) | part

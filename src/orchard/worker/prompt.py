@@ -239,7 +239,9 @@ class Prompter:
             raise OrchardError("invalid_request", f"max_tokens must be at least {least}", param="max_tokens")
         parts = (part for message in task.messages for part in message.parts)
         if any(isinstance(piece, ImagePart) for part in parts for piece in _pieces(part)):
-            raise OrchardError("invalid_request", "pictures can't be read yet, whatever the model", param="messages")
+            raise OrchardError(
+                "invalid_request", "Pictures can't be read yet, by any model: leave them out.", param="messages"
+            )
         for name in task.template_args:
             if name in self._reserved:
                 raise OrchardError(
