@@ -117,5 +117,5 @@ def test_a_server_of_a_file(file: Path) -> None:
     assert "small" in [model["id"] for model in models["data"]]
     assert [line for line in stderr.splitlines() if line.startswith("orchard: ")] == [
         "orchard: orchard.yaml:2: quantize: does nothing yet: no pictures are made",
-        "orchard: ORCHARD_PROT: is no setting; did you mean `ORCHARD_PORT`?",
+        "orchard: ORCHARD_PROT: is no setting of Orchard; did you mean `ORCHARD_PORT`?",
     ]

@@ -65,6 +65,7 @@ class TestValues:
             (".5K", 500),
             ("7B", 7),
             ("2T", 2 * 10**12),
+            (str(2**63), 2**63 - 1),
         ],
     )
     def test_sizes(self, text: str, expected: int) -> None:
@@ -101,7 +102,7 @@ class TestValues:
             ("queue_timeout", "inf", "must be a number above 0"),
             ("stable_prompts", "maybe", "must be true or false, not 'maybe'"),
             ("memory_limit", "0", "must be at least 1 byte"),
-            ("prompt_cache_dir_bytes", "9999999TB", "is more than any machine has"),
+            ("prompt_cache_dir_bytes", str(2**63 + 1), "is more than any machine has"),
             ("adapter_path", "/no/such/folder", "there is no folder /no/such/folder"),
             ("chat_template_file", "/no/such/file", "there is no file /no/such/file"),
             ("prompt_cache_dir", __file__, f"must be a folder, and {__file__} is a file"),
@@ -250,6 +251,12 @@ class TestOrder:
             ({"KV_BITS": "0", "MAX_KV_SIZE": "0"}, (), {}),
             ({"KV_BITS": "0", "MAX_KV_SIZE": "9"}, (), {"max_kv_size": 9}),
             ({"KV_BITS": "4"}, ("--kv-bits", "0", "--max-kv-size", "0"), {}),
+            (
+                {"MLX_VLM_MAX_TOKENS": "9", "MLX_VLM_ENABLE_THINKING": "1", "MLX_VLM_THINKING_BUDGET": "7"},
+                (),
+                {"default_max_tokens": 9, "enable_thinking": True, "thinking_budget": 7},
+            ),
+            ({"MLX_VLM_MAX_NUM_SEQS": "3"}, (), {"max_rows": 3}),
             ({"MAX_KV_SIZE": "50"}, ("--max-num-seqs", "4"), {"max_kv_size": 50, "max_rows": 4}),
         ],
     )
@@ -446,12 +453,14 @@ class TestNotes:
             **{"ORCHARD_FOO": "1", "ORCHARD_PROT": "1", "ORCHARD_\33[31m": "1"},
             ORCHARD_URL="http://x",
             ORCHARD_KV_BITS="4",
+            MLX_VLM_MODEL_PATHS="/models",
             OTHER="1",
         )
         assert notes == [
-            "ORCHARD_\\x1b[31m: is no setting",
-            "ORCHARD_FOO: is no setting",
-            "ORCHARD_PROT: is no setting; did you mean `ORCHARD_PORT`?",
+            "MLX_VLM_MODEL_PATHS: is no setting of Orchard",
+            "ORCHARD_\\x1b[31m: is no setting of Orchard",
+            "ORCHARD_FOO: is no setting of Orchard",
+            "ORCHARD_PROT: is no setting of Orchard; did you mean `ORCHARD_PORT`?",
         ]
 
 

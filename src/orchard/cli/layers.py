@@ -14,6 +14,7 @@ from orchard.core.options import SamplingDefaults, TextOptions
 _ON_DEMAND_TTL = 60.0
 # Those of other commands and of workers.
 _OTHER_VARIABLES = {"ORCHARD_CONFIG", "ORCHARD_URL", "ORCHARD_CACHE_DIR"}
+_PREFIXES = ("ORCHARD_", "MLX_VLM_")
 _DEMO = "demo"
 
 
@@ -77,8 +78,10 @@ def environment(variables: Mapping[str, str], mistakes: list[str]) -> Layer:
 def strange_variables(variables: Iterable[str]) -> list[str]:
     """Say which variables look like settings and are none."""
     known = by_variable().keys() | _OTHER_VARIABLES
-    strange = sorted(name for name in variables if name.startswith("ORCHARD_") and name not in known)
-    return [printable(f"{name}: is no setting{closest(name, known, 'ORCHARD_')}") for name in strange]
+    strange = sorted(
+        (name, prefix) for name in variables for prefix in _PREFIXES if name.startswith(prefix) and name not in known
+    )
+    return [printable(f"{name}: is no setting of Orchard{closest(name, known, prefix)}") for name, prefix in strange]
 
 
 def flags(given: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) -> Layer:

@@ -190,6 +190,7 @@ TABLE: tuple[Setting, ...] = (
         kind=values.KEYS,
         flag="api_key",
         default="none is asked for",
+        environment=("MLX_VLM_SERVER_API_KEY",),
     ),
     _server(
         "api_key_file",
@@ -271,6 +272,7 @@ TABLE: tuple[Setting, ...] = (
         field="default_max_tokens",
         synonyms=("default_max_tokens",),
         default="what the context leaves",
+        environment=("MLX_VLM_MAX_TOKENS",),
     ),
     _text(
         "enable_thinking",
@@ -278,6 +280,7 @@ TABLE: tuple[Setting, ...] = (
         "Whether the model thinks.",
         synonyms=("default_enable_thinking",),
         default="as its chat template has it",
+        environment=("MLX_VLM_ENABLE_THINKING",),
     ),
     _text(
         "thinking_budget",
@@ -285,6 +288,7 @@ TABLE: tuple[Setting, ...] = (
         "Tokens of reasoning after which the answer must begin.",
         synonyms=("default_thinking_budget",),
         default="no limit",
+        environment=("MLX_VLM_THINKING_BUDGET",),
     ),
     _draw("temperature", "0 takes the likeliest token.", synonyms=("temp",)),
     _draw("top_p", "The likeliest tokens that have this share together."),
@@ -305,6 +309,7 @@ TABLE: tuple[Setting, ...] = (
         "Answers at once of one model; further ones wait.",
         field="max_rows",
         synonyms=("batch_completion_size", "max_num_seqs"),
+        environment=("MLX_VLM_MAX_NUM_SEQS",),
     ),
     _text("queue_size", _BATCH, "Requests that may wait for one model; one more is refused.", field="max_waiting"),
     _text(

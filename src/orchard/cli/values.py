@@ -24,6 +24,7 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s,]+")
 _POWERS = {None: 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _BOOLS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _MOST_INTEGER = 2**63 - 1
+_MOST_BYTES = 2**63  # what mlx-openai-server writes for no limit
 _MOST_SHOWN = 60
 
 
@@ -171,9 +172,9 @@ def parse_size(text: str) -> int:
         raise ValueError
     number, unit, binary = match.groups()
     found = int(Decimal(number) * (1024 if binary else 1000) ** _POWERS[unit and unit.upper()])
-    if found > _MOST_INTEGER:
+    if found > _MOST_BYTES:
         raise ValueError(f"{text.strip()[:_MOST_SHOWN]!r} is more than any machine has")
-    return found
+    return min(found, _MOST_INTEGER)
 
 
 def shown_size(number: int) -> str:
