@@ -25,7 +25,8 @@ from orchard.engine.grammar import Grammar
 from orchard.engine.job import Job, SamplingParams, Step
 from orchard.formats import choose
 from orchard.gateway.registry import resolve
-from orchard.worker.constraint import Constraints
+from orchard.worker.constraint import Constraints, special_tokens
+from orchard.worker.grammar_process import GrammarProcess
 from orchard.worker.main import SWITCH_SECONDS
 from orchard.worker.output import Vocabulary
 
@@ -55,13 +56,15 @@ class Driven:
         self._runs = 0
         model = load(path)
         vocabulary = Vocabulary(model.tokenizer)
-        self._constraints = Constraints(model.tokenizer, vocabulary, model.vocab_size, model.eos_token_ids)
+        write = GrammarProcess(special_tokens(model.tokenizer)).write
+        self._constraints = Constraints(model.tokenizer, vocabulary, model.vocab_size, model.eos_token_ids, write)
 
     def grammar(self, schema: dict[str, Any]) -> tuple[Grammar, float]:
         """Compile, and say how many milliseconds it took."""
         begin = time.perf_counter()
         task = Generate(grammar=Wanted("json_schema", schema, "response_format"))
-        grammar = self._constraints.compile(task, choose(""), "")
+        constraint = self._constraints.describe(task, choose(""), "")
+        grammar = constraint and self._constraints.compile(constraint)
         assert grammar
         return grammar, 1000 * (time.perf_counter() - begin)
 

@@ -467,9 +467,13 @@ def test_a_model_begins_to_think_where_there_is_room_for_its_answer_too(
 ) -> None:
     task = ask("Hi", grammar=Grammar("choice", ["yes", "no"], "guided_choice"), max_tokens=max_tokens)
     window = len(prompter(model).prepare(task).tokens) + left
-    prepared = like(model, model.tokenizer, window).prepare(task)
-    assert prepared.grammar
-    assert bool(prepared.grammar.reasoning) is thinks
+    own = like(model, model.tokenizer, window)
+    constraint = own.prepare(task).constraint
+    assert constraint
+    grammar = own.constraints.compile(constraint)
+    own.close()
+    assert grammar
+    assert bool(grammar.reasoning) is thinks
 
 
 def test_a_template_that_always_leaves_thinking_open_is_not_forced_to_think(model: TextModel) -> None:

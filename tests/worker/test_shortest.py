@@ -6,9 +6,10 @@ import pytest
 
 from orchard.backends.text import TextModel
 from orchard.core.request import Generate, Grammar, Tool
-from orchard.formats import choose, table
+from orchard.formats import Family, choose, table
 from orchard.worker import lark
-from orchard.worker.constraint import Constraints
+from orchard.worker.constraint import Constraints, special_tokens
+from orchard.worker.grammar_text import Writer, Written
 from orchard.worker.output import Vocabulary
 
 PERSON = {
@@ -39,19 +40,29 @@ PLACE = Tool(
 
 @pytest.fixture(scope="module")
 def constraints(model: TextModel) -> Constraints:
-    return Constraints(model.tokenizer, Vocabulary(model.tokenizer), model.vocab_size, model.eos_token_ids)
+    write = Writer(special_tokens(model.tokenizer)).write
+    return Constraints(model.tokenizer, Vocabulary(model.tokenizer), model.vocab_size, model.eos_token_ids, write)
+
+
+def written(constraints: Constraints, task: Generate, family: Family) -> Written:
+    constraint = constraints.describe(task, family, "")
+    assert constraint
+    found = constraints._write(constraint.wanted)
+    assert found
+    return found
 
 
 def shortest(constraints: Constraints, task: Generate, parser: str = "hermes") -> tuple[str, int]:
     """The text of a short answer, which keeps the grammar, and its number of tokens."""
     family = choose("", tool_call_parser=parser)
-    grammar = constraints.compile(task, family, "")
-    source = constraints._source(task, family, "")
+    constraint = constraints.describe(task, family, "")
+    assert constraint
+    grammar = constraints.compile(constraint)
     assert grammar
-    assert source
+    source = written(constraints, task, family)
     count = constraints._shortest(source)
     assert constraints._short_answers
-    tokens = constraints._short_answers.find(constraints._text(source, None), lark.LIMITS, source.ends)
+    tokens = constraints._short_answers.find(source.text, lark.LIMITS, source.ends)
     assert tokens is not None
     assert count == len(tokens)
     matcher = grammar.rules.first.deep_copy()
@@ -95,6 +106,4 @@ def test_a_short_call_of_every_family(constraints: Constraints, parser: str) -> 
 
 def test_where_no_short_answer_is_found_some_tokens_are_kept_for_one(constraints: Constraints) -> None:
     task = Generate(grammar=Grammar("regex", ".*END", "response_format"))
-    source = constraints._source(task, choose(""), "")
-    assert source
-    assert constraints._shortest(source) == 64
+    assert constraints._shortest(written(constraints, task, choose(""))) == 64

@@ -15,8 +15,10 @@ from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Logprob, SettledSampling, Started, Text, Usage, collect
 from orchard.core.options import SamplingDefaults, TextOptions
-from orchard.core.request import Count, Generate, Message, Sampling, TextPart, Tool
+from orchard.core.request import Count, Generate, Grammar, Message, Sampling, TextPart, Tool
+from orchard.worker import prompt as prompt_module
 from orchard.worker import text as text_module
+from orchard.worker.grammar_text import Wanted, Written
 from orchard.worker.output import Answer
 from orchard.worker.prompt import Prepared, Prompter
 from orchard.worker.text import TextService
@@ -283,6 +285,101 @@ async def test_a_broken_template_fails_the_load(model_folder: Path, tmp_path: Pa
         await service.start(lambda *_: None, lambda fraction: None)
     assert caught.value.kind == "model_failed"
     await service.close(1.0)
+
+
+LOOP = "{% for _ in range(99999) %}" * 3 + "{% endfor %}" * 3
+
+
+@pytest.mark.parametrize("kind", [Count, lambda task: task])
+async def test_a_template_that_loops_fails_that_request_alone(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch, kind: Any
+) -> None:
+    monkeypatch.setattr(prompt_module, "_RENDER_SECONDS", 0.2)
+    tokenizer = caller.service._prompter._hf
+    looping = "{% if messages[-1].content == 'loop' %}" + LOOP + "{% endif %}" + tokenizer.chat_template
+    monkeypatch.setattr(tokenizer, "chat_template", looping)
+    bad, good = await asyncio.gather(caller.failure("bad", kind(ask("loop"))), caller.ask("good", ask()))
+    assert (bad.kind, bad.param) == ("invalid_request", "messages")
+    assert "chat template did not come to an end in 0.2 seconds" in bad.message
+    assert good.usage.completion_tokens == 20
+    await caller.until_free()
+
+
+async def test_a_template_that_always_loops_fails_the_load(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt_module, "_RENDER_SECONDS", 0.2)
+    folder = tmp_path / "model"
+    shutil.copytree(model_folder, folder)
+    config = json.loads((folder / "tokenizer_config.json").read_text()) | {"chat_template": LOOP}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    service = TextService(str(folder), TextOptions())
+    with pytest.raises(OrchardError, match="chat template did not come to an end") as caught:
+        await service.start(lambda *_: None, lambda fraction: None)
+    assert caught.value.kind == "model_failed"
+    await service.close(0.0)
+
+
+async def test_the_silence_of_the_prompt_thread_is_told(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, busy = threading.Event(), threading.Event()
+    encode = Prompter.prepare
+
+    def hung(prompter: Prompter, task: Generate) -> Prepared:
+        begun.set()
+        busy.wait(30)
+        return encode(prompter, task)
+
+    monkeypatch.setattr(Prompter, "prepare", hung)
+    caller.submit("a", ask())
+    await asyncio.to_thread(begun.wait, 30)
+    assert caller.service.signs().silent_seconds > 0
+    busy.set()
+    await caller.until_free()
+    assert caller.service._prompts.silent_seconds == 0
+
+
+async def test_who_has_no_grammar_waits_for_none_and_small_ones_go_first(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, busy, order = threading.Event(), threading.Event(), []
+    constraints = caller.service._prompter.constraints
+    write = constraints._write
+
+    def slow(wanted: Wanted) -> Written | None:
+        assert wanted.grammar
+        order.append(len(wanted.grammar.value))
+        if len(order) == 1:
+            begun.set()
+            busy.wait(30)
+        return write(wanted)
+
+    monkeypatch.setattr(constraints, "_write", slow)
+
+    def bound(size: int) -> Generate:
+        return ask(grammar=Grammar("choice", ["The sea"] * size, "response_format"))
+
+    caller.submit("first", bound(9))
+    await asyncio.to_thread(begun.wait, 30)
+    assert caller.service.signs().silent_seconds > 0
+    for size in (300, 200, 100):
+        caller.submit(f"r{size}", bound(size))
+    await caller.ask("free", ask())
+    assert order == [9]
+    busy.set()
+    await caller.until_free()
+    assert order == [9, 100, 200, 300]
+    await caller.ask("again", bound(200))
+    assert len(order) == 4
+
+
+async def test_a_grammar_that_takes_too_long_is_refused(caller: Caller) -> None:
+    schema = {"allOf": [{"type": "string", "pattern": f".*[a-z]{{{20 + n}}}.*"} for n in range(30)]}
+    caller.service._prompter._grammars._seconds = 0.3
+    refused = await caller.failure("a", ask(grammar=Grammar("json_schema", schema, "response_format")))
+    assert (refused.kind, refused.param) == ("invalid_request", "response_format")
+    assert refused.message == "the json_schema of `response_format` can't be kept: compiling it takes too long"
+    found = await caller.ask("b", ask(grammar=Grammar("choice", ["The sea"], "response_format")))
+    assert found.choices[0].text == "The sea"
 
 
 async def test_refusals_are_events_and_streams_run_on(caller: Caller) -> None:

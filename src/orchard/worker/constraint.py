@@ -1,82 +1,93 @@
-"""What an answer must look like becomes a grammar of llguidance's (https://github.com/guidance-ai/llguidance).
+"""What binds an answer: a grammar (see `grammar_text`), from where on it binds, and what of it stands in the prompt.
 
-- A grammar binds the text of the answer. Where there are tools, calls in the model's own format may take its place.
-- Calls that must be made (`must_call`) are the whole answer.
-- Strict tools ask for nothing: from the text on that opens a call, whatever stands before it, the call is bound. Where
-  a format's calls have no text of their own to open them, an answer that begins like one is bound. Where the format or
-  the tokens are not known well enough, strict tools are like others.
-- Of tools that are not strict, calls keep as much of the schema as can be kept.
-- Reasoning is free, while it leaves room for a short answer. Between its end and the answer two newlines may stand; the
-  formats drop them.
-- In JSON there is a space, a newline with an indentation, or nothing between two parts.
+Reasoning is free, while it leaves room for a short answer. Between its end and the answer two newlines may stand; the
+formats drop them.
 """
 
-import json
-import re
+import threading
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
-from llguidance import LLMatcher, regex_to_lark
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from orchard.core import request
 from orchard.core.errors import OrchardError
 from orchard.core.request import Generate, TextPart, Tool
 from orchard.engine.grammar import MOST_NEWLINES, Alphabet, Grammar, Reasoning, Rules
 from orchard.formats import Family
-from orchard.formats.shapes import CallsShape, parts
-from orchard.worker import json_schema, lark
+from orchard.worker import lark
+from orchard.worker.grammar_text import ToolCalls, Wanted, Written, fault, strict_refusal
 from orchard.worker.markers import template_source
 from orchard.worker.output import Vocabulary
 from orchard.worker.shortest import ShortestAnswers
 
-_MOST_CHARACTERS = 256 * 1024
 _CACHED = 64
-_PLACE = re.compile(r"^at \d+\(\d+\): (failed to compile JSON schema: )?| \d+ \| .*")  # in a grammar of our own
-_ANY_OBJECT = {"type": "object"}
-_TRIED = 4  # tokens of an answer
 _UNKNOWN = 64  # tokens that are kept for an answer of which no short one was found
+_ANY_OBJECT = {"type": "object"}
 
 
-class _Source(Struct, frozen=True):
-    """A grammar before it is compiled: an expression, the rules in it, and what `@answer` in it stands for.
+class Constraint(Struct, frozen=True):
+    """What is to bind one answer, before it is compiled.
 
-    `trigger`: the text behind which it begins to bind, each time. `ends`: what ends the free texts in calls.
+    `key` tells what is wanted apart from all else; what takes long to compile is long. `param`: the field to blame
+    where it can't be kept, `what` names it. `begun`: what of the answer stands in the prompt. `max_tokens`: how long
+    the answer may be.
     """
 
-    expression: str
-    rules: str = ""
-    answer: dict[str, Any] | None = None
-    trigger: str = ""
-    ends: tuple[str, ...] = ()
+    key: bytes
+    wanted: Wanted
+    param: str
+    what: str
+    reasoning: Reasoning | None = None
+    begun: bytes = b""
+    max_tokens: int | None = None
+
+
+class _Compiled(Struct, frozen=True):
+    """`rules` bind an answer without reasoning, `whole` also what the reasoning before it is told by, if they must."""
+
+    rules: Rules
+    whole: Rules
+    written: Written
+
+
+class _Refused(Struct, frozen=True):
+    message: str
+    param: str | None = None
 
 
 class Constraints:
-    """Compiles the grammars for one model. Belongs to one thread, off the event loop: compiling takes its time."""
+    """The grammars for one model. `describe` and `known` are quick; `compile` may take seconds."""
 
-    def __init__(self, tokenizer: Any, vocabulary: Vocabulary, vocab_size: int, eos_token_ids: Collection[int]) -> None:
-        """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits."""
+    def __init__(
+        self,
+        tokenizer: Any,
+        vocabulary: Vocabulary,
+        vocab_size: int,
+        eos_token_ids: Collection[int],
+        write: Callable[[Wanted], Written | None],
+    ) -> None:
+        """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits, `write` is `Writer.write`."""
         self._hf = tokenizer
         self._vocabulary = vocabulary
         self._vocab_size = vocab_size
         self._eos = sorted(token for token in eos_token_ids if token < vocab_size)
-        added, template = tokenizer.added_tokens_decoder, template_source(tokenizer)
-        self._added = {token.content: id_ for id_, token in added.items()}
-        # A tag that is no special token, but a token of its own that the template writes, is no text either.
-        special = {token.content for token in added.values() if token.special}
-        special |= {text for text in self._added if text.startswith(("<", "[")) and text in template}
-        self._special = {text: self._added[text] for text in special}
+        self._added = {token.content: id_ for id_, token in tokenizer.added_tokens_decoder.items()}
+        self._special = special_tokens(tokenizer)
         self._tags = lark.Tags(self._special)
+        self._write = write
         self._alphabet: Alphabet | None = None
         self._short_answers: ShortestAnswers | None = None
-        self._compiled: OrderedDict[str, Rules | str] = OrderedDict()
+        self._compiled: OrderedDict[bytes, _Compiled | _Refused | None] = OrderedDict()
+        self._lock = threading.Lock()  # of `_compiled`, which several threads look at
+        self._compiling = threading.Lock()
 
-    def compile(self, task: Generate, family: Family, prompt: str, max_tokens: int | None = None) -> Grammar | None:
-        """Give what binds the answer to a rendered prompt; None where nothing does.
+    def describe(self, task: Generate, family: Family, prompt: str, max_tokens: int | None = None) -> Constraint | None:
+        """Return what is to bind the answer to a rendered prompt; None where nothing does.
 
-        `max_tokens`: how long the answer may be. Raises OrchardError on what can't be kept.
+        `max_tokens`: how long the answer may be. Raise OrchardError where no answer of this model can be bound.
         """
         if not (task.grammar or task.must_call or any(tool.strict for tool in task.tools)):
             return None
@@ -86,35 +97,74 @@ class Constraints:
                 return None
             message = "this model's tokens have no text of their own, or none ends a turn: its answers can't be bound"
             raise OrchardError("invalid_request", message, param=param)
-        try:
-            return self._made(task, family, prompt, max_tokens)
-        except ValueError as error:
-            what = f"the {task.grammar.kind} of `{param}`" if task.grammar else "the tools' format"
-            reason = _PLACE.sub("", str(error))
-            raise OrchardError("invalid_request", f"{what} can't be kept: {reason}", param=param) from error
+        reasoning = self._reasoning(task, family, prompt)
+        tags = (reasoning.within.decode(), reasoning.end.decode()) if reasoning and reasoning.within else None
+        header = family.headers.answer if family.headers else ""
+        begun = task.continue_last or prompt.endswith(header)
+        wanted = Wanted(
+            task.grammar,
+            _calls(task.tools, family),
+            must_call=task.must_call,
+            several=task.parallel_tool_calls,
+            header="" if begun else header,
+            reasoning=tags,
+        )
+        key = msgspec.msgpack.encode((wanted, reasoning is None))
+        what = f"the {task.grammar.kind} of `{param}`" if task.grammar else "the tools' format"
+        return Constraint(key, wanted, param, what, reasoning, _begun(task, prompt), max_tokens)
 
-    def _made(self, task: Generate, family: Family, prompt: str, max_tokens: int | None) -> Grammar | None:
-        try:
-            source = self._source(task, family, prompt)
-            if source is None:
-                return None
-            reasoning = self._reasoning(task, family, prompt)
-            if reasoning:
-                reasoning = self._in_time(reasoning, source, max_tokens)
-            text = self._text(source, reasoning)
-            rules = self._rules(text)
-        except ValueError:
-            kept = tuple(self._kept(tool, family) for tool in task.tools)
-            if kept == task.tools:  # it is all of them together, or none of them
-                kept = tuple(tool if tool.strict else replace(tool, parameters=_ANY_OBJECT) for tool in kept)
-            if kept == task.tools:
-                raise
-            return self._made(replace(task, tools=kept), family, prompt, max_tokens)
-        begun = _begun(task, prompt)
+    def known(self, constraint: Constraint) -> bool:
+        """Say whether `compile` would only look it up."""
+        with self._lock:
+            return constraint.key in self._compiled
+
+    def compile(self, constraint: Constraint) -> Grammar | None:
+        """Return the grammar; None where nothing can be bound. Raise OrchardError on what can't be kept."""
+        found = self._found(constraint)
+        if found is None:
+            return None
+        if isinstance(found, _Refused) and found.param:
+            raise OrchardError("invalid_request", found.message, param=found.param)
+        if isinstance(found, _Refused):
+            raise _cannot_keep(constraint, found.message)
+        reasoning = self._in_time(constraint.reasoning, found, constraint.max_tokens)
+        rules, begun = found.whole if reasoning and reasoning.within else found.rules, constraint.begun
         taken = rules.alphabet.cut(begun)
         if begun and rules.first.deep_copy().try_consume_tokens(taken) != len(taken):
-            raise ValueError("the unfinished message that the answer goes on with doesn't keep it")
-        return Grammar(f"{hash(text):x}", rules, reasoning, source.trigger.encode(), begun)
+            reason = "the unfinished message that the answer goes on with doesn't keep it"
+            raise _cannot_keep(constraint, reason)
+        return Grammar(f"{hash(found.written.text):x}", rules, reasoning, found.written.trigger.encode(), begun)
+
+    def _found(self, constraint: Constraint) -> _Compiled | _Refused | None:
+        """Compile, or find what was compiled."""
+        with self._lock:
+            if constraint.key in self._compiled:
+                self._compiled.move_to_end(constraint.key)
+                return self._compiled[constraint.key]
+        with self._compiling:
+            found = self._compile(constraint)
+        with self._lock:
+            self._compiled[constraint.key] = found
+            if len(self._compiled) > _CACHED:
+                self._compiled.popitem(last=False)
+        return found
+
+    def _compile(self, constraint: Constraint) -> _Compiled | _Refused | None:
+        try:
+            written = self._write(constraint.wanted)
+        except OrchardError as error:
+            return _Refused(error.message, error.param)
+        except ValueError as error:
+            return _Refused(str(error))
+        if written is None:
+            return None
+        rules = Rules(self._letters(), written.text, lark.LIMITS)
+        whole = Rules(self._letters(), written.whole, lark.LIMITS) if written.whole else rules
+        if reason := fault(rules.first) or fault(whole.first):
+            return _Refused(reason)
+        if constraint.reasoning and not written.trigger:
+            rules.shortest = self._shortest(written)
+        return _Compiled(rules, whole, written)
 
     def _reasoning(self, task: Generate, family: Family, prompt: str) -> Reasoning | None:
         """Say what reasoning may come before the answer."""
@@ -124,9 +174,8 @@ class Constraints:
         start, end = tags
         if headers:
             end = headers.between
-        closing = tuple(self._tags.cut(end, self._letters().cut))
         if family.begin(prompt).thinking:
-            return Reasoning(end.encode(), opened=True, closing=closing)
+            return Reasoning(end.encode(), opened=True)
         closed = prompt.endswith(headers.answer) if headers else prompt.rstrip().endswith(end)
         if (
             closed
@@ -136,116 +185,31 @@ class Constraints:
         ):
             return None
         if start in self._added:
-            return Reasoning(end.encode(), start=self._added[start], closing=closing)
-        return Reasoning(end.encode(), within=start.encode(), closing=closing)
+            return Reasoning(end.encode(), start=self._added[start])
+        return Reasoning(end.encode(), within=start.encode())
 
-    def _in_time(self, reasoning: Reasoning, source: _Source, max_tokens: int | None) -> Reasoning | None:
+    def _in_time(self, reasoning: Reasoning | None, compiled: _Compiled, max_tokens: int | None) -> Reasoning | None:
         """Say when the reasoning must end for an answer to follow it; None where the model may not begin it.
 
         It doesn't begin where an answer of `max_tokens` has no room for both. Where only calls are bound, none is due.
         """
-        if source.trigger:
-            return None if reasoning.within else reasoning
-        needs = MOST_NEWLINES + self._shortest(source) + 1  # the token that ends the turn
+        if reasoning is None:
+            return None
+        closing = tuple(self._tags.cut(reasoning.end.decode(), self._letters().cut))
+        if compiled.rules.shortest is None:
+            return None if reasoning.within else replace(reasoning, closing=closing)
+        needs = MOST_NEWLINES + compiled.rules.shortest + 1  # the token that ends the turn
         opening = len(self._tags.cut(reasoning.within.decode(), self._letters().cut)) or 1
-        if not reasoning.opened and max_tokens is not None and max_tokens <= opening + len(reasoning.closing) + needs:
+        if not reasoning.opened and max_tokens is not None and max_tokens <= opening + len(closing) + needs:
             return None
-        return replace(reasoning, needs=needs)
+        return replace(reasoning, closing=closing, needs=needs)
 
-    def _shortest(self, source: _Source) -> int:
-        """Give the tokens of a short answer, without reasoning."""
-        text = self._text(source, None)
-        rules = self._rules(text)
-        if rules.shortest is None:
-            if self._short_answers is None:
-                self._short_answers = ShortestAnswers(self._letters(), list(self._special.values()), self._eos)
-            found = self._short_answers.find(text, lark.LIMITS, source.ends)
-            rules.shortest = _UNKNOWN if found is None else len(found)
-        return rules.shortest
-
-    def _source(self, task: Generate, family: Family, prompt: str) -> _Source | None:
-        shape = self._shape(task.tools, family)
-        calls = lark.calls(shape, self._tags, several=task.parallel_tool_calls) if shape else ""
-        ends = (
-            tuple({part["end"]: None for call in shape.calls for kind, part in parts(call.body) if kind == "text"})
-            if shape
-            else ()
-        )
-        if task.must_call:
-            if not calls:
-                raise ValueError("how this model writes calls is not known")
-            return _Source("calls", calls, ends=ends)
-        if task.grammar:
-            header = family.headers.answer if family.headers else ""
-            begun = not header or task.continue_last or prompt.endswith(header)
-            answer = "@answer" if begun else f"{self._tags.literal(header)} @answer"
-            return _Source(f"{answer} | calls" if calls else answer, calls, _answer(task.grammar), ends=ends)
-        return self._strict(shape, calls, several=task.parallel_tool_calls) if shape else None
-
-    def _strict(self, shape: CallsShape, calls: str, *, several: bool) -> _Source | None:
-        """Bind calls only; all else is free."""
-        if not shape.trigger:
-            return _Source("free | calls", calls + lark.FREE)
-        rules = lark.triggered(shape, self._tags, several=several)
-        return _Source("calls", rules, trigger=shape.trigger) if rules else None
-
-    def _shape(self, tools: tuple[Tool, ...], family: Family) -> CallsShape | None:
-        """Say what calls of these tools look like. Raises ValueError where that of some can't be kept."""
-        shapes = [shape for tool in tools if (shape := family.calls([tool]))]
-        if not shapes:
-            return None
-        calls = [
-            replace(call, body=json_schema.prepared_body(call.body, lenient=not tool.strict))
-            for tool, shape in zip(tools, shapes, strict=True)
-            for call in shape.calls
-        ]
-        return replace(shapes[0], calls=tuple(calls))
-
-    def _kept(self, tool: Tool, family: Family) -> Tool:
-        """Give a tool that takes any object where its schema can't be kept. Raises OrchardError where it is strict."""
-        try:
-            shape = self._shape((tool,), family)
-            source = _Source("calls", lark.calls(shape, self._tags, several=False)) if shape else None
-            if source:
-                self._rules(self._text(source, None))
-        except ValueError as error:
-            if not tool.strict:
-                return replace(tool, parameters=_ANY_OBJECT)
-            reason = _PLACE.sub("", str(error))
-            message = f"the parameters of the strict tool '{tool.name}' can't be kept: {reason}"
-            raise OrchardError("invalid_request", message, param="tools") from error
-        return tool
-
-    def _text(self, source: _Source, reasoning: Reasoning | None) -> str:
-        """Give what `LLMatcher` takes: JSON with all grammars, the first of which is the whole."""
-        tags = (reasoning.within.decode(), reasoning.end.decode()) if reasoning and reasoning.within else None
-        grammars: list[dict[str, Any]] = [
-            {"lark_grammar": lark.whole(source.expression, source.rules, tags, self._tags)}
-        ]
-        if source.answer is not None:
-            grammars.append({"name": "answer", **source.answer})
-        return json.dumps({"grammars": grammars}, ensure_ascii=False)
-
-    def _rules(self, text: str) -> Rules:
-        """Compile, or find what was compiled. Raises ValueError with what is wrong with it."""
-        known = self._compiled.pop(text, None)
-        if known is None:
-            known = self._compile(text)
-        self._compiled[text] = known
-        if len(self._compiled) > _CACHED:
-            self._compiled.popitem(last=False)
-        if isinstance(known, str):
-            raise ValueError(known)
-        return known
-
-    def _compile(self, text: str) -> Rules | str:
-        if len(text) > _MOST_CHARACTERS:
-            return f"it has {len(text):,} characters; there may be {_MOST_CHARACTERS:,}"
-        rules = Rules(self._letters(), text, lark.LIMITS)
-        reason = rules.first.get_error() or _fault(rules.first.deep_copy())
-        if "NoExtensionBias" in reason:
-            return "nothing keeps it"
-        return " ".join(reason.removesuffix("<non-verbose/>").split())[:300] if reason else rules
+    def _shortest(self, written: Written) -> int:
+        """Return the tokens of a short answer, without reasoning."""
+        if self._short_answers is None:
+            self._short_answers = ShortestAnswers(self._letters(), list(self._special.values()), self._eos)
+        found = self._short_answers.find(written.text, lark.LIMITS, written.ends)
+        return _UNKNOWN if found is None else len(found)
 
     def _letters(self) -> Alphabet:
         if self._alphabet is None:
@@ -260,28 +224,35 @@ class Constraints:
         return self._alphabet
 
 
-def _answer(wanted: request.Grammar) -> dict[str, Any]:
-    """Give a grammar as llguidance takes it. Raises ValueError where it can't be kept."""
-    match wanted.kind:
-        case "json_schema":
-            return {"json_schema": json_schema.prepared(wanted.value, lenient=not wanted.strict)}
-        case "json_object":
-            return {"json_schema": json_schema.prepared({"type": "object"})}
-        case "regex":
-            return {"lark_grammar": lark.whole(_pattern(wanted.value))}
-        case "choice":
-            return {"lark_grammar": lark.whole(lark.choice(wanted.value))}
-        case "lark":
-            return {"lark_grammar": wanted.value}
+def _cannot_keep(constraint: Constraint, reason: str) -> OrchardError:
+    return OrchardError("invalid_request", f"{constraint.what} can't be kept: {reason}", param=constraint.param)
 
 
-def _pattern(regex: str) -> str:
-    if (len(regex) - len(regex.rstrip("\\"))) % 2:
-        raise ValueError("it ends within an escape")
-    terminal = f"/{regex_to_lark(regex, use_ascii='d')}/" if regex else '""'
-    if reason := lark.fault(terminal) or lark.fault_within(lark.whole(terminal)):
-        raise ValueError(reason)
-    return terminal
+def special_tokens(tokenizer: Any) -> dict[str, int]:
+    """Return the ids of the tokens that are no text to a grammar, by their text; `tokenizer` is mlx-lm's wrapper."""
+    added, template = tokenizer.added_tokens_decoder, template_source(tokenizer)
+    # A tag that is no special token, but a token of its own that the template writes, is no text either.
+    return {
+        token.content: id_
+        for id_, token in added.items()
+        if token.special or (token.content.startswith(("<", "[")) and token.content in template)
+    }
+
+
+def _calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:
+    """Return what calls of these tools look like, as far as the family knows. Raise OrchardError as `Writer.write`."""
+    found = []
+    for tool in tools:
+        loose = None if tool.strict else family.calls([replace(tool, parameters=_ANY_OBJECT)])
+        try:
+            shape = family.calls([tool])
+        except ValueError as error:
+            if loose is None:
+                raise strict_refusal(tool.name, str(error)) from error
+            shape = loose
+        if shape:
+            found.append(ToolCalls(tool.name, shape, loose))
+    return tuple(found)
 
 
 def _begun(task: Generate, prompt: str) -> bytes:
@@ -290,15 +261,3 @@ def _begun(task: Generate, prompt: str) -> bytes:
         return b""
     text = "".join(part.text for part in task.messages[-1].parts if isinstance(part, TextPart)).lstrip()
     return (text if prompt.endswith(text) else text.rstrip()).encode()
-
-
-def _fault(matcher: LLMatcher) -> str:
-    """Say what is wrong with a grammar that shows only where it begins: too large, or nothing keeps it; else ""."""
-    for _ in range(_TRIED):
-        allowed = int.from_bytes(matcher.compute_bitmask(), "little")
-        if matcher.is_error() or not allowed:
-            return matcher.get_error() or "nothing keeps it"
-        lowest = (allowed & -allowed).bit_length() - 1
-        if matcher.is_accepting() or not matcher.consume_token(lowest):
-            break
-    return matcher.get_error()

@@ -5,6 +5,7 @@ import logging
 import math
 import os
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -23,13 +24,14 @@ from orchard.core.request import (
     ToolCallPart,
     ToolResultPart,
 )
-from orchard.engine.grammar import Grammar
 from orchard.engine.job import SamplingParams
 from orchard.formats import Family, choose
 from orchard.formats.also_hermes import also_hermes
 from orchard.worker import markers
-from orchard.worker.constraint import Constraints
+from orchard.worker.constraint import Constraint, Constraints, special_tokens
 from orchard.worker.conversation import EFFORTS, Takes, Turn, tools_of, turns_of, variables_of
+from orchard.worker.grammar_process import GrammarProcess
+from orchard.worker.lane import within
 from orchard.worker.output import Vocabulary
 from orchard.worker.raw_prompt import RawPrompts
 from orchard.worker.template_probe import converted, probe
@@ -37,6 +39,7 @@ from orchard.worker.template_probe import converted, probe
 log = logging.getLogger("orchard.worker")
 
 _SLICE = 16_384  # characters handled at once: the interpreter's lock is never held for long
+_RENDER_SECONDS = 10.0
 _COUNTED_WINDOWS = 4  # a prompt of more context windows than this is refused also where it is only counted
 _LONG_CHARS_PER_TOKEN = 6  # more than prose has, so a text with more characters hardly fits
 _COMMON_ARGS = {
@@ -49,7 +52,8 @@ _COMMON_ARGS = {
 class Prepared(Struct, frozen=True):
     """A request that the engine can take. `text` is the rendered prompt, `max_tokens` what the window leaves.
 
-    `boundaries`: the places but the first where a message begins in `tokens`, ascending. `grammar` binds the answer.
+    `boundaries`: the places but the first where a message begins in `tokens`, ascending. `constraint`: what is to bind
+    the answer (see `Prompter.constraints`).
     """
 
     tokens: list[int]
@@ -57,7 +61,7 @@ class Prepared(Struct, frozen=True):
     params: SamplingParams
     max_tokens: int
     boundaries: tuple[int, ...] = ()
-    grammar: Grammar | None = None
+    constraint: Constraint | None = None
 
 
 class _Rendered(Struct, frozen=True):
@@ -113,15 +117,16 @@ class Prompter:
         self._takes = Takes()
         source = markers.template_source(tokenizer)
         if self._has_template:
-            self._opener = markers.turn_opener(tokenizer, self._fill)
             self._takes = probe(self._fill, source)
+            self._opener = markers.turn_opener(tokenizer, self._fill)
         try:
             self._takes = converted(self._takes, options.message_converter)
             self.family = self._family(source, options)
         except ValueError as error:
             raise OrchardError("model_failed", str(error)) from error
         self._thinking = markers.thinking(tokenizer, self.family)
-        self._constraints = Constraints(tokenizer, vocabulary, vocab_size, tokenizer.eos_token_ids)
+        self._grammars = GrammarProcess(special_tokens(tokenizer))
+        self.constraints = Constraints(tokenizer, vocabulary, vocab_size, tokenizer.eos_token_ids, self._grammars.write)
         log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
         log.debug("the chat template: %s", self._takes)
 
@@ -138,6 +143,10 @@ class Prompter:
             reasoning_parser=options.reasoning_parser,
         )
         return family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
+
+    def close(self) -> None:
+        """End what compiles grammars. Any thread may call this."""
+        self._grammars.close()
 
     def check_template(self) -> None:
         """Raise OrchardError (model_failed) where the chat template is broken in itself.
@@ -165,10 +174,10 @@ class Prompter:
         wanted = self._max_tokens if task.max_tokens is None else task.max_tokens
         max_tokens = left if wanted is None else min(left, wanted)
         params = self._params(task.sampling, task.top_logprobs, rendered)
-        grammar = self._constraints.compile(task, self.family, rendered.text, max_tokens)
+        constraint = self.constraints.describe(task, self.family, rendered.text, max_tokens)
         opener = self._opener if task.prompt is None else None
         boundaries = tuple(place for place, token in enumerate(rendered.tokens) if token == opener and place)
-        return Prepared(rendered.tokens, rendered.text, params, max_tokens, boundaries, grammar)
+        return Prepared(rendered.tokens, rendered.text, params, max_tokens, boundaries, constraint)
 
     def count(self, task: Generate) -> int:
         """Give the tokens of a prompt, which may be some times too long for the window: agents ask before they cut."""
@@ -283,6 +292,8 @@ class Prompter:
     def _render(self, task: Generate) -> str:
         try:
             return self._apply(task)
+        except OrchardError:
+            raise
         except Exception as error:
             # A variable of the caller's may have taken the place of something that the template needs.
             own = sorted(task.template_args.keys() - _COMMON_ARGS)
@@ -310,6 +321,14 @@ class Prompter:
         raise ValueError("it changes the last message, so that the answer can't go on with it")
 
     def _fill(self, turns: list[Turn], **variables: Any) -> str:
+        """Render. Raise OrchardError where that takes too long, and whatever the template raises."""
+        try:
+            return within(_RENDER_SECONDS, partial(self._filled, turns, variables))
+        except TimeoutError as error:
+            message = f"the model's chat template did not come to an end in {_RENDER_SECONDS:g} seconds"
+            raise OrchardError("invalid_request", message, param="messages") from error
+
+    def _filled(self, turns: list[Turn], variables: dict[str, Any]) -> str:
         # Not mlx-lm's apply_chat_template: it sets enable_thinking where the request says nothing, and the template's
         # own default is what the model was made for. Nor transformers': it takes away what is None, and DeepSeek's
         # templates ask for that.

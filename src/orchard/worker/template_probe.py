@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from orchard.core.errors import OrchardError
 from orchard.core.request import Message, Part, ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
 from orchard.formats.converters import converter
 from orchard.worker.conversation import EFFORTS, Efforts, Switch, Takes, Turn, tools_of, turns_of
@@ -113,6 +114,8 @@ def _quoted(text: str, source: str) -> bool:
 def _rendered(render: Render, turns: list[Turn], **variables: object) -> str | None:
     try:
         return render(turns, **variables)
+    except OrchardError as error:  # it takes too long, which is no refusal
+        raise OrchardError("model_failed", error.message) from error
     except Exception:  # templates refuse by raising whatever they like
         return None
 

@@ -1,14 +1,13 @@
-"""The service of a text model: prompts are prepared in one thread, tokens made in another, the rest happens here.
+"""The service of a text model: prompts, grammars and tokens are made in a thread each, the rest happens here.
 
-submit ─▶ prompt thread (template, tokenizer) ─▶ engine thread ─▶ answers (characters, format, stop strings) ─▶ emit
+submit ─▶ prompt thread (template, tokenizer) ─▶ grammar thread, where there is a grammar to compile ─▶ engine thread
+─▶ answers (characters, format, stop strings) ─▶ emit
 """
 
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from orchard.backends import text as backend
@@ -20,11 +19,14 @@ from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSa
 from orchard.core.options import TextOptions
 from orchard.core.request import Count, Request
 from orchard.engine.engine import Engine
+from orchard.engine.grammar import Grammar
 from orchard.engine.job import Begun, Broken, Drawn, Job, SamplingParams, Step
 from orchard.engine.memory import recommended
 from orchard.formats.plain import Plain
 from orchard.worker.cache_reports import CacheReports
+from orchard.worker.constraint import Constraint
 from orchard.worker.echo import Echo
+from orchard.worker.lane import Lane
 from orchard.worker.output import Answer, StopStrings, Vocabulary
 from orchard.worker.prompt import Prepared, Prompter
 
@@ -77,10 +79,11 @@ class TextService:
         self._engine: Engine[TextModel] = Engine(
             lambda: load(path, options, self._engine.advance), self._deliver, options, self._advanced
         )
-        self._prompts = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prompt")
+        self._prompts = Lane("prompt")
+        self._grammars = Lane("grammar")
+        self._end_compiling: Callable[[], None] = lambda: None
         self._options = options
         self._live: dict[str, _Live] = {}
-        self._adopting_since: float | None = None
         self._running = 0  # as the engine said last
         self._told = (0, 0)
 
@@ -98,7 +101,7 @@ class TextService:
         self._loop = asyncio.get_running_loop()
         try:
             model = await asyncio.wrap_future(self._engine.start())
-            await self._loop.run_in_executor(self._prompts, self._adopt, model)
+            await self._prompts.do(self._adopt, model)
             return self._engine.weights_bytes
         except OrchardError:
             raise
@@ -108,7 +111,6 @@ class TextService:
 
     def _adopt(self, model: TextModel) -> None:
         """Keep what the model's surroundings need, but not the model: the engine's thread frees it."""
-        self._adopting_since = time.monotonic()
         tokenizer = model.tokenizer
         self._vocabulary = Vocabulary(tokenizer)
         self._reports = CacheReports(self._vocabulary)
@@ -121,8 +123,8 @@ class TextService:
             max_new_tokens=model.max_new_tokens,
             options=self._options,
         )
+        self._end_compiling = self._prompter.close
         self._prompter.check_template()
-        self._adopting_since = None
 
     def submit(self, request: Request) -> None:
         """Begin a request; whatever is wrong with it comes as a `Failed` event."""
@@ -167,9 +169,8 @@ class TextService:
 
     def signs(self) -> Signs:
         """Give the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
-        since = self._adopting_since
-        adopting = 0.0 if since is None else time.monotonic() - since
-        return Signs(max(self._engine.silent_seconds, adopting), self._engine.mlx_bytes)
+        silent = max(self._engine.silent_seconds, self._prompts.silent_seconds, self._grammars.silent_seconds)
+        return Signs(silent, self._engine.mlx_bytes)
 
     def limit_memory(self, memory_bytes: int) -> None:
         """Weights, keys and values, and cached prompts may take so many bytes together from now on."""
@@ -180,26 +181,35 @@ class TextService:
         for request_id in list(self._live):
             self.cancel(request_id)
         self._engine.close(save_seconds)
-        await asyncio.to_thread(self._prompts.shutdown, cancel_futures=True)
+        self._end_compiling()
+        for lane in (self._grammars, self._prompts):
+            await asyncio.to_thread(lane.close)
         await asyncio.to_thread(self._engine.join)
 
     async def _prepare(self, live: _Live) -> None:
         """Make the request's prompt and hand it to the engine."""
-        request, run = live.request, self._loop.run_in_executor
+        request = live.request
         try:
             if isinstance(request.task, Count):
-                self._count(request.id, await run(self._prompts, self._prompter.count, request.generate))
+                self._count(request.id, await self._prompts.do(self._prompter.count, request.generate))
                 return
-            prepared = await run(self._prompts, self._prompter.prepare, request.task)
+            prepared = await self._prompts.do(self._prompter.prepare, request.task)
+            grammar = await self._compile(prepared.constraint) if prepared.constraint else None
             live.preparing = None
-            self._begin(live, prepared)
+            self._begin(live, prepared, grammar)
         except OrchardError as error:
             self._fail(request.id, Failed.of(error))
         except Exception as error:
             log.exception("request %s could not be prepared", request.id)
             self._fail(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
 
-    def _begin(self, live: _Live, prepared: Prepared) -> None:
+    async def _compile(self, constraint: Constraint) -> Grammar | None:
+        """Make a grammar, in the prompts' thread where nothing is to be compiled."""
+        constraints = self._prompter.constraints
+        lane, size = (self._prompts, 0) if constraints.known(constraint) else (self._grammars, len(constraint.key))
+        return await lane.do(constraints.compile, constraint, size=size)
+
+    def _begin(self, live: _Live, prepared: Prepared, grammar: Grammar | None) -> None:
         request, task = live.request, live.request.generate
         live.prompt_tokens = len(prepared.tokens)
         if task.echo:
@@ -232,7 +242,7 @@ class TextService:
                 len(live.answers) or 1,
                 request.priority,
                 prepared.boundaries,
-                grammar=prepared.grammar,
+                grammar=grammar,
                 prompt_logprobs=scored,
             )
         )
