@@ -23,6 +23,7 @@ EDIT = Tool(
     },
 )
 EDITS: list[object] = [{"old": LONG, "new": [1, None, True, 'é"\\/\n', [], {}]}]
+MARK = "]<]minimax[>["
 FORMS = {
     "hermes": '<tool_call>\n{"name": "edit", "arguments": {"edits": @}}\n</tool_call>',
     "mistral": '[TOOL_CALLS]edit[ARGS]{"edits": @}',
@@ -35,7 +36,15 @@ FORMS = {
     "minimax_m2": '<invoke name="edit">\n<parameter name="edits">@</parameter>\n</invoke>',
     "deepseek_v32": '<｜DSML｜invoke name="edit">\n<｜DSML｜parameter name="edits" string="false">@'
     "</｜DSML｜parameter>\n</｜DSML｜invoke>",
+    "minimax_m3": f'{MARK}<invoke name="edit">{MARK}<edits>@{MARK}</edits>{MARK}</invoke>',
+    "minicpm5": '<function name="edit"><param name="edits">@</param></function>',
+    "step3": '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="edit">\n'
+    '<steptml:parameter name="edits">@</steptml:parameter>\n</steptml:invoke><｜tool_call_end｜>',
+    "hy_v3": "<tool_call:opensource>edit<tool_sep:opensource>\n<arg_key:opensource>edits</arg_key:opensource>\n"
+    "<arg_value:opensource>@</arg_value:opensource>\n</tool_call:opensource>",
+    "functionary_v3_1": '<function=edit>{"edits": @}</function>',
 }
+TAGGED = ("qwen3_coder", "glm45", "minimax_m2", "deepseek_v32", "minimax_m3", "minicpm5", "step3", "hy_v3")
 CODER = "<function=edit>\n<parameter={}>\n{}\n</parameter>\n</function>"
 
 
@@ -80,8 +89,8 @@ def test_a_call_that_is_cut_off_within_an_array_is_a_part_of_one(parser: str, fo
 def test_what_breaks_early_is_taken_back(parser: str, form: str, value: str) -> None:
     text = form.replace("@", value)
     found = whole(parse(choose("", tool_call_parser=parser).begin("", [EDIT]), text))
-    tagged = parser in ("qwen3_coder", "glm45", "minimax_m2", "deepseek_v32")  # what is between tags is a string then
-    assert found == ([Call("edit", json.dumps({"edits": value}))] if tagged else [text])
+    # What is between tags is a string then.
+    assert found == ([Call("edit", json.dumps({"edits": value}))] if parser in TAGGED else [text])
 
 
 @pytest.mark.parametrize(
@@ -165,7 +174,7 @@ def test_nothing_of_a_forced_call_is_held_back(parser: str, form: str) -> None:
     assert (call.name, call.arguments) == ("edit", '{"edits": [{"old": "ab')
 
 
-@pytest.mark.parametrize("parser", ["qwen3_coder", "glm45", "minimax_m2", "deepseek_v32"])
+@pytest.mark.parametrize("parser", TAGGED)
 def test_tags_that_are_cut_off_are_no_arguments(parser: str) -> None:
     text = FORMS[parser].split("@", maxsplit=1)[0][:-4]
     (call,) = whole(parse(choose("", tool_call_parser=parser).begin("", [EDIT], forced=True), *text))
