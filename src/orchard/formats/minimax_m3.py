@@ -72,7 +72,7 @@ def _call(region: Region) -> Reading[None]:
 def _members(region: Region, signature: Signature, depth: int) -> Reading[None]:
     """Read the elements of an object, up to the tag that closes it."""
     before = "{"
-    while name := (yield from _opened(region)):
+    while (name := (yield from _opened(region))) is not None:
         region.arguments(f"{before}{json.dumps(name, ensure_ascii=False)}: ")
         before = ", "
         yield from _value(region, name, signature, depth)
@@ -97,7 +97,9 @@ def _opened(region: Region) -> Reading[str | None]:
     yield from source.skip()
     tag = yield from source.choice((_OPEN, _CLOSE))
     if tag == _OPEN:
-        return (yield from source.word(">", "<\n")) or None
+        if not (name := (yield from source.word(">", "<\n"))):
+            raise Broken
+        return name
     if tag is None:
         raise Ended if source.final and _CLOSE.startswith(source.text[source.at :]) else Broken
     source.at -= len(tag)
