@@ -53,6 +53,7 @@ __all__ = [
     "ResponseEncoder",
     "body_schema",
     "counted",
+    "draft_of",
     "in_own_words",
     "read",
 ]
@@ -100,7 +101,11 @@ def read(body: bytes, model: str | None = None, default: str | None = None) -> "
 
     Raises OrchardError (invalid_request), its `param` naming the field to blame.
     """
-    decoded = decode_for(model, body, _decoder, _deployment_decoder, default)
+    return draft_of(decode_for(model, body, _decoder, _deployment_decoder, default), body)
+
+
+def draft_of(decoded: wire.Body, body: bytes) -> "Draft":
+    """Check a decoded body, and keep what a response repeats of it. Raises OrchardError (invalid_request)."""
     check(decoded)
     return Draft(decoded, decode(_raw_decoder, body), references(items_of(decoded)))
 

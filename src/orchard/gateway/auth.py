@@ -26,7 +26,7 @@ class Keys:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run as an ASGI application."""
         app = self._app
-        if scope["type"] == "http":
+        if scope["type"] in ("http", "websocket"):
             given = list(_given(scope))
             caller = scope["state"]["caller"] = self._callers.identify(given)
             if not caller.known and not _is_open(scope):
@@ -35,13 +35,14 @@ class Keys:
                     f"{wrong}: send one of this server's keys as 'Authorization: Bearer KEY', x-api-key or api-key"
                 )
                 app = failure(scope, OrchardError("unauthorized", message))
-            elif scope["method"] == "POST":
+            elif scope.get("method") == "POST":
                 self._callers.remember(scope["state"]["id"], caller)
         await app(scope, receive, send)
 
 
 def _is_open(scope: Scope) -> bool:
-    return scope["method"] == "OPTIONS" or (scope["method"], scope["path"]) in _OPEN
+    method = scope.get("method")  # a WebSocket has none
+    return method == "OPTIONS" or (method, scope["path"]) in _OPEN
 
 
 def _given(scope: Scope) -> Iterator[bytes]:

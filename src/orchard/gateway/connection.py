@@ -16,6 +16,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.dialects.openai_errors import fail
 from orchard.gateway import heads
+from orchard.gateway.budget import Budget, Share
 
 log = logging.getLogger("orchard.gateway.connection")
 
@@ -36,12 +37,12 @@ class Connection(HttpToolsProtocol):
     """uvicorn's knobs can't do this: its concurrency limit answers in plain text, it waits for a head for ever and
     keeps one of any size, and only the newest request of a connection hears of its end."""
 
-    def __init__(self, *args: Any, settings: Settings, shared: heads.Shared, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, settings: Settings, head_budget: Budget, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._settings = settings
         self._timer: asyncio.TimerHandle | None = None
         self._head = heads.Head()
-        self._share = heads.Share(shared)
+        self._share = Share(head_budget)
         self._unfinished: dict[RequestResponseCycle, int] = {}
         """Requests whose answer is not complete, oldest first, and the sizes of their heads."""
         self._unread = 0
@@ -109,6 +110,8 @@ class Connection(HttpToolsProtocol):
         self._head.is_complete = True
         self._unread = 0
         self._check_head()
+        if self._unfinished and self._should_upgrade():
+            raise OrchardError("invalid_request", "a WebSocket can't begin behind a request that is being answered")
         if len(self._unfinished) > _MAX_PIPELINED:
             message = f"more than {_MAX_PIPELINED} requests wait for their turn on this connection"
             raise OrchardError("overloaded", message, retry_after=1)
@@ -153,7 +156,11 @@ class Connection(HttpToolsProtocol):
             heads.check_size(self._unread)
             self._share.take(self._unread + sum(self._unfinished.values()))
         except httptools.HttpParserUpgrade:
-            self._unsupported_upgrade_warning()
+            if self._should_upgrade():
+                self._share.take(0)
+                self.handle_websocket_upgrade()
+            else:
+                self._unsupported_upgrade_warning()
         except httptools.HttpParserError as error:
             cause = error.__context__  # what one of our callbacks raised
             self._refuse(cause if isinstance(cause, OrchardError) else OrchardError("invalid_request", _NO_HTTP))

@@ -1,6 +1,7 @@
 """How much the heads of requests may take: one alone, and all of them together before any key is known."""
 
 from orchard.core.errors import OrchardError
+from orchard.gateway.budget import Budget
 
 MAX_BYTES = 64 * 1024
 MAX_FIELDS = 128
@@ -38,24 +39,6 @@ def check_size(size: int) -> None:
         raise OrchardError("head_too_large", f"the head of the request is over the limit of {MAX_BYTES} bytes")
 
 
-class Shared:
-    """What the heads on all connections of a server may take together."""
-
-    def __init__(self, left: int = _SHARED_BYTES) -> None:
-        self.left = left
-
-
-class Share:
-    """What the heads on one connection take of that."""
-
-    def __init__(self, shared: Shared) -> None:
-        self._shared = shared
-        self._taken = 0
-
-    def take(self, size: int) -> None:
-        """Hold heads of `size` bytes from now on, whatever was held before. Raises OrchardError("overloaded")."""
-        wanted = max(0, size - _OWN_BYTES)
-        if wanted - self._taken > self._shared.left:
-            raise OrchardError("overloaded", "too many bytes of request heads are arriving already", retry_after=1)
-        self._shared.left -= wanted - self._taken
-        self._taken = wanted
+def budget() -> Budget:
+    """Return what the heads on all connections of a server may take together."""
+    return Budget(_SHARED_BYTES, "request heads", own=_OWN_BYTES)

@@ -87,9 +87,11 @@ class Responses:
         finally:
             self._gone_on_from -= used
 
-    async def prepare(self, caller: Caller, draft: Draft, request_id: str, priority: str | None) -> ResponseCall:
-        """Look up what a request builds upon, and make the call. Raises OrchardError."""
-        past = await self._past(caller, draft)
+    async def prepare(
+        self, caller: Caller, draft: Draft, request_id: str, priority: str | None, past: Past | None = None
+    ) -> ResponseCall:
+        """Make the call, with the `past` that it builds upon, which is looked up unless given. Raises OrchardError."""
+        past = past or await self.past(caller, draft)
         call = draft.call(request_id, priority, past.items, past.referenced)
         if past.items:
             what = "what this request goes on from, with its input,"
@@ -99,20 +101,23 @@ class Responses:
 
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Give the number of tokens that a request's input has. Raises OrchardError."""
-        past = await self._past(caller, draft)
+        past = await self.past(caller, draft)
         return await asking.count(self.pool, draft.count(request_id, past.items, past.referenced))
 
     async def answer(self, caller: Caller, call: ResponseCall) -> Response:
         """Make a response in the caller's presence. Raises OrchardError if it can't begin."""
         with self.going_on_from(call):
-            request = await self._fitted(call)
-        stream = self._overflow.open(request)
+            stream = await self.open(call)
         return _Answer(self, stream, caller, call)
+
+    async def open(self, call: ResponseCall) -> EventStream:
+        """Begin to make a response, and return its events; the caller closes them. Raises OrchardError."""
+        return self._overflow.open(await self._fitted(call))
 
     async def begin(self, caller: Caller, call: ResponseCall) -> Run:
         """Make a response in the background. Raises OrchardError if it can't begin, or can't be stored."""
         await self._work(self._owner.hold)
-        begin, keep = partial(self._begun, call), partial(self.keep, caller, call)
+        begin, keep = partial(self.open, call), partial(self.keep, caller, call)
         run = Run(self.pool, partial(ResponseEncoder, call), begin, keep, caller.user)
         with self.going_on_from(call):
             self._runs.start(call.id, run)
@@ -153,7 +158,8 @@ class Responses:
     async def _work(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    async def _past(self, caller: Caller, draft: Draft) -> Past:
+    async def past(self, caller: Caller, draft: Draft) -> Past:
+        """Look up what a request builds upon. Raises OrchardError."""
         if not (draft.previous or draft.conversation or draft.references):
             return Past([], {})
         return await self.kept(store_responses.past, caller, draft.previous, draft.conversation, draft.references)
@@ -164,9 +170,6 @@ class Responses:
             await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.responses_ttl / 2))
             with contextlib.suppress(OrchardError):
                 await self.kept(Store.sweep)
-
-    async def _begun(self, call: ResponseCall) -> EventStream:
-        return self._overflow.open(await self._fitted(call))
 
     async def _fitted(self, call: ResponseCall) -> Request:
         """Drop as few of the oldest messages as it takes, where the caller allows that."""

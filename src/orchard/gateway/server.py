@@ -13,13 +13,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.gateway import logs
+from orchard.gateway import heads, logs
 from orchard.gateway.app import create_app
+from orchard.gateway.budget import Budget
 from orchard.gateway.connection import Connection
-from orchard.gateway.heads import Shared
 from orchard.gateway.metrics import ModelNow
 from orchard.gateway.pool import Pool
 from orchard.gateway.registry import Registry
+from orchard.gateway.websocket import Socket
 
 log = logging.getLogger("orchard.gateway")
 
@@ -53,9 +54,13 @@ def run(
     """
     logs.configure(settings.log_level, settings.log_file)
     pool = Pool(registry, settings)
+    messages = Budget(settings.max_body_bytes_in_flight, "messages on WebSockets")
     config = uvicorn.Config(
         _quietly_cancelled(create_app(pool, settings)),
-        http=partial(Connection, settings=settings, shared=Shared()),  # type: ignore[arg-type]  # called, never subclassed
+        http=partial(Connection, settings=settings, head_budget=heads.budget()),  # type: ignore[arg-type]  # called, never subclassed
+        ws=partial(Socket, message_budget=messages),  # type: ignore[arg-type]
+        ws_max_size=settings.max_body_bytes,
+        ws_per_message_deflate=False,
         backlog=_BACKLOG,
         log_config=None,
         access_log=False,
@@ -119,7 +124,8 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        if count := len(self.server_state.tasks):
+        idle = sum(isinstance(one, Socket) and not one.is_busy for one in self.server_state.connections)
+        if count := len(self.server_state.tasks) - idle:
             until = "Ctrl-C again stops now" if self._interrupted else f"for {self._grace:g} s at most"
             log.warning("waiting for %d request%s; %s", count, "" if count == 1 else "s", until)
         self._pool.drain(self._grace)

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import FastAPI, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.websockets import WebSocket
 
 from orchard.core.errors import OrchardError
 from orchard.dialects import openai_responses, openai_responses_stored
@@ -13,6 +14,7 @@ from orchard.gateway import store_responses
 from orchard.gateway.caller import Caller
 from orchard.gateway.responses import Responses
 from orchard.gateway.responses_background import Run, unpack
+from orchard.gateway.responses_socket import ResponsesSocket
 from orchard.gateway.routes.openapi import errors, generation
 from orchard.gateway.routes.site import Site
 from orchard.gateway.store_items import Order, PageQuery
@@ -46,6 +48,10 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
     @app.post(f"{prefix}/responses/compact", include_in_schema=False)
     async def compact() -> Response:
         raise OrchardError("not_found", "this server does not compact conversations: send them as they are")
+
+    @app.websocket(f"{prefix}/responses")
+    async def create_responses(socket: WebSocket) -> None:
+        await ResponsesSocket(socket, site.responses, site.callers).run()
 
     _add_stored(app, site, prefix)
 
