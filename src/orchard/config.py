@@ -90,7 +90,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     allow_download: bool = False
     """A request may ask for a model that has to be downloaded."""
     max_loaded_models: Positive | None = None
-    """Models in memory at once; None: as many as the configuration names (but for those on demand), at least one."""
+    """Models in memory at once, the bundled one not counted; None: those loaded with the server, and one on demand."""
     memory_limit: Positive | None = None
     """What all models may take together; None: what the device recommends."""
     ttl: Seconds | None = None

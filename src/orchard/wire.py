@@ -25,8 +25,12 @@ class Hello(Struct, frozen=True, array_like=True, tag="hello"):
 
 
 class Load(Struct, frozen=True, array_like=True, tag="load"):
-    """Gateway to worker: load the model of that folder. Answered by `Loading`s and then `Ready` or `LoadFailed`."""
+    """Gateway to worker: load the model of that folder. Answered by `Loading`s and then `Ready` or `LoadFailed`.
 
+    `name` is what the log calls it.
+    """
+
+    name: str
     path: str
     options: TextOptions
 

@@ -198,7 +198,7 @@ class Process:
                 self.say(wire.Pong(number, 0.0, 0, 2**20))
             case wire.AskCache(number):
                 self.say(wire.CacheIs(number, CacheState({"asked": 1})))
-            case wire.Load(path, options):
+            case wire.Load(_, path, options):
                 assert self.path is None
                 self.path, self.allowance = path, options.memory_limit
                 self.world.loads += 1

@@ -17,11 +17,12 @@ from tests.serving import serve
 
 def test_the_server_and_its_workers_log_to_one_file(tmp_path: Path) -> None:
     file = tmp_path / "orchard.log"
-    with serve([ModelEntry("bad", "broken", 1000, "fake")], log_file=str(file)) as server:
-        server.until("bad", state="failed")
+    with serve([ModelEntry("bad %s", "broken", 1000, "fake")], log_file=str(file)) as server:
+        server.until("bad %s", state="failed")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     text = file.read_text()
-    assert " worker loading failed: " in text
+    assert " worker[bad %s] loading failed: " in text
+    assert text.endswith(" the server has stopped\n")
     assert " GET /health 200 " in text
 
 

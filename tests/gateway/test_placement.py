@@ -29,9 +29,9 @@ def test_while_the_budget_is_unknown_one_is_loaded() -> None:
 @pytest.mark.parametrize(
     ("placed", "expected"),
     [
-        ([seat("old", used=1), seat("new", used=2)], Plan(evict=["old"], hold={"old"})),
-        ([seat("old", used=1, busy=True), seat("new", used=2)], Plan(evict=["new"], hold={"new"})),
-        ([seat("old", used=1, pinned=True), seat("new", used=2)], Plan(evict=["new"], hold={"new"})),
+        ([seat("old", used=1), seat("new", used=2)], Plan(evict={"old": "x"}, hold={"old"})),
+        ([seat("old", used=1, busy=True), seat("new", used=2)], Plan(evict={"new": "x"}, hold={"new"})),
+        ([seat("old", used=1, pinned=True), seat("new", used=2)], Plan(evict={"new": "x"}, hold={"new"})),
         ([seat("old", used=1, busy=True), seat("new", used=2, busy=True)], Plan(hold={"old"})),
         ([seat("loads", "loading"), seat("pinned", pinned=True)], Plan()),
         ([seat("leaves", "leaving"), seat("idle")], Plan()),
@@ -44,7 +44,7 @@ def test_who_makes_room(placed: list[Seat], expected: Plan) -> None:
 
 def test_nobody_goes_in_vain() -> None:
     placed = [seat("small", need=10, used=1), seat("large", need=80, used=2)]
-    assert plan([waiting("x", 90)], placed, 3, 100) == Plan(evict=["large"], hold={"large"})
+    assert plan([waiting("x", 90)], placed, 3, 100) == Plan(evict={"large": "x"}, hold={"large"})
 
 
 def test_nobody_overtakes() -> None:
@@ -109,3 +109,31 @@ def test_plans_keep_the_law(queue: list[tuple[int, bool]], placed: list[tuple[An
     assert made.load == open_[: len(made.load)]
     if len(made.load) < len(open_) and all(one.phase == "ready" for one in seats):
         assert made.hold or made.load, "somebody waits, and nobody makes room"
+
+
+def test_what_makes_nobody_go_waits_for_who_is_leaving() -> None:
+    leaving = [seat("a", "leaving", need=80)]
+    assert plan([waiting("b", 50, modest=True)], leaving, 1, 100) == Plan()
+    assert plan([waiting("b", 50, modest=True)], [*leaving, seat("c", need=60)], 3, 100) == Plan(drop=["b"])
+
+
+def bundled(id_: str, phase: Any = "ready", **fields: Any) -> Seat:
+    return seat(id_, phase, modest=True, bundled=True, **fields)
+
+
+@pytest.mark.parametrize(
+    ("asking", "placed", "expected"),
+    [
+        (bundled("x", "waiting"), [seat("a")], Plan(load=["x"])),
+        (bundled("x", "waiting", need=60), [seat("a", need=60)], Plan(drop=["x"])),
+        (bundled("x", "waiting"), [seat("a", pinned=True)], Plan(load=["x"])),
+        (waiting("x"), [bundled("own")], Plan(load=["x"], evict={"own": "x"}, hold={"own"})),
+        (waiting("x"), [bundled("own", busy=True)], Plan(load=["x"])),
+        (waiting("x"), [bundled("own", pinned=True)], Plan(load=["x"])),
+        (waiting("x", modest=True), [bundled("own", "loading")], Plan(load=["x"])),
+    ],
+)
+def test_the_bundled_model_takes_nobodys_place_and_goes_for_any_other(
+    asking: Seat, placed: list[Seat], expected: Plan
+) -> None:
+    assert plan([asking], placed, 1, 100) == expected

@@ -14,6 +14,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text
 from orchard.core.options import TextOptions
 from orchard.core.request import Generate, Message, Request, Sampling, TextPart
+from orchard.demo import MODEL_PATH
 from orchard.gateway import processes
 from orchard.gateway.pool import Pool
 from orchard.gateway.registry import ModelEntry, Registry
@@ -110,7 +111,7 @@ def failure(events: list[Event]) -> Failed:
 def test_requests_share_the_load_that_they_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         streams = [stage.open("a") for _ in range(3)]
-        health = stage.pool.models["a"].health()
+        health = stage.pool.models["a"].now.health()
         assert (health["state"], health["waiting"]) == ("queued", 3)
         for stream in streams:
             assert isinstance((await stage.read(stream))[-1], Finished)
@@ -311,7 +312,7 @@ def test_a_model_that_crashes_again_and_again_has_failed_until_a_minute_later(mo
             await stage.until("a", "ready")
             stage.process("a").end(-9)
             await asyncio.sleep(0.01)
-        health = stage.pool.models["a"].health()
+        health = stage.pool.models["a"].now.health()
         assert (health["state"], health["restarts"]) == ("failed", 5)
         assert "SIGKILL" in health["reason"]
         failed = failure(await stage.ask("a"))
@@ -319,7 +320,7 @@ def test_a_model_that_crashes_again_and_again_has_failed_until_a_minute_later(mo
         assert "5 failures in a row" in failed.message
         await asyncio.sleep(60)
         assert isinstance((await stage.ask("a"))[-1], Finished)
-        assert stage.pool.models["a"].health()["reason"] is None
+        assert stage.pool.models["a"].now.health()["reason"] is None
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
 
@@ -637,3 +638,115 @@ def test_prompts_that_are_to_be_saved_keep_their_memory_until_then(monkeypatch: 
 
     options = TextOptions(prompt_cache_dir="somewhere")
     play(monkeypatch, Stage({"a": {"options": options}, "b": {}}, 1), story)
+
+
+def test_there_is_room_for_the_resident_models_and_one_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.until("a", "ready")
+        await stage.ask("b")
+        assert [stage.state(model) for model in "ab"] == ["ready", "ready"]
+        await stage.ask("a")
+        await stage.ask("c")
+        assert [stage.state(model) for model in "abc"] == ["ready", "unloaded", "ready"]
+        await stage.ask("large")
+        assert [stage.state(model) for model in ("a", "c", "large")] == ["unloaded", "unloaded", "ready"]
+
+    models: dict[str, dict[str, Any]] = {"a": {"on_demand": False}, "b": {}, "c": {}, "large": {}}
+    play(monkeypatch, Stage(models, 2, max_loaded_models=None), story)
+
+
+DEMO = str(MODEL_PATH)
+
+
+def with_demo(most: int = 2, **demo: Any) -> Stage:
+    stage = Stage({"a": {}, "large": {}}, most, max_loaded_models=None)
+    stage.world.weights[DEMO] = 1000
+    stage.pool.registry = Registry(
+        [*stage.pool.registry.configured(), ModelEntry("demo", DEMO, None, size_bytes=1000, on_demand=True, **demo)]
+    )
+    return stage
+
+
+def shown(stage: Stage) -> list[str]:
+    return [entry.id for entry in stage.pool.listed(stage.pool.registry.all()) if entry.id != "large"]
+
+
+def test_the_bundled_model_is_asked_for_by_name_and_makes_nobody_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        assert isinstance((await stage.ask("demo"))[-1], Finished)
+        assert [stage.state(model) for model in ("a", "demo")] == ["ready", "ready"]
+        assert shown(stage) == ["a"]
+        await stage.ask("large")
+        assert [stage.state(model) for model in ("a", "demo", "large")] == ["unloaded", "unloaded", "ready"]
+        failed = failure(await stage.ask("demo"))
+        assert failed.kind == "unavailable"
+        assert "no room for model 'demo'" in failed.message
+        assert stage.state("large") == "ready"
+
+    play(monkeypatch, with_demo(), story)
+
+
+def test_the_bundled_model_is_shown_until_there_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        registry = stage.pool.registry
+        entries = {entry.id: replace(entry, configured=False) for entry in registry.configured()}
+        stage.pool.registry = Registry([replace(entries["demo"], configured=True)])
+        monkeypatch.setattr(stage.pool.registry, "all", lambda: list(entries.values()))
+        monkeypatch.setattr(stage.pool.registry, "find", lambda name, adapter: entries[name])
+        await stage.ask("demo")
+        assert shown(stage) == ["a", "demo"]
+        assert stage.pool.only() == "demo"
+        await stage.ask("a")
+        assert shown(stage) == ["a"]
+        assert stage.state("demo") == "unloaded"
+        await stage.pool.find("a").unload()
+        assert shown(stage) == ["a", "demo"]
+
+    play(monkeypatch, with_demo(configured=True), story)
+
+
+def test_the_bundled_model_is_as_any_other_where_it_is_named_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await stage.ask("demo")
+        assert [stage.state(model) for model in ("a", "demo")] == ["unloaded", "ready"]
+        assert shown(stage) == ["a", "demo"]
+
+    play(monkeypatch, with_demo(1, configured=True), story)
+
+
+def test_the_log_says_who_makes_room_and_what_a_user_waited(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(stage: Stage) -> None:
+        busy = stage.open("a", pieces=300)
+        await stage.read(busy, Started)
+        waiting = asyncio.create_task(stage.ask("b"))
+        begun = asyncio.get_running_loop().time()
+        await stage.read(busy)
+        busy_seconds = asyncio.get_running_loop().time() - begun
+        await waiting
+        assert "a is unloaded: it makes room for b" in caplog.messages
+        (line,) = [line for line in caplog.messages if line.startswith("b is ready, loaded in ")]
+        assert float(line.removeprefix("b is ready, loaded in ").split()[0]) >= busy_seconds > 100
+        await stage.pool.find("b").unload()
+        assert caplog.messages[-1] == "b is unloaded: somebody asked for that"
+        await stage.ask("b", ttl=1)
+        await stage.until("b", "unloaded")
+        assert "b is unloaded: it had no requests for as long as it may stay without" in caplog.messages
+
+    caplog.set_level("INFO")
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_a_process_is_called_as_its_model_from_the_first_moment_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a")
+        await stage.until("a", "loading")
+        worker = stage.pool.models["a"].worker
+        assert worker
+        assert (worker.phase, worker.name) == ("starting", "a")
+        await stage.read(stream)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)

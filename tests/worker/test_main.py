@@ -47,7 +47,7 @@ async def told(*messages: wire.ToWorker) -> list[tuple[str, Any]]:
     backend = Backend(lambda: 1, lambda path, options: cast(Service, account))
     worker = Worker(cast(asyncio.StreamWriter, gateway), backend)
     running = asyncio.create_task(worker.run(reader))
-    reader.feed_data(wire.encode(wire.Load("path", TextOptions())))
+    reader.feed_data(wire.encode(wire.Load("name", "path", TextOptions())))
     await asyncio.wait_for(gateway.ready.wait(), 10)
     for message in messages:
         reader.feed_data(wire.encode(message))

@@ -149,7 +149,10 @@ TABLE: tuple[Setting, ...] = (
     ),
     _server("allow_download", _MODELS, "A request may ask for a model that has to be downloaded."),
     _server(
-        "max_loaded_models", _POOL, "Models in memory at once.", default="the configured ones that are not on_demand"
+        "max_loaded_models",
+        _POOL,
+        "Models in memory at once.",
+        default="the configured ones that are not on_demand, and one more",
     ),
     _server(
         "memory_limit",

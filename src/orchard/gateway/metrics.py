@@ -108,7 +108,7 @@ class ModelNow(Struct, frozen=True, kw_only=True):
 
     `reason`: why it failed last. `note`: what it is waiting for, loading and downloads too, in a few words. `progress`,
     from 0 to 1: how far it is loaded; None: it isn't loading. Sizes are in bytes, None where there is no process or it
-    has not said.
+    has not said. `restarts`: how often its process died.
     """
 
     state: str
@@ -119,6 +119,20 @@ class ModelNow(Struct, frozen=True, kw_only=True):
     waiting: int = 0
     mlx_bytes: int | None = None
     rss_bytes: int | None = None
+    pid: int | None = None
+    restarts: int = 0
+
+    def health(self) -> dict[str, Any]:
+        """Return what GET /health says of the model."""
+        return {
+            "state": self.state,
+            "percent": None if self.progress is None else round(100 * self.progress),
+            "reason": self.reason,
+            "pid": self.pid,
+            "running": self.running,
+            "waiting": self.waiting,
+            "restarts": self.restarts,
+        }
 
 
 class Metrics:

@@ -16,7 +16,8 @@ class Seat(Struct, frozen=True, kw_only=True):
     """A model as placement sees it; what it needs is in bytes.
 
     `phase`: a leaving one still takes its memory. `busy`: it has requests. `used`: when it was last used, the higher
-    the later. `modest`: it takes room that is free, and makes nobody go.
+    the later. `modest`: it takes room that is free, and makes nobody go. `bundled`: it does not count as one of the
+    models in memory, and goes when it is idle and another model is loaded.
     """
 
     id: str
@@ -26,13 +27,15 @@ class Seat(Struct, frozen=True, kw_only=True):
     pinned: bool = False
     used: float = 0.0
     modest: bool = False
+    bundled: bool = False
 
 
 class Plan(Struct):
     """What is to be done. `hold`: models that get no new requests, so that they can go once theirs are done."""
 
     load: list[str] = field(default_factory=list)
-    evict: list[str] = field(default_factory=list)
+    evict: dict[str, str] = field(default_factory=dict)
+    """Models that go, and for whom."""
     hold: set[str] = field(default_factory=set)
     refuse: dict[str, str] = field(default_factory=dict)
     """Models that can never be loaded beside the pinned ones, and why."""
@@ -58,8 +61,14 @@ def plan(waiting: Sequence[Seat], placed: Sequence[Seat], most: int, budget: int
         if _fits(seat, seats, most, budget):
             made.load.append(seat.id)
             seats.append(seat)
+            if not seat.bundled:
+                asides = {one.id: seat.id for one in placed if one.bundled and _may_go(one) and not one.busy}
+                made.evict |= asides
+                made.hold |= asides.keys()
         elif seat.modest:
-            made.drop.append(seat.id)
+            # Room that is about to be free is as good as free.
+            if not _fits(seat, [one for one in seats if one.phase != "leaving"], most, budget):
+                made.drop.append(seat.id)
         else:
             _make_room(made, seat, seats, most, budget)
             break
@@ -81,7 +90,7 @@ def allowances(needs: Sequence[int], budget: int) -> list[int]:
 
 
 def _fits(seat: Seat, seats: Sequence[Seat], most: int, budget: int | None) -> bool:
-    if len(seats) >= most:
+    if not seat.bundled and _count(seats) >= most:
         return False
     return budget is None or sum(one.need for one in seats) + seat.need <= budget
 
@@ -90,7 +99,7 @@ def _never(seat: Seat, seats: Sequence[Seat], most: int, budget: int | None) -> 
     stay = [one for one in seats if one.pinned and one.phase != "leaving"]
     if _fits(seat, stay, most, budget):
         return None
-    if len(stay) >= most:
+    if _count(stay) >= most and not seat.bundled:
         return f"{most} may be in memory at once, and as many are pinned"
     return too_large(seat.need, budget or 0, sum(one.need for one in stay))
 
@@ -104,7 +113,7 @@ def too_large(need_bytes: int, budget: int, pinned_bytes: int = 0) -> str:
 def _make_room(made: Plan, seat: Seat, seats: Sequence[Seat], most: int, budget: int | None) -> None:
     """Choose who goes for a model that does not fit: idle ones first, those used least recently first."""
     stay = [one for one in seats if one.phase != "leaving"]
-    candidates = sorted((one for one in stay if one.phase == "ready" and not one.pinned), key=_worth)
+    candidates = sorted(filter(_may_go, stay), key=_worth)
     victims: list[Seat] = []
     while candidates and not _fits(seat, stay, most, budget):
         victims.append(candidates.pop(0))
@@ -117,7 +126,15 @@ def _make_room(made: Plan, seat: Seat, seats: Sequence[Seat], most: int, budget:
             continue
         made.hold.add(victim.id)
         if not victim.busy:
-            made.evict.append(victim.id)
+            made.evict[victim.id] = seat.id
+
+
+def _count(seats: Sequence[Seat]) -> int:
+    return sum(not seat.bundled for seat in seats)
+
+
+def _may_go(seat: Seat) -> bool:
+    return seat.phase == "ready" and not seat.pinned
 
 
 def _worth(seat: Seat) -> tuple[bool, float]:

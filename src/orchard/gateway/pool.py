@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from orchard.config import Settings
-from orchard.core.errors import OrchardError
-from orchard.core.events import Failed
 from orchard.core.request import Adapter, Request
 from orchard.gateway import placement
 from orchard.gateway.merge import Merge
 from orchard.gateway.metrics import Metrics, ModelNow
+from orchard.gateway.pool_failures import SHUTTING_DOWN
 from orchard.gateway.pool_model import Model
 from orchard.gateway.processes import Processes
 from orchard.gateway.registry import SERVED_KINDS, ModelEntry, Registry
@@ -49,7 +48,7 @@ class Pool:
         models = [self._model(entry) for entry in self.registry.configured()]
         first = self._first()
         if self._settings.max_loaded_models is None:
-            self._most = max(1, len(first))
+            self._most = 1 + sum(not self.is_bundled(model.entry) for model in first)
         for model in first:
             model.want()
         self._backend = next((model.entry.backend for model in models), self._backend)
@@ -58,7 +57,20 @@ class Pool:
     @property
     def is_ready(self) -> bool:
         """Whether all models that are loaded with the server are ready, and requests are taken."""
-        return not self._draining and all(model.state == "ready" for model in self._first())
+        first = [model for model in self._first() if not self._steps_aside(model.entry)]
+        return not self._draining and all(model.state == "ready" for model in first)
+
+    def is_bundled(self, entry: ModelEntry) -> bool:
+        """Whether it is the model that comes with Orchard, and none that was named beside others."""
+        return entry.bundled and not (entry.configured and len(self.registry.configured()) > 1)
+
+    def listed(self, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
+        """Return the models that clients are shown: the bundled one only while no other is configured or in memory."""
+        return [entry for entry in entries if not self._steps_aside(entry)]
+
+    def _steps_aside(self, entry: ModelEntry) -> bool:
+        loaded = [model.entry for model in self.models.values() if model.worker]
+        return self.is_bundled(entry) and any(one.id != entry.id for one in [*self.registry.configured(), *loaded])
 
     def now(self) -> Mapping[str, ModelNow]:
         """How each model stands that is here or being fetched; what else clients asked for may not even exist."""
@@ -72,7 +84,7 @@ class Pool:
     def only(self) -> str | None:
         """Return the model for requests that name none: the only configured or loaded one, else the fallback."""
         configured = [entry for entry in self.registry.configured() if entry.base is None and _is_served(entry)]
-        loaded = [model.entry for model in self.models.values() if model.state in ("loading", "ready")]
+        loaded = self.listed([model.entry for model in self.models.values() if model.state in ("loading", "ready")])
         for entries in (configured, loaded):
             if len(entries) == 1:
                 return entries[0].id
@@ -89,7 +101,7 @@ class Pool:
         Raises OrchardError if one of them can't begin.
         """
         if self._draining:
-            raise OrchardError("shutting_down", "the server is shutting down", retry_after=5)
+            raise SHUTTING_DOWN.error()
         models = [self.find(request.model, request.adapter) for request in requests]
         stream = EventStream()
         parts: Sequence[EventStream] = [stream]
@@ -119,7 +131,7 @@ class Pool:
 
     def _cut(self) -> None:
         for stream in list(self._open):
-            stream.close(Failed("shutting_down", "the server is shutting down", None, 5))
+            stream.close(SHUTTING_DOWN)
 
     def stop(self) -> None:
         """End every request and every process at once; what they have not saved is lost."""
@@ -196,8 +208,8 @@ class Pool:
         for model in self.models.values():
             model.held = model.entry.id in plan.hold
             model.flush()
-        for id_ in plan.evict:
-            self.models[id_].evict()
+        for id_, other in plan.evict.items():
+            self.models[id_].evict(other)
         for id_ in plan.load:
             self.models[id_].place()
             self._backend = self.models[id_].entry.backend

@@ -1,7 +1,8 @@
 """A served model: its process, if it has one, and its requests."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal
+import logging
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
@@ -11,6 +12,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
 from orchard.core.request import Request
 from orchard.gateway import placement
+from orchard.gateway import pool_failures as failures
 from orchard.gateway.metrics import ModelMetrics, ModelNow
 from orchard.gateway.placement import Seat
 from orchard.gateway.pool_fetch import Fetch
@@ -18,15 +20,15 @@ from orchard.gateway.pool_requests import Lease, Requests
 from orchard.gateway.registry import ModelEntry
 from orchard.gateway.restarts import Restarts
 from orchard.gateway.stream import EventStream
-from orchard.gateway.waiting import Timer, Waiters
+from orchard.gateway.waiting import IdleClock, Timer, Waiters
 from orchard.gateway.worker import Worker
 
 if TYPE_CHECKING:
     from orchard.gateway.pool import Pool
 
-State = Literal["unloaded", "queued", "loading", "ready", "unloading", "failed"]
+log = logging.getLogger("orchard.gateway")
 
-_FOR_EVER = 1e8
+State = Literal["unloaded", "queued", "loading", "ready", "unloading", "failed"]
 
 
 class Model:
@@ -51,9 +53,9 @@ class Model:
         self._ready = False
         self._weights_bytes = 0
         self._placed_at = 0.0
+        self._asked_at: float | None = None
         self._fetch = Fetch(pool.registry, self._tell, self._fetched)
-        self._ttl: float | None = None
-        self._idle = Timer(self._idle_too_long)
+        self._idle = IdleClock(self._idle_too_long)
         self._pause = Timer(self._ask_for_room)
         self._load_waiters = Waiters()
         self._unload_waiters = Waiters()
@@ -94,6 +96,7 @@ class Model:
         need = placement.need(max(self.entry.size_bytes, self._weights_bytes), self._pool.budget)
         if phase == "leaving" and self.allowance is not None:
             need = self.allowance  # nobody can tell it any more to take less
+        bundled = self._pool.is_bundled(self.entry)
         return Seat(
             id=self.entry.id,
             need=need,
@@ -101,25 +104,13 @@ class Model:
             busy=self._requests.submitted > 0,
             pinned=self.entry.pinned,
             used=self.used,
-            modest=not self._requests.waiting and not self._load_waiters,
+            modest=bundled or not (self._requests.waiting or self._load_waiters),
+            bundled=bundled,
         )
-
-    def health(self) -> dict[str, Any]:
-        """What GET /health says of this model."""
-        now = self.now
-        return {
-            "state": now.state,
-            "percent": None if now.progress is None else round(100 * now.progress),
-            "reason": now.reason,
-            "pid": self.worker.pid if self.worker else None,
-            "running": now.running,
-            "waiting": now.waiting,
-            "restarts": self.restarts.count,
-        }
 
     @property
     def now(self) -> ModelNow:
-        """How it stands, for the metrics."""
+        """How it stands, for the metrics and for /health."""
         worker, state = self.worker, self.state
         return ModelNow(
             state=state,
@@ -130,6 +121,8 @@ class Model:
             waiting=(worker.waiting if worker else 0) + self._requests.waiting,
             mlx_bytes=worker.mlx_bytes if worker else None,
             rss_bytes=worker.rss_bytes if worker else None,
+            pid=worker.pid if worker else None,
+            restarts=self.restarts.count,
         )
 
     async def cache(self, request_id: str | None = None) -> CacheState:
@@ -147,7 +140,7 @@ class Model:
         meter = self._pool.metrics.meter(request, self.entry.id if self.entry.path else "")
         stream.on_events = meter.see
         if self._is_refused():
-            stream.push([self._failed()])
+            stream.push([self._failed])
             return
         self._requests.add(request, stream, meter)
         if self._takes_requests:
@@ -173,7 +166,7 @@ class Model:
             async with asyncio.timeout(self._settings.queue_timeout):
                 await loaded
         except TimeoutError:
-            raise self._unavailable().error() from None
+            raise self._not_ready.error() from None
 
     async def unload(self) -> bool:
         """End its process once its requests have ended, and wait until its memory is back; False: it had none."""
@@ -185,7 +178,7 @@ class Model:
             return False
         gone = self._unload_waiters.add()
         self._leaving = True
-        self._count_unload("asked")
+        self._count_unload("asked", "somebody asked for that")
         if self.state == "loading" and not self._requests.waiting and not self._load_waiters:
             self._end_process()
         self._rest()
@@ -196,7 +189,9 @@ class Model:
         """There is room: take a process. `begin` goes on."""
         self._wanted = False
         self._placed_at = asyncio.get_running_loop().time()
+        self._asked_at = self._placed_at if self._asked_at is None else self._asked_at
         self.worker = self._pool.processes.take(self.entry.backend)
+        self.worker.name = self.entry.id
         self.worker.on_change = self._changed
 
     def begin(self) -> None:
@@ -205,24 +200,24 @@ class Model:
             self._load()
         self._tell()
 
-    def evict(self) -> None:
-        """Free its memory for another, which may take the process over."""
-        self._count_unload("evicted")
+    def evict(self, other: str) -> None:
+        """Free its memory for another model, which may take the process over."""
+        self._count_unload("evicted", f"it makes room for {other}")
         self._free()
 
     def refuse(self, error: OrchardError) -> None:
         """It can't be loaded, without any fault of its own."""
-        self._wanted = False
+        self._wanted, self._asked_at = False, None
         self._fail_all(error)
 
     def refuse_room(self, reason: str) -> None:
         """There can never be room for it."""
         self.restarts.reason = reason
-        self.refuse(OrchardError("model_failed", f"model '{self.entry.id}' can't be loaded: {reason}"))
+        self.refuse(self._failed.error())
 
     def drop(self) -> None:
-        """There is no free room, and nobody asks for it."""
-        self._wanted = False
+        """There is no free room, and it makes nobody go."""
+        self.refuse(failures.no_room(self.entry.id).error())
 
     def flush(self) -> None:
         """Hand over what waits, if the process may have it."""
@@ -243,9 +238,8 @@ class Model:
         self._idle.stop()
         self._pause.stop()
         self._fetch.cancel()
-        ending = Failed("shutting_down", "the server is shutting down", None, 5)
-        self._requests.fail_all(ending)
-        self._load_waiters.tell(ending.error())
+        self._requests.fail_all(failures.SHUTTING_DOWN)
+        self._load_waiters.tell(failures.SHUTTING_DOWN.error())
         if self.worker:
             self.worker.close()
 
@@ -267,7 +261,7 @@ class Model:
             self.restarts.served()
         if lease.submitted:
             self.used = asyncio.get_running_loop().time()
-            self._ttl = lease.request.ttl
+            self._idle.ttl = lease.request.ttl
         self._fetch_for_nobody()
         if not self._requests.submitted:
             self._rest()
@@ -278,19 +272,19 @@ class Model:
         if self._fetch.running:
             return None
         if self._takes_requests:
-            text = f"model '{self.entry.id}' did not begin this request within {self._settings.queue_timeout:g} seconds"
-            return Failed("overloaded", f"{text}: too many are before it", None, 5)
-        return self._unavailable()
-
-    def _unavailable(self) -> Failed:
-        text = f"model '{self.entry.id}' was not ready within {self._settings.queue_timeout:g} seconds: {self._note()}"
-        return Failed("unavailable", text, None, 5)
+            return failures.not_begun(self.entry.id, self._settings.queue_timeout)
+        return self._not_ready
 
     def _is_refused(self) -> bool:
         return self.restarts.refuses and self.restarts.pause(asyncio.get_running_loop().time()) > 0
 
+    @property
     def _failed(self) -> Failed:
-        return Failed("model_failed", f"model '{self.entry.id}' can't be loaded: {self.restarts.reason}")
+        return failures.not_loadable(self.entry.id, self.restarts.reason)
+
+    @property
+    def _not_ready(self) -> Failed:
+        return failures.not_ready(self.entry.id, self._settings.queue_timeout, self._note())
 
     def _fail_all(self, error: OrchardError) -> None:
         """Fail all who wait for it to load."""
@@ -315,6 +309,8 @@ class Model:
 
     def _ask_for_room(self) -> None:
         """Have it loaded, or downloaded first, if anybody still wants that."""
+        if self._asked_at is None and self._is_asked_for:
+            self._asked_at = asyncio.get_running_loop().time()
         if self._is_asked_for and not self.entry.path and self.entry.repo:
             self._fetch.begin(self.entry)
         self._pool.changed(self)
@@ -334,8 +330,9 @@ class Model:
     def _counted(self) -> ModelMetrics:
         return self._pool.metrics.of(self.entry.id)
 
-    def _count_unload(self, reason: str) -> None:
+    def _count_unload(self, reason: str, why: str) -> None:
         self._counted.unloads[(reason,)] += 1
+        log.info("%s is unloaded: %s", self.entry.id, why)
 
     # What happens to its process
 
@@ -375,6 +372,9 @@ class Model:
         self._weights_bytes = worker.weights_bytes
         self.used = asyncio.get_running_loop().time()
         self._counted.load.add(self.used - self._placed_at)
+        waited = self.used - (self._placed_at if self._asked_at is None else self._asked_at)
+        log.info("%s is ready, loaded in %.2f s (%.2f s of reading)", self.entry.id, waited, worker.load_seconds)
+        self._asked_at = None
         self.restarts.loaded()
         self._load_waiters.tell()
         self._submit()  # also where it must leave: they came before that
@@ -413,11 +413,9 @@ class Model:
         if worker.refused:
             self._counted.failed_loads += 1
             self.restarts.refused(asyncio.get_running_loop().time(), worker.failure or "")
-            self._fail_all(self._failed().error())
+            self._fail_all(self._failed.error())
         elif worker.crashed and self._ready:
-            how = f"is ended: {worker.failure}" if worker.failure else "died"
-            text = f"the process of model '{self.entry.id}' {how}; it is started again"
-            self._requests.lose(Failed("worker_crashed", text, None, 1))
+            self._requests.lose(failures.crashed(self.entry.id, worker.failure))
 
     def _gone(self, worker: Worker) -> None:
         """Its memory is back."""
@@ -427,7 +425,7 @@ class Model:
             self._counted.failed_loads += not self._ready
             self.restarts.crashed(now, worker.failure or "", loading=self._loading and not self._ready)
             if self.restarts.refuses:
-                self._fail_all(self._failed().error())
+                self._fail_all(self._failed.error())
             elif not (self._leaving or self._handing_on):
                 self._wanted = True
                 self._counted.restarts += 1
@@ -453,13 +451,10 @@ class Model:
         if self._leaving:
             self._end_process()
             return
-        ttl = self.entry.ttl if self._ttl is None else self._ttl
-        self._idle.stop()
-        if ttl is not None and ttl < _FOR_EVER:
-            self._idle.start(max(0.0, ttl))
+        self._idle.start(self.entry.ttl)
 
     def _idle_too_long(self) -> None:
-        self._count_unload("idle")
+        self._count_unload("idle", "it had no requests for as long as it may stay without")
         if self._pool.processes.can_load(self.entry.backend):
             self._end_process()
         else:  # the next load need not wait for a process to start

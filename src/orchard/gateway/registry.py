@@ -76,6 +76,11 @@ class ModelEntry(Struct, frozen=True):
     created: int = 0
 
     @property
+    def bundled(self) -> bool:
+        """Whether it is the model that comes with Orchard."""
+        return self.path == str(MODEL_PATH)
+
+    @property
     def folder(self) -> str | None:
         """Its folder with links followed, the same for the same files; None: it is not here."""
         return os.path.realpath(self.path) if self.path else None

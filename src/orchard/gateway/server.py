@@ -131,6 +131,7 @@ class _Server(uvicorn.Server):
         self._pool.drain(self._grace)
         asyncio.get_running_loop().call_later(self._grace + _LAST_WORDS_SECONDS, self._hang_up)
         await super().shutdown(sockets)
+        log.info("the server has stopped")
 
     def _stop(self) -> None:
         self._pool.stop()

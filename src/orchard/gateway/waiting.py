@@ -1,9 +1,11 @@
-"""Waiting for what a model does: for an event, and for a time."""
+"""Waiting for what a model does: for an event, for a time, and for nothing to be done."""
 
 import asyncio
 from collections.abc import Callable
 
 from orchard.core.errors import OrchardError
+
+_FOR_EVER = 1e8  # seconds
 
 
 class Waiters:
@@ -59,3 +61,23 @@ class Timer:
     def _over(self) -> None:
         self._handle = None
         self._call()
+
+
+class IdleClock:
+    """Calls when nothing has been done for as long as that may be."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._timer = Timer(call)
+        self.ttl: float | None = None
+        """What the last request said of how long that is, in seconds."""
+
+    def start(self, default: float | None) -> None:
+        """Begin to wait, for so many seconds unless the last request has said otherwise; None: for ever."""
+        ttl = default if self.ttl is None else self.ttl
+        self._timer.stop()
+        if ttl is not None and ttl < _FOR_EVER:
+            self._timer.start(max(0.0, ttl))
+
+    def stop(self) -> None:
+        """Something is done."""
+        self._timer.stop()

@@ -42,6 +42,8 @@ class Worker:
         self.memory_bytes = 0
         """What the device lets models use, once it is idle."""
         self.progress = 0.0
+        self.load_seconds = 0.0
+        """How long the load took, once it is ready."""
         self.weights_bytes = 0
         self.loads = 0
         self.failure: str | None = None
@@ -101,7 +103,7 @@ class Worker:
         self.loads += 1
         self.progress = 0.0
         self._watchdog.heard()
-        self._send(wire.Load(path, options))
+        self._send(wire.Load(name, path, options))
         self._become("loading")
 
     def unload(self) -> None:
@@ -244,8 +246,7 @@ class Worker:
                 self.progress = fraction
                 self.on_change()
             case wire.Ready(load_seconds, weights_bytes):
-                log.info("%s is ready, loaded in %.2f s", self.name, load_seconds)
-                self.weights_bytes = weights_bytes
+                self.load_seconds, self.weights_bytes = load_seconds, weights_bytes
                 self._become("ready")
             case wire.LoadFailed(reason):
                 self.failure = without_folders(reason)

@@ -51,6 +51,19 @@ def _backend(name: str) -> Backend:
     return Backend(text.prepare, text.TextService)
 
 
+class _Origin(logging.Filter):
+    """Tells the lines of the log which model's worker they come from."""
+
+    model = ""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.origin = f"worker[{self.model}]" if self.model else "worker"
+        return True
+
+
+_origin = _Origin()
+
+
 class Worker:
     """One process: it has one model at a time, or none."""
 
@@ -91,7 +104,8 @@ class Worker:
                 self._say(wire.Pong(number, signs.silent_seconds, signs.mlx_bytes, _rss_bytes()))
             case wire.AskCache(number, request_id):
                 self._begin(self._tell_cache(number, request_id))
-            case wire.Load(path, options):
+            case wire.Load(name, path, options):
+                _origin.model = name
                 self._service = self._backend.make(path, options)
                 self._begin(self._load(self._service))
             case wire.LimitMemory(memory_bytes):
@@ -120,6 +134,7 @@ class Worker:
         await self._loaded.close(SAVE_SECONDS)
         self._service = self._unloading = None
         _give_back_memory()
+        _origin.model = ""
         self._say(wire.Unloaded(_rss_bytes()))
 
     async def _tell_cache(self, number: int, request_id: str | None) -> None:
@@ -182,7 +197,9 @@ def main() -> None:
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if args.log_file:
         handlers.append(WatchedFileHandler(args.log_file, encoding="utf-8"))
-    log_format = "%(asctime)s %(levelname)-7s worker %(message)s"
+    for handler in handlers:
+        handler.addFilter(_origin)
+    log_format = "%(asctime)s %(levelname)-7s %(origin)s %(message)s"
     logging.basicConfig(level=args.log_level.upper(), format=log_format, handlers=handlers)
     # systemd's SIGTERM reaches every process of a service; it is the gateway that decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -71,7 +71,7 @@ def _add_models(app: FastAPI, site: Site, prefix: str) -> None:
 
     @router.get(f"{prefix}/models")
     async def list_models(http: Request) -> dict[str, Any]:
-        entries = await run_in_threadpool(site.pool.registry.all)
+        entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         # Unlike OpenAI's list, this one has no room to say of what kind a model is.
         served = [_described(entry) for entry in entries if entry.kind in SERVED_KINDS]
         return anthropic_models.page(served, http.query_params)

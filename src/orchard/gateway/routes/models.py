@@ -21,7 +21,7 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
     @app.get(f"{prefix}/models", tags=["OpenAI"], include_in_schema=shown, responses=errors())
     async def list_models() -> dict[str, Any]:
         """List the models that are here: what each can do, and whether it is loaded."""
-        entries = await run_in_threadpool(site.pool.registry.all)
+        entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         return {"object": "list", "data": [describe(site.pool, entry, entry.id) for entry in entries]}
 
     @app.get(f"{prefix}/models/{{model_id:path}}", tags=["OpenAI"], include_in_schema=shown, responses=errors())
@@ -56,6 +56,6 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
 def _state(pool: Pool, entry: ModelEntry) -> tuple[str, str | None]:
     """Say what a model is doing, and, where it can't be loaded, why."""
     if model := pool.models.get(entry.id):
-        health = model.health()
-        return health["state"], health["reason"]
+        now = model.now
+        return now.state, now.reason
     return ("unloaded" if entry.path else "not_downloaded"), None
