@@ -189,7 +189,6 @@ def test_custom_calls() -> None:
         {"type": "local_shell_call", "id": "x", "call_id": "c", "action": {"type": "exec", "command": ["ls"]}},
         {"type": "mcp_list_tools", "id": "x", "server_label": "s", "tools": [{"name": "a", "input_schema": {}}]},
         {"type": "tool_search_call", "arguments": {"q": 1}},
-        {"type": "compaction", "encrypted_content": "abc"},
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "of another server"},
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "orchard-reasoning-1:%%"},
     ],
@@ -410,8 +409,9 @@ def test_counting() -> None:
     draft = read(json.dumps({"model": "m", "input": "Hi", **about}).encode())
     task = Count(Generate((said("user", "Hi"),)))
     # As when it is answered.
-    assert draft.count("req_1", (), {}) == replace(draft.call("req_1").request, task=task)
-    assert draft.count("req_1", (), {}) == Request("req_1", "m", task, "background", Adapter("poet"), 5, "summarize")
+    call = draft.call("req_1")
+    assert call.count == replace(call.request, task=task)
+    assert call.count == Request("req_1", "m", task, "background", Adapter("poet"), 5, "summarize")
 
 
 def test_a_prompt_that_is_only_to_be_cached() -> None:

@@ -103,7 +103,7 @@ def text_of(message: Message) -> str:
 
 
 def is_summariser(request: Request) -> bool:
-    return isinstance(request.task, Generate) and "<conversation>" in text_of(request.generate.messages[0])
+    return isinstance(request.task, Generate) and "<conversation>" in text_of(request.generate.messages[-1])
 
 
 def talk(turns: int, size: int = 18) -> list[Message]:
@@ -447,3 +447,18 @@ async def test_a_failure_is_not_kept() -> None:
     with pytest.raises(OrchardError):
         await summaries.made(b"key", failing)
     assert await summaries.made(b"key", working) == Made("a summary", 1, 2)
+
+
+async def test_a_whole_conversation_is_summarised_as_its_system_says(pool: WordPool, overflow: Overflow) -> None:
+    made = await overflow.summarise(asks(talk(30)))
+    assert len(pool.summarisers) > 1
+    assert all(text_of(one.generate.messages[0]) == "Be brief." for one in pool.summarisers)
+    assert all(words(one) < pool.window for one in pool.summarisers)
+    assert "turn-29" in text_of(pool.summarisers[-1].generate.messages[1])
+    assert made.text == pool.summary.format(len(pool.summarisers))
+    assert made.completion_tokens == 5 * len(pool.summarisers)
+    again = await overflow.summarise(asks(talk(30)))
+    assert (again.text, again.prompt_tokens) == (made.text, 0)
+    other = await overflow.summarise(Request("req_2", "model", Generate(tuple(talk(30)))))
+    assert other.prompt_tokens > 0  # nobody guides it, so it is another summary
+    assert pool.open_streams == set()

@@ -48,6 +48,7 @@ def test_responses_and_conversations_belong_to_a_key(locked: Server) -> None:
         ("POST", f"{one}/cancel", {}),
         ("POST", "/v1/responses", {"model": "fake", "input": "on", "previous_response_id": response["id"]}),
         ("POST", "/v1/responses", {"model": "fake", "input": "on", "conversation": conversation["id"]}),
+        ("POST", "/v1/responses/compact", {"model": "fake", "previous_response_id": response["id"]}),
         ("POST", "/v1/responses/input_tokens", {"model": "fake", "previous_response_id": response["id"]}),
         ("POST", "/v1/responses", {"model": "fake", "input": [reference(response["output"][0]["id"])]}),
         ("GET", other, {}),

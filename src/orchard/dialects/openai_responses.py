@@ -19,7 +19,6 @@ from orchard.core.events import (
     Text,
     ToolArgs,
     ToolStart,
-    Usage,
     merge,
 )
 from orchard.core.request import Count, Request
@@ -29,7 +28,15 @@ from orchard.dialects.decoding import decode
 from orchard.dialects.openai_fields import PRIORITY_HEADER, decode_for
 from orchard.dialects.openai_output import escape_line_ends, overflow
 from orchard.dialects.openai_responses_body import DeploymentBody, body_schema
-from orchard.dialects.openai_responses_output import CallItem, Fields, Item, MessageItem, ReasoningItem, Told
+from orchard.dialects.openai_responses_output import (
+    CallItem,
+    Fields,
+    Item,
+    MessageItem,
+    ReasoningItem,
+    Told,
+    response_usage,
+)
 from orchard.dialects.openai_responses_request import (
     SEALED,
     assumed_sampling,
@@ -42,6 +49,7 @@ from orchard.dialects.openai_responses_request import (
     warms_up,
     without_oldest,
 )
+from orchard.dialects.openai_responses_seal import Unseal, unknown
 from orchard.dialects.openai_responses_stored import normalised
 from orchard.dialects.openai_responses_tools import Served
 
@@ -137,20 +145,27 @@ class Draft(Struct, frozen=True):
         """The id of the conversation that this response belongs to."""
         return _conversation(self.body)
 
+    @property
+    def compacted(self) -> bool:
+        """Whether the input holds a compaction item."""
+        return any(item.type == "compaction" for item in items_of(self.body))
+
     def call(
         self,
         request_id: str,
         header: str | None = None,
         past: Sequence[bytes] = (),
         referenced: Mapping[str, bytes] | None = None,
+        unseal: Unseal = unknown,
     ) -> "ResponseCall":
         """Make the call. `past`: the items of the conversation so far, as JSON; `referenced`: those referred to, by id.
 
-        `header`: the priority that the request's header gives. Raises OrchardError (invalid_request).
+        `header`: the priority that the request's header gives. `unseal` reads compaction items. Raises OrchardError
+        (invalid_request).
         """
         found = {id_: _item_decoder.decode(item) for id_, item in (referenced or {}).items()}
         past_items = _items_decoder.decode(b"[" + b",".join(past) + b"]")
-        request, box = translate(self.body, past_items, found, request_id, header)
+        request, box = translate(self.body, past_items, found, request_id, header=header, unseal=unseal)
         hex_id = request_id.removeprefix("req_").replace("-", "")
         return ResponseCall(
             request=request,
@@ -160,11 +175,6 @@ class Draft(Struct, frozen=True):
             about=self._about(f"resp_{hex_id}"),
             input=normalised(self.raw.input, hex_id, referenced or {}, past_items),
         )
-
-    def count(self, request_id: str, past: Sequence[bytes], referenced: Mapping[str, bytes]) -> Request:
-        """Make the request that counts the tokens of the input."""
-        request = self.call(request_id, None, past, referenced).request
-        return replace(request, task=Count(request.generate))
 
     def _about(self, response_id: str) -> Fields:
         text = self.raw.text or _RawText()
@@ -232,6 +242,11 @@ class ResponseCall(Struct, frozen=True):
     def conversation(self) -> str | None:
         """The id of the conversation that this response belongs to."""
         return _conversation(self.body)
+
+    @property
+    def count(self) -> Request:
+        """The request that counts the tokens of the input."""
+        return replace(self.request, task=Count(self.request.generate))
 
     @property
     def stored(self) -> bool:
@@ -366,7 +381,7 @@ class ResponseEncoder:
         else:
             yield from self._end_output(cut)
         self._status = "incomplete" if cut else "completed"
-        self._end = {"usage": _usage(used, self.summary)}
+        self._end = {"usage": response_usage(used, self.summary)}
         if cut:
             self._end["incomplete_details"] = {"reason": "max_output_tokens"}
         else:
@@ -426,20 +441,6 @@ class ResponseEncoder:
 
     def _id(self, prefix: str) -> str:
         return f"{prefix}_{self._call.hex}{len(self._items):02x}"
-
-
-def _usage(usage: Usage, summary: Summary | None) -> Fields:
-    found: Fields = {
-        "input_tokens": usage.prompt_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
-        "output_tokens": usage.completion_tokens,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-    }
-    if summary:
-        spent = {"input_tokens": summary.prompt_tokens, "output_tokens": summary.completion_tokens}
-        found["summary_tokens_details"] = spent
-    return found
 
 
 def counted(tokens: int) -> bytes:

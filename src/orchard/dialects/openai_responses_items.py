@@ -14,8 +14,10 @@ from orchard.core.request import (
     ToolCallPart,
     ToolResultPart,
 )
+from orchard.core.summary import summary_message
 from orchard.dialects import openai_responses_body as wire
 from orchard.dialects.decoding import FreeForm, invalid
+from orchard.dialects.openai_responses_seal import Unseal
 from orchard.dialects.openai_responses_tools import Toolbox
 
 MAX_ARGUMENTS_BYTES = 1024 * 1024
@@ -33,7 +35,6 @@ _SKIPPED = {
     "apply_patch_call",
     "apply_patch_call_output",
     "code_interpreter_call",
-    "compaction",
     "compaction_trigger",
     "computer_call",
     "computer_call_output",
@@ -54,7 +55,15 @@ _SKIPPED = {
     "tool_search_output",
     "web_search_call",
 }
-_READ = ("message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning")
+_READ = (
+    "message",
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "reasoning",
+    "compaction",
+)
 OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _CALLS = ("function_call", "custom_tool_call")
 
@@ -90,9 +99,10 @@ def _unseal(sealed: str | None) -> str:
 class Reader:
     """Reads items in order and remembers the calls that later outputs refer to."""
 
-    def __init__(self, toolbox: Toolbox, free_form: FreeForm) -> None:
+    def __init__(self, toolbox: Toolbox, free_form: FreeForm, unseal: Unseal) -> None:
         self._toolbox = toolbox
         self._free_form = free_form
+        self._unseal = unseal
         self._calls: set[str] = set()
         self._parts = 0
         self._messages: list[Message] = []
@@ -102,7 +112,8 @@ class Reader:
     def read(self, items: Sequence[wire.Item], *, stored: bool = False) -> None:
         """Take items. Raises OrchardError naming the field that can't be read.
 
-        `stored`: they were read before; an output whose call was deleted since is left out.
+        `stored`: they were read before; what can't be read any more is left out: an output whose call was deleted, and
+        a compaction of another key.
         """
         for i, item in enumerate(items):
             self._item(item, f"input[{i}]", stored)
@@ -125,10 +136,21 @@ class Reader:
             case "reasoning":
                 if text := _reasoning(item):
                     self._add(ReasoningPart(text))
+            case "compaction":
+                self._compaction(item, where, stored)
             case kind if kind in _CALLS:
                 self._add(self._call(item, kind, where))
             case kind if kind in OUTPUTS and not (stored and item.call_id not in self._calls):
                 self._say(Message("tool", (self._output(item, where),)))
+
+    def _compaction(self, item: wire.Item, where: str, stored: bool) -> None:
+        param = f"{where}.encrypted_content"
+        sealed = item.encrypted_content or ""
+        summary = self._unseal(sealed if stored else _required(sealed, param))
+        if summary is not None:
+            self._say(summary_message(summary))
+        elif not stored:
+            raise invalid(param, f"`{param}` was altered, or was not made by this server's /v1/responses/compact.")
 
     def _add(self, *parts: Part) -> None:
         """Go on with the assistant's turn."""

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from orchard.core.events import Logprob
+from orchard.core.events import Logprob, Summary, Usage
 from orchard.dialects.openai_output import logprob, token_text
 from orchard.dialects.openai_responses_items import seal
 from orchard.dialects.openai_responses_tools import Served
@@ -192,6 +192,21 @@ class _InputReader:
         assert whole  # it may be empty
         self._rest = self._rest[whole.end() :][:_CHARACTER_CHARS]
         return msgspec.json.decode(f'"{whole[0]}"', type=str)
+
+
+def response_usage(usage: Usage, summary: Summary | None = None) -> Fields:
+    """Return the usage as responses have it; what a summary took is not part of its sums."""
+    found: Fields = {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+    }
+    if summary:
+        spent = {"input_tokens": summary.prompt_tokens, "output_tokens": summary.completion_tokens}
+        found["summary_tokens_details"] = spent
+    return found
 
 
 def _text_part(text: str, logprobs: Iterable[Logprob]) -> Fields:

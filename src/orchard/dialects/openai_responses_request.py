@@ -22,6 +22,7 @@ from orchard.dialects.decoding import FreeForm, invalid
 from orchard.dialects.openai_fields import adapter, asks_for, model_of, priority, sampling, stops
 from orchard.dialects.openai_grammar import grammar, json_schema
 from orchard.dialects.openai_responses_items import Reader, kind_of
+from orchard.dialects.openai_responses_seal import Unseal
 from orchard.dialects.openai_responses_tools import Toolbox, toolbox
 from orchard.dialects.openai_thinking import template_args
 
@@ -87,17 +88,20 @@ def translate(
     past: Sequence[wire.Item],
     referenced: Mapping[str, wire.Item],
     request_id: str,
+    *,
     header: str | None,
+    unseal: Unseal,
 ) -> tuple[Request, Toolbox]:
     """Make the request that a body asks for.
 
     `past`: the items of the conversation so far. `referenced`: the stored items that the input refers to, by their ids.
-    `header`: the priority that the request's header gives. Raises OrchardError (invalid_request).
+    `header`: the priority that the request's header gives. `unseal` reads compaction items. Raises OrchardError
+    (invalid_request).
     """
     free_form = FreeForm()
     own = items_of(body)
     box = tools_of(body, own, free_form)
-    reader = Reader(box, free_form)
+    reader = Reader(box, free_form, unseal)
     reader.read(past, stored=True)
     known = {item.id for item in past}
     # The reader passes over references: those that are left are to what is in the conversation already.

@@ -12,6 +12,7 @@ from orchard.dialects.decoding import FreeForm, check_free_form, decode, invalid
 from orchard.dialects.openai_fields import schema
 from orchard.dialects.openai_responses_items import OUTPUTS, TEXTS, Reader, kind_of
 from orchard.dialects.openai_responses_request import references
+from orchard.dialects.openai_responses_seal import Unseal, unknown
 from orchard.dialects.openai_responses_tools import Toolbox
 
 MAX_PAGE = 100
@@ -26,6 +27,7 @@ _PREFIXES = {
     "function_call_output": "fco",
     "custom_tool_call": "ctc",
     "custom_tool_call_output": "ctco",
+    "compaction": "cmp",
 }
 # What the API has in each item and part of a type, and callers may leave out.
 _ITEM_DEFAULTS: dict[str, Fields] = {
@@ -132,10 +134,13 @@ def _part(given: Fields, role: str) -> Fields:
     return _PART_DEFAULTS.get(part["type"], {}) | part
 
 
-def new_conversation(body: bytes, hex_id: str) -> tuple[Fields, list[Fields]]:
-    """Read a request to create a conversation; give its metadata and its items. Raises OrchardError."""
+def new_conversation(body: bytes, hex_id: str, unseal: Unseal = unknown) -> tuple[Fields, list[Fields]]:
+    """Read a request to create a conversation; give its metadata and its items. Raises OrchardError.
+
+    `unseal` reads compaction items.
+    """
     decoded = decode(_new, body or b"{}")
-    return decoded.metadata or {}, _checked(decoded.items or [], body or b"{}", hex_id)
+    return decoded.metadata or {}, _checked(decoded.items or [], body or b"{}", hex_id, unseal)
 
 
 def new_metadata(body: bytes) -> Fields:
@@ -163,12 +168,12 @@ class AddedItems(msgspec.Struct, frozen=True):
         """The ids of the calls whose outputs are among the items."""
         return [item.call_id for item in self.items if item.type in OUTPUTS and item.call_id]
 
-    def normalised(self, hex_id: str, related: Sequence[bytes]) -> list[Fields]:
+    def normalised(self, hex_id: str, related: Sequence[bytes], unseal: Unseal = unknown) -> list[Fields]:
         """Return the items as they are listed; `related`: those of the conversation that matter. Raises OrchardError.
 
-        `hex_id` makes the ids of those without one.
+        `hex_id` makes the ids of those without one, `unseal` reads compaction items.
         """
-        return _checked(self.items, self.body, hex_id, related)
+        return _checked(self.items, self.body, hex_id, unseal, related)
 
 
 def read_items(body: bytes) -> AddedItems:
@@ -191,13 +196,15 @@ def items_schema() -> Fields:
     return schema(wire.ItemsBody)
 
 
-def _checked(items: Sequence[wire.Item], body: bytes, hex_id: str, past: Sequence[bytes] = ()) -> list[Fields]:
+def _checked(
+    items: Sequence[wire.Item], body: bytes, hex_id: str, unseal: Unseal, past: Sequence[bytes] = ()
+) -> list[Fields]:
     """Make sure that a conversation of the past items and these can be read."""
     if references(items, "items"):
         raise invalid("items", "`items` must be items themselves, not references.")
     try:
         past_items = _past_items.decode(b"[" + b",".join(past) + b"]")
-        reader = Reader(Toolbox((), False, {}), FreeForm())
+        reader = Reader(Toolbox((), False, {}), FreeForm(), unseal)
         reader.read(past_items, stored=True)
         reader.read(items)
     except OrchardError as error:

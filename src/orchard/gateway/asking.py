@@ -1,11 +1,40 @@
 """Requests that the gateway makes on its own, for a caller who waits."""
 
+import asyncio
 import itertools
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
+from starlette.requests import Request as HttpRequest
+
+from orchard.core.errors import OrchardError
 from orchard.core.events import Collected
 from orchard.core.request import Count, Generate, Request
 from orchard.gateway.pool import Pool
 from orchard.gateway.stream import whole
+
+T = TypeVar("T")
+
+
+async def attended(http: HttpRequest, work: Coroutine[Any, Any, T]) -> T:
+    """Return what the work brings, for the caller of a request whose body has been read; it ends when that caller goes.
+
+    Raises OrchardError ("cancelled") in that case, and what the work raises.
+    """
+    task, watch = asyncio.create_task(work), asyncio.create_task(_gone(http))
+    try:
+        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise OrchardError("cancelled", "the client closed the connection")
+        return task.result()
+    finally:
+        task.cancel()
+        watch.cancel()
+
+
+async def _gone(http: HttpRequest) -> None:
+    while (await http.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def ask(pool: Pool, request: Request) -> Collected:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -16,7 +17,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Started, Summary
 from orchard.core.request import Generate, Request
 from orchard.gateway.asking import Inquiry
-from orchard.gateway.overflow_messages import Conversation, keys, with_summary
+from orchard.gateway.overflow_messages import Conversation, keys, whole_transcript, with_summary
 from orchard.gateway.overflow_summaries import Made, Maker, Room, Summaries
 from orchard.gateway.pool import Pool
 from orchard.gateway.registry import ModelEntry
@@ -53,6 +54,18 @@ class Overflow:
         if not wanted or not isinstance(task, Generate) or task.prompt is not None:
             return stream
         return _Shortening(self, self._pool, request, stream)
+
+    async def summarise(self, request: Request) -> Made:
+        """Make a summary of a whole conversation; what its system says guides it. Raises OrchardError."""
+        task, inquiry = request.generate, Inquiry(self._pool, request)
+        entry = self._pool.find(request.model, request.adapter).entry
+        guides = [message for message in task.messages if message.role == "system"]
+        transcript = whole_transcript(task.messages)
+        names = keys(f"{entry.id}\0{msgspec.json.encode(guides).decode()}" if guides else entry.id, transcript)
+        window = entry.context_window or await inquiry.count(task) + _MOST_SUMMARY
+        room = Room(window, min(max(window // _SHARE, _LEAST_SUMMARY), _MOST_SUMMARY))
+        maker = Maker(inquiry, self._summaries, transcript, names, guided_by=guides)
+        return await self._summaries.made(names[-1], lambda: maker.make(room))
 
     async def shorten(self, request: Request, refused: Failed) -> Shortened:
         """Make a request that fits, if that can be. Raises OrchardError: `refused` where it can't."""

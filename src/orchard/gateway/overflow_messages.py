@@ -17,6 +17,7 @@ from orchard.core.request import (
     ToolCallPart,
     ToolResultPart,
 )
+from orchard.core.summary import summary_message
 
 KEPT = 6
 """So many of the last messages that are no system messages stay as they are."""
@@ -25,11 +26,6 @@ _SHOWN_CHARS = 2000  # of a call's arguments, and of its result
 _WORDS_PER_TOKEN = 0.6  # fewer than prose has
 _SPEAKERS = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
 
-# The user's, as all templates take that at the beginning; it must not read as what the user says now.
-_PUT = (
-    "[The earlier part of this conversation was too long to be kept. This summary of it takes its place; "
-    "it tells what was said and done so far.]\n\n{summary}"
-)
 _TASK = (
     "You summarise conversations between a user and an assistant. The assistant will go on with nothing but your "
     "summary of what came before."
@@ -77,7 +73,7 @@ class Conversation:
 
     def with_summary(self, count: int, summary: str) -> tuple[Message, ...]:
         """Give the messages with a summary in place of the first `count`."""
-        put = Message("user", (TextPart(_PUT.format(summary=summary)),))
+        put = summary_message(summary)
         found: list[Message] = []
         spoken = 0
         for message in self._messages:
@@ -87,6 +83,11 @@ class Conversation:
                 found.append(put)
             spoken += message.role != "system"
         return tuple(found)
+
+
+def whole_transcript(messages: Sequence[Message]) -> list[str]:
+    """Return what a summary of all messages but the system's is made from, a text for each of them."""
+    return list(_transcript([message for message in messages if message.role != "system"]))
 
 
 def _torn(messages: Sequence[Message]) -> list[bool]:

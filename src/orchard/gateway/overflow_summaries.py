@@ -5,8 +5,10 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
+from orchard.core.request import Generate, Message
 from orchard.gateway.asking import Inquiry
 from orchard.gateway.overflow_messages import Place, piece, summariser
 
@@ -89,8 +91,16 @@ class Maker:
     """Makes the summary of a conversation, piece by piece: each time of the summary so far and what comes next."""
 
     def __init__(
-        self, inquiry: Inquiry, summaries: Summaries, transcript: Sequence[str], keys: Sequence[bytes]
+        self,
+        inquiry: Inquiry,
+        summaries: Summaries,
+        transcript: Sequence[str],
+        keys: Sequence[bytes],
+        *,
+        guided_by: Sequence[Message] = (),
     ) -> None:
+        """`guided_by`: messages of the system that the model has before it when it summarises."""
+        self._guided_by = tuple(guided_by)
         self._inquiry = inquiry
         self._summaries = summaries
         self._transcript = transcript
@@ -108,7 +118,7 @@ class Maker:
                 return Made(text, *self.spent)
             transcript, end = await self._next(place, text, room)
             try:
-                answer = await self._inquiry.answer(summariser(transcript, text, room.summary))
+                answer = await self._inquiry.answer(self._task(transcript, text, room))
             except OrchardError as error:
                 if error.kind != "context_length_exceeded":
                     raise
@@ -139,10 +149,14 @@ class Maker:
             chars = int(min(chars, len(transcript)) * _SPARE * (most / tokens if tokens else 0.25))
         raise _failed("the earlier messages can't be summarised in the context window")
 
+    def _task(self, transcript: str, earlier: str, room: Room) -> Generate:
+        task = summariser(transcript, earlier, room.summary)
+        return replace(task, messages=(*self._guided_by, *task.messages))
+
     async def _count(self, transcript: str, earlier: str, room: Room) -> int | None:
         """Give the tokens of the prompt; None where they are too many to be counted."""
         try:
-            return await self._inquiry.count(summariser(transcript, earlier, room.summary))
+            return await self._inquiry.count(self._task(transcript, earlier, room))
         except OrchardError as error:
             if error.kind == "context_length_exceeded":
                 return None

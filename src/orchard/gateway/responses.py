@@ -15,9 +15,11 @@ from starlette.types import Receive, Scope, Send
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.core.events import Collected, Failed
+from orchard.core.events import Collected, Failed, Usage
 from orchard.core.request import Count, Request
 from orchard.dialects.openai_responses import Draft, ResponseCall, ResponseEncoder
+from orchard.dialects.openai_responses_compact import compacted
+from orchard.dialects.openai_responses_seal import Unseal, unknown, unseal
 from orchard.gateway import asking, store_responses
 from orchard.gateway.answer import EventResponse, not_stored_header, summary_header
 from orchard.gateway.caller import Caller
@@ -27,6 +29,7 @@ from orchard.gateway.pool import Pool
 from orchard.gateway.responses_background import Run, Runs
 from orchard.gateway.store import Store
 from orchard.gateway.store_items import Fields
+from orchard.gateway.store_key import SealKey
 from orchard.gateway.store_owner import Owner
 from orchard.gateway.store_responses import Past, Record
 from orchard.gateway.stream import EventStream
@@ -35,6 +38,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _SWEEP_SECONDS = 30.0
+_COMPACTION = b'"compaction"'
 _LOST = "the server that ran this response ended before it was done, or could not store it"
 
 
@@ -54,6 +58,7 @@ class Responses:
             archive=settings.responses_archive_dir,
         )
         self._owner = Owner(path)
+        self._seal_key = SealKey(path)
         self._runs = Runs(settings.responses_max_background)
         self._gone_on_from: Counter[str] = Counter()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
@@ -92,17 +97,30 @@ class Responses:
     ) -> ResponseCall:
         """Make the call, with the `past` that it builds upon, which is looked up unless given. Raises OrchardError."""
         past = past or await self.past(caller, draft)
-        call = draft.call(request_id, priority, past.items, past.referenced)
-        if past.items:
-            what = "what this request goes on from, with its input,"
-            past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
+        call = await self._call(past, draft, request_id, priority)
         self.pool.find(call.request.model, call.request.adapter)
         return call
 
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Give the number of tokens that a request's input has. Raises OrchardError."""
         past = await self.past(caller, draft)
-        return await asking.count(self.pool, draft.count(request_id, past.items, past.referenced))
+        return await asking.count(self.pool, (await self._call(past, draft, request_id, None)).count)
+
+    async def compact(self, caller: Caller, draft: Draft, request_id: str, priority: str | None) -> bytes:
+        """Return a conversation with a summary in place of what the assistant did, as JSON. Raises OrchardError."""
+        past = await self.past(caller, draft)
+        call = await self._call(past, draft, request_id, priority)
+        if not any(message.role != "system" for message in call.request.generate.messages):
+            raise OrchardError("invalid_request", "`input` is required: there is nothing to compact.", param="input")
+        key = await self._work(self._seal_key.load)
+        with self.going_on_from(call):
+            made = await self._overflow.summarise(call.request)
+        used = Usage(made.prompt_tokens, made.completion_tokens)
+        return compacted(call, past.items, made.text, used, key)
+
+    async def unsealer(self, needed: bool = True) -> Unseal:
+        """Return what reads compaction items, where there is `needed` one. Raises OrchardError."""
+        return partial(unseal, key=await self._work(self._seal_key.load)) if needed else unknown
 
     async def answer(self, caller: Caller, call: ResponseCall) -> Response:
         """Make a response in the caller's presence. Raises OrchardError if it can't begin."""
@@ -163,6 +181,14 @@ class Responses:
         if not (draft.previous or draft.conversation or draft.references):
             return Past([], {})
         return await self.kept(store_responses.past, caller, draft.previous, draft.conversation, draft.references)
+
+    async def _call(self, past: Past, draft: Draft, request_id: str, priority: str | None) -> ResponseCall:
+        needed = draft.compacted or any(_COMPACTION in item for item in past.items)
+        call = draft.call(request_id, priority, past.items, past.referenced, await self.unsealer(needed))
+        if past.items:
+            what = "what this request goes on from, with its input,"
+            past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
+        return call
 
     async def _sweep(self) -> None:
         while True:

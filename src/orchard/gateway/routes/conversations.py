@@ -13,6 +13,7 @@ from orchard.gateway.routes.site import Site
 from orchard.gateway.store_items import Order, PageQuery
 
 TAG = "OpenAI"
+_COMPACTION = b"compaction"
 
 After = Annotated[str | None, Query(description="The id of the item after which the list begins.")]
 Limit = Annotated[int, Query(ge=1, le=stored.MAX_PAGE)]
@@ -33,7 +34,8 @@ def _add_conversations(app: FastAPI, site: Site, prefix: str) -> None:
     async def create_conversation(http: Request) -> Response:
         """Begin a conversation: https://platform.openai.com/docs/api-reference/conversations."""
         hex_id = http.state.id.removeprefix("req_")
-        metadata, items = stored.new_conversation(await site.bodies.read(http), hex_id)
+        body = await site.bodies.read(http)
+        metadata, items = stored.new_conversation(body, hex_id, await site.responses.unsealer(_COMPACTION in body))
         id_ = f"conv_{hex_id}"
         created = await site.responses.kept(store_conversations.create, http.state.caller, id_, metadata, items)
         return _json(stored.conversation(id_, created, metadata))
@@ -80,10 +82,12 @@ def _add_items(app: FastAPI, site: Site, prefix: str) -> None:
     @app.post(all_items, **said, **_described(stored.items_schema()))
     async def create_items(http: Request, conversation_id: str) -> Response:
         """Add items to a conversation."""
-        given = stored.read_items(await site.bodies.read(http))
+        body = await site.bodies.read(http)
+        given = stored.read_items(body)
         caller, kept = http.state.caller, site.responses.kept
         related = await kept(store_conversations.related, caller, conversation_id, given.ids, given.answered)
-        items = given.normalised(http.state.id.removeprefix("req_"), related)
+        unseal = await site.responses.unsealer(_COMPACTION in body)
+        items = given.normalised(http.state.id.removeprefix("req_"), related, unseal)
         await kept(store_conversations.add_items, caller, conversation_id, items)
         added = [(item["id"], stored.encoded(item)) for item in items]
         return Response(stored.page(added), media_type="application/json")

@@ -9,8 +9,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket
 
 from orchard.core.errors import OrchardError
-from orchard.dialects import openai_responses, openai_responses_stored
-from orchard.gateway import store_responses
+from orchard.dialects import openai_responses, openai_responses_compact, openai_responses_stored
+from orchard.gateway import asking, store_responses
 from orchard.gateway.caller import Caller
 from orchard.gateway.responses import Responses
 from orchard.gateway.responses_background import Run, unpack
@@ -42,12 +42,19 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
     async def count_input_tokens(http: Request) -> Response:
         """Count the tokens that the input of a response would have."""
         draft = openai_responses.read(await site.bodies.read(http), default=site.pool.only())
-        tokens = await site.responses.count(http.state.caller, draft, http.state.id)
+        counting = site.responses.count(http.state.caller, draft, http.state.id)
+        tokens = await asking.attended(http, counting)
         return Response(openai_responses.counted(tokens), media_type=_JSON)
 
-    @app.post(f"{prefix}/responses/compact", include_in_schema=False)
-    async def compact() -> Response:
-        raise OrchardError("not_found", "this server does not compact conversations: send them as they are")
+    compacting = generation(openai_responses_compact.body_schema())
+
+    @app.post(f"{prefix}/responses/compact", tags=[TAG], include_in_schema=shown, **compacting)
+    async def compact_response(http: Request) -> Response:
+        """Summarise a conversation: https://platform.openai.com/docs/api-reference/responses/compact."""
+        draft = openai_responses_compact.read_compact(await site.bodies.read(http), site.pool.only())
+        header = http.headers.get(openai_responses.PRIORITY_HEADER)
+        work = site.responses.compact(http.state.caller, draft, http.state.id, header)
+        return Response(await asking.attended(http, work), media_type=_JSON)
 
     @app.websocket(f"{prefix}/responses")
     async def create_responses(socket: WebSocket) -> None:

@@ -1,0 +1,41 @@
+"""The `encrypted_content` of a compaction item: a summary, signed with a key of the server's.
+
+The summary is the caller's own text, so it is not encrypted; but what is read as the server's summary must be one.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Callable
+
+Unseal = Callable[[str], str | None]
+"""Returns the summary that an `encrypted_content` holds; None where it is not as this server made it."""
+
+_MARK = "orchard-compaction-1:"
+
+
+def seal(summary: str, key: bytes) -> str:
+    """Return the `encrypted_content` that brings a summary back."""
+    text = summary.encode()
+    return _MARK + base64.b64encode(_tag(text, key) + text).decode()
+
+
+def unseal(sealed: str, key: bytes) -> str | None:
+    """Return the summary; None where it was altered, or made with another key."""
+    try:
+        content = base64.b64decode(sealed.removeprefix(_MARK), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    size = hashlib.sha256().digest_size
+    tag, text = content[:size], content[size:]
+    authentic = sealed.startswith(_MARK) and hmac.compare_digest(tag, _tag(text, key))
+    return text.decode() if authentic else None
+
+
+def unknown(_: str) -> None:
+    """Unseal nothing: there is no key, so nothing was sealed."""
+
+
+def _tag(text: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, _MARK.encode() + text, hashlib.sha256)
