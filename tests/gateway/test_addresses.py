@@ -14,15 +14,16 @@ KNOWN = [
     "/health",
     "/metrics",
     "/v1/chat/completions",
+    "/v1/chat/completions/{completion_id}",
     "/v1/completions",
     "/v1/conversations/{conversation_id}/items/{item_id}",
     "/v1/embeddings",
     "/v1/messages",
     "/v1/messages/count_tokens",
     "/v1/models",
-    "/v1/models/{model_id}",
+    "/v1/models/{model_id:path}",
     "/v1/responses",
-    "/openai/deployments/{deployment}/chat/completions",
+    "/openai/deployments/{deployment:path}/chat/completions",
 ]
 
 
@@ -41,7 +42,7 @@ def client() -> httpx.AsyncClient:
         ("/v1/chat/completions/", "/v1/chat/completions"),
         ("//v1//chat/completions", "/v1/chat/completions"),
         ("/v1/chat/completions/chat/completions", "/v1/chat/completions"),
-        ("/v1/chat/completions/models", "/v1/models"),
+        ("/v1/chat/completions/v1/models", "/v1/models"),
         ("/v1/v1/models/org/name", "/v1/models/org/name"),
         ("/v1/openai/deployments/a/b/chat/completions", "/openai/deployments/a/b/chat/completions"),
         ("/messages", "/v1/messages"),
@@ -64,7 +65,7 @@ def test_a_wrong_address_is_told_the_right_one(path: str, meant: str) -> None:
     assert advice(path, KNOWN) == f"there is no such address; use {meant}"
 
 
-@pytest.mark.parametrize("path", ["/", "/nowhere", "/v1", "/x/" * 500, "/" + "y" * 5000, "/v1/(a+)+$/{id}"])
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/x/" * 500, "/" + "y" * 5000, "/v1/(a+)+$/{id}"])
 def test_an_address_like_no_other_is_told_of_the_list(path: str) -> None:
     assert advice(path, KNOWN) == "there is no such address; /docs lists those that there are"
 
@@ -79,6 +80,8 @@ def test_an_address_like_no_other_is_told_of_the_list(path: str) -> None:
         ("/v1/images/edits", "images are not served yet"),
         ("/v1/files", "files are not served"),
         ("/api/pull", "orchard pull ID"),
+        ("/v1", "the beginning of addresses such as /v1/chat/completions"),
+        ("/v1/", "the beginning of addresses such as /v1/chat/completions"),
     ],
 )
 def test_what_is_not_served_is_said(path: str, words: str) -> None:
@@ -94,10 +97,13 @@ def test_long_paths_are_shortened() -> None:
     ("method", "path", "status", "words"),
     [
         ("POST", "/v1/v1/chat/completions", 404, "POST /v1/v1/chat/completions: there is no such address; use /v1/"),
+        ("POST", "/v1/chat/completions/chat/completions", 404, "use /v1/chat/completions."),
+        ("GET", "/v1/v1/models/org/name", 404, "use /v1/models/org/name."),
         ("GET", "/v1/models/", 404, "use /v1/models."),
         ("GET", "/anthropic/v1/models/", 404, "use /v1/models."),
         ("POST", "/v1/audio/speech", 404, "audio is not served yet"),
-        ("GET", "/v1/chat/completions", 405, "this address takes POST only"),
+        ("GET", "/v1/completions", 405, "this address takes POST only"),
+        ("DELETE", "/v1/chat/completions", 405, "this address takes GET and POST only"),
         ("GET", "/v1/models/gpt", 404, "`--fallback-model NAME`"),
     ],
 )
@@ -106,6 +112,8 @@ async def test_every_404_says_what_to_do(method: str, path: str, status: int, wo
         response = await http.request(method, path)
     assert response.status_code == status
     assert words in response.json()["error"]["message"]
+    if status == 405:
+        assert f"takes {' and '.join(response.headers['allow'].split(', '))} only" in words
 
 
 async def test_a_404_speaks_the_callers_dialect() -> None:

@@ -129,7 +129,7 @@ def test_docs_describe_the_chat_body(server: Server) -> None:
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/nowhere", 404), ("POST", "/v1", 404), ("GET", "/v1/chat/completions", 405), ("DELETE", "/health", 405)],
+    [("GET", "/nowhere", 404), ("POST", "/v1", 404), ("GET", "/v1/completions", 405), ("DELETE", "/health", 405)],
 )
 def test_wrong_routes_and_methods(server: Server, method: str, path: str, status: int) -> None:
     response = httpx.request(method, server.url + path)

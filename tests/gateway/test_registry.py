@@ -371,7 +371,7 @@ def test_the_closest_names_are_told(cache: Path) -> None:
     for name in ("org/Qwen3-4B-4bit", "org/Llama-3-8B", "other/gemma-2"):
         cache_model(cache, name)
     registry = Registry.from_settings(Settings())
-    assert "the closest names are 'org/Qwen3-4B-4bit'" in refused(registry, "qwen3-4b").message
+    assert "the closest name is 'org/Qwen3-4B-4bit'" in refused(registry, "qwen3-4b").message
     assert "'demo', 'org/Llama-3-8B', 'org/Qwen3-4B-4bit', 'other/gemma-2'" in refused(registry, "zzz").message
     assert refused(registry, "x" * 10**5).kind == "model_not_found"
 
@@ -455,6 +455,13 @@ def test_an_alias_that_is_not_here_says_what_to_pull(cache: Path) -> None:
         assert f"'{alias}' stands for '{repo}', which is not here: 'orchard pull {repo}'" in message
 
 
+def test_an_id_of_the_hub_that_is_not_here_says_how_to_pull_it(cache: Path) -> None:
+    registry = Registry.from_settings(Settings())
+    assert "'orchard pull org/Some-1B' downloads it" in refused(registry, "org/Some-1B").message
+    for name in ("gpt-4o", "a/b/c", "../x"):
+        assert "orchard pull" not in refused(registry, name).message
+
+
 # Adapters
 
 
@@ -471,7 +478,7 @@ def test_an_adapter_makes_another_model(cache: Path, tmp_path: Path) -> None:
     error = refused(registry, "demo", "painter")
     assert (error.kind, error.param) == ("invalid_request", "adapters")
     assert "it has 'poet'" in error.message
-    assert "no adapters" in refused(registry, "x", "poet").message
+    assert "no adapter 'poet'; its configuration names none" in refused(registry, "x", "poet").message
     assert "no adapter '/etc'" in refused(registry, "demo", "/etc").message
 
 

@@ -9,6 +9,8 @@ _MOST_SHOWN = 200
 _MOST_CHARS = 1000
 _MOST_PARTS = 12
 _ALIKE = 0.88
+# Parameters of a route: with slashes, and without.
+_PATH, _NAME = re.compile(r"\{\w+:path\}"), re.compile(r"\{\w+\}")
 
 _LANGUAGE_ONLY = "only language models are"
 # By a part of the path that no served address has.
@@ -30,6 +32,7 @@ _PULL = "'orchard pull ID' on the server's machine downloads a model"
 _RM = "'orchard rm ID' on the server's machine deletes a model"
 # What other servers have at addresses of their own: Ollama, LM Studio, llama.cpp and small servers.
 _ELSEWHERE = {
+    "/v1": "it is the beginning of addresses such as /v1/chat/completions",
     "/api/chat": "use /v1/chat/completions",
     "/api/generate": "use /v1/completions",
     "/api/tags": "use /v1/models",
@@ -54,7 +57,7 @@ _ELSEWHERE = {
 
 
 def advice(path: str, known: Collection[str]) -> str:
-    """Continue the sentence about a path that is not served; `known` are those that are, as in `/v1/models/{id}`."""
+    """Continue the sentence about a path that is not served; `known` are the paths of routes, as FastAPI has them."""
     parts = [part for part in path.split("/") if part]
     plain = "/" + "/".join(parts)
     if len(path) <= _MOST_CHARS and len(parts) <= _MOST_PARTS:
@@ -76,7 +79,7 @@ def _use(path: str | None) -> str | None:
 
 def _served(parts: list[str], known: Collection[str]) -> str | None:
     """Find the longest end of a path that is served, alone or below /v1, or is spelled almost like one that is."""
-    patterns = [re.compile(re.sub(r"\\{.*?\\}", ".+", re.escape(path))) for path in known]
+    patterns = [re.compile(_NAME.sub("[^/]+", _PATH.sub(".+", path))) for path in known]
     fixed = [path for path in known if "{" not in path]
     for begin in range(len(parts)):
         end = "/".join(parts[begin:])

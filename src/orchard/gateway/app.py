@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -96,20 +97,24 @@ async def _orchard_error(http: Request, error: Exception) -> Response:
 
 async def _http_error(http: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    response = failure(http.scope, _explained(http, error))
-    response.headers.update(error.headers or {})
-    return response
-
-
-def _explained(http: Request, error: HTTPException) -> OrchardError:
-    """Turn Starlette's error into one that says what to do."""
     asked = f"{http.method} {addresses.shown(http.url.path)}"
-    if error.status_code == 404:
-        return OrchardError("not_found", f"{asked}: {addresses.advice(http.url.path, http.app.openapi()['paths'])}.")
-    if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "other methods")
-        return OrchardError("method_not_allowed", f"{asked}: this address takes {allowed} only.")
-    return OrchardError("invalid_request", f"{asked}: {error.detail}")
+    routes = [route for route in http.app.routes if isinstance(route, APIRoute)]
+    match error.status_code:
+        case 404:
+            known = [route.path for route in routes if route.include_in_schema]
+            told = OrchardError("not_found", f"{asked}: {addresses.advice(http.url.path, known)}.")
+            return failure(http.scope, told)
+        case 405:
+            taken = {
+                method for route in routes if route.path_regex.match(http.url.path) for method in route.methods or ()
+            }
+            told = OrchardError(
+                "method_not_allowed", f"{asked}: this address takes {' and '.join(sorted(taken))} only."
+            )
+            response = failure(http.scope, told)
+            response.headers["allow"] = ", ".join(sorted(taken))
+            return response
+    return failure(http.scope, OrchardError("invalid_request", f"{asked}: {error.detail}"))
 
 
 async def _query_error(http: Request, error: Exception) -> Response:

@@ -24,7 +24,7 @@ from orchard.gateway import registry_cache, registry_dir
 from orchard.gateway.download import Downloads
 from orchard.gateway.last_words import without_folders
 from orchard.gateway.registry_files import Folders, ModelFiles
-from orchard.gateway.registry_names import checked_adapter, checked_name, closest, folder_at, listed, spellings
+from orchard.gateway.registry_names import checked_adapter, checked_name, folder_at, listed, spellings, unknown
 
 DEMO = "demo"
 BUILT_IN_ALIASES = {
@@ -45,7 +45,7 @@ _KINDS: dict[ModelType, Kind] = {
 }
 # Looking through all models for the names to suggest takes at most this share of the time.
 _LOOKING_SHARE = 0.05
-_FALLBACK_ADVICE = "; with `--fallback-model NAME` the server answers requests for unknown models with that one"
+_FALLBACK_ADVICE = "; start it with `--fallback-model NAME` to have one model answer for unknown names"
 
 
 class ModelEntry(Struct, frozen=True):
@@ -371,20 +371,19 @@ class Registry:
             if adapter.name.rstrip("/") in one.adapter_names:
                 return self._seen(one)
         allowed = [one.entry.adapter for one in variants if one.entry.adapter]
-        message = f"model '{base}' has no adapters that a request may ask for; its configuration names them"
-        if allowed:
-            message = f"model '{base}' has no adapter '{adapter.name}'; it has {listed(allowed)}"
+        message = f"model '{base}' has no adapter '{adapter.name}'; "
+        message += f"it has {listed(allowed)}" if allowed else "its configuration names none as `adapters`"
         raise OrchardError("invalid_request", message, param=adapter.param)
 
     def _not_found(self, name: str, advice: str = "") -> OrchardError:
         if (began := time.monotonic()) >= self._look_again:
             self.all()
             self._look_again = time.monotonic() + (time.monotonic() - began) / _LOOKING_SHARE
-        message = f"no model '{name}' here; this server has {listed(self._shown) or 'none'}"
-        if close := closest(name, self._shown):
-            message = f"no model '{name}' here; the closest names are {listed(close)}"
+        message = unknown(name, self._shown)
         if repo := BUILT_IN_ALIASES.get(name):
             message = f"'{name}' stands for '{repo}', which is not here: 'orchard pull {repo}' downloads it"
+        elif "/" in name and registry_cache.is_repo_id(name):
+            message += f"; 'orchard pull {name}' downloads it, if the Hugging Face Hub has it"
         return OrchardError("model_not_found", message + advice, param="model")
 
 

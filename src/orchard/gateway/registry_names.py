@@ -25,6 +25,13 @@ def closest(name: str, names: Sequence[str]) -> list[str]:
     return sorted((known for known in plain if ranks[known] < _NO_RANK), key=ranks.__getitem__)[:_MAX_SHOWN]
 
 
+def unknown(name: str, names: Sequence[str]) -> str:
+    """Say that no model has a name, and which of those that are here are most like it."""
+    if not (close := closest(name, names)):
+        return f"no model '{name}' here; this server has {listed(names) or 'none'}"
+    return f"no model '{name}' here; the closest {'name is' if len(close) == 1 else 'names are'} {listed(close)}"
+
+
 def _rank(name: str, matches: Sequence[str]) -> int:
     return matches.index(name) if name in matches else _NO_RANK
 
