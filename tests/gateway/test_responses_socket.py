@@ -134,6 +134,14 @@ def test_what_is_stored_does_not_go_on_from_what_is_not(server: Server) -> None:
         assert_not_found(ask(client, create({"store": False, "previous_response_id": first})), first)
 
 
+def test_what_connections_know_has_a_limit(capfd: pytest.CaptureFixture[str]) -> None:
+    with serve(max_body_bytes_in_flight=2000) as server, socket(server) as client:
+        first = ask(client, create({"store": False}, text="x" * 1500))["response"]
+        assert_not_found(ask(client, create({"store": False, "previous_response_id": first["id"]})), first["id"])
+        assert text(ask(client, create({"store": False}, text="still here"))) == "still here"
+    assert f"{first['id']} is not kept for the connection" in capfd.readouterr().err
+
+
 def test_a_warm_up_says_nothing_and_can_be_gone_on_from(server: Server) -> None:
     with socket(server) as client:
         warm = ask(client, create({"store": False, "generate": False}, text="not this"))["response"]
@@ -306,7 +314,7 @@ class Stub:
     """A WebSocket whose client says nothing."""
 
     def __init__(self) -> None:
-        connection = SimpleNamespace(budget=Budget(1000, "messages"))
+        connection = SimpleNamespace(message_budget=Budget(9, "messages"), past_budget=Budget(9, "pasts"))
         self.scope = {"path": "/v1/responses", "state": {"socket": connection, "in_hand": InHand(1), "caller": ANYONE}}
         self.told: list[str] = []
         self._closed = asyncio.Event()

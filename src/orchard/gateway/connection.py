@@ -176,7 +176,7 @@ class Connection(HttpToolsProtocol):
         codings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
         if codings and codings != [b"chunked"]:
             raise OrchardError("invalid_request", "the only Transfer-Encoding that is understood is 'chunked', once")
-        if not self.url.startswith(b"/"):
+        if not self.url.startswith((b"/", b"*")):
             self._take_absolute_target()
 
     def _take_absolute_target(self) -> None:

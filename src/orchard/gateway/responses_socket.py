@@ -49,8 +49,8 @@ class ResponsesSocket:
         self._in_hand: InHand = socket.scope["state"]["in_hand"]
         self._waiting: asyncio.Queue[bytes] = asyncio.Queue(_MOST_WAITING)
         self._waiting_bytes = 0
-        self._messages = Share(self._connection.budget)
-        self._cached = Share(self._connection.budget)
+        self._messages = Share(self._connection.message_budget)
+        self._cached = Share(self._connection.past_budget)
         self._last: tuple[str, Past] | None = None
 
     async def run(self) -> None:

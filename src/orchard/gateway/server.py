@@ -55,10 +55,11 @@ def run(
     logs.configure(settings.log_level, settings.log_file)
     pool = Pool(registry, settings)
     messages = Budget(settings.max_body_bytes_in_flight, "messages on WebSockets")
+    pasts = Budget(settings.max_body_bytes_in_flight, "responses that are not stored")
     config = uvicorn.Config(
         _quietly_cancelled(create_app(pool, settings)),
         http=partial(Connection, settings=settings, head_budget=heads.budget()),  # type: ignore[arg-type]  # called, never subclassed
-        ws=partial(Socket, message_budget=messages),  # type: ignore[arg-type]
+        ws=partial(Socket, message_budget=messages, past_budget=pasts),  # type: ignore[arg-type]
         ws_max_size=settings.max_body_bytes,
         ws_per_message_deflate=False,
         backlog=_BACKLOG,

@@ -14,11 +14,15 @@ _TRY_AGAIN_LATER = 1013  # https://www.iana.org/assignments/websocket
 
 
 class Socket(WebSocketsSansIOProtocol):
-    """uvicorn bounds each message but not all of them together, and closes every socket when it shuts down."""
+    """uvicorn bounds each message but not all of them together, and closes every socket when it shuts down.
 
-    def __init__(self, *args: Any, message_budget: Budget, **kwargs: Any) -> None:
+    `message_budget` is for messages that arrive or wait, `past_budget` for what only their connections know.
+    """
+
+    def __init__(self, *args: Any, message_budget: Budget, past_budget: Budget, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.budget = message_budget
+        self.message_budget = message_budget
+        self.past_budget = past_budget
         self.is_busy = False
         self._share = Share(message_budget)
         self._arriving = 0
