@@ -146,11 +146,14 @@ QWEN_XML = [
         [Call("weather", f'{{"city": "a</parameter>{" " * 70}</function> b"}}')],
     ),
     Specimen("qwen3_coder", HERMES_NOW, [NOW]),
-    Specimen("qwen3_5", f"Hm.\n{THINKING}", [f"[Hm.\n{THINKING}]", PARIS, NOW], "qwen3", "<think>\n"),
-    Specimen("qwen3_5", f"{THINKING}\nNo.", [f"[{THINKING}\nNo.]"], "qwen3", "<think>\n"),
+    Specimen("qwen3_5", f"Hm.\n{THINKING}", ["[Hm.]", PARIS, NOW], "qwen3", "<think>\n"),
+    Specimen("qwen3_5", f"{THINKING}\nSo.", [PARIS, NOW, "So."], "qwen3", "<think>\n"),
+    Specimen("qwen3_5", f"Hm.{THINKING}Well\n{HERMES_NOW}", ["[Hm.]", PARIS, NOW, "Well", NOW], "qwen3", "<think>\n"),
     Specimen("qwen3_5", f"{THINKING}\n</think>\n\nNo.", [f"[{THINKING}]", "No."], "qwen3", "<think>\n"),
-    Specimen("qwen3_5", f"{THINKING}<tool_call>No.", [f"[{THINKING}<tool_call>No.]"], "qwen3", "<think>\n"),
-    Specimen("qwen3_5", f"<tool_call>No{THINKING}", [f"[<tool_call>No{THINKING}]", PARIS, NOW], "qwen3", "<think>\n"),
+    Specimen("qwen3_5", f"{THINKING}No.\n</think>\n\nNo.", [f"[{THINKING}No.]", "No."], "qwen3", "<think>\n"),
+    Specimen("qwen3_5", f"{THINKING}<tool_call>No.", [PARIS, NOW, "<tool_call>No."], "qwen3", "<think>\n"),
+    Specimen("qwen3_5", f"<tool_call>No{THINKING}", ["[<tool_call>No]", PARIS, NOW], "qwen3", "<think>\n"),
+    Specimen("qwen3_5", "Hm. <tool_call>", ["[Hm. <tool_call>]"], "qwen3", "<think>\n"),
     Specimen(
         "qwen3_coder",
         "<tool_call>\n<function=search>\n<parameter=exact>\nFalse\n</parameter>\n<parameter=limit>\n0.5\n</parameter>\n"

@@ -198,6 +198,29 @@ def test_reasoning_that_the_prompt_opened_and_the_model_opens_again() -> None:
     assert whole(parse(begin("assistant\n<think>\n"), "A <think> is")) == ["[A <think> is]"]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hi<channel|> there", ["Hi there"]),
+        ("Hi\n<channel|>\nthere", ["Hi\n\nthere"]),
+        ("<channel|>Hi", ["Hi"]),
+        ("<|channel>Hi", ["Hi"]),
+        ("Hi <|channel>", ["Hi "]),
+        ("<|channel>thought\n<channel|>Hi", ["Hi"]),
+        ("<|channel>thought\nHm.<channel|>Hi<|channel>thought\nSo.\n<channel|>You", ["[Hm.]", "Hi", "[So.]", "You"]),
+        ("Hi<|channel>thought\nHm.", ["Hi", "[Hm.]"]),
+        ("Hi<|channel>though<channel|>", ["Hithough"]),
+        ("Hi<|channel>thought\nHm.<|tool_call>call:now{}<tool_call|>", ["Hi", "[Hm.]", Call("now")]),
+    ],
+)
+def test_tags_that_no_text_has_are_left_out_wherever_they_stand(text: str, expected: list[Call | str]) -> None:
+    for parts in ([text], list(text)):
+        for tools in (TOOLS, ()):
+            if tools or "tool_call" not in text:
+                format_ = choose("", tool_call_parser="gemma4", reasoning_parser="gemma4").begin("", tools)
+                assert whole(parse(format_, *parts)) == expected
+
+
 def test_reasoning_that_nobody_opened_by_a_parser_that_assumes_it() -> None:
     family = choose("", reasoning_parser="deepseek_r1")
     assert whole(parse(family.begin("assistant\n"), "Hm.\n</think>\n\nHello")) == ["[Hm.]", "Hello"]

@@ -291,6 +291,13 @@ def test_a_call_at_the_limit_has_reason_length() -> None:
     assert answer(CALL, format_=qwen())[0].reason == "length"
 
 
+def test_a_tag_that_the_limit_has_cut_off_is_no_text() -> None:
+    """One that the model has left so is."""
+    half = "Hi\n" + CALL[:14]
+    assert answer(half, format_=qwen())[1] == [Text("Hi")]
+    assert answer(half, format_=qwen(), reason="stop")[1] == [Text(half)]
+
+
 def test_stop_strings_are_for_the_answer_alone() -> None:
     text = f"<think>b</think>a{CALL}ab"
     found, events = answer(text, stop=["b"], format_=qwen(), reason="stop")

@@ -144,6 +144,9 @@ class Addressed(Driven):
         except Broken as broken:
             if isinstance(broken, Ended):
                 source.at = len(source.text)
+                if source.cut_off:
+                    region.cut_off()
+                    raise
             if region.certain:
                 region.raw(source.kept())
                 following = yield from self._text(region.raw)

@@ -75,6 +75,12 @@ class Region:
         self.end()
         return tag
 
+    def cut_off(self) -> bool:
+        """Give what is certain of a call that a limit has cut off; whether there is one."""
+        if self._open:
+            self._release()
+        return self._open
+
     def raw(self, text: str) -> None:
         """Give what a broken call goes on with, as the model wrote it."""
         if text:

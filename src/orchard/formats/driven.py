@@ -25,9 +25,9 @@ class Driven:
             self._reader.send(None)
         return self._taken()
 
-    def finish(self) -> list[Piece]:
-        """Say that nothing follows; gives what was held back."""
-        self._source.final = True
+    def finish(self, *, cut_off: bool = False) -> list[Piece]:
+        """Say that nothing follows; gives what was held back. See `Format`."""
+        self._source.final, self._source.cut_off = True, cut_off
         next(self._reader, None)
         return self._taken()
 

@@ -3,11 +3,14 @@
 https://github.com/openai/harmony/blob/main/docs/format.md
 
 - The analysis channel is reasoning. The final one, commentary to nobody (a preamble), and what has no channel are the
-  answer. A message to a function (`to=functions.name`, in the role's or in the channel's part of its header) is a call.
+  answer. A message to a function (`to=functions.name`, in the role's or in the channel's part of its header) is a call;
+  where it is none, or there are no tools, its text is the answer. What is said to others is reasoning, as what others
+  say is: it isn't for the reader.
 - The prompt ends within a header, `<|start|>assistant`, or, where an answer is continued, within a message.
 - A message ends with `<|end|>`, `<|call|>` or `<|return|>` (the last two mostly end the generation and aren't seen),
-  with the next `<|start|>`, or with the answer.
-- Text where a header should stand, messages to others and calls that are none are content, as they were written.
+  with the next `<|start|>` or `<|channel|>`, or with the answer.
+- Headers and tags are never part of a text, wherever they stand. A header without an end is as long as it looks like
+  one.
 """
 
 import json
@@ -30,24 +33,31 @@ _START, _CHANNEL, _MESSAGE, _CONSTRAIN = "<|start|>", "<|channel|>", "<|message|
 _ROLE, _ANALYSIS, _COMMENTARY, _FINAL = "assistant", "analysis", "commentary", "final"
 _TO, _FUNCTIONS = "to=", "functions."
 _ENDS = ("<|end|>", "<|call|>", "<|return|>")
-_BEGINNINGS = (_START, _CHANNEL, _TO, _MESSAGE)  # what a header may begin with
+_STRAY = (_MESSAGE, _CONSTRAIN)  # mean nothing within a message
+_BEGINNINGS = (_START, _CHANNEL, _TO, *_STRAY)  # what a header may begin with
 _LONGEST_HEADER = 400
+_READER = (None, "user", "all", "assistant")
 
 
 class Header(Struct, frozen=True):
-    """What a message is, and to whom."""
+    """What a message is, and to whom. `own`: it is the model's."""
 
     channel: str | None
-    recipient: str | None
+    recipient: str | None = None
+    own: bool = True
 
     @property
     def thought(self) -> bool:
-        """Whether the message is reasoning; what is said to the model's own tools is."""
-        return self.channel == _ANALYSIS and not (self.recipient or "").startswith(_FUNCTIONS)
+        """Whether the message is reasoning, where it calls no function."""
+        if not self.own:
+            return True
+        if self.recipient in _READER:
+            return self.channel == _ANALYSIS
+        return self.channel != _FINAL and not (self.recipient or "").startswith(_FUNCTIONS)
 
     def function(self, tools: Signatures) -> str | None:
         """Give the name of the function that the message calls."""
-        if not tools or self.recipient is None:
+        if not (tools and self.own and self.recipient):
             return None
         name = self.recipient.removeprefix(_FUNCTIONS)
         return name if name and (name != self.recipient or name in tools) else None
@@ -118,22 +128,22 @@ class Harmony(Driven):
         """Read a message, whose header begins here."""
         source = self._source
         source.mark()
-        found = yield from self._header_text()
-        header = None if found is None else _header(found)
-        if header:
-            yield from self._body(header)
+        if (yield from source.leading(_ENDS)):
             return
-        rest = source.text[source.at :]
-        if found is None and (lost := _LOST.match(rest)):
-            source.at += lost.end()
-            yield from self._body(Header(_ANALYSIS, None))
-        elif found is None and source.final and self._is_structure(rest):
-            source.at = len(source.text)
-            source.mark()
-        else:
-            if found is None and rest.startswith(_START):
-                source.at += len(_START)
-            yield from self._as_written()
+        found = yield from self._header_text()
+        if found is None:
+            lost = _LOST.match(source.text, source.at)
+            assert lost
+            # White space behind a message, or the beginning of a header, is all that the end has left.
+            if source.final and (self._is_space() or (source.cut_off and self._is_begun())):
+                source.at = len(source.text)
+                source.mark()
+                raise Ended
+            found = lost[0] if any(tag in lost[0] for tag in (_START, _CHANNEL, *_STRAY)) else ""
+            if source.final and lost.end() == len(source.text) and lost["to"]:
+                found = lost[0]
+            source.at += len(found)
+        yield from self._body(_header(found))
 
     def _header_text(self) -> Reading[str | None]:
         """Read a header; gives it without its `<|message|>`. None, and nothing is read, where none stands."""
@@ -154,25 +164,26 @@ class Harmony(Driven):
                 return None
             yield from source.more()
 
-    def _is_structure(self, text: str) -> bool:
-        """Whether what the end has left is the beginning of a header, or white space behind a message."""
-        text = text.lstrip()
-        return text.startswith((_START, _CHANNEL)) if text else self._begun
+    def _is_space(self) -> bool:
+        """Whether nothing stands behind a message."""
+        return self._begun and not self._source.text[self._source.at :].strip()
+
+    def _is_begun(self) -> bool:
+        """Whether what the end has left is the beginning of a header."""
+        rest = self._source.text[self._source.at :].lstrip()
+        return rest.startswith(_BEGINNINGS) or any(tag.startswith(rest) for tag in (*_BEGINNINGS, *_ENDS))
 
     def _body(self, header: Header) -> Reading[None]:
         """Read a message from behind its header."""
         self._begun = True
+        self._source.mark()
         if name := header.function(self._tools):
             yield from self._call(name)
         elif header.thought:
-            self._source.mark()
             self.thinking = True
             yield from self._text(self._thought)
             self.thinking = False
-        elif header.recipient:
-            yield from self._as_written()
         else:
-            self._source.mark()
             yield from self._text(self._content)
 
     def _call(self, name: str) -> Reading[None]:
@@ -183,13 +194,17 @@ class Harmony(Driven):
         except Broken as broken:
             if isinstance(broken, Ended):
                 source.at = len(source.text)
+                if source.cut_off and region.cut_off():
+                    source.mark()
+                    return
             if region.certain:
                 region.raw(source.kept())
                 yield from self._text(region.raw)
                 if not isinstance(broken, Ended):  # else it isn't complete
                     region.end()
             else:
-                yield from self._as_written()
+                source.back()
+                yield from self._text(self._content)
 
     def _arguments(self, region: Region, signature: Signature | None) -> Reading[None]:
         source = self._source
@@ -204,32 +219,28 @@ class Harmony(Driven):
             yield from arguments(source, signature, region.arguments)
             yield from region.close(*_ENDS)
 
-    def _as_written(self) -> Reading[None]:
-        """Give a message as content, its tags and what was read of it since the last mark included."""
-        self._begun = True
-        kept = self._source.kept()
-        if kept:
-            self._content(kept)
-        yield from self._text(self._content, with_end=bool(kept))
-
-    def _text(self, give: Callable[[str], object], *, with_end: bool = False) -> Reading[None]:
-        """Read up to a message's end, over the tag that ends it; `give` gets what is read."""
+    def _text(self, give: Callable[[str], object]) -> Reading[None]:
+        """Read up to a message's end, over the tag that ends it; `give` gets what is read, but for stray tags."""
         source = self._source
-        tags = (*_ENDS, _START)
+        tags = (*_ENDS, _START, _CHANNEL, *_STRAY)
         while True:
-            held = 0 if source.final else max(begun(source.text, tag, source.at) for tag in tags)
+            whole = source.final and not source.cut_off
+            held = 0 if whole else max(begun(source.text, tag, source.at) for tag in tags)
             found = [(place, tag) for tag in tags if (place := source.text.find(tag, source.at)) >= 0]
             place, tag = min(found, default=(len(source.text) - held, ""))
-            over = place if tag == _START else place + len(tag)
-            given = over if with_end else place
-            if given > source.at:
-                text, source.at = source.text[source.at : given], given
+            if place > source.at:
+                text, source.at = source.text[source.at : place], place
                 give(text)
-            source.at = over
+            if tag not in (_START, _CHANNEL):
+                source.at += len(tag)
             source.mark()
-            if tag or source.final:
+            if source.final and not tag:
+                source.at = len(source.text)
+                source.mark()
+            if (source.final and not tag) or (tag and tag not in _STRAY):
                 return
-            yield from source.more()
+            if not tag:
+                yield from source.more()
 
     def _content(self, text: str) -> None:
         self._out.append(Content(text, self._source.place - len(text)))
@@ -238,25 +249,21 @@ class Harmony(Driven):
         self._out.append(Thought(text))
 
 
-_LOST = re.compile(rf"\s*(?:{re.escape(_START)}{_ROLE})?\s*{re.escape(_CHANNEL)}{_ANALYSIS}\b\s?")
-"""A header of reasoning from which the model has left out the end."""
+_ROLES = rf"(?:{_ROLE}|user|system|developer|tool|functions\.[\w.-]+)"
+_LOST = re.compile(
+    rf"\s*(?:{re.escape(_START)}(?:{_ROLES}\b)?)?(?P<to>\s*to=[\w.-]+)?"
+    rf"(?:\s*{re.escape(_CHANNEL)}\s*(?:(?:{_ANALYSIS}|{_COMMENTARY}|{_FINAL})\b)?(?:\s*to=[\w.-]+)?)?"
+    rf"(?:\s*{re.escape(_CONSTRAIN)}\s*\w*)?\s?"
+)
+"""A header from which the model has left out the end."""
 
 
-def _header(text: str) -> Header | None:
-    """Read a header's text; None where it is none of a message of the model's own."""
-    author, channelled, rest = text.strip().replace(_CONSTRAIN, " ").partition(_CHANNEL)
-    started = author.startswith(_START)
-    words = author.removeprefix(_START).split()
-    if started and words[:1] != [_ROLE]:
-        return None
-    words = words[started:]
-    channel = None
-    if channelled:
-        channel, *more = rest.split() or [""]
-        words += more
-        if channel not in (_ANALYSIS, _COMMENTARY, _FINAL):
-            return None
-    recipients = [word.removeprefix(_TO) for word in words if word.startswith(_TO)]
-    if len(recipients) > 1 or len(words) - len(recipients) > 1 or any("<|" in word for word in words):
-        return None
-    return Header(channel, recipients[0] if recipients else None)
+def _header(text: str) -> Header:
+    """Read a header's text, as far as it can be read."""
+    author, _, rest = text.replace(_CONSTRAIN, " ").rpartition(_CHANNEL) if _CHANNEL in text else (text, "", "")
+    started = author.lstrip().startswith(_START)
+    words = author.replace(_CHANNEL, " ").replace(_START, " ").replace(_CONSTRAIN, " ").split()
+    own = not (started and words and words[0] != _ROLE)
+    channel = next(iter(rest.split()), None)
+    recipients = [word.removeprefix(_TO) for word in (*words, *rest.split()) if word.startswith(_TO)]
+    return Header(channel, recipients[0] if recipients else None, own)

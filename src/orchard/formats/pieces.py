@@ -58,8 +58,12 @@ class Format(Protocol):
         """Take the next characters; gives what is certain by now."""
         ...
 
-    def finish(self) -> list[Piece]:
-        """Say that nothing follows; gives what was held back."""
+    def finish(self, *, cut_off: bool = False) -> list[Piece]:
+        """Say that nothing follows; gives what was held back.
+
+        `cut_off`: the model had more to say. Then what has begun as a tag is none of the answer, and a call whose name
+        is known is one, of which the end is missing.
+        """
         ...
 
 

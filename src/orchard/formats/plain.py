@@ -16,6 +16,6 @@ class Plain:
         start, self._position = self._position, self._position + len(text)
         return [Content(text, start)] if text else []
 
-    def finish(self) -> list[Piece]:
+    def finish(self, *, cut_off: bool = False) -> list[Piece]:
         """Nothing is ever held back."""
         return []

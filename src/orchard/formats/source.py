@@ -34,6 +34,7 @@ class Source:
         self.text = text
         self.at = 0
         self.final = final
+        self.cut_off = False  # where it is final: the model had more to say
         self._before = 0  # characters of the answer before `text`
         self._mark = 0
         self._kept: list[str] = []
@@ -65,6 +66,14 @@ class Source:
         self.mark()
         return kept
 
+    def back(self) -> None:
+        """Go back to the last mark."""
+        if self._kept:
+            kept = "".join(self._kept)
+            self.text, self._before, self._mark = kept + self.text, self._before - len(kept), 0
+            self._kept.clear()
+        self.at = self._mark
+
     def more(self) -> Reading[None]:
         """Wait for more text. Raises Ended where none comes."""
         if self.final:
@@ -94,7 +103,7 @@ class Source:
     def choice(self, tags: Iterable[str], ends: Collection[str] = ()) -> Reading[str | None]:
         """Read the tag that stands here, the longest where several do; None, and nothing is read, where none does.
 
-        One of `ends` is also there where the end of the text has cut it off.
+        One of `ends` is also there where the end of the text has cut it off. Raises Ended where a limit has done that.
         """
         tags = sorted(tags, key=len, reverse=True)
         while True:
@@ -106,12 +115,17 @@ class Source:
                 found = next((tag for tag in tags if rest.startswith(tag)), None)
                 if not found and rest and all(tag in ends for tag in tags):
                     found = tags[0]
+                elif self.cut_off and len(rest) < len(tags[0]):
+                    raise Ended
                 self.at = min(self.at + len(found or ""), len(self.text))
                 return found
             yield from self.more()
 
     def leading(self, tags: Iterable[str]) -> Reading[str | None]:
-        """Read white space and the tag after it; None, and nothing is read, where another text follows."""
+        """Read white space and the tag after it; None, and nothing is read, where another text follows.
+
+        A tag that a limit has cut off is taken out of the text.
+        """
         tags = tuple(tags)
         while True:
             rest = self.text[self.at :].lstrip(_SPACE)
@@ -120,7 +134,10 @@ class Source:
             if found and spaces <= MOST_SPACES:
                 self.at += spaces + len(found)
                 return found
-            if self.final or spaces > MOST_SPACES or not any(tag.startswith(rest) for tag in tags):
+            begun = spaces <= MOST_SPACES and any(tag.startswith(rest) for tag in tags)
+            if self.final or not begun:
+                if self.cut_off and begun and rest:
+                    self.text = self.text[: self.at]
                 return None
             yield from self.more()
 
@@ -130,13 +147,16 @@ class Source:
             raise Ended if self.final and tag.startswith(self.text[self.at :]) else Broken
 
     def first_of(self, tags: Sequence[str]) -> tuple[int, str]:
-        """Find the first of the tags; without one, give the place up to which none begins, and ""."""
+        """Find the first of the tags; without one, give the place up to which none begins, and "".
+
+        At the end none begins, unless a limit has cut it off.
+        """
         text, at = self.text, self.at
         found = [(place, -len(tag), tag) for tag in tags if (place := text.find(tag, at)) >= 0]
         if found:
             place, _, tag = min(found)
             return place, tag
-        if self.final or not tags:
+        if (self.final and not self.cut_off) or not tags:
             return len(text), ""
         return len(text) - max([begun(text, tag, at) for tag in tags]), ""
 

@@ -239,6 +239,7 @@ _KIMI_K3_TAGS = Reasoning(
 _SOLAR_TAGS = Reasoning(
     "<|think|>", "<|end|><|begin|>assistant", answer=("<|content|>", "<|end|><|begin|>assistant"), wraps=True
 )
+_GEMMA4_TAGS = Reasoning("<|channel>thought", "<channel|>", alone="<|channel>")
 _APERTUS_TAGS = Reasoning("<|inner_prefix|>", "<|inner_suffix|>")
 
 REASONING: tuple[ReasoningRow, ...] = (
@@ -259,7 +260,7 @@ REASONING: tuple[ReasoningRow, ...] = (
     ReasoningRow(("granite3_3",), has("<response></response>", "between <response>"), _RESPONSE_TAGS),
     ReasoningRow(("ernie45",), ernie, _RESPONSE_TAGS),
     ReasoningRow(("hunyuan", "hunyuan_a13b"), hunyuan, _HUNYUAN_TAGS),
-    ReasoningRow(("gemma4",), tagged("<|channel>", "<channel|>"), Reasoning("<|channel>thought", "<channel|>")),
+    ReasoningRow(("gemma4",), tagged("<|channel>", "<channel|>"), _GEMMA4_TAGS),
     ReasoningRow(("cohere_command4",), has("<|START_TEXT|>"), _COHERE_4_TAGS),
     ReasoningRow(
         ("cohere", "command_r", "cohere_command3"), tagged("<|START_THINKING|>", "<|END_THINKING|>"), _COHERE_TAGS

@@ -1,12 +1,16 @@
 """The one state machine for models that write reasoning in tags, text, and calls in tags.
 
 - Reasoning is recognised at the start of the answer only, where the prompt or the model opened it; a `<think>` later on
-  is text. Newlines around it are not part of it, and an end tag without reasoning before it is nothing.
-- Calls within reasoning are drafts, and part of it. But where the answer ends with them they are made: some models
-  forget to end their reasoning.
+  is text, unless the family's texts never have its tags. Newlines around it are not part of it, and an end tag without
+  reasoning before it is nothing.
+- Calls within reasoning are drafts, and part of it, where it comes to its end after them. Where it doesn't, it ended
+  at the first call: some models forget to say so. Which of the two it is, the end of either shows, so that reasoning is
+  held back from a call on.
 - Newlines after reasoning, directly before a call and after it are not content.
-- What opens like a call and is none comes back as content, tags and newlines included. So does a call that the end cut
-  off, unless only its end tag is missing. Reasoning that the end cut off stays reasoning.
+- What opens like a call and is none comes back as content, tags and newlines included. So does a call without an end,
+  unless only its end tag is missing. Reasoning without an end stays reasoning.
+- Where a limit has cut the answer off, a call ends where it was cut, if its name is known; else it is left out, and so
+  is what has begun as a tag.
 - A call that breaks after it was given out goes on raw up to its end tag.
 """
 
@@ -17,10 +21,10 @@ from msgspec import Struct
 from orchard.core.request import Tool
 from orchard.formats.calls import Region, Syntax
 from orchard.formats.driven import Driven
-from orchard.formats.pieces import CallEnd, Content, Format, Piece, Thought
+from orchard.formats.pieces import Content, Format, Piece, Thought
 from orchard.formats.schema import Signatures, signatures
 from orchard.formats.shapes import CallsShape
-from orchard.formats.source import MOST_SPACES, Broken, Ended, Reading
+from orchard.formats.source import MOST_SPACES, Broken, Ended, Reading, begun
 
 _TAIL = 64  # characters of a prompt that are looked at
 
@@ -30,7 +34,8 @@ class Reasoning(Struct, frozen=True):
 
     `answer`: tags that a model may put around its answer when it has reasoned; `wraps`: also when it hasn't, and the
     prompt may open them. `over`: a tag behind all of it. `assumed`: the answer begins within the reasoning though the
-    prompt doesn't say so.
+    prompt doesn't say so. `alone`: no text has these tags, so that reasoning may come again, and what of them stands
+    where it means nothing is left out; it is also a tag of that kind.
     """
 
     start: str
@@ -41,6 +46,7 @@ class Reasoning(Struct, frozen=True):
     wraps: bool = False
     over: str = ""
     assumed: bool = False
+    alone: str = ""
 
 
 class TaggedFamily(Struct, frozen=True):
@@ -87,9 +93,11 @@ class Tagged(Driven):
         thinking: bool = False,
         wrapped: bool = False,
         forced: bool = False,
+        leads: bool = True,
     ) -> None:
         """`syntax`: None where the request has no tools. `thinking`: the answer begins within the reasoning, `wrapped`:
-        within the answer's own tags. `forced`: a grammar keeps the calls."""
+        within the answer's own tags. `forced`: a grammar keeps the calls. `leads`: the answer may begin with calls that
+        have no tag."""
         super().__init__()
         self.thinking = thinking
         self._reasoning = reasoning
@@ -97,6 +105,7 @@ class Tagged(Driven):
         self._tools = tools or {}
         self._wrapped = wrapped
         self._forced = forced
+        self._leads = leads and syntax.leads if syntax else ()
         self._drive(self._read())
 
     def _read(self) -> Reading[None]:
@@ -104,12 +113,13 @@ class Tagged(Driven):
         try:
             yield  # to the constructor
             yield from self._open()
-            if self._syntax and self._syntax.leads:
+            if self._syntax and self._leads:
                 yield from self._lead(self._syntax)
             yield from self._answer()
         except Ended:
             pass
-        self._content(len(self._source.text))
+        self._content(self._end())
+        self._source.at = len(self._source.text)
 
     def _open(self) -> Reading[None]:
         """Read the reasoning, where the answer begins with some."""
@@ -134,27 +144,31 @@ class Tagged(Driven):
         yield from self._after_reasoning(reasoning)
 
     def _think(self, reasoning: Reasoning) -> Reading[None]:
+        """Read reasoning up to its end, or up to the calls with which the model has left it."""
         source, ends = self._source, [tag for tag in (reasoning.end, reasoning.also_end) if tag]
-        opens = self._syntax.opens if self._syntax else ()
-        drafts = _Drafts(self._syntax, self._tools)
+        drafts = _Drafts(self._syntax, self._tools, source.place)
         while True:
-            place, tag = self._source.first_of([*ends, *opens])
-            whole = tag in opens or (source.final and not tag)
-            stop = place + len(tag) if whole else self._before_newlines(place)
-            if stop > source.at:
-                text = source.text[source.at : stop]
-                self._out.append(Thought(text))
-                source.at = stop
-                drafts.add(text, tag if tag in opens else "")
+            place, tag = self._next(ends)
+            text, source.at = source.text[source.at : place], place
+            self._thought(drafts.add(text))
+            if tag:
+                self._thought(drafts.rest())
+                source.at += len(tag)
             source.mark()
-            if tag in ends:
-                source.at = place + len(tag)
-                self.thinking = False
-                return
-            if source.final and not tag:
-                self._out += drafts.finish()
-            if not tag:
-                yield from source.more()
+            if tag:
+                break
+            if source.final:
+                source.at = len(source.text)
+                source.mark()
+                text, after = drafts.finish(cut_off=source.cut_off)
+                self._thought(text)
+                self._out += after
+            yield from source.more()
+        self.thinking = False
+
+    def _thought(self, text: str) -> None:
+        if text:
+            self._out.append(Thought(text))
 
     def _after_reasoning(self, reasoning: Reasoning) -> Reading[None]:
         source = self._source
@@ -174,9 +188,13 @@ class Tagged(Driven):
         """Read text, and the calls in it. It ends with Ended only."""
         source, syntax = self._source, self._syntax
         closing = self._closing()
-        tags = [*(syntax.opens if syntax else ()), *closing]
+        strays = self._strays()
+        tags = [*(syntax.opens if syntax else ()), *closing, *strays]
         while True:
-            place, tag = self._source.first_of(tags)
+            place, tag = self._next(tags)
+            if tag in strays:
+                yield from self._stray(place, strays)
+                continue
             self._content(self._before_newlines(place) if tag or (tags and not source.final) else place)
             if not tag:
                 yield from source.more()
@@ -195,15 +213,45 @@ class Tagged(Driven):
         wrapping = reasoning.answer[1] if self._wrapped and reasoning.answer else ""
         return tuple(tag for tag in (wrapping, reasoning.over) if tag)
 
-    def _before_newlines(self, stop: int) -> int:
-        """Give the place before the newlines that stand before a place; where they are very many, before the last."""
+    def _strays(self) -> tuple[str, ...]:
+        """Give the tags of reasoning that no text has."""
+        reasoning = self._reasoning
+        return (reasoning.start, reasoning.end, reasoning.alone) if reasoning and reasoning.alone else ()
+
+    def _stray(self, place: int, strays: tuple[str, ...]) -> Reading[None]:
+        """Read a tag of reasoning within the answer, and the reasoning behind it, if it opens some."""
+        source, reasoning = self._source, self._reasoning
+        self._content(place)
+        tag = yield from source.choice(strays)
+        source.mark()
+        if reasoning and tag == reasoning.start:
+            self.thinking = True
+            yield from source.skip("\n")
+            yield from self._think(reasoning)
+            yield from self._after_reasoning(reasoning)
+
+    def _next(self, tags: Sequence[str]) -> tuple[int, str]:
+        """Find the first of the tags; without one, give the place up to which none begins, and ""."""
+        place, tag = self._source.first_of(tags)
+        return (place, tag) if tag or not self._source.final else (self._end(tags), "")
+
+    def _end(self, tags: Sequence[str] = ()) -> int:
+        """Give the place where the text ends that the source has; a tag that was cut off is none of it."""
         source = self._source
-        start = max(source.at, stop - MOST_SPACES)
-        return start + len(source.text[start:stop].rstrip("\n"))
+        stop = len(source.text)
+        if not source.cut_off:
+            return stop
+        known = (tag for tag in (*tags, *_tags(self._reasoning, self._syntax)) if self.thinking or not tag[0].isalnum())
+        half = max((begun(source.text, tag, source.at) for tag in known if _is_tag(tag)), default=0)
+        return self._before_newlines(stop - half) if half else stop
+
+    def _before_newlines(self, stop: int) -> int:
+        """Give the place before the newlines that stand before a place."""
+        return _before_newlines(self._source.text, self._source.at, stop)
 
     def _content(self, stop: int) -> None:
         source = self._source
-        if stop > source.at:
+        if stop > source.at and not (self._forced and source.cut_off):  # the beginning of a call
             self._out.append(Content(source.text[source.at : stop], source.place))
             source.at = stop
         source.mark()
@@ -217,6 +265,9 @@ class Tagged(Driven):
         except Broken as broken:
             if isinstance(broken, Ended):
                 source.at = len(source.text)
+                if source.cut_off and (region.cut_off() or region.made or self._forced or _is_tag(opener)):
+                    source.mark()
+                    return
                 if region.certain and region.between:
                     source.mark()
             if region.certain:
@@ -247,30 +298,70 @@ class Tagged(Driven):
 
 
 class _Drafts:
-    """The calls with which a text ends; what a call opens is read until something else turns up in it."""
+    """Reasoning, read like an answer: there may be calls in it."""
 
-    def __init__(self, syntax: Syntax | None, tools: Signatures) -> None:
-        self._syntax = syntax
-        self._tools = tools
-        self._reader: Tagged | None = None
-        self._calls: list[Piece] = []
+    def __init__(self, syntax: Syntax | None, tools: Signatures, place: int) -> None:
+        """`place`: how many characters stand before the reasoning."""
+        self._reader = Tagged(None, syntax, tools, leads=False) if syntax else None
+        self._place = place
+        self._held: list[str] = []
+        self._after: list[Piece] = []  # from the first call on
 
-    def add(self, text: str, opener: str) -> None:
-        """Take the next characters, which end with an opener, or have none."""
+    def add(self, text: str) -> str:
+        """Take the next characters; gives those that are certain to be reasoning, but for newlines at the end."""
+        if text:
+            self._held.append(text)
         if self._reader:
-            self._keep(self._reader.feed(text))
-        if opener and not self._reader:
-            self._reader = Tagged(None, self._syntax, self._tools)
-            self._calls = self._reader.feed(opener)
+            return self._certain(self._reader.feed(text))
+        held = "".join(self._held)
+        return self._taken(_before_newlines(held, 0, len(held)))
 
-    def finish(self) -> list[Piece]:
-        """Say that the text is over; gives the calls."""
-        if self._reader:
-            self._keep(self._reader.finish())
-        complete = self._reader and self._calls and isinstance(self._calls[-1], CallEnd)
-        return self._calls if complete else []
+    def rest(self) -> str:
+        """Say that the reasoning has come to its end: gives the rest of it, but for newlines at the end."""
+        held = "".join(self._held)
+        return self._taken(_before_newlines(held, 0, len(held)))
 
-    def _keep(self, pieces: list[Piece]) -> None:
-        self._calls += pieces
-        if any(isinstance(piece, Content) for piece in pieces):
-            self._reader = None
+    def finish(self, *, cut_off: bool) -> tuple[str, list[Piece]]:
+        """Say that no end of the reasoning comes: gives the rest of it, and what stands behind it.
+
+        `cut_off`: what follows is not known, so that newlines at the end are none of it either.
+        """
+        rest = self._certain(self._reader.finish(cut_off=cut_off)) if self._reader else "".join(self._held)
+        return rest.rstrip("\n") if cut_off else rest, self._after
+
+    def _certain(self, pieces: list[Piece]) -> str:
+        count = 0
+        for piece in pieces:
+            if not isinstance(piece, Content):
+                self._after.append(piece)
+            elif self._after:
+                self._after.append(Content(piece.text, self._place + piece.start))
+            else:
+                count += len(piece.text)
+        return self._taken(count)
+
+    def _taken(self, count: int) -> str:
+        """Take so many of the characters that are held."""
+        if not count:
+            return ""
+        held = "".join(self._held)
+        self._held = [held[count:]] if count < len(held) else []
+        return held[:count]
+
+
+def _before_newlines(text: str, start: int, stop: int) -> int:
+    """Give the place before the newlines that end a part of a text; where they are very many, before the last."""
+    start = max(start, stop - MOST_SPACES)
+    return start + len(text[start:stop].rstrip("\n"))
+
+
+def _tags(reasoning: Reasoning | None, syntax: Syntax | None) -> list[str]:
+    """Give the texts that a model writes for no reader."""
+    own = (reasoning.start, *reasoning.also, reasoning.end, reasoning.also_end, reasoning.over) if reasoning else ()
+    answer = reasoning.answer or () if reasoning else ()
+    return [tag for tag in (*own, *answer, *(syntax.opens if syntax else ())) if tag]
+
+
+def _is_tag(text: str) -> bool:
+    """Whether a text that opens something means nothing else: brackets and fences do."""
+    return bool(text.strip("`json\n[{ "))

@@ -288,7 +288,7 @@ class Answer:
             self.reasoning_tokens += thinking or self._format.thinking
         if drawn.reason and not self._complete:
             events += self._events(self._format.feed(self._detokenizer.finish()))
-            events += self._events(self._format.finish())
+            events += self._events(self._format.finish(cut_off=drawn.reason == "length"))
             events += self._text(self._stops.flush())
             events += self._textless()
         if self._complete or drawn.reason:
