@@ -73,6 +73,16 @@ class TestCommands:
         assert result.exit_code == 0
         assert all(re.search(rf"\b{command}\b", result.output) for command in COMMANDS)
 
+    @pytest.mark.parametrize(
+        ("command", "hint"), [("run", "orchard chat"), ("list", "orchard models"), ("ps", "orchard models")]
+    )
+    def test_commands_of_other_programs_get_a_hint(self, command: str, hint: str) -> None:
+        result = CliRunner().invoke(app, [command, "qwen"])
+        assert result.exit_code == 2
+        assert f"No such command '{command}'" in result.output
+        assert f"'{hint}" in result.output
+        assert "orchard" not in CliRunner().invoke(app, ["nonsense"]).output.split("No such command")[1]
+
     def test_version(self) -> None:
         assert re.fullmatch(r"orchard \d+\.\d+\.\d+\n", orchard("--version").stdout)
 
@@ -84,12 +94,22 @@ class TestServe:
     def test_a_folder_that_is_no_model(self, tmp_path: Path) -> None:
         assert "has no config.json" in refused(orchard("serve", str(tmp_path)))
 
+    def test_a_model_in_gguf(self, tmp_path: Path) -> None:
+        for name in ("model-Q4_K_M.gguf", "config.json"):
+            (tmp_path / name).write_text("{}")
+        for model in (tmp_path, tmp_path / "model-Q4_K_M.gguf"):
+            line = refused(orchard("serve", str(model)))
+            assert "GGUF" in line
+            assert "MLX format" in line
+            assert "mlx-community" in line
+
     def test_a_port_in_use(self, unloadable: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             line = refused(orchard("serve", str(unloadable), "--port", str(port)))
         assert f"127.0.0.1:{port}" in line
         assert "in use" in line
+        assert "--port" in line
 
     def test_an_unknown_host(self, unloadable: Path) -> None:
         assert "no.such.host.invalid" in refused(orchard("serve", str(unloadable), "--host", "no.such.host.invalid"))
@@ -104,7 +124,7 @@ class TestServe:
             first = process.stdout.readline()
             process.send_signal(number)
             _, stderr = process.communicate(timeout=60)
-        assert re.fullmatch(r"Orchard \S+ serves unloadable at http://127\.0\.0\.1:\d+\n", first)
+        assert re.fullmatch(r"Orchard \S+ listens at http://127\.0\.0\.1:\d+\n", first)
         assert process.returncode == 0
         assert "Traceback" not in stderr
 
@@ -116,7 +136,7 @@ class TestServe:
 
     def test_the_banner_names_several_models(self) -> None:
         text = serve_command.banner([*"abcdef"], "http://127.0.0.1:9000")
-        assert " serves a, b, c, d and 2 more at http://127.0.0.1:9000\n" in text
+        assert " listens at http://127.0.0.1:9000\n  models        a, b, c, d and 2 more\n" in text
         assert '"model": "a"' in text
 
     @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_server_of_a_file(file: Path) -> None:
         assert httpx.get(f"{url}/v1/models", timeout=60).status_code == 401
         process.send_signal(signal.SIGTERM)
         _, stderr = process.communicate(timeout=60)
-    assert " serves small at http://127.0.0.1:" in first
+    assert " listens at http://127.0.0.1:" in first
     assert "small" in [model["id"] for model in models["data"]]
     assert [line for line in stderr.splitlines() if line.startswith("orchard: ")] == [
         "orchard: orchard.yaml:2: quantize: does nothing yet: no pictures are made",

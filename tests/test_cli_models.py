@@ -20,6 +20,9 @@ from tests.gateway.model_folders import cache_model, make_model
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     with run_hub() as hub:
         hub.repos["org/tiny"] = make_model(tmp_path_factory.mktemp("repo"))
+        hub.repos["org/tiny-GGUF"] = tmp_path_factory.mktemp("gguf")
+        for name in ("config.json", "tiny.Q8_0.gguf"):
+            (hub.repos["org/tiny-GGUF"] / name).write_text("{}")
         hub.repos["org/data"] = tmp_path_factory.mktemp("data")
         (hub.repos["org/data"] / "data.json").write_text("{}")
         yield hub
@@ -114,6 +117,15 @@ def test_pull_says_what_went_wrong(hub: Hub, tmp_path: Path) -> None:
     code, _, error = orchard(tmp_path, "pull", "org/data", env=hub.env)
     assert code == 1
     assert "but can't be served: it has no config.json" in error
+
+
+def test_pull_leaves_what_is_in_gguf(hub: Hub, tmp_path: Path) -> None:
+    hub.asked.clear()
+    code, _, error = orchard(tmp_path / "cache", "pull", "org/tiny-GGUF", env=hub.env)
+    assert code == 1
+    assert "'org/tiny-GGUF' is not downloaded: it is in GGUF" in error
+    assert "mlx-community" in error
+    assert not any("/resolve/" in asked for asked in hub.asked)
 
 
 @pytest.mark.parametrize("name", ["demo", "org/none", "", "..", "../hub", "/tmp", "models--org--a"])  # noqa: S108

@@ -15,13 +15,24 @@ from orchard.cli.values import printable
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
+# What other programs for models call what there is here.
+_ELSEWHERE = {
+    "run": "'orchard chat MODEL' talks to a model",
+    "list": "'orchard models' lists the models that are here",
+    "ls": "'orchard models' lists the models that are here",
+    "ps": "'orchard models' lists the models that are here, and a server's /health says which are loaded",
+}
+
 
 class _Commands(TyperGroup):
     """The commands, of which one has two names."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Give a command by its name."""
-        return super().get_command(ctx, "serve" if cmd_name == "launch" else cmd_name)
+        """Return a command by its name. Fail with a hint where another program has one of that name."""
+        found = super().get_command(ctx, "serve" if cmd_name == "launch" else cmd_name)
+        if found is None and (hint := _ELSEWHERE.get(cmd_name)):
+            ctx.fail(f"No such command '{cmd_name}': {hint}.")
+        return found
 
 
 app = typer.Typer(

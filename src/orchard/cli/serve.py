@@ -48,7 +48,7 @@ def base_url(host: str, sock: socket.socket) -> str:
 
 
 def banner(models: Sequence[str], url: str, *, has_keys: bool = False) -> str:
-    """Say what is served, where, and what to try next."""
+    """Return what is said once the server listens: where, which models it is to load, and what to try next."""
     more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
     names = ", ".join(models[:_MOST_NAMES]) + more
     default = Settings()
@@ -57,7 +57,8 @@ def banner(models: Sequence[str], url: str, *, has_keys: bool = False) -> str:
     sdk_key = "and one of its API keys" if has_keys else "any API key"
     body = json.dumps({"model": models[0], "messages": [{"role": "user", "content": "Hello"}]})
     return f"""\
-Orchard {__version__} serves {names} at {url}
+Orchard {__version__} listens at {url}
+  models        {names}
   talk to it    orchard chat{option}
   ask it        curl {url}/v1/chat/completions {key}-H 'content-type: application/json' -d '{body}'
   OpenAI SDKs   base_url="{url}/v1", {sdk_key}

@@ -28,6 +28,7 @@ from orchard.core.errors import FailureKind, OrchardError
 from orchard.gateway import registry_cache
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.last_words import without_folders
+from orchard.gateway.registry_files import GGUF, is_gguf
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo, RepoSibling
@@ -162,6 +163,8 @@ def pull(repo: str, revision: str | None, on_progress: Callable[[int, int], None
     api = HfApi()
     with _explained(repo, revision, api.endpoint):
         info = api.model_info(repo, revision=revision, files_metadata=True)
+        if is_gguf(file.rfilename for file in info.siblings or ()):
+            raise OrchardError("model_failed", f"'{repo}' is not downloaded: {GGUF}")
         missing = _missing(repo, info)
         _remove_leftovers(repo)
         large, others = _parted(repo, info, missing)

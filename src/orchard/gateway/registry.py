@@ -23,7 +23,7 @@ from orchard.demo import MODEL_PATH
 from orchard.gateway import registry_cache, registry_dir
 from orchard.gateway.download import Downloads
 from orchard.gateway.last_words import without_folders
-from orchard.gateway.registry_files import Folders, ModelFiles
+from orchard.gateway.registry_files import GGUF, Folders, ModelFiles, is_gguf
 from orchard.gateway.registry_names import checked_adapter, checked_name, folder_at, listed, spellings, unknown
 
 DEMO = "demo"
@@ -405,6 +405,8 @@ def _source(name: str, revision: str | None = None) -> _Source:
         raise OrchardError("invalid_request", f"'{name}' is a folder: it has no revisions, so leave out 'revision'")
     if folder:
         return _Source(DEMO if name == DEMO else folder.name, str(folder))
+    if is_gguf([name]):
+        raise OrchardError("model_not_found", f"model '{name}' can't be served: {GGUF}")
     name = BUILT_IN_ALIASES.get(name, name)
     if registry_cache.is_repo_id(name) and ("/" in name or registry_cache.folder_of(name)):
         return _Source(name, repo=name, revision=revision)

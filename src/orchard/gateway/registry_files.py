@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -17,6 +17,12 @@ _MAX_JSON_BYTES = 64 * 1024 * 1024
 # What mlx-lm loads, and what those for other kinds of models do.
 _TEXT_WEIGHTS = re.compile(r"model.*\.safetensors")
 _WEIGHTS = re.compile(r"(model|weights).*\.(safetensors|npz)")
+GGUF = (
+    "it is in GGUF, the format of llama.cpp, and Orchard reads folders in MLX format (config.json and "
+    "model*.safetensors): look for the model under mlx-community on the Hugging Face Hub and fetch it with "
+    "'orchard pull ID', or convert the original with 'mlx_lm.convert --hf-path ID'"
+)
+"""Why a model for llama.cpp can't be served, and how to get one that can."""
 _LAST_DATE = 253_402_300_799  # the end of the year 9999
 _NUMBERED = re.compile(r".*-\d+-of-(\d+)\.safetensors")
 
@@ -70,6 +76,12 @@ class Folders:
         return known[1]
 
 
+def is_gguf(names: Iterable[str]) -> bool:
+    """Return whether these files are of a model that is only there in GGUF."""
+    ends = {os.path.splitext(name)[1].lower() for name in names}
+    return ".gguf" in ends and not ends & {".safetensors", ".npz"}
+
+
 def _state(folder: str) -> tuple[int, int]:
     """Give the times of a folder and of the file in it that somebody may edit. Raises OSError, ValueError."""
     try:
@@ -82,6 +94,8 @@ def _state(folder: str) -> tuple[int, int]:
 def _read(folder: str) -> ModelFiles | str:
     try:
         names = set(os.listdir(folder))
+        if is_gguf(names):
+            return GGUF
         if "model_index.json" in names or "config.json" not in names:
             return _read_image_model(folder, names)
         config = _config(folder)

@@ -1,6 +1,7 @@
 """The gateway process from its listening socket to its graceful end."""
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
@@ -38,6 +39,8 @@ def bind(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, UnicodeError) as error:  # UnicodeError: a host that no name can be
         reason = getattr(error, "strerror", None) or error
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            reason = f"{reason}; choose another port with --port, or 0 for one that is free"
         raise OrchardError("invalid_request", f"can't listen on {host}:{port}: {reason}") from None
 
 
