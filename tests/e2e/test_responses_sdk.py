@@ -176,3 +176,21 @@ async def test_async_in_company(async_client: AsyncOpenAI) -> None:
     names = ["Ada", "Ben", "Tom", "Eve"]
     answers = await asyncio.gather(*map(go_on, names))
     assert all(name in answer for name, answer in zip(names, answers, strict=True))
+
+
+# The SDK has no type for what a user said in an output, OpenAI's own neither, and says so when it is sent back.
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_a_conversation_is_compacted_and_goes_on(client: OpenAI) -> None:
+    said: Any = [
+        {"role": "user", "content": "What's the weather in Paris?"},
+        {"role": "assistant", "content": "It is 21 degrees and sunny in Paris."},
+        {"role": "user", "content": "Thank you."},
+    ]
+    found = client.responses.compact(model="demo", input=said)
+    assert [item.type for item in found.output] == ["message", "message", "compaction"]
+    assert found.usage.output_tokens > 0
+    # As OpenAI's guide has it: the output as it is, and what the user says next.
+    again: Any = [*found.output, {"role": "user", "content": "Count from 1 to 20"}]
+    response = ask(client, False, input=again, max_output_tokens=30)
+    assert response.usage
+    assert response.usage.input_tokens > found.usage.output_tokens

@@ -298,3 +298,13 @@ async def test_the_end_of_the_server_ends_downloads_and_the_next_one_goes_on_wit
     begun, gone_on = ranges(hub)
     assert begun == 0
     assert gone_on >= 10_000_000
+
+
+async def test_why_a_download_failed_names_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> OrchardError:
+        return OrchardError("model_failed", "the disk is too full for 'org/tiny': '/home/me/.cache/hub/blobs/ab12'")
+
+    monkeypatch.setattr("orchard.gateway.download._Download._run", fail)
+    with pytest.raises(OrchardError) as raised:
+        await Downloads().fetch("org/tiny", None, lambda _: None)
+    assert raised.value.message == "the disk is too full for 'org/tiny': 'ab12'"

@@ -202,13 +202,29 @@ def test_what_is_kept_outlives_the_server(tmp_path: Path) -> None:
 def test_what_expires_is_archived(tmp_path: Path) -> None:
     with serve(responses_ttl=0.3, responses_archive_dir=str(tmp_path)) as server:
         first = made(server, text="one")
-        archived = tmp_path / f"{first['id']}.json"
-        deadline = time.monotonic() + 20
-        while not archived.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        archived = archived_as(tmp_path / f"{first['id']}.json")
         assert_error(get(server, f"responses/{first['id']}"), 404, code="response_not_found")
-        assert json.loads(archived.read_text())["responses"][0]["output"] == first["output"]
+        assert archived["responses"][0]["output"] == first["output"]
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_what_a_request_uses_outlives_its_time(tmp_path: Path, background: bool) -> None:
+    """Whether it was thrown away too early, the archive tells: then it lacks the response, or its end."""
+    with serve(responses_ttl=0.3, responses_archive_dir=str(tmp_path)) as server:
+        conversation = httpx.post(f"{server.url}/v1/conversations").json()["id"]
+        made(server, conversation=conversation, background=background, text="a", pieces=12, interval=0.1)
+        archived = archived_as(tmp_path / f"{conversation}.json")
+    (response,) = archived["responses"]
+    assert response["status"] == "completed"
+    assert [item["content"][0]["text"] for item in archived["items"]][1] == "a" * 12
+
+
+def archived_as(path: Path) -> Any:
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return json.loads(path.read_text())
 
 
 def test_counting(server: Server) -> None:
