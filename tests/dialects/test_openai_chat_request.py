@@ -337,6 +337,20 @@ FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"tools": (Tool("f", "Takes text.", free_text()),), "must_call": True},
     ),
     (
+        {"tools": [custom("f", {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /a/"}})]},
+        {
+            "tools": (
+                Tool(
+                    "f",
+                    "Takes text.\n\nThe input must keep to this grammar:\nstart: /a/",
+                    free_text(),
+                    True,
+                    "start: /a/",
+                ),
+            )
+        },
+    ),
+    (
         {"tools": [custom("f", {"type": "grammar", "grammar": {"syntax": "regex", "definition": "a+"}})]},
         {
             "tools": (

@@ -297,6 +297,13 @@ def test_tools() -> None:
     assert "a+" in (custom.description or "")
 
 
+def test_the_grammar_of_a_custom_tool_is_kept() -> None:
+    form = {"type": "grammar", "syntax": "lark", "definition": "start: /a/"}
+    (tool,) = task(tools=[{"type": "custom", "name": "run", "format": form}]).tools
+    assert (tool.name, tool.strict, tool.input_grammar) == ("run", True, "start: /a/")
+    assert "start: /a/" in (tool.description or "")
+
+
 TWO = [FUNCTION, {**FUNCTION, "name": "other"}, {"type": "custom", "name": "run"}, {"type": "web_search"}]
 
 

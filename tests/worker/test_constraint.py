@@ -4,7 +4,7 @@ import json
 import random
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -432,9 +432,9 @@ TRIP = Tool("trip", parameters=ARGUMENTS | {"required": ["days"]}, strict=True)
 STAY = Tool("stay", parameters=ARGUMENTS, strict=True)
 
 
-def calls_in(family: Family, text: str) -> list[tuple[str, str]]:
+def calls_in(family: Family, text: str, *tools: Tool) -> list[tuple[str, str]]:
     """The calls that a format finds in an answer."""
-    format_ = family.begin("", (TRIP, STAY))
+    format_ = family.begin("", (TRIP, STAY, *tools))
     calls: list[tuple[str, str]] = []
     for piece in [*format_.feed(text), *format_.finish()]:
         if isinstance(piece, CallStart):
@@ -475,6 +475,74 @@ def test_every_family_reads_the_calls_that_it_is_bound_to(constraints: Constrain
             assert given.get("city", "Rome") in CITY["enum"]
         found += calls
     assert found or not (must or grammar.trigger)
+
+
+ADDS = Tool(
+    "adds",
+    parameters={"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]},
+    strict=True,
+    input_grammar='start: line+\nline: "+" /[<"\\\\a]{1,3}/ LF\n%import common.LF',
+)
+
+
+@pytest.mark.parametrize("must", [True, False])
+@pytest.mark.parametrize("name", [row.names[0] for row in table.CALLS])
+def test_the_input_of_a_custom_tool_keeps_its_grammar_in_every_family(
+    constraints: Constraints, name: str, must: bool
+) -> None:
+    family = choose("", tool_call_parser=name)
+    grammar = bind(constraints, Generate(tools=(ADDS,), must_call=must), family, "")
+    assert grammar
+    trigger = grammar.trigger.decode()
+    begun = constraints._hf.encode(trigger, add_special_tokens=False)
+    shape = family.calls((ADDS,))
+    assert shape
+    before = (shape.prefix + shape.calls[0].begin).partition(trigger)[0] if trigger else ""
+    found = []
+    for seed in range(8):
+        if tokens := random_walk(grammar, begun, seed):
+            text = before + b"".join(grammar.alphabet.pieces[token] for token in tokens).decode()
+            found += [json.loads(arguments) for tool, arguments in calls_in(family, text, ADDS) if tool == "adds"]
+    assert found or not (must or grammar.trigger)
+    for given in found:
+        assert given.keys() == {"input"}
+        # A format that ends a text with a newline may leave out the text's own.
+        text = given["input"].removesuffix("\n") + "\n"
+        assert re.fullmatch(r'(\+[<"\\a]{1,3}\n)+', text), given
+
+
+def test_the_input_of_a_custom_tool_may_look_like_its_end(constraints: Constraints) -> None:
+    call = '<minimax:tool_call>\n<invoke name="adds">\n<parameter name="input">'
+    family = choose("", tool_call_parser="minimax_m2")
+    task = Generate(tools=(replace(ADDS, input_grammar="start: /[<pa\\/]+/"),), must_call=True)
+    for text, rest in (("<a</pa<</parameter>\n</invoke>", False), ("<a</b", True)):
+        found = Taken(constraints, family, task, CLOSED, call + text)
+        assert bool(found.rest) is rest
+
+
+def test_a_custom_tool_with_a_grammar_is_refused_where_calls_have_no_form(
+    constraints: Constraints, family: Family
+) -> None:
+    class Mute:
+        name, reasoning_tags, headers, begin = "mute", None, None, family.begin
+
+        def calls(self, tools: Any) -> None:
+            return None
+
+    assert bind(constraints, Generate(tools=(TIME,)), cast(Any, Mute()), CLOSED) is None
+    with pytest.raises(OrchardError, match="how this model writes calls is not known") as caught:
+        bind(constraints, Generate(tools=(ADDS,)), cast(Any, Mute()), CLOSED)
+    assert caught.value.param == "tools"
+
+
+def test_a_grammar_of_a_custom_tool_that_can_not_be_kept_is_refused(constraints: Constraints, family: Family) -> None:
+    broken = replace(ADDS, input_grammar="start: x")
+    for must in (True, False):
+        with pytest.raises(
+            OrchardError, match="the grammar of the custom tool 'adds' can't be kept: unknown name"
+        ) as caught:
+            bind(constraints, Generate(tools=(WEATHER, broken), must_call=must), family, CLOSED)
+        assert (caught.value.kind, caught.value.param) == ("invalid_request", "tools")
 
 
 MOST = 300
@@ -590,6 +658,9 @@ def test_tokens_without_a_text_of_their_own_are_refused(family: Family) -> None:
             bind(constraints, task, family, "")
         assert failure.value.param == param
     assert bind(constraints, Generate(tools=(TIME,)), family, "") is None
+    with pytest.raises(OrchardError, match="can't be bound") as failure:
+        bind(constraints, Generate(tools=(ADDS,)), family, "")
+    assert failure.value.param == "tools"
 
 
 def test_an_answer_that_goes_on_keeps_its_grammar_from_its_beginning_on(

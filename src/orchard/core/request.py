@@ -57,13 +57,15 @@ class Message(Struct, frozen=True):
 class Tool(Struct, frozen=True):
     """A function that the model may call; `parameters` is a JSON schema of its arguments.
 
-    `strict`: the arguments of every call of it keep that schema.
+    `strict`: the arguments of every call of it keep that schema. `input_grammar`: a grammar in llguidance's Lark that
+    the string `input`, its only argument, keeps; such a tool is strict.
     """
 
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: bool = False
+    input_grammar: str | None = None
 
 
 class Grammar(Struct, frozen=True):

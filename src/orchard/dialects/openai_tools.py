@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from orchard.core.request import Tool
 from orchard.dialects.decoding import FreeForm, invalid, object_schema
@@ -47,10 +48,7 @@ class Tools:
         syntax: Literal["lark", "regex"] | None = None,
         definition: str = "",
     ) -> None:
-        """Take the custom tool that stands at `where`.
-
-        Its input keeps to a regular expression; a grammar is merely told to the model.
-        """
+        """Take the custom tool that stands at `where`. Its input keeps to the regular expression, or to the grammar."""
         text: dict[str, Any] = {"type": "string"}
         if syntax:
             hint = f"{_HINTS[syntax]}\n{definition}"
@@ -58,7 +56,9 @@ class Tools:
         if syntax == "regex":
             text["pattern"] = f"^(?:{definition})$"
         schema = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
-        self.add(where, name, description, schema, syntax == "regex")
+        self.add(where, name, description, schema, syntax is not None)
+        if syntax == "lark":
+            self._tools[name] = replace(self._tools[name], input_grammar=definition)
 
     def all(self) -> tuple[Tool, ...]:
         """Give every function."""

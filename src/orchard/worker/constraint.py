@@ -17,7 +17,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.request import Generate, TextPart, Tool
 from orchard.engine.grammar import MOST_NEWLINES, Alphabet, Grammar, Reasoning, Rules
 from orchard.formats import Family
-from orchard.worker import lark
+from orchard.worker import input_grammar, lark
 from orchard.worker.grammar_text import ToolCalls, Wanted, Written, fault, strict_refusal
 from orchard.worker.markers import template_source
 from orchard.worker.output import Vocabulary
@@ -93,7 +93,7 @@ class Constraints:
             return None
         param = task.grammar.param if task.grammar else "tool_choice" if task.must_call else "tools"
         if not (self._vocabulary.exact and self._eos):
-            if not (task.grammar or task.must_call):
+            if not (task.grammar or task.must_call or any(tool.input_grammar is not None for tool in task.tools)):
                 return None
             message = "this model's tokens have no text of their own, or none ends a turn: its answers can't be bound"
             raise OrchardError("invalid_request", message, param=param)
@@ -245,13 +245,15 @@ def _calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:
     for tool in tools:
         loose = None if tool.strict else family.calls([replace(tool, parameters=_ANY_OBJECT)])
         try:
-            shape = family.calls([tool])
+            shape = family.calls([tool if tool.input_grammar is None else input_grammar.marked(tool)])
         except ValueError as error:
             if loose is None:
                 raise strict_refusal(tool.name, str(error)) from error
             shape = loose
         if shape:
-            found.append(ToolCalls(tool.name, shape, loose))
+            found.append(ToolCalls(tool.name, shape, loose, tool.input_grammar))
+        elif tool.input_grammar is not None:
+            raise strict_refusal(tool.name, "how this model writes calls is not known", of_input=True)
     return tuple(found)
 
 

@@ -8,6 +8,8 @@ done in a process of its own (`grammar_process`).
 - Strict tools ask for nothing: from the text on that opens a call, whatever stands before it, the call is bound. Where
   a format's calls have no text of their own to open them, an answer that begins like one is bound. Where the format or
   the tokens are not known well enough, strict tools are like others.
+- The input of a custom tool keeps its grammar, in a JSON string as in a text of its own; where that can't be, the
+  request is refused.
 - Of tools that are not strict, calls keep as much of the schema as can be kept.
 - In JSON there is a space, a newline with an indentation, or nothing between two parts.
 """
@@ -23,8 +25,8 @@ from msgspec.structs import replace
 
 from orchard.core import request
 from orchard.core.errors import OrchardError
-from orchard.formats.shapes import CallsShape, parts
-from orchard.worker import json_schema, lark
+from orchard.formats.shapes import CallShape, CallsShape, parts
+from orchard.worker import input_grammar, json_schema, lark
 
 _MOST_CHARACTERS = 256 * 1024
 _PLACE = re.compile(r"^at \d+\(\d+\): (failed to compile JSON schema: )?| \d+ \| .*")  # in a grammar of our own
@@ -33,11 +35,15 @@ _TRIED = 4  # tokens of an answer
 
 
 class ToolCalls(Struct, frozen=True):
-    """What the calls of one tool look like; `loose`: with any object as arguments, None where the tool is strict."""
+    """What the calls of one tool look like; `loose`: with any object as arguments, None where the tool is strict.
+
+    `input_grammar`: what the input keeps that is marked in `shape`.
+    """
 
     name: str
     shape: CallsShape
     loose: CallsShape | None
+    input_grammar: str | None = None
 
 
 class Wanted(Struct, frozen=True):
@@ -82,6 +88,7 @@ class Writer:
 
     def __init__(self, special: Mapping[str, int]) -> None:
         """`special`: the ids of the tokens that are no text."""
+        self._special = special.keys()
         self._tags = lark.Tags(special)
         self._tokenizer = _bytes_beside(special)
 
@@ -111,7 +118,7 @@ class Writer:
         return Written(text, whole, source.trigger, _ends(wanted.tools))
 
     def _source(self, wanted: Wanted) -> _Source | None:
-        shape = _together(wanted.tools)
+        shape = self._together(wanted.tools)
         calls = lark.calls(shape, self._tags, several=wanted.several) if shape else ""
         if wanted.must_call:
             if not calls:
@@ -120,7 +127,10 @@ class Writer:
         if wanted.grammar:
             answer = f"{self._tags.literal(wanted.header)} @answer" if wanted.header else "@answer"
             return _Source(f"{answer} | calls" if calls else answer, calls, _answer(wanted.grammar))
-        return self._strict(shape, calls, several=wanted.several) if shape else None
+        source = self._strict(shape, calls, several=wanted.several) if shape else None
+        if source is None and any(tool.input_grammar is not None for tool in wanted.tools):
+            raise ValueError("this model's calls can't be told from its text before they are written")
+        return source
 
     def _strict(self, shape: CallsShape, calls: str, *, several: bool) -> _Source | None:
         """Bind calls only; all else is free."""
@@ -132,14 +142,26 @@ class Writer:
     def _kept(self, tool: ToolCalls) -> ToolCalls:
         """Return a tool that takes any object where its schema can't be kept. Raise OrchardError if it is strict."""
         try:
-            shape = _together((tool,))
+            shape = self._together((tool,))
             if shape:
                 self._try(self._text(_Source("calls", lark.calls(shape, self._tags, several=False)), None))
         except ValueError as error:
             if tool.loose:
                 return _loose(tool)
-            raise strict_refusal(tool.name, str(error)) from error
+            raise strict_refusal(tool.name, str(error), of_input=tool.input_grammar is not None) from error
         return tool
+
+    def _together(self, tools: tuple[ToolCalls, ...]) -> CallsShape | None:
+        """Return what the calls of some tools look like. Raise ValueError where a schema can't be kept."""
+        if not tools:
+            return None
+        calls = [replace(call, body=self._body(tool, call)) for tool in tools for call in tool.shape.calls]
+        return replace(tools[0].shape, calls=tuple(calls))
+
+    def _body(self, tool: ToolCalls, call: CallShape) -> str:
+        if tool.input_grammar is not None:
+            return input_grammar.body(call, tool.input_grammar, self._special)
+        return json_schema.prepared_body(call.body, lenient=tool.loose is not None)
 
     def _text(self, source: _Source, reasoning: tuple[str, str] | None) -> str:
         """Return what `LLMatcher` takes: JSON with all grammars, the first of which is the whole."""
@@ -159,9 +181,10 @@ class Writer:
             raise ValueError(reason)
 
 
-def strict_refusal(tool: str, reason: str) -> OrchardError:
-    """Return the error that says that a strict tool's schema can't be kept."""
-    message = f"the parameters of the strict tool '{tool}' can't be kept: {reason}"
+def strict_refusal(tool: str, reason: str, *, of_input: bool = False) -> OrchardError:
+    """Return the error that says that a strict tool's schema, or the grammar of its input, can't be kept."""
+    what = "grammar of the custom" if of_input else "parameters of the strict"
+    message = f"the {what} tool '{tool}' can't be kept: {_PLACE.sub('', ' '.join(reason.split()))}"
     return OrchardError("invalid_request", message, param="tools")
 
 
@@ -206,18 +229,6 @@ class _Tokens:
 
     def __call__(self, text: bytes) -> list[int]:
         return [self._first + byte for byte in text]
-
-
-def _together(tools: tuple[ToolCalls, ...]) -> CallsShape | None:
-    """Return what the calls of some tools look like. Raise ValueError where a schema can't be kept."""
-    if not tools:
-        return None
-    calls = [
-        replace(call, body=json_schema.prepared_body(call.body, lenient=tool.loose is not None))
-        for tool in tools
-        for call in tool.shape.calls
-    ]
-    return replace(tools[0].shape, calls=tuple(calls))
 
 
 def _ends(tools: tuple[ToolCalls, ...]) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ def text_up_to(tag: str, kept: str = ANY) -> str:
 @lru_cache(maxsize=1024)
 def fault(terminal: str) -> str:
     """Say in a few words what is wrong with a terminal: it can't be read, or no text has it. "" where all is well."""
-    matcher = LLMatcher(_bytes(), f"{_HEAD}start: T\nT: {terminal}", limits=LIMITS)
+    matcher = LLMatcher(byte_tokenizer(), f"{_HEAD}start: T\nT: {terminal}", limits=LIMITS)
     if reason := matcher.get_error().removesuffix("<non-verbose/>"):
         if "fuel exhausted" in reason:
             return "its lengths and repetitions are too large together"
@@ -136,10 +136,20 @@ def fault(terminal: str) -> str:
     return "" if some else "nothing keeps it"
 
 
+def first_bytes(terminal: str) -> set[int]:
+    """Return the bytes with which the texts of a terminal may begin. Raises ValueError where it can't be read."""
+    if reason := fault(terminal):
+        raise ValueError(f"{terminal}: {reason}")
+    mask = int.from_bytes(
+        LLMatcher(byte_tokenizer(), f"{_HEAD}start: T\nT: {terminal}", limits=LIMITS).compute_bitmask(), "little"
+    )
+    return {byte for byte in range(256) if mask >> byte & 1}
+
+
 @lru_cache(maxsize=1024)
 def fault_within(grammar: str) -> str:
     """Say what shows only within a text of a grammar: repetitions within repetitions may be read in too many ways."""
-    matcher = LLMatcher(_bytes(), grammar, limits=LIMITS)
+    matcher = LLMatcher(byte_tokenizer(), grammar, limits=LIMITS)
     for _ in range(_TRIED):
         allowed = int.from_bytes(matcher.compute_bitmask(), "little")
         if "lexer error" in matcher.get_error():
@@ -151,7 +161,8 @@ def fault_within(grammar: str) -> str:
 
 
 @cache
-def _bytes() -> LLTokenizer:
+def byte_tokenizer() -> LLTokenizer:
+    """Return a tokenizer whose tokens are bytes: it shows what a grammar is, whatever the model."""
     return LLTokenizer("byte")
 
 
