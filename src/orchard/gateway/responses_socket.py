@@ -84,17 +84,18 @@ class ResponsesSocket:
                 self._waiting.put_nowait(event)
 
     async def _answer_all(self) -> None:
-        end = asyncio.get_running_loop().time() + self._lifetime
-        try:
-            while asyncio.get_running_loop().time() < end:
+        clock = asyncio.get_running_loop().time
+        end = clock() + self._lifetime
+        while clock() < end:
+            try:
                 async with asyncio.timeout_at(end):
                     event = await self._waiting.get()
-                with self._connection.busy():
-                    await self._answer(event)
-                self._waiting_bytes -= len(event)
-                self._messages.take(self._waiting_bytes)
-        except TimeoutError:
-            pass
+            except TimeoutError:
+                break
+            with self._connection.busy():
+                await self._answer(event)
+            self._waiting_bytes -= len(event)
+            self._messages.take(self._waiting_bytes)
         await self._socket.send_text(dialect.too_old_event(self._lifetime))
         await self._socket.close()
 
