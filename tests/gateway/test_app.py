@@ -1,3 +1,4 @@
+import asyncio
 import http.client
 import json
 import re
@@ -295,13 +296,13 @@ def test_paths_cannot_forge_log_lines(capfd: pytest.CaptureFixture[str]) -> None
 
 async def test_more_requests_than_allowed_are_told_to_come_back() -> None:
     with serve(max_requests=1) as server:
-        async with streamed(server, pieces=2, interval=0.5) as stream:
+        async with streamed(server, pieces=10_000, interval=0.01) as stream:
             await stream.read(until=1)
             response = await chat(server)
             assert_error(response, 429)
             assert int(response.headers["retry-after"]) >= 1
             assert server.health()["running"] == 1  # that one is answered all the same
-            await stream.read()
+        await asyncio.to_thread(server.until, running=0)
         assert (await chat(server)).status_code == 200
 
 

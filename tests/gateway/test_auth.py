@@ -134,7 +134,7 @@ def test_pages_of_other_origins_may_not(locked: Server, server: Server) -> None:
 
 async def test_a_page_can_read_that_the_server_is_busy() -> None:
     with serve(cors_origins=(ORIGIN,), max_requests=1) as server:
-        async with streamed(server, pieces=2, interval=0.5) as stream:
+        async with streamed(server, pieces=10_000, interval=0.01) as stream:
             await stream.read(until=1)
             asked = await asyncio.to_thread(preflight, server, ORIGIN)
             assert asked.status_code == 200

@@ -279,12 +279,13 @@ def client_says(client: ClientConnection) -> None:
 
 
 def test_responses_count_as_requests(capfd: pytest.CaptureFixture[str]) -> None:
-    with serve(max_requests=1) as server, socket(server) as one, socket(server) as other:
-        send(one, create(text="a", pieces=2, interval=0.5))
-        server.until(running=1)
-        busy = ask(other, create())
-        assert (busy["status"], busy["error"]["headers"]) == (429, {"retry-after": "1"})
-        turn(one)
+    with serve(max_requests=1) as server, socket(server) as other:
+        with socket(server) as one:
+            send(one, create(text="a", pieces=10_000, interval=0.01))
+            server.until(running=1)
+            busy = ask(other, create())
+            assert (busy["status"], busy["error"]["headers"]) == (429, {"retry-after": "1"})
+        server.until(running=0)
         assert text(ask(other, create(text="b"))) == "b"
     logged = capfd.readouterr().err
     assert "response.create /v1/responses overloaded" in logged
