@@ -159,6 +159,14 @@ class TestDoctor:
         (status, _, seen, _) = doctor._address("127.0.0.1", server.port)
         assert (status, seen) == ("ok", f"an Orchard server answers at 127.0.0.1:{server.port} and serves fake")
 
+    def test_a_running_orchard_with_keys_is_none_either(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("ORCHARD_API_KEY", raising=False)
+        with serve(api_keys=("the-key",)) as locked:
+            assert "asks for an API key" in doctor._address("127.0.0.1", locked.port).seen
+            monkeypatch.setenv("ORCHARD_API_KEY", "the-key")
+            finding = doctor._address("127.0.0.1", locked.port)
+        assert (finding.status, finding.seen.rpartition(" and ")[2]) == ("ok", "serves fake")
+
     def test_a_stranger_on_the_port_is_one(self, stub: "Stub") -> None:
         finding = doctor._address("127.0.0.1", stub.server_port)
         assert finding.status == "problem"

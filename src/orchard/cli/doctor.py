@@ -1,6 +1,7 @@
 """`orchard doctor`: look at everything that Orchard needs, and say what to do about what is wrong."""
 
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchard import __version__
+from orchard.cli.keys import first_key
 from orchard.core.errors import OrchardError
 
 _PACKAGES = ("mlx", "mlx-lm", "transformers", "fastapi", "uvicorn")
@@ -151,20 +153,27 @@ def _address(host: str, port: int) -> Finding:
     try:
         bind(host, port).close()
     except OrchardError as error:
-        if models := _orchard(host, port):
-            return Finding("ok", "address", f"an Orchard server answers at {host}:{port} and serves {models}")
+        if does := _orchard(host, port):
+            return Finding("ok", "address", f"an Orchard server answers at {host}:{port} and {does}")
         advice = "Stop what listens there, or choose another port: orchard serve --port 8001."
         return Finding("problem", "address", error.message, advice)
     return Finding("ok", "address", f"{host}:{port} is free")
 
 
 def _orchard(host: str, port: int) -> str | None:
-    """Give the models of the Orchard server at an address; None where there is no such server."""
+    """Say what the Orchard server at an address does; None where there is no such server."""
     import httpx
 
-    host = f"[{host}]" if ":" in host else host
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    key = first_key(os.environ.get("ORCHARD_API_KEY"))
+    headers = {"authorization": f"Bearer {key}"} if key else {}
     try:
-        health = httpx.get(f"http://{host}:{port}/health", timeout=2, trust_env=False, verify=False).json()  # noqa: S501
-        return ", ".join(health["models"]) or "no model"
-    except (httpx.HTTPError, ValueError, TypeError, KeyError):
+        with httpx.Client(base_url=url, headers=headers, timeout=2, trust_env=False, verify=False) as client:  # noqa: S501
+            if client.get("/").json()["name"] != "Orchard":
+                return None
+            models = client.get("/health").json().get("models")
+    except (httpx.HTTPError, ValueError, TypeError, KeyError, AttributeError):
         return None
+    if models is None:
+        return "asks for an API key (ORCHARD_API_KEY) before it says what it serves"
+    return f"serves {', '.join(models) or 'no model'}"

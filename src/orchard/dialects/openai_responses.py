@@ -234,14 +234,9 @@ class ResponseCall(Struct, frozen=True):
         return response_id
 
     @property
-    def previous(self) -> str | None:
-        """The id of the response that this one goes on from."""
-        return self.body.previous_response_id
-
-    @property
-    def conversation(self) -> str | None:
-        """The id of the conversation that this response belongs to."""
-        return _conversation(self.body)
+    def goes_on_from(self) -> str | None:
+        """The id of the response or the conversation that this response goes on from."""
+        return self.body.previous_response_id or _conversation(self.body)
 
     @property
     def count(self) -> Request:

@@ -85,7 +85,7 @@ class Responses:
     @contextlib.contextmanager
     def going_on_from(self, call: ResponseCall) -> Iterator[None]:
         """Keep what a call goes on from for as long as this lasts."""
-        used = Counter(filter(None, (call.conversation, call.previous)))
+        used = Counter(filter(None, [call.goes_on_from]))
         self._gone_on_from += used
         try:
             yield
