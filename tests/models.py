@@ -119,10 +119,36 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     | {"block_multiple_of": 32, "block_ffn_dim_multiplier": 1.0, "block_auto_adjust_ff_dim": False},
     "qwen3_moe": _SPARSE,
 }
+# Those whose attention or whose cache is of a kind of its own.
+PECULIAR: dict[str, dict[str, Any]] = {
+    "gpt_oss": {"num_hidden_layers": 4, "sliding_window": SLIDING_WINDOW, "num_local_experts": 4}
+    | {"num_experts_per_tok": 2, "rope_scaling": None},
+    "gemma2": {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "query_pre_attn_scalar": 32},
+    "gemma3n": {
+        "text_config": {"model_type": "gemma3n_text", "hidden_size": 64, "num_hidden_layers": 6}
+        | {"intermediate_size": [64] * 6, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32}
+        | {"rms_norm_eps": 1e-6, "vocab_size": 330, "vocab_size_per_layer_input": 330, "num_kv_shared_layers": 2}
+        | {"sliding_window": SLIDING_WINDOW, "layer_types": ["sliding_attention", "full_attention"] * 3}
+        | {"max_position_embeddings": WINDOW, "rope_local_base_freq": 1e4, "rope_theta": 1e4, "rope_scaling": None}
+        | {"final_logit_softcapping": 30.0, "activation_sparsity_pattern": [0.0] * 6, "laurel_rank": 8}
+        | {"hidden_size_per_layer_input": 8, "altup_num_inputs": 2, "altup_coef_clip": 120.0}
+        | {"altup_correct_scale": True, "altup_active_idx": 0, "query_pre_attn_scalar": 32}
+    },
+    "gemma4_text": {"num_hidden_layers": 6, "global_head_dim": 32, "num_kv_shared_layers": 2}
+    | {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 330, "sliding_window": SLIDING_WINDOW}
+    | {"sliding_window_pattern": 2, "layer_types": ["sliding_attention", "full_attention"] * 3},
+    "mamba": {"state_size": 8, "conv_kernel": 4, "use_bias": False, "use_conv_bias": True, "time_step_rank": 4}
+    | {"intermediate_size": 128},
+    "deepseek_v32": {"moe_intermediate_size": 32, "n_routed_experts": 4, "n_shared_experts": 1}
+    | {"num_experts_per_tok": 2, "num_key_value_heads": 2, "q_lora_rank": 32, "kv_lora_rank": 32}
+    | {"qk_rope_head_dim": 32, "qk_nope_head_dim": 32, "v_head_dim": 32, "index_head_dim": 32, "index_n_heads": 2}
+    | {"index_topk": 8, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "rope_scaling": None}
+    | {"routed_scaling_factor": 1.0, "norm_topk_prob": True},
+}
 
 
 def make_architecture(folder: Path, kind: str, dtype: mx.Dtype = mx.float32) -> None:
-    """Write a random model of one of the `ARCHITECTURES`, whose greedy answers depend on all of their context."""
+    """Write a random model of one of the kinds above, whose greedy answers depend on all of their context."""
     tokenizer = make_tokenizer()
     tokenizer.save(str(folder / "tokenizer.json"))
     config = {
@@ -139,7 +165,7 @@ def make_architecture(folder: Path, kind: str, dtype: mx.Dtype = mx.float32) -> 
         "rope_theta": 10000.0,
         "max_position_embeddings": WINDOW,
         "eos_token_id": tokenizer.token_to_id("<|im_end|>"),
-        **ARCHITECTURES[kind],
+        **(ARCHITECTURES | PECULIAR)[kind],
     }
     module = importlib.import_module(f"mlx_lm.models.{kind}")
     network = module.Model(module.ModelArgs.from_dict(config))
@@ -154,7 +180,9 @@ def _random(name: str, weight: mx.array) -> mx.array:
     """Give a weight's random values. Whatever carries the context is made strong, and what a token says of itself weak:
     else the last token alone would decide, and answers would soon go in circles."""
     if name.endswith("A_log"):
-        return mx.log(mx.linspace(0.01, 0.1, weight.size))  # a delta net that forgets half in 5 to 50 tokens
+        return mx.log(
+            mx.linspace(0.01, 0.1, weight.size).reshape(weight.shape)
+        )  # a delta net that forgets half in 5 to 50 tokens
     if weight.ndim < 2:
         sharp = name.endswith(("q_norm.weight", "q_layernorm.weight"))  # attention that picks, not averages
         return weight + 2.0 if sharp else weight

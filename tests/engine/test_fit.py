@@ -9,23 +9,63 @@ import pytest
 from mlx import nn
 from mlx_lm.models.base import create_attention_mask
 from mlx_lm.models.cache import ChunkedKVCache, KVCache
+from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.options import TextOptions
 from orchard.engine import fit, warm
 from orchard.engine.batch import Together
-from orchard.engine.store import Store
 from tests.engine.drive import greedy, prompt
 from tests.engine.test_batch import InLists
 from tests.engine.tiny import Other, network
 
-QUANTIZED = {"kv_bits": 8, "kv_group_size": 32}
+QUANTIZED: dict[str, Any] = {"kv_bits": 8, "kv_group_size": 32}
 
 
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe"])
 @pytest.mark.parametrize("options", [{}, QUANTIZED, {**QUANTIZED, "quantized_kv_start": 5}], ids=str)
 def test_rows_of_mlx_lms_models_share_all_passes(kind: str, options: dict[str, Any]) -> None:
     assert fit.how_together(network(kind), TextOptions(**options)) is Together.ALL
+
+
+@pytest.mark.parametrize(
+    ("kind", "together"),
+    [
+        ("gpt_oss", Together.ALL),
+        ("gemma3n", Together.ALL),  # layers that read another layer's cache
+        ("gemma4_text", Together.ALL),
+        ("mamba", Together.ALL),  # it asks for the class of its cache
+        ("deepseek_v32", Together.LIKE),  # it looks into its cache
+        ("gemma2", Together.NONE),  # attention of its own
+    ],
+)
+def test_how_far_peculiar_models_share_passes(kind: str, together: Together) -> None:
+    assert fit.how_together(network(kind), TextOptions()) is together
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("gemma2", "the model's own attention can't read them quantised"),
+        ("gemma4_text", "the model's own attention can't read them quantised"),
+        ("deepseek_v32", "the model's own attention can't read them quantised"),
+        ("mamba", "none of the model's layers keeps every token"),
+    ],
+)
+def test_models_that_can_not_read_quantised_keys_do_without(
+    kind: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = TextOptions(**QUANTIZED)
+    assert fit.quantisable(network(kind), options) == replace(options, kv_bits=None)
+    assert f"--kv-bits 8 has no effect, keys and values stay as they are: {why}" in caplog.text
+    fit.fit(network(kind), options, 0, lambda: None)
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "gpt_oss", "gemma3n"])
+def test_models_that_read_quantised_keys_share_passes_as_before(kind: str) -> None:
+    options = TextOptions(**QUANTIZED)
+    assert fit.quantisable(network(kind), options) is options
+    assert fit.how_together(network(kind), options) is Together.ALL
 
 
 def test_caches_in_lists() -> None:
@@ -97,11 +137,10 @@ def test_a_model_that_takes_one_row_only() -> None:
 
 
 def test_keys_that_can_not_be_quantised_so() -> None:
-    options = TextOptions(kv_bits=8, kv_group_size=64)  # a head is 32 wide
     for start in (0, 1000):
-        given = TextOptions(kv_bits=8, kv_group_size=64, quantized_kv_start=start)
+        given = TextOptions(kv_bits=8, kv_group_size=64, quantized_kv_start=start)  # a head is 32 wide
         with pytest.raises(OrchardError, match="groups of 64"):
-            fit._footprint(network("qwen3"), Store(network("qwen3"), options), given)
+            fit.quantisable(network("qwen3"), given)
 
 
 def test_the_runner_that_it_makes() -> None:

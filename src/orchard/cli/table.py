@@ -345,7 +345,8 @@ TABLE: tuple[Setting, ...] = (
     _text(
         "kv_bits",
         _CACHE,
-        "Bits in which keys and values are kept; 0: as without it. Not beside max_kv_size.",
+        "Bits in which keys and values are kept; 0: as without it. Not beside max_kv_size. A model that can't read "
+        "quantised ones is served without; the log says why.",
         kind=values.or_zero(kind_of(TextOptions, "kv_bits")),
         zero_is_none=True,
         environment=("KV_BITS",),

@@ -25,18 +25,40 @@ class Parts:
 
 def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
     """Like the library's function; keys, values and the mask (the last argument but one, or by name) may be `Parts`."""
-    from mlx_lm.models.base import scaled_dot_product_attention as plain
-
     if not isinstance(keys, Parts):
-        whole: mx.array = plain(queries, keys, values, cache, *args, **kwargs)
-        return whole
+        return _whole(queries, keys, values, cache, *args, **kwargs)
     attended = []
     for index, layer in enumerate(keys.layers):
         rows = queries[keys.cuts[index] : keys.cuts[index + 1]]
         own = [_part(arg, index) for arg in args]
         named = {name: _part(arg, index) for name, arg in kwargs.items()}
-        attended.append(plain(rows, keys.of[index], values.of[index], layer, *own, **named))
+        attended.append(_whole(rows, keys.of[index], values.of[index], layer, *own, **named))
     return mx.concatenate(attended)
+
+
+def _whole(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
+    """Attend as the library does, but unpack quantised keys and values where that is better.
+
+    The library multiplies them as they are, which for one token reads less memory. For several tokens it takes longer:
+    on a CPU six times as long in bfloat16. Nor can it be done where there are attention sinks.
+    """
+    from mlx_lm.models.base import scaled_dot_product_attention as plain
+
+    if hasattr(cache, "bits") and (queries.shape[2] > 1 or _sinks(*args, **kwargs) is not None):
+        keys, values = (_unpacked(of, cache) for of in (keys, values))
+        cache = None
+    attended: mx.array = plain(queries, keys, values, cache, *args, **kwargs)
+    return attended
+
+
+def _unpacked(packed: Any, cache: Any) -> mx.array:
+    weights, scales, biases = packed
+    return mx.dequantize(weights, scales, biases, group_size=cache.group_size, bits=cache.bits)
+
+
+def _sinks(scale: Any, mask: Any, sinks: Any = None) -> Any:
+    """Return the sinks among the arguments of the library's function that follow the cache."""
+    return sinks
 
 
 def install() -> None:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 import mlx.core as mx
+from mlx_lm.models.cache import ArraysCache
 
 from orchard.engine import kv
 from orchard.engine.attention import Parts
@@ -120,9 +121,14 @@ class _Span:
 
 
 class _Attending:
-    """What a model sees in place of a KVCache: keys and values of all groups."""
+    """What a model sees in place of a KVCache: keys and values of all groups.
+
+    As mlx-lm's caches do, it holds what it returned last: layers that share keys and values read it once more.
+    """
 
     def __init__(self, spans: list[_Span], cuts: list[int], offset: mx.array) -> None:
+        self.keys: Any = None
+        self.values: Any = None
         self._spans = spans
         self._cuts = cuts
         self.offset = offset
@@ -131,11 +137,17 @@ class _Attending:
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
         """Take one token a row, (rows, heads, 1, width) each; gives what attention needs."""
-        if len(self._spans) == 1:
-            return self._spans[0].update(keys, values)
         cuts = list(itertools.pairwise(self._cuts))
-        fetched = [span.update(keys[a:b], values[a:b]) for span, (a, b) in zip(self._spans, cuts, strict=True)]
-        return self._parts([pair[0] for pair in fetched]), self._parts([pair[1] for pair in fetched])
+        if len(self._spans) == 1:
+            self.keys, self.values = self._spans[0].update(keys, values)
+        else:
+            fetched = [span.update(keys[a:b], values[a:b]) for span, (a, b) in zip(self._spans, cuts, strict=True)]
+            self.keys, self.values = (self._parts(list(of)) for of in zip(*fetched, strict=True))
+        return self.keys_and_values()
+
+    def keys_and_values(self) -> tuple[Any, Any]:
+        """Return what `update_and_fetch` returned last."""
+        return self.keys, self.values
 
     def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
         """Give the mask for one token a row, as mlx-lm's caches do."""
@@ -146,13 +158,11 @@ class _Attending:
         return Parts(of, self._cuts, [span.layer for span in self._spans])
 
 
-class _Remembering:
-    """What a model sees in place of an ArraysCache: the states of all groups."""
-
-    lengths = None
-    left_padding = None
+class _Remembering(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
+    """What a model sees in place of an ArraysCache: the states of all groups. Mamba asks for that very class."""
 
     def __init__(self, spans: list[_Span], cuts: list[int]) -> None:
+        super().__init__(0)
         self._of: list[list[Any]] = [
             span.layer.of if isinstance(span.layer, States) else span.layer.cache for span in spans
         ]

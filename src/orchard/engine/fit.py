@@ -45,9 +45,10 @@ def fit(
     """
     attention.install()
     shares = _shares(options, weights_bytes)
+    options = quantisable(model, options)
     # The disk's thread looks for its files while the model is made warm.
     store = Store(model, options, shares.cache, wake)
-    footprint = _footprint(model, store, options)
+    footprint = _footprint(model, store)
     name = facts.key(model, options)
     known = facts.recall(name)
     together = known.together if known else how_together(model, options)
@@ -105,20 +106,46 @@ def _reads_at_once(model: Model, options: TextOptions) -> bool:
     return mx.default_device() == mx.gpu and _waits_for_launches(model) and reads_together(model, options)
 
 
-def _footprint(model: Model, store: Store, options: TextOptions) -> kv.Footprint:
-    """Measure a row; where short ones are not quantised, as they are. Raises OrchardError where none can be."""
-    cache = store.new_cache()
+def quantisable(model: Model, options: TextOptions) -> TextOptions:
+    """Return the options without `kv_bits` where the model can't read quantised keys and values, and log why.
+
+    Raise OrchardError where they can't be quantised in groups of that size.
+    """
+    if not options.kv_bits:
+        return options
+    cache = model.new_cache()
     try:
         model.forward(mx.array([[0]], mx.uint32), cache)
-        if options.kv_bits:
-            kv.quantized(cache, options.kv_bits, options.kv_group_size)
+        cache = kv.quantized(cache, options.kv_bits, options.kv_group_size)
     except ValueError as error:
-        if options.kv_bits is None:
-            raise
         message = (
             f"its keys and values can't be quantised in groups of {options.kv_group_size} (--kv-group-size): {error}"
         )
         raise OrchardError("model_failed", message) from error
+    reason = _unreadable(model, cache)
+    if reason is None:
+        return options
+    log.warning("--kv-bits %d has no effect, keys and values stay as they are: %s", options.kv_bits, reason)
+    return msgspec.structs.replace(options, kv_bits=None)
+
+
+def _unreadable(model: Model, cache: kv.Cache) -> str | None:
+    """Say why a model has nothing of a cache that was quantised; None where it reads it."""
+    if not any(hasattr(layer, "bits") for _, layer in kv.layers(cache)):
+        return "none of the model's layers keeps every token"
+    try:
+        for tokens in ([[1, 2]], [[3]]):  # a model may attend in another way to one token
+            mx.eval(model.forward(mx.array(tokens, mx.uint32), cache))
+    except Exception as error:
+        lines = str(error).splitlines() or [""]
+        return f"the model's own attention can't read them quantised ({type(error).__name__}: {lines[0][:200]})"
+    return None
+
+
+def _footprint(model: Model, store: Store) -> kv.Footprint:
+    """Measure a row; where short ones are not quantised, as they are."""
+    cache = store.new_cache()
+    model.forward(mx.array([[0]], mx.uint32), cache)
     return kv.footprint(cache)
 
 
