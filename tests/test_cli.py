@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from orchard.cli import chat, doctor
 from orchard.cli import serve as serve_command
 from orchard.cli.app import app
+from orchard.cli.bench import Load, bench
 from orchard.cli.client import Client, Piece, ServerError, sse_data
 from orchard.core.errors import OrchardError
 from tests.serving import Server, serve
@@ -167,6 +168,10 @@ class TestDoctor:
             finding = doctor._address("127.0.0.1", locked.port)
         assert (finding.status, finding.seen.rpartition(" and ")[2]) == ("ok", "serves fake")
 
+    def test_bench_says_that_a_key_is_needed(self) -> None:
+        with serve(api_keys=("the-key",)) as locked, pytest.raises(ServerError, match="an API key is needed"):
+            bench(locked.url, None, Load(), scenarios=["c1"], api_key=None, as_json=False)
+
     def test_a_stranger_on_the_port_is_one(self, stub: "Stub") -> None:
         finding = doctor._address("127.0.0.1", stub.server_port)
         assert finding.status == "problem"
@@ -237,6 +242,13 @@ def stub() -> Iterator[Stub]:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         yield running
         running.shutdown()
+
+
+@pytest.mark.parametrize("written", ["{}", "{}/", "{}/v1", "{}/v1/"])
+def test_an_address_as_people_write_it(stub: Stub, written: str) -> None:
+    for scheme in ("", "http://"):
+        with Client(written.format(f"{scheme}127.0.0.1:{stub.server_port}")) as client:
+            assert (client.url, client.models()) == (f"http://127.0.0.1:{stub.server_port}", ["stub"])
 
 
 def talk_to(stub: Stub, *events: str, status: int = 200) -> list[Piece]:

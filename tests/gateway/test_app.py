@@ -47,6 +47,7 @@ async def test_request_ids_differ(server: Server) -> None:
 
 
 def test_models(server: Server) -> None:
+    server.until(state="ready")
     entries = httpx.get(f"{server.url}/v1/models").json()
     assert entries["object"] == "list"
     (entry,) = entries["data"]
@@ -94,6 +95,7 @@ def test_every_route_says_how_it_fails_and_what_it_takes(server: Server) -> None
 
 @pytest.mark.parametrize("path", ["/v1/models", "/models", "/openai/models", "/openai/v1/models"])
 def test_models_at_every_address(server: Server, path: str) -> None:
+    server.until(state="ready")
     (entry,) = httpx.get(server.url + path, params={"api-version": "2024-10-21"}).json()["data"]
     assert httpx.get(f"{server.url}{path}/{entry['id']}").json() == entry
 
@@ -265,7 +267,9 @@ def test_a_compressed_body_is_refused(server: Server) -> None:
 
 @pytest.mark.parametrize("noise", [b"GET / HTTP/1.1\r\n\x00: x\r\n\r\n", b"\x16\x03\x01\x02", b"NONSENSE\r\n\r\n"])
 def test_what_is_no_http_is_told_so_in_the_same_shape(server: Server, noise: bytes) -> None:
-    assert_error(_raw(server, noise), 400, type="invalid_request_error")
+    response = _raw(server, noise)
+    assert_error(response, 400, type="invalid_request_error")
+    assert "http:// instead" in response.json()["error"]["message"]
 
 
 def test_a_head_that_does_not_come_is_not_waited_for() -> None:

@@ -18,7 +18,7 @@ import httpx
 import msgspec
 from msgspec import Struct, field
 
-from orchard.cli.client import ServerError, sse_data
+from orchard.cli.client import ServerError, refuse_callers_not_let_in, root_of, sse_data
 
 _CONNECT_SECONDS = 10.0
 _ERROR_CHARACTERS = 200
@@ -161,7 +161,7 @@ class Client:
         clock: Clock = time.perf_counter,
     ) -> None:
         """`url` with or without /v1; `extra` fields go into every body. Tests bring a transport and a clock."""
-        self.url = url.rstrip("/").removesuffix("/v1")
+        self.url = root_of(url)
         self.model = ""
         self.clock = clock
         self._extra = extra or {}
@@ -189,6 +189,7 @@ class Client:
     async def _first_model(self) -> str:
         try:
             response = await self._http.get("/v1/models", timeout=_CONNECT_SECONDS)
+            refuse_callers_not_let_in(response)
             ids = [model.id for model in msgspec.json.decode(response.content, type=_Models).data]
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServerError(f"no server answers at {self.url} ({error})") from error

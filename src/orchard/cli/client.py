@@ -58,7 +58,7 @@ class Client:
     """One server's OpenAI API. Every failure is a ServerError with one sentence."""
 
     def __init__(self, url: str, api_key: str | None = None) -> None:
-        self.url = url.rstrip("/")
+        self.url = root_of(url)
         # No read timeout: while a model loads or a long prompt is read, nothing comes. No proxy or .netrc from the
         # environment, and certificates (slow to load) only where they are used.
         self._http = httpx.Client(
@@ -79,8 +79,7 @@ class Client:
         """Give the ids of the models that the server has."""
         try:
             response = self._http.get("/v1/models", timeout=_CONNECT_SECONDS)
-            if response.status_code == httpx.codes.UNAUTHORIZED:
-                raise ServerError(_reason(response))
+            refuse_callers_not_let_in(response)
             return [model.id for model in msgspec.json.decode(response.content, type=_Models).data]
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServerError(f"no server answers at {self.url} ({error})") from error
@@ -102,6 +101,18 @@ class Client:
         except msgspec.DecodeError as error:
             raise ServerError(f"{self.url} sent something that is no chat completion ({error})") from error
         raise ServerError("the answer broke off")
+
+
+def root_of(url: str) -> str:
+    """Return a server's address without the /v1 that SDKs want, and with the http:// that people leave out."""
+    whole = url if "://" in url else f"http://{url}"
+    return whole.rstrip("/").removesuffix("/v1")
+
+
+def refuse_callers_not_let_in(response: httpx.Response) -> None:
+    """Raise ServerError with the server's own words where it wants another key, or another name for itself."""
+    if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+        raise ServerError(_reason(response))
 
 
 def sse_data(chunks: Iterable[bytes]) -> Iterator[bytes]:

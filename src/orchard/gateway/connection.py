@@ -27,7 +27,7 @@ _MAX_PIPELINED = 16
 _MAX_AHEAD_BYTES = 64 * 1024
 # How long somebody who is refused may go on sending, so that he gets to reading why.
 _LINGER_SECONDS = 2.0
-_NO_HTTP = "this is no valid HTTP/1.1 request"
+_NO_HTTP = "this is no valid HTTP/1.1 request (a client of https:// must be told http:// instead)"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 # Pauses between the signs of life that a client which has closed its side is asked for. Some take no more than five.
 _PROBE_SECONDS = (0.05, 1.0, 5.0, 30.0, 120.0)

@@ -318,7 +318,7 @@ class Registry:
         """Give the model that answers for a name that none has. Raises OrchardError("model_not_found")."""
         fallback = self._settings.fallback_model
         if fallback is None or name == fallback:
-            raise self._not_found(name, "" if fallback else _FALLBACK_ADVICE)
+            raise self._not_found(name, "; it is the fallback model" if fallback else _FALLBACK_ADVICE)
         return self._here(fallback) or self._on_the_hub(fallback) or self._fallback(fallback)
 
     def _may_download(self, repo: str | None) -> bool:
