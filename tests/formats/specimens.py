@@ -179,7 +179,26 @@ QWEN_XML = [
         "</function>\n</tool_call>",
         [Call("weather", '{"until": null, "unit": "C"}')],
     ),
-    Specimen("seed_oss", CODER.format("").replace("tool_call", "seed:tool_call"), [PARIS], forced=True),
+    Specimen(  # a value without lines of its own ends with its last character
+        "qwen3_coder",
+        "<tool_call>\n<function=write>\n<parameter=path>a.py</parameter>\n<parameter=content>x = 1\n</parameter>\n"
+        "</function>\n</tool_call>",
+        [Call("write", '{"path": "a.py", "content": "x = 1\\n"}')],
+    ),
+    Specimen(
+        "seed_oss",
+        "<seed:tool_call>\n<function=weather>\n<parameter=city>Paris</parameter>\n<parameter=days>3</parameter>\n"
+        "</function>\n</seed:tool_call>",
+        [PARIS_3],
+        forced=True,
+    ),
+    Specimen(
+        "seed_oss",
+        "<seed:tool_call>\n<function=write>\n<parameter=path>a.py</parameter>\n<parameter=content>\nx = 1\n\n"
+        "</parameter>\n<parameter=any>\n[1]\n</parameter>\n</function>\n</seed:tool_call>",
+        [Call("write", '{"path": "a.py", "content": "\\nx = 1\\n\\n", "any": [1]}')],
+        forced=True,
+    ),
 ]
 
 MINIMAX_CALLS = (

@@ -131,7 +131,7 @@ QWEN = XmlCalls(
     newlines=True,
     one_call=True,
 )
-SEED = msgspec.structs.replace(QWEN, region="<seed:tool_call>", closes="</seed:tool_call>")
+SEED = msgspec.structs.replace(QWEN, region="<seed:tool_call>", closes="</seed:tool_call>", newlines=False)
 MINIMAX = XmlCalls(
     region="<minimax:tool_call>",
     closes="</minimax:tool_call>",

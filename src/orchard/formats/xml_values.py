@@ -30,7 +30,7 @@ class Arguments:
     """The arguments of one call, given to a region as the text of a JSON object."""
 
     def __init__(self, region: Region, signature: Signature | None, *, newlines: bool) -> None:
-        """`newlines`: one newline after a value's opening tag and one before its end tag are not part of it."""
+        """`newlines`: one after a value's opening tag, and one before its end tag where that was there, are no part of it."""
         self._region = region
         self._signature = signature
         self._newlines = newlines
@@ -49,8 +49,8 @@ class Arguments:
         source, give = self._region.source, self._region.arguments
         known = self._signature.types(name) if self._signature else frozenset()
         types = (known or TEXT | OTHERS) & said or known or UNTOLD
-        if self._newlines and (yield from source.peek()) == "\n":
-            source.at += 1
+        own_lines = self._newlines and (yield from source.peek()) == "\n"
+        source.at += own_lines
         give(f"{self._before}{json.dumps(name, ensure_ascii=False)}: ")
         self._before = ", "
         ends: _Ends = {close: (follows,)}
@@ -59,7 +59,7 @@ class Arguments:
         value = Typed(types, give)
         self._region.between = False
         try:
-            yield from self._text(source, ends, value.add)
+            yield from self._text(source, ends, value.add, own_lines=own_lines)
         except Ended:
             value.cut()
             raise
@@ -70,14 +70,14 @@ class Arguments:
         """Say that no argument follows."""
         self._region.arguments("{}" if self._before == "{" else "}")
 
-    def _text(self, source: Source, ends: _Ends, give: Give) -> Reading[None]:
+    def _text(self, source: Source, ends: _Ends, give: Give, *, own_lines: bool) -> Reading[None]:
         """Read a value up to the first of the tags that is followed as it must be; the first of all is read too."""
         close = next(iter(ends))
         while True:
             text, at = source.text, source.at
             found = [(place, tag) for tag in ends if (place := text.find(tag, at)) >= 0]
             end, tag = min(found, default=(len(text) - max([begun(text, tag, at) for tag in ends]), ""))
-            stop = end - 1 if self._newlines and end > at and text[end - 1] == "\n" else end
+            stop = end - 1 if own_lines and end > at and text[end - 1] == "\n" else end
             if stop > at:
                 source.at = stop
                 give(text[at:stop])
