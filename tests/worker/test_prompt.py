@@ -522,6 +522,38 @@ def test_a_last_message_of_blocks_is_continued(model: TextModel) -> None:
     assert prepared.text.endswith("assistant\nHm.|Hi, I ")
 
 
+THOUGHTFUL = CHATML.replace(
+    "{{ m.content }}",
+    "{% if m.reasoning_content and loop.last %}<think>\n{{ m.reasoning_content.strip() }}\n</think>\n\n{% endif %}"
+    "{{ m.content }}",
+)
+
+
+def test_a_last_message_of_reasoning_alone_is_continued_within_it(model: TextModel) -> None:
+    own = like(model, retold(model, THOUGHTFUL + OPEN))
+    for thought in ("Hm. Or", " Hm. Or\n"):
+        conversation = ("Hm. Or", said("assistant", ReasoningPart(thought)))
+        prepared = own.prepare(ask(*conversation, continue_last=True, thinking_budget=9))
+        assert model.tokenizer.decode(prepared.tokens).endswith("<|im_start|>assistant\n<think>\nHm. Or")
+        assert prepared.text.endswith("<|im_start|>assistant\n<think>\n")
+        assert (prepared.params.thinking_budget, prepared.params.think_start) == (9, -1)
+    grammar = Grammar("choice", ["yes"], "guided_choice")
+    bound = own.prepare(ask(*conversation, continue_last=True, grammar=grammar)).constraint
+    assert bound
+    assert bound.reasoning
+    assert bound.reasoning.opened
+    begun = own.prepare(ask("Hi", said("assistant", ReasoningPart("Hm."), "So, "), continue_last=True))
+    assert begun.text.endswith("<think>\nHm.\n</think>\n\nSo, ")
+
+
+@pytest.mark.parametrize("template", [CHATML, THOUGHTFUL.replace("<think>", "<so>")])
+def test_reasoning_that_a_template_does_not_show_as_such_cant_be_continued(model: TextModel, template: str) -> None:
+    own = like(model, retold(model, template + OPEN))
+    error = refused(own, ask("Hm.", said("assistant", ReasoningPart("Hm.")), continue_last=True))
+    assert (error.kind, error.param) == ("invalid_request", "messages")
+    assert "doesn't show the reasoning of the last message" in error.message
+
+
 def test_a_template_that_trims_the_last_message_is_continued_at_its_last_word(model: TextModel) -> None:
     trimming = CHATML.replace("{{ m.content }}", "{{ m.content | trim }}")
     own = like(model, retold(model, trimming + OPEN))

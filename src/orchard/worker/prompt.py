@@ -19,6 +19,7 @@ from orchard.core.request import (
     ImagePart,
     Message,
     Part,
+    ReasoningPart,
     Sampling,
     TextPart,
     ToolCallPart,
@@ -50,7 +51,8 @@ _COMMON_ARGS = {
 
 
 class Prepared(Struct, frozen=True):
-    """A request that the engine can take. `text` is the rendered prompt, `max_tokens` what the window leaves.
+    """A request that the engine can take. `text` is the rendered prompt, but for reasoning that the answer goes on
+    with; `max_tokens` is what the window leaves.
 
     `boundaries`: the places but the first where a message begins in `tokens`, ascending. `constraint`: what is to bind
     the answer (see `Prompter.constraints`).
@@ -174,6 +176,8 @@ class Prompter:
         wanted = self._max_tokens if task.max_tokens is None else task.max_tokens
         max_tokens = left if wanted is None else min(left, wanted)
         params = self._params(task.sampling, task.top_logprobs, rendered)
+        if _open_thought(task):  # of the answer itself nothing is there
+            task = replace(task, continue_last=False)
         constraint = self.constraints.describe(task, self.family, rendered.text, max_tokens)
         opener = self._opener if task.prompt is None else None
         boundaries = tuple(place for place, token in enumerate(rendered.tokens) if token == opener and place)
@@ -216,6 +220,8 @@ class Prompter:
         self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
         text = self._render(task)
         tokens = self._tokenize(text, "messages", limit)
+        if thought := _open_thought(task):
+            text = text.removesuffix(thought if text.endswith(thought) else thought.strip())
         if not tokens:
             message = "the model's chat template made an empty prompt of these messages"
             raise OrchardError("invalid_request", message, param="messages")
@@ -263,7 +269,7 @@ class Prompter:
         A model whose reasoning does not end with a token of its own gets the budget as a variable of its template only.
         Where the template has ended the reasoning, or the caller turned it off, there is none.
         """
-        if task.thinking_budget is None or self._thinking is None or task.continue_last:
+        if task.thinking_budget is None or self._thinking is None or (task.continue_last and not _open_thought(task)):
             return None
         tail = text.rstrip()
         if tail.endswith(self._thinking.start):
@@ -315,10 +321,23 @@ class Prompter:
         text = self._fill(turns, add_generation_prompt=False, continue_final_message=True, **variables)
         content = turns[-1]["content"]
         said = content if isinstance(content, str) else content[-1]["text"]
+        if not said:
+            return self._unfinished_thought(text, turns, variables)
         for ending in (said, said.strip()):
             if (place := text.rfind(ending)) >= 0:
                 return text[: place + len(ending)]
         raise ValueError("it changes the last message, so that the answer can't go on with it")
+
+    def _unfinished_thought(self, text: str, turns: list[Turn], variables: dict[str, Any]) -> str:
+        """Cut a rendered conversation at the end of the last turn's reasoning, which is all that the turn has."""
+        earlier = self._fill(turns[:-1], add_generation_prompt=False, **variables) if turns[1:] else ""
+        thought: str = turns[-1].get("reasoning_content", "")
+        for ending in (thought, thought.strip()):
+            place = text.rfind(ending)
+            shown = ending and text.count(ending) > earlier.count(ending)
+            if shown and self.family.begin(text[:place]).thinking:
+                return text[: place + len(ending)]
+        raise ValueError("it doesn't show the reasoning of the last message, so that the answer can't go on with it")
 
     def _fill(self, turns: list[Turn], **variables: Any) -> str:
         """Render. Raise OrchardError where that takes too long, and whatever the template raises."""
@@ -404,6 +423,14 @@ class Prompter:
             f"Please reduce the length of the {param}.",
             param=param,
         )
+
+
+def _open_thought(task: Generate) -> str:
+    """Give the reasoning that the answer goes on with: that of a last message without a text."""
+    parts = task.messages[-1].parts if task.continue_last and task.messages else ()
+    if any(isinstance(part, TextPart) and part.text for part in parts):
+        return ""
+    return "\n".join(part.text for part in parts if isinstance(part, ReasoningPart))
 
 
 def _pieces(part: Part) -> tuple[Part, ...]:
