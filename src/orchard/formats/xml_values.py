@@ -30,7 +30,7 @@ class Arguments:
     """The arguments of one call, given to a region as the text of a JSON object."""
 
     def __init__(self, region: Region, signature: Signature | None, *, newlines: bool) -> None:
-        """`newlines`: one after a value's opening tag is no part of it, and then one before its end tag isn't either."""
+        """`newlines`: one after a value's opening tag, and then one before its end tag, are no part of it."""
         self._region = region
         self._signature = signature
         self._newlines = newlines
