@@ -79,6 +79,12 @@ def removed(name: str) -> Callable[[Path], None]:
         (edited("config.json", model_file="evil.py"), "Python code of its own"),
         (edited("config.json", num_hidden_layers=3), "weights do not fit"),
         (edited("config.json", hidden_size=48), "weights do not fit"),
+        (
+            edited("config.json", num_hidden_layers=10**6),
+            "num_hidden_layers is 1,000,000, and models have at most 2,048",
+        ),
+        (edited("config.json", vocab_size=10**9), "vocab_size is 1,000,000,000, and models have at most 16,777,216"),
+        (edited("config.json", text_config={"hidden_size": 10**30}), "hidden_size is 1,0.*, and models have at most"),
         (removed("model.safetensors"), r"no model\*.safetensors"),
         (written("model.safetensors", "no tensors"), "broken"),
         (cut("model.safetensors"), "broken"),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.core import model_config
-from orchard.core.model_config import capabilities, context_window, kind_of
+from orchard.core.model_config import absurd_size, capabilities, context_window, kind_of
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
 
@@ -99,6 +99,7 @@ _NAMES = st.sampled_from(
     [
         *model_config._WINDOW_KEYS,
         *model_config._TEXT_PARTS,
+        *model_config._MOST,
         *model_config._VISION_KEYS,
         "rope_scaling",
         "rope_parameters",
@@ -128,3 +129,13 @@ def test_no_json_object_makes_it_raise(config: dict[str, Any]) -> None:
     window = context_window(config)
     assert window is None or 0 < window < 2**31
     assert kind_of(config, ()) in ("text", "vision", "embeddings", "whisper")
+    assert absurd_size(config) is None or " is " in str(absurd_size(config))
+
+
+@pytest.mark.parametrize("key", sorted(model_config._MOST))
+def test_a_size_that_no_model_has_is_named(key: str) -> None:
+    most = model_config._MOST[key]
+    assert absurd_size({key: most, "other": 10**12}) is None
+    said = f"{key} is {most + 1:,}, and models have at most {most:,}"
+    for config in ({key: most + 1}, {"text_config": {key: most + 1}}, {key: [1, most + 1]}, {key: most + 1.0}):
+        assert str(absurd_size(config)).replace(".0,", ",") == said

@@ -17,7 +17,7 @@ from mlx.utils import tree_flatten
 
 from orchard.backends import cuda
 from orchard.core.errors import OrchardError
-from orchard.core.model_config import context_window
+from orchard.core.model_config import absurd_size, context_window
 from orchard.core.options import SamplingDefaults, TextOptions
 
 _UNKNOWN_WINDOW = 32_768
@@ -150,10 +150,14 @@ def _fingerprint(folder: Path, adapter_path: str | None) -> str:
 
 
 def _network(folder: Path) -> tuple[Any, dict[str, Any]]:
-    from mlx_lm.utils import load_model
+    from mlx_lm.utils import load_config, load_model
 
     try:
+        if reason := absurd_size(load_config(folder)):
+            raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
         network, config = load_model(folder, lazy=True)
+    except OrchardError:
+        raise
     except Exception as error:
         raise _broken(folder, error) from error
     finally:

@@ -31,6 +31,24 @@ _UNSAID_WINDOWS = {"gemma3": 131_072, "gemma3_text": 131_072}
 
 _SCALES_ORIGINAL = {"yarn", "deepseek_yarn", "telechat3-yarn", "linear", "dynamic"}
 
+# Several times what the largest models have.
+_MOST_LAYERS, _MOST_WIDTH, _MOST_HEADS, _MOST_EXPERTS, _MOST_WORDS = 2048, 2**20, 4096, 2**16, 2**24
+_MOST = {
+    **dict.fromkeys(
+        ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "num_nextn_predict_layers"), _MOST_LAYERS
+    ),
+    **dict.fromkeys(("depth", "encoder_layers", "decoder_layers", "first_k_dense_replace"), _MOST_LAYERS),
+    **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim", "model_dim", "head_dim", "hidden_dim"), _MOST_WIDTH),
+    **dict.fromkeys(("intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size"), _MOST_WIDTH),
+    **dict.fromkeys(
+        ("ffn_hidden_size", "d_inner", "n_inner", "q_lora_rank", "kv_lora_rank", "state_size"), _MOST_WIDTH
+    ),
+    **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "num_heads", "n_heads", "n_head"), _MOST_HEADS),
+    **dict.fromkeys(("linear_num_value_heads", "linear_num_key_heads", "mamba_num_heads"), _MOST_HEADS),
+    **dict.fromkeys(("num_experts", "n_routed_experts", "num_local_experts", "n_shared_experts"), _MOST_EXPERTS),
+    **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input", "embedding_size"), _MOST_WORDS),
+}
+
 _ENCODERS = {
     "bert",
     "distilbert",
@@ -124,6 +142,25 @@ def _tokens(value: object) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _NO_LIMIT:
         return value
     return None
+
+
+def absurd_size(config: Mapping[str, Any]) -> str | None:
+    """Say which size in a config.json no model has, in a sentence with its key and its bound; None: there is none.
+
+    A network is built, layer by layer, before its weights are looked at: a wrong size takes minutes or all memory.
+    """
+    return next(_absurd_sizes(config, 0), None)
+
+
+def _absurd_sizes(config: Mapping[str, Any], depth: int) -> Iterator[str]:
+    for key, value in config.items():
+        if isinstance(value, dict) and depth < _MAX_NESTING:
+            yield from _absurd_sizes(value, depth + 1)
+        if (most := _MOST.get(key)) is None:
+            continue
+        for size in value if isinstance(value, list) else [value]:
+            if isinstance(size, int | float) and size > most:
+                yield f"{key} is {size:,}, and models have at most {most:,}"
 
 
 def kind_of(config: Mapping[str, Any], files: Collection[str]) -> Kind:
