@@ -45,7 +45,7 @@ _KINDS: dict[ModelType, Kind] = {
 }
 # Looking through all models for the names to suggest takes at most this share of the time.
 _LOOKING_SHARE = 0.05
-_FALLBACK_ADVICE = "; start it with `--fallback-model NAME` to have one model answer for unknown names"
+_FALLBACK_ADVICE = "; start the server with `--fallback-model NAME` to have one model answer for all unknown names"
 
 
 class ModelEntry(Struct, frozen=True):
