@@ -5,7 +5,7 @@ import json
 import signal
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from socket import SO_LINGER, SOL_SOCKET, create_connection
 from types import SimpleNamespace
 from typing import Any
@@ -312,18 +312,26 @@ def test_the_end_of_the_server_lets_an_answer_finish(capfd: pytest.CaptureFixtur
 
 
 class Stub:
-    """A WebSocket whose client says nothing."""
+    """A WebSocket whose client sends these events, and nothing more."""
 
-    def __init__(self) -> None:
-        connection = SimpleNamespace(message_budget=Budget(9, "messages"), past_budget=Budget(9, "pasts"))
-        self.scope = {"path": "/v1/responses", "state": {"socket": connection, "in_hand": InHand(1), "caller": ANYONE}}
+    def __init__(self, *events: bytes) -> None:
+        connection = SimpleNamespace(
+            message_budget=Budget(9, "messages"), past_budget=Budget(9, "pasts"), busy=nullcontext
+        )
+        self.scope = {
+            "path": "/v1/responses",
+            "state": {"socket": connection, "in_hand": InHand(1), "caller": ANYONE},
+        }
         self.told: list[str] = []
+        self._events = list(events)
         self._closed = asyncio.Event()
 
     async def accept(self) -> None:
         self.told.append("accepted")
 
-    async def receive(self) -> dict[str, str]:
+    async def receive(self) -> dict[str, Any]:
+        if self._events:
+            return {"type": "websocket.receive", "bytes": self._events.pop(0)}
         await self._closed.wait()
         return {"type": "websocket.disconnect"}
 
@@ -340,3 +348,11 @@ async def test_a_connection_lasts_so_long() -> None:
     nothing: Any = None
     await ResponsesSocket(stub, nothing, nothing, lifetime=0.01).run()
     assert stub.told == ["accepted", "websocket_connection_limit_reached", "closed"]
+
+
+async def test_a_bug_is_an_event_too(caplog: pytest.LogCaptureFixture) -> None:
+    stub: Any = Stub(b"{}")
+    nothing: Any = None
+    await ResponsesSocket(stub, nothing, nothing, lifetime=0.5).run()
+    assert stub.told[:2] == ["accepted", "internal_error"]
+    assert "response.create broke" in caplog.text

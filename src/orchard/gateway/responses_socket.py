@@ -111,6 +111,13 @@ class ResponsesSocket:
         except OrchardError as error:
             how = error.kind
             await self._socket.send_text(dialect.error_event(error))
+        except WebSocketDisconnect:
+            raise
+        except Exception as bug:
+            how = "internal"
+            log.exception("response.create broke")
+            failed = OrchardError("internal", f"the server failed: {type(bug).__name__}")
+            await self._socket.send_text(dialect.error_event(failed))
         finally:
             log.info("response.create %s %s %.3f s", self._socket.scope["path"], how, time.monotonic() - begin)
 
