@@ -34,6 +34,9 @@ class Body(GrammarFields, kw_only=True):
     logprobs: Annotated[int, Meta(ge=0, le=MAX_LOGPROBS)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    messages: Annotated[Any, Meta(description="Refused in place of a prompt: a conversation is Chat Completions'.")] = (
+        None
+    )
 
 
 class DeploymentBody(Body, kw_only=True):

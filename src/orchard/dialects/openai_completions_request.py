@@ -19,6 +19,10 @@ def translate(body: wire.Body, request_id: str, header: str | None = None) -> tu
         raise invalid("stream_options", "`stream_options` is only allowed when `stream` is true.")
     if body.echo and body.logprobs is not None and body.suffix:
         raise invalid("suffix", "`suffix` is not supported along with `echo` and `logprobs`: leave one of them out.")
+    if body.prompt is None and body.messages is not None:
+        raise invalid(
+            "messages", "`messages` can't be continued: send them to /v1/chat/completions, or a `prompt` here."
+        )
     prompts = _prompts(body.prompt)
     made, turn, form = _made(body), priority(body, header), grammar(body, None, FreeForm())
     # The best answers are found by their log-probabilities.
