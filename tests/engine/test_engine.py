@@ -12,6 +12,7 @@ from orchard.backends.text import TextModel, load
 from orchard.core.options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import Job, SamplingParams, Step
+from orchard.engine.store import Store
 
 GREEDY = SamplingParams(seed=0, temperature=0.0)
 
@@ -208,3 +209,13 @@ engine.submit(Job("a", [1, 2], SamplingParams(seed=0), 10**9))
 def test_a_process_may_end_with_a_running_engine(model_folder: Path) -> None:
     done = run(LEFT, model_folder)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_engine_saves_for_as_long_as_it_is_told(model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds: list[float] = []
+    monkeypatch.setattr(Store, "close", lambda _, timeout: seconds.append(timeout))
+    for given in (0.25, 5.0):
+        running = Running(model_folder)
+        running.engine.close(given)
+        assert running.engine.join(30)
+    assert seconds == [0.25, 5.0]

@@ -8,6 +8,7 @@ import mlx.core as mx
 import pytest
 
 from orchard.core.options import TextOptions
+from orchard.engine import prefix_file
 from orchard.engine.job import Job, Miss
 from orchard.engine.store import Store
 from tests.engine.drive import greedy, prompt
@@ -187,3 +188,16 @@ def test_choices_that_share_a_prompt_are_all_kept() -> None:
     for answer in answers:
         found = runner.store.find([*prompt(1, 20), *answer, 1])
         assert found.length in (19 + len(answer), 20 + len(answer))
+
+
+def test_saving_at_the_end_does_not_wait_for_a_disk_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs = threading.Event()
+    monkeypatch.setattr(prefix_file, "write", lambda *_: hangs.wait(30))
+    store = kept(network("qwen3"), prompt(1, 60), prompt_cache_dir=str(tmp_path))
+    assert store._disk
+    settle(store._disk)
+    store.close(0.01)
+    assert store._disk._thread.is_alive(), "it is left behind with what it was at"
+    hangs.set()
+    store._disk._thread.join(30)
+    assert not store._disk._thread.is_alive()

@@ -12,7 +12,7 @@ import pytest
 from orchard.backends.service import Signs
 from orchard.backends.text import TextModel
 from orchard.core.cache import CacheState
-from orchard.core.events import Failed, Finished, Started, Text, Usage
+from orchard.core.events import Failed, Finished, SettledSampling, Started, Text, Usage
 from orchard.core.options import TextOptions
 from orchard.core.request import Generate, Message, Priority, Request, TextPart
 from orchard.engine.job import Begun, Broken, Drawn, Miss, Sample
@@ -80,7 +80,9 @@ async def test_a_request_starts_when_it_begins_and_tells_what_was_cached(
     (token,) = model.tokenizer.encode("x", add_special_tokens=False)
     engine.step(begun=(Begun("a", 1), Begun("unknown", 1)), drawn=(Drawn("a", 0, Sample(token), "length"),))
     await caller.until(lambda: caller.ended("a"))
-    assert caller.events["a"] == [Started(size, 7), Text("x"), Finished(("length",), Usage(size, 1, 0, 7))]
+    settled = SettledSampling(0.7, 1.0, 0.0, 0.0)
+    finished = Finished(("length",), Usage(size, 1, 0, 7))
+    assert caller.events["a"] == [Started(size, 7, sampling=settled), Text("x"), finished]
 
 
 @pytest.mark.parametrize(
