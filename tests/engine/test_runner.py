@@ -12,7 +12,7 @@ from orchard.engine.batch import Together
 from orchard.engine.job import Job, SamplingParams
 from orchard.engine.model import Embedded, Model
 from orchard.engine.runner import Runner
-from orchard.engine.scheduler import Limits
+from orchard.engine.scheduler import Limits, TooLarge
 from orchard.engine.slots import GROWTH
 from tests.engine.drive import greedy, prompt
 from tests.engine.tiny import Course, Other, alone, footprint, make_runner, network, run, words
@@ -95,6 +95,24 @@ def test_a_pass_that_fails_again_and_again() -> None:
     first, *later = OTHERS
     course = run(runner, [first], lambda course: later if len(course.steps) == 4 else ())
     check_the_others(course, OTHERS)
+
+
+def test_what_a_broken_job_has_generated_is_not_cached() -> None:
+    """Its other choice is in a pass of its own, and does not raise."""
+    count = 0
+
+    def sixth(tokens: list[list[int]]) -> bool:
+        nonlocal count
+        count += len(tokens[0]) == 1
+        return count == 9
+
+    job = Job("a", prompt(1, 10), SamplingParams(seed=1), 20, choices=2)
+    runner = make_runner(unlucky(sixth), together=Together.NONE, cache_bytes=2**24)
+    course = run(runner, [job])
+    check_broken(course, "a")
+    for tokens in course.outcomes["a"].tokens:
+        assert len(tokens) > 1
+        assert runner.store.find([*job.prompt, *tokens, 0]).length <= len(job.prompt)
 
 
 @pytest.mark.parametrize("chunk", [3, 512])
@@ -215,6 +233,25 @@ def test_a_prompt_that_is_preempted_is_scored_once(kind: str, cache_bytes: int) 
     assert [sample.token for sample in outcome.scored] == asking.prompt[1:]
     expected = [sample.logprob for sample in calm.scored]
     assert [sample.logprob for sample in outcome.scored] == pytest.approx(expected, abs=1e-4)
+
+
+@little_memory
+def test_what_was_generated_before_a_preemption_is_counted_once() -> None:
+    model = network("qwen3")
+    jobs = [greedy(str(n), prompt(n + 1, 10), 40, choices=1 + n % 2) for n in range(4)]
+    runner = make_runner(model, tight(model, jobs, 3))
+    counted: dict[str, list[int]] = {}
+    returned = runner._scheduler.returned
+
+    def note(ticket_id: str, prompt_tokens: int, generated: int) -> TooLarge | None:
+        counted.setdefault(ticket_id, []).append(generated)
+        answers = runner._work[ticket_id].answers
+        assert sum(counted[ticket_id]) == max(len(answer) for answer in answers if answer is not None)
+        return returned(ticket_id, prompt_tokens, generated)
+
+    runner._scheduler.returned = note  # type: ignore[method-assign]
+    run(runner, jobs)
+    assert max(map(len, counted.values())) > 1
 
 
 @little_memory

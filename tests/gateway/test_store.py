@@ -178,6 +178,18 @@ def test_what_was_deleted_stays_in_what_goes_on_from_it(store: Kept) -> None:
     assert not any(b"in1" in path.read_bytes() for path in store.path.parent.iterdir())
 
 
+def test_a_deleted_response_keeps_no_stream(store: Kept) -> None:
+    """Its place in the chain stays, but nothing that it has told."""
+    store.save(Record(response(1, None, None), [], store.caller.user, events=b"told"))
+    store.answer(2, 1)
+    assert store.events("resp_1") == b"told"
+    store.delete("resp_1")
+    with contextlib.closing(sqlite3.connect(store.path)) as db:
+        assert db.execute("SELECT id, body, events FROM responses WHERE id = 'resp_1'").fetchall() == [
+            ("resp_1", None, None)
+        ]
+
+
 def test_a_response_that_is_not_done_is_nothing_to_go_on_from(store: Kept) -> None:
     store.answer(1, status="in_progress")
     error = missing("invalid_request", store.past, "resp_1", None, ())

@@ -1,5 +1,6 @@
 """How the end of a worker's process is seen, with processes that run a few lines of Python each."""
 
+import asyncio
 import sys
 
 import pytest
@@ -17,6 +18,12 @@ class Program(Worker):
     def __init__(self, program: str) -> None:
         super().__init__("fake", Settings())
         self._program = program
+        self.started = asyncio.Event()
+
+    async def _start_process(self, fd: int) -> asyncio.subprocess.Process:
+        process = await super()._start_process(fd)
+        self.started.set()
+        return process
 
     def _command(self, fd: int) -> list[str]:
         return [sys.executable, "-c", self._program, str(fd)]
@@ -53,3 +60,19 @@ async def test_a_process_that_speaks_another_protocol_is_said_to() -> None:
     failure = await ended("import os, sys; os.write(int(sys.argv[1]), b'\\xff' * 100)")
     assert failure
     assert failure.startswith("it broke the protocol: a frame of")
+
+
+async def test_a_process_that_hangs_while_it_starts_is_killed() -> None:
+    one = Program("import time; time.sleep(60)")
+    running = asyncio.create_task(one.run())
+    await one.started.wait()
+    for _ in range(int(Settings().watchdog_timeout)):
+        one.tick()
+    assert (one.phase, one.failure) == ("starting", None)
+    one.tick()
+    try:
+        assert one.failure == "it did not answer for 120 seconds"
+    finally:
+        one.kill()
+        await running
+    assert one.phase == "gone"

@@ -144,6 +144,27 @@ def test_stop_strings_are_found_over_any_cut(text: str, stops: list[str], places
     assert (filter_.stopped_by is not None) == any(stop in text for stop in stops if stop)
 
 
+@pytest.mark.parametrize(
+    ("stops", "text", "before", "by"),
+    [
+        (["abab"], "aba\nbab", "aba\nbab", None),  # what matched must be given up entirely
+        (["abab"], "abaabab", "aba", "abab"),
+        (["aabaaa"], "aabaabaaa", "aab", "aabaaa"),
+        (["ba", "a"], "ba", "", "ba"),  # both end here
+        (["a", "ba"], "ba", "", "ba"),
+        (["a", "ba", "cba"], "cba", "", "cba"),
+        (["bc", "abcd"], "abcd", "a", "bc"),  # the first that ends, though another began before
+    ],
+)
+def test_the_stop_string_that_ends_first_and_is_longest(
+    stops: list[str], text: str, before: str, by: str | None
+) -> None:
+    for cuts in ([text], list(text)):
+        filter_ = StopFilter(StopStrings(stops))
+        assert "".join([filter_.feed(cut) for cut in cuts] + [filter_.flush()]) == before
+        assert filter_.stopped_by == by
+
+
 def test_only_the_beginning_of_a_stop_string_is_held_back() -> None:
     filter_ = StopFilter(StopStrings(["END", "\n\n"]))
     assert [filter_.feed(text) for text in ("aE", "N", "x\n", "y", "E")] == ["a", "", "ENx", "\ny", ""]

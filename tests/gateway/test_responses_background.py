@@ -1,0 +1,48 @@
+"""A response in the background is told of when it is stored."""
+
+import asyncio
+from typing import Any, cast
+
+from orchard.core.events import Finished, Started, Text, Usage
+from orchard.dialects.openai_responses import ResponseEncoder, read
+from orchard.gateway.pool import Pool
+from orchard.gateway.responses_background import Run
+from orchard.gateway.stream import EventStream
+
+
+class Released:
+    """As much of a pool as a run needs."""
+
+    def release(self, stream: EventStream) -> None:
+        """Take a stream back."""
+
+
+async def test_the_end_is_told_when_it_can_be_found() -> None:
+    call = read(b'{"model": "m", "input": "Hi", "background": true}').call("req_1")
+    stream, kept, may_keep = EventStream(), asyncio.Event(), asyncio.Event()
+    stream.push([Started(1), Text("a"), Finished(("stop",), Usage(1, 1))])
+
+    async def begin() -> EventStream:
+        return stream
+
+    async def keep(encoder: ResponseEncoder, events: bytes | None) -> None:
+        if events is not None:
+            kept.set()
+            await may_keep.wait()
+
+    run = Run(cast(Pool, cast(Any, Released())), lambda: ResponseEncoder(call), begin, keep, None)
+    told: list[bytes] = []
+
+    async def watch() -> None:
+        async for piece in run.follow(-1, 60):
+            told.append(piece)
+
+    making, following = asyncio.create_task(run.make()), asyncio.create_task(watch())
+    await kept.wait()
+    for _ in range(10):  # whatever is ready to run has run
+        await asyncio.sleep(0)
+    assert b"response.queued" in b"".join(told)
+    assert b"response.completed" not in b"".join(told)
+    may_keep.set()
+    await asyncio.gather(making, following)
+    assert b"response.completed" in b"".join(told)
