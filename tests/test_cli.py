@@ -23,6 +23,7 @@ from orchard.cli import serve as serve_command
 from orchard.cli.app import app
 from orchard.cli.bench import Load, bench
 from orchard.cli.client import Client, Piece, ServerError, sse_data
+from orchard.cli.talk import HELP, Conversation
 from orchard.core.errors import OrchardError
 from tests.serving import Server, serve
 
@@ -324,15 +325,15 @@ class TestChat:
     def test_a_conversation(self, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
         lines: list[str | type[BaseException]] = ["one", KeyboardInterrupt, " ", "/think", "two", "/help", EOFError]
         with Client(server.url) as client:
-            talk = chat.Conversation(client, "fake")
+            talk = Conversation(client, "fake")
             chat.converse(talk, reader(lines))
-            assert talk.thinking is True
-            assert [turn["content"] for turn in talk.messages] == ["one", "one", "two", "two"]
+            assert talk.talk.thinking is True
+            assert [turn.content for turn in talk.talk.messages] == ["one", "one", "two", "two"]
             chat.converse(talk, reader(['{"refuse": "overloaded"}', "/reset", "/exit"]))
-            assert talk.messages == []
+            assert talk.talk.messages == []
         out, err = capsys.readouterr()
         assert "one\n" in out
-        assert chat.HELP in out
+        assert HELP in out
         assert "refuses" in err
 
     def test_an_interrupt_stops_the_answer_and_frees_its_row(
@@ -344,9 +345,9 @@ class TestChat:
 
         monkeypatch.setattr(chat, "show", interrupted)
         with Client(server.url) as client:
-            talk = chat.Conversation(client, "fake")
+            talk = Conversation(client, "fake")
             chat.converse(talk, reader([SLOW, EOFError]))
-            assert talk.messages[1]["content"].startswith("tick ")
+            assert talk.talk.messages[1].content.startswith("tick ")
             server.until(running=0, timeout=5)
         assert "(stopped)" in capsys.readouterr().out
 

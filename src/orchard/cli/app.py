@@ -120,7 +120,7 @@ def chat(
 ) -> None:
     """Talk in the terminal: to the server that runs here, or to one started for this talk.
 
-    Where stdin is no terminal, its text is the message.
+    Where stdin is no terminal, its text is the message. In the talk, /help lists the commands.
     """
     from orchard.cli.chat import chat
     from orchard.cli.keys import first_key

@@ -7,18 +7,20 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from types import FrameType
-from typing import IO, Any, NoReturn
+from typing import IO, NoReturn
 
 import typer
 
 from orchard.cli.client import Client, Piece, ServerError
+from orchard.cli.talk import Conversation, command
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
-HELP = "/reset forgets the talk, /think switches thinking, Ctrl-C stops an answer, Ctrl-D or /exit leaves."
+_HINT = "/help lists commands, Ctrl-C stops an answer, Ctrl-D or /exit leaves."
+_BLOCK = '"""'
 _STOP_SECONDS = 5.0
 # A model's text must not move the cursor or set the terminal's title.
 _CONTROLS = {code: None for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\n\t"}
@@ -36,37 +38,8 @@ def chat(model: str | None, url: str | None, message: str | None, api_key: str |
         if message is not None:
             show(talk.ask(message), plain=True)
         else:
-            typer.echo(f"{served} at {client.url}\n{typer.style(HELP, dim=True)}")
+            typer.echo(f"{served} at {client.url}\n{typer.style(_HINT, dim=True)}")
             converse(talk, input)
-
-
-class Conversation:
-    """The turns so far; `thinking` None leaves it to the model whether it thinks before it answers."""
-
-    def __init__(self, client: Client, model: str) -> None:
-        self._client = client
-        self._model = model
-        self.messages: list[dict[str, str]] = []
-        self.thinking: bool | None = None
-
-    def ask(self, text: str) -> Generator[Piece, None, None]:
-        """Give the answer as it comes. What was said before a stop or an error stays; a turn without answer doesn't."""
-        self.messages.append({"role": "user", "content": text})
-        said = ""
-        body: dict[str, Any] = {"model": self._model, "messages": self.messages}
-        if self.thinking is not None:
-            body["chat_template_kwargs"] = {"enable_thinking": self.thinking}
-        try:
-            with closing(self._client.answer(body)) as pieces:
-                for piece in pieces:
-                    if piece.kind == "text":
-                        said += piece.text
-                    yield piece
-        finally:
-            if said:
-                self.messages.append({"role": "assistant", "content": said})
-            else:
-                self.messages.pop()
 
 
 def converse(talk: Conversation, read: Callable[[str], str]) -> None:
@@ -85,10 +58,37 @@ def converse(talk: Conversation, read: Callable[[str], str]) -> None:
             return
         if line in ("/exit", "/quit"):
             return
-        if line.startswith("/") and line[1:].isalpha():
-            typer.secho(_command(talk, line), dim=True)
+        if line.startswith(_BLOCK):
+            if text := _block(line.removeprefix(_BLOCK), read):
+                _answer(talk, text)
         elif line:
-            _answer(talk, line)
+            _take(talk, line)
+
+
+def _block(first: str, read: Callable[[str], str]) -> str:
+    """Read on to the line that ends the text of several lines; an interrupt gives it up."""
+    lines = [first]
+    try:
+        while not lines[-1].endswith(_BLOCK):
+            lines.append(read("... ").rstrip())
+    except (KeyboardInterrupt, EOFError):
+        typer.echo()
+        return ""
+    lines[-1] = lines[-1].removesuffix(_BLOCK)
+    return "\n".join(lines).strip()
+
+
+def _take(talk: Conversation, line: str) -> None:
+    """Carry out a command, or answer."""
+    try:
+        said = command(talk, line)
+    except OrchardError as error:
+        typer.secho(error.message, fg="red", err=True)
+        return
+    if said is None:
+        _answer(talk, line)
+    else:
+        typer.secho(said, dim=True)
 
 
 def show(pieces: Iterable[Piece], *, plain: bool = False) -> None:
@@ -112,18 +112,6 @@ def _answer(talk: Conversation, line: str) -> None:
         typer.secho("\n(stopped)", dim=True)
     except ServerError as error:
         typer.secho(error.message, fg="red", err=True)
-
-
-def _command(talk: Conversation, line: str) -> str:
-    match line:
-        case "/reset":
-            talk.messages.clear()
-            return "a new talk begins"
-        case "/think":
-            talk.thinking = not talk.thinking
-            return f"thinking is {'on' if talk.thinking else 'off'}"
-        case _:
-            return HELP
 
 
 @contextmanager

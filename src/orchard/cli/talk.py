@@ -1,0 +1,188 @@
+"""A conversation in the terminal, and the commands that change it."""
+
+import re
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from orchard.cli.client import Client, Piece
+from orchard.cli.values import kind_of, printable
+from orchard.core.errors import OrchardError
+
+HELP = """\
+/system TEXT      what the model is told before the talk; without TEXT: nothing
+/set NAME VALUE   temperature, top_p, top_k, min_p, max_tokens, seed and others; without VALUE: the model's own
+/think            switches thinking
+/reset            forgets the talk
+/save FILE        writes the talk to a file; /load FILE goes on with it
+/help             shows this
+Text of several lines stands between two lines of \"""\". Ctrl-C stops an answer, Ctrl-D or /exit leaves."""
+_COMMAND = re.compile(r"/([A-Za-z_?]+)(?:\s+(.*))?", re.DOTALL)
+_MOST_BYTES = 32 * 2**20
+_Share = Annotated[float, Meta(ge=0, le=1)]
+_Penalty = Annotated[float, Meta(ge=-2, le=2)]
+
+
+class TalkSettings(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """How answers are drawn; None: as the server has it. The names are those of Chat Completions."""
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: _Share | None = None
+    top_k: Annotated[int, Meta(ge=0, le=2**31)] | None = None
+    min_p: _Share | None = None
+    max_tokens: Annotated[int, Meta(ge=1, le=2**31)] | None = None
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    repetition_penalty: Annotated[float, Meta(gt=0, le=10)] | None = None
+    presence_penalty: _Penalty | None = None
+    frequency_penalty: _Penalty | None = None
+
+
+class Turn(Struct, forbid_unknown_fields=True):
+    """What one side has said."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
+class SavedTalk(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A talk as a file has it."""
+
+    messages: list[Turn]
+    system: str = ""
+    settings: TalkSettings = msgspec.field(default_factory=TalkSettings)
+    thinking: bool | None = None
+
+
+class Conversation:
+    """The turns so far, and how the next one is asked for; `thinking` None leaves it to the model."""
+
+    def __init__(self, client: Client, model: str) -> None:
+        self._client = client
+        self._model = model
+        self.talk = SavedTalk([])
+
+    def ask(self, text: str) -> Generator[Piece, None, None]:
+        """Yield an answer as it comes. What was said before a stop or an error stays; a turn without answer doesn't."""
+        talk = self.talk
+        talk.messages.append(Turn("user", text))
+        said = ""
+        try:
+            with closing(self._client.answer(self._body())) as pieces:
+                for piece in pieces:
+                    if piece.kind == "text":
+                        said += piece.text
+                    yield piece
+        finally:
+            if said:
+                talk.messages.append(Turn("assistant", said))
+            else:
+                talk.messages.pop()
+
+    def _body(self) -> dict[str, Any]:
+        talk = self.talk
+        system = [{"role": "system", "content": talk.system}] if talk.system else []
+        body: dict[str, Any] = {"model": self._model, "messages": [*system, *map(msgspec.to_builtins, talk.messages)]}
+        if talk.thinking is not None:
+            body["chat_template_kwargs"] = {"enable_thinking": talk.thinking}
+        return {**body, **msgspec.to_builtins(talk.settings)}
+
+
+def command(conversation: Conversation, line: str) -> str | None:
+    """Carry out a line that is a command and return what to say of it; None: the line is none.
+
+    Raise OrchardError where the command or what follows it is wrong.
+    """
+    found = _COMMAND.fullmatch(line)
+    if found is None:
+        return None
+    name, rest = found[1], (found[2] or "").strip()
+    if (carry_out := _COMMANDS.get(name)) is None:
+        raise _wrong(
+            f'there is no command /{name}; /help lists them (text that begins so goes between two lines of """)'
+        )
+    if rest and name in _ALONE:
+        raise _wrong(f"nothing may follow /{name}")
+    return carry_out(conversation, rest)
+
+
+def _reset(conversation: Conversation, _: str) -> str:
+    conversation.talk.messages.clear()
+    return "a new talk begins"
+
+
+def _think(conversation: Conversation, _: str) -> str:
+    conversation.talk.thinking = not conversation.talk.thinking
+    return f"thinking is {'on' if conversation.talk.thinking else 'off'}"
+
+
+def _system(conversation: Conversation, text: str) -> str:
+    conversation.talk.system = text
+    return "the model is told this from now on" if text else "the model is told nothing before the talk"
+
+
+def _set(conversation: Conversation, rest: str) -> str:
+    name, _, value = rest.partition(" ")
+    names = TalkSettings.__struct_fields__
+    if name not in names:
+        raise _wrong(f"/set takes one of {', '.join(names)}, and a value")
+    try:
+        read = kind_of(TalkSettings, name).read(value.strip()) if value.strip() else None
+    except ValueError as error:
+        raise _wrong(f"{name}: {error}") from error
+    setattr(conversation.talk.settings, name, read)
+    return f"{name} is {'as the model has it' if read is None else read}"
+
+
+def _save(conversation: Conversation, name: str) -> str:
+    path = _path("save", name)
+    try:
+        # Readable for nobody else, and whole or not there.
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            file = Path(folder) / path.name
+            file.touch(0o600)
+            file.write_bytes(msgspec.json.format(msgspec.json.encode(conversation.talk)) + b"\n")
+            file.replace(path)
+    except OSError as error:
+        raise _wrong(f"{printable(name)} can't be written: {error.strerror or error}") from error
+    return f"the talk is in {printable(name)}"
+
+
+def _load(conversation: Conversation, name: str) -> str:
+    try:
+        with _path("load", name).open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise _wrong(f"{printable(name)} has more than {_MOST_BYTES:,} bytes")
+        conversation.talk = msgspec.json.decode(data, type=SavedTalk)
+    except OSError as error:
+        raise _wrong(f"{printable(name)} can't be read: {error.strerror or error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _wrong(f"{printable(name)} is no talk that /save wrote: {error}") from error
+    return f"the talk goes on after {len(conversation.talk.messages)} messages"
+
+
+def _path(command: str, name: str) -> Path:
+    if not name:
+        raise _wrong(f"/{command} needs the name of a file")
+    return Path(name).expanduser()
+
+
+def _wrong(message: str) -> OrchardError:
+    return OrchardError("invalid_request", message)
+
+
+_COMMANDS: dict[str, Callable[[Conversation, str], str]] = {
+    "system": _system,
+    "set": _set,
+    "think": _think,
+    "reset": _reset,
+    "save": _save,
+    "load": _load,
+    "help": lambda *_: HELP,
+}
+_ALONE = ("think", "reset", "help")
