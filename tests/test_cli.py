@@ -362,6 +362,10 @@ class TestChat:
         with pytest.raises(OrchardError, match="serves no model"):
             chat._served([], None, "http://x")
 
+    def test_the_bundled_model_is_asked_for_though_it_is_not_listed(self) -> None:
+        assert chat._served(["org/other"], "demo", "http://x") == "demo"
+        assert chat._served(["org/other"], None, "http://x") == "org/other"
+
 
 def reader(lines: list[Any]) -> Any:
     """An input() that gives these lines and raises these exceptions."""

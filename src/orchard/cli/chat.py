@@ -136,9 +136,10 @@ def _served(ids: list[str], model: str | None, url: str) -> str:
         raise ServerError(f"the server at {url} serves no model")
     if model is None or model in ids:
         return model or ids[0]
-    from orchard.gateway.registry import resolve
+    from orchard.gateway.registry import DEMO, resolve
 
-    if (name := resolve(model).id) in ids:
+    # The bundled model is there for whoever names it, though it isn't listed beside others.
+    if (name := resolve(model).id) in (*ids, DEMO):
         return name
     raise ServerError(f"the server at {url} doesn't serve '{name}'; it serves: {', '.join(ids)}")
 
