@@ -284,8 +284,8 @@ def test_thinking_ends_where_its_budget_does(client: OpenAI) -> None:
         answer = ask(client, "What is 12 + 30?", extra_body=extra, max_tokens=200)
         assert answer.usage
         assert answer.usage.completion_tokens_details
-        # The token that ends it is counted too.
-        assert (answer.usage.completion_tokens_details.reasoning_tokens or 0) <= budget + 1
+        # The tokens that open and end it are counted too: this model opens it itself.
+        assert (answer.usage.completion_tokens_details.reasoning_tokens or 0) <= budget + 2
         assert answer.choices[0].message.content
         assert "</think>" not in answer.choices[0].message.content
 
