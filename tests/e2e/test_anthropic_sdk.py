@@ -112,7 +112,8 @@ def test_thinking_is_a_block_of_its_own(claude: Anthropic, streamed: bool) -> No
 def test_thinking_ends_where_its_budget_does(claude: Anthropic) -> None:
     answer = ask(claude, "What is 12 + 30?", thinking={"type": "enabled", "budget_tokens": 3})
     assert answer.usage.output_tokens_details
-    assert answer.usage.output_tokens_details.thinking_tokens <= 4  # the token that ends it is counted too
+    # The tokens that open and end it are counted too: this model opens it itself.
+    assert answer.usage.output_tokens_details.thinking_tokens <= 5
     assert text_of(answer)
 
 
