@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from orchard.core.cache import CacheState
 from orchard.core.events import Event
-from orchard.core.options import TextOptions
+from orchard.core.options import Batching, TextOptions
 from orchard.core.request import Request
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
@@ -122,6 +122,7 @@ class Ready(Struct, frozen=True, array_like=True, tag="ready"):
 
     load_seconds: float
     weights_bytes: int = 0
+    batching: Batching = "together"
 
 
 class LoadFailed(Struct, frozen=True, array_like=True, tag="load_failed"):

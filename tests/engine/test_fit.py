@@ -151,7 +151,7 @@ def test_the_runner_that_it_makes() -> None:
     assert runner.idle
     assert runner.store.numbers()["budget_bytes"] == 10_000
     assert runner.store.numbers()["entries"] == 0
-    assert runner._rows._batch._together is Together.ALL
+    assert runner.together is Together.ALL
 
 
 def test_a_model_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from typing import Any, ClassVar
 
 from orchard.core.options import TextOptions
+from orchard.engine.batch import Together
 from orchard.engine.job import Begun, Broken, Drawn, Job, Step
 
 
@@ -15,6 +16,7 @@ class StubEngine:
     made: ClassVar[list["StubEngine"]] = []
 
     weights_bytes = 1234
+    together = Together.LIKE
     mlx_bytes = 5678
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchard.backends.service import Signs
+from orchard.backends.service import Loaded, Signs
 from orchard.backends.text import TextModel
 from orchard.core.cache import CacheState
 from orchard.core.events import Failed, Finished, SettledSampling, Started, Text, Usage
@@ -39,7 +39,7 @@ async def caller(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     monkeypatch.setattr(text_module, "load", load)
     service = TextService("a folder", OPTIONS)
     caller = Caller(service)
-    assert await service.start(caller.emit, lambda fraction: None) == StubEngine.weights_bytes
+    assert await service.start(caller.emit, lambda fraction: None) == Loaded(StubEngine.weights_bytes, "by_length")
     assert loaded == [("a folder", OPTIONS)]
     yield caller
     await service.close(1.0)

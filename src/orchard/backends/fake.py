@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from orchard.backends.service import Emit, Progress, Signs
+from orchard.backends.service import Emit, Loaded, Progress, Signs
 from orchard.core.cache import CacheReport, CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
@@ -86,7 +86,7 @@ class FakeService:
         self._hangs_since: float | None = None
         self._reports: deque[CacheReport] = deque(maxlen=16)
 
-    async def start(self, emit: Emit, progress: Progress) -> int:
+    async def start(self, emit: Emit, progress: Progress) -> Loaded:
         """Pretend to load."""
         self._emit = emit
         end = None if _happened(self._loads.once) else self._loads.end
@@ -95,7 +95,7 @@ class FakeService:
             if end and step == self._loads.steps:
                 await self._end_load(end)
             progress(step / self._loads.steps)
-        return self._loads.bytes
+        return Loaded(self._loads.bytes, "together")
 
     async def _end_load(self, end: str) -> None:
         match end:

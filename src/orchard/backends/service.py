@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from orchard.core.cache import CacheState
 from orchard.core.events import Event
+from orchard.core.options import Batching
 from orchard.core.request import Request
 
 # emit(events by request id, running, waiting): called on the event loop's thread, once an engine step or less often.
@@ -26,6 +27,13 @@ class Signs(Struct, frozen=True):
     mlx_bytes: int = 0
 
 
+class Loaded(Struct, frozen=True):
+    """A model that is ready: the bytes that it takes without any request, and how its rows are decoded."""
+
+    weights_bytes: int
+    batching: Batching
+
+
 class Service(Protocol):
     """One model, from its load to its end. It is made with the model's folder and its TextOptions.
 
@@ -33,8 +41,8 @@ class Service(Protocol):
     stream for each request that was submitted and not cancelled.
     """
 
-    async def start(self, emit: Emit, progress: Progress) -> int:
-        """Load the model and make it warm; give the bytes that it takes without any request.
+    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+        """Load the model, make it warm, and say what it is like.
 
         Raises OrchardError("model_failed", ...) with the reason; what was loaded by then is freed by `close`.
         """

@@ -10,6 +10,10 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 
 
+Batching = Literal["together", "by_length", "in_turn"]
+"""How a model's rows are decoded: all in one pass, those of like length in one pass, or one after the other."""
+
+
 class SamplingDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How tokens are drawn where a request says nothing; None: as the model's generation_config.json says.
 

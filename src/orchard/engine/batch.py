@@ -263,7 +263,8 @@ class Batch:
         """The rows of a group are filled up to a multiple of `multiple`, with copies that nobody reads. Rows of fewer
         than `short` tokens are alike."""
         self._model = model
-        self._together = together
+        self.together = together
+        """How far the rows share a pass."""
         self._multiple = multiple
         self._short = short
         self._groups: list[_Group] = []
@@ -292,14 +293,14 @@ class Batch:
         for group in self._groups:
             own = members[group.key]
             group.reseat(own, -len(own) % self._multiple if len(own) > 1 else 0)
-        joint = [group for group in self._groups if self._together is Together.ALL and group.key[0]]
+        joint = [group for group in self._groups if self.together is Together.ALL and group.key[0]]
         self._passes = [_Pass(of) for of in [joint, *([group] for group in self._groups if group not in joint)] if of]
         self.seats = [seat for one in self._passes for seat in one.seats]
 
     def _key(self, seat: Seat) -> tuple[Any, ...]:
         """Give what the rows of a group have in common; the empty kind is that of a row that is on its own."""
         # A cache without content has no shape that a shelf could take over.
-        if self._together is Together.NONE or seat.apart or not seat.length:
+        if self.together is Together.NONE or seat.apart or not seat.length:
             return (), id(seat)
         return seat.kind, max(seat.length, self._short - 1).bit_length()
 

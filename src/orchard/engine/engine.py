@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from orchard.core.options import TextOptions
 from orchard.engine import memory
+from orchard.engine.batch import Together
 from orchard.engine.fit import fit
 from orchard.engine.job import Job, Step
 from orchard.engine.model import Model
@@ -91,6 +92,8 @@ class Engine(Generic[M]):
         """What MLX held at the beginning of the engine's present piece of work, in bytes."""
         self.weights_bytes = 0
         """What the model takes without any job, once it is ready."""
+        self.together = Together.NONE
+        """How far its rows share a pass, once it is ready."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
         self._fetching: set[str] = set()  # jobs whose prompts come from the disk; the engine's thread alone uses it
         self._saves_from = 0.0
@@ -192,6 +195,7 @@ class Engine(Generic[M]):
             self._begin_work()
             self.weights_bytes = mx.get_active_memory()
             runner = fit(model, self._options, self.weights_bytes, self._wake, self._fitted)
+            self.together = runner.together
         except Exception as error:
             traceback.clear_frames(error.__traceback__)  # they would keep what was loaded
             ready.set_exception(error)

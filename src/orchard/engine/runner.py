@@ -62,6 +62,8 @@ class Runner:
         self._joint = joint
         self.store = store
         self._rows = Rows(model, batch, store)
+        self.together = batch.together
+        """How far the rows share a pass."""
         self._scheduler = Scheduler(limits)
         self._memory_bytes = limits.memory_bytes
         self._footprint = footprint

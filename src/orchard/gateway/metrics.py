@@ -108,7 +108,7 @@ class ModelNow(Struct, frozen=True, kw_only=True):
 
     `reason`: why it failed last. `note`: what it is waiting for, loading and downloads too, in a few words. `progress`,
     from 0 to 1: how far it is loaded; None: it isn't loading. Sizes are in bytes, None where there is no process or it
-    has not said. `restarts`: how often its process died.
+    has not said. `restarts`: how often its process died. `batching`: how the rows of a model that is ready are decoded.
     """
 
     state: str
@@ -121,6 +121,7 @@ class ModelNow(Struct, frozen=True, kw_only=True):
     rss_bytes: int | None = None
     pid: int | None = None
     restarts: int = 0
+    batching: str | None = None
 
     def health(self) -> dict[str, Any]:
         """Return what GET /health says of the model."""
@@ -132,6 +133,7 @@ class ModelNow(Struct, frozen=True, kw_only=True):
             "running": self.running,
             "waiting": self.waiting,
             "restarts": self.restarts,
+            "batching": self.batching,
         }
 
 

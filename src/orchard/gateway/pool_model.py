@@ -123,6 +123,7 @@ class Model:
             rss_bytes=worker.rss_bytes if worker else None,
             pid=worker.pid if worker else None,
             restarts=self.restarts.count,
+            batching=worker.batching if worker and state == "ready" else None,
         )
 
     async def cache(self, request_id: str | None = None) -> CacheState:

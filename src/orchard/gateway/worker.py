@@ -13,7 +13,7 @@ from orchard import wire
 from orchard.config import Settings
 from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
-from orchard.core.options import TextOptions
+from orchard.core.options import Batching, TextOptions
 from orchard.core.request import Request
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.last_words import LastWords, without_folders
@@ -45,6 +45,8 @@ class Worker:
         self.load_seconds = 0.0
         """How long the load took, once it is ready."""
         self.weights_bytes = 0
+        self.batching: Batching | None = None
+        """How the rows of the model loaded last are decoded."""
         self.loads = 0
         self.failure: str | None = None
         """Why it ended, or why it can't be started. It names no folders."""
@@ -245,8 +247,8 @@ class Worker:
             case wire.Loading(fraction):
                 self.progress = fraction
                 self.on_change()
-            case wire.Ready(load_seconds, weights_bytes):
-                self.load_seconds, self.weights_bytes = load_seconds, weights_bytes
+            case wire.Ready(load_seconds, weights_bytes, batching):
+                self.load_seconds, self.weights_bytes, self.batching = load_seconds, weights_bytes, batching
                 self._become("ready")
             case wire.LoadFailed(reason):
                 self.failure = without_folders(reason)

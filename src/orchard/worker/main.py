@@ -121,13 +121,13 @@ class Worker:
     async def _load(self, service: Service) -> None:
         begin = time.monotonic()
         try:
-            weights_bytes = await service.start(self._emit, lambda fraction: self._say(wire.Loading(fraction)))
+            loaded = await service.start(self._emit, lambda fraction: self._say(wire.Loading(fraction)))
         except OrchardError as error:
             log.error("loading failed: %s", error.message)
             self._say(wire.LoadFailed(error.message))
             return
         self._ready = True
-        self._say(wire.Ready(time.monotonic() - begin, weights_bytes))
+        self._say(wire.Ready(time.monotonic() - begin, loaded.weights_bytes, loaded.batching))
 
     async def _unload(self) -> None:
         self._ready = False

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from functools import partial
 
 from orchard.backends import text as backend
-from orchard.backends.service import Emit, Progress, Signs
+from orchard.backends.service import Emit, Loaded, Progress, Signs
 from orchard.backends.text import TextModel, load
 from orchard.core.cache import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
-from orchard.core.options import TextOptions
+from orchard.core.options import Batching, TextOptions
 from orchard.core.request import Count, Request
+from orchard.engine.batch import Together
 from orchard.engine.engine import Engine
 from orchard.engine.grammar import Grammar
 from orchard.engine.job import Begun, Broken, Drawn, Job, SamplingParams, Step
@@ -33,6 +34,11 @@ from orchard.worker.prompt import Prepared, Prompter
 log = logging.getLogger("orchard.worker")
 
 _RETRY_AFTER = 5
+_BATCHING: dict[Together, Batching] = {
+    Together.ALL: "together",
+    Together.LIKE: "by_length",
+    Together.NONE: "in_turn",
+}
 
 
 def prepare() -> int:
@@ -91,8 +97,8 @@ class TextService:
     def _waiting(self) -> int:
         return max(0, len(self._live) - self._running)
 
-    async def start(self, emit: Emit, progress: Progress) -> int:
-        """Load the model and make it warm; give the bytes that it takes without any request.
+    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+        """Load the model, make it warm, and say what it is like.
 
         Raises OrchardError("model_failed", ...) with the reason.
         """
@@ -102,7 +108,7 @@ class TextService:
         try:
             model = await asyncio.wrap_future(self._engine.start())
             await self._prompts.do(self._adopt, model)
-            return self._engine.weights_bytes
+            return Loaded(self._engine.weights_bytes, _BATCHING[self._engine.together])
         except OrchardError:
             raise
         except Exception as error:

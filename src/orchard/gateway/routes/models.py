@@ -34,7 +34,7 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
 
 def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
     """Give a model by the name that was asked for; `root` is its id."""
-    state, reason = _state(pool, entry)
+    state, reason, batching = _state(pool, entry)
     return {
         "id": name,
         "object": "model",
@@ -50,12 +50,13 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
         "loaded": state == "ready",
         "state": state,
         "reason": reason,
+        "batching": batching,
     }
 
 
-def _state(pool: Pool, entry: ModelEntry) -> tuple[str, str | None]:
-    """Say what a model is doing, and, where it can't be loaded, why."""
+def _state(pool: Pool, entry: ModelEntry) -> tuple[str, str | None, str | None]:
+    """Say what a model is doing, where it can't be loaded why, and where it is ready how its rows are decoded."""
     if model := pool.models.get(entry.id):
         now = model.now
-        return now.state, now.reason
-    return ("unloaded" if entry.path else "not_downloaded"), None
+        return now.state, now.reason, now.batching
+    return ("unloaded" if entry.path else "not_downloaded"), None, None
