@@ -47,3 +47,24 @@ def test_half_a_surrogate_stays_escaped(half: str) -> None:
     whole = loads('["\\ud83d\\ude00\n"]')
     assert whole
     assert whole[1] == '["\U0001f600\\n"]'
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "fits"),
+    [
+        ("2.0", {"integer"}, "2"),
+        ("2.5", {"integer"}, None),
+        ("2.5", {"number"}, "2.5"),
+        ("2", {"number"}, "2"),
+        ("True", {"boolean"}, "true"),
+        ("None", {"null"}, "null"),
+        ("2", {"boolean"}, None),
+        ('"a"', {"string"}, None),
+        ("[1]", set(), "[1]"),
+        ("2", set(), None),
+        ("1e999", {"number"}, None),
+        ("NaN", {"number"}, None),
+    ],
+)
+def test_which_value_a_text_stands_for(text: str, types: set[str], fits: str | None) -> None:
+    assert fitted(text, frozenset(types)) == fits
