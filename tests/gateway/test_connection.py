@@ -234,8 +234,15 @@ def test_targets_of_every_form(server: Server, head: bytes, status: int) -> None
 
 def test_a_chunked_body_is_read(server: Server) -> None:
     content = json.dumps(body(text="a")).encode()
-    chunks = b"%x\r\n%s\r\n0\r\nx-api-key: late\r\n\r\n" % (len(content), content)
+    chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(content), content)
     head = (
         b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n"
     )
     assert text(reply(server, head + b"\r\n" + chunks)) == "a"
+
+
+def test_a_key_behind_the_body_is_none() -> None:
+    """Trailers come after what the headers decide."""
+    head = b"POST /unload HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+    with serve(api_keys=("late",)) as server:
+        assert reply(server, head + b"0\r\nx-api-key: late\r\n\r\n").status_code == 401
