@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import cast
+from typing import Literal, cast
 
 import pytest
 
@@ -176,6 +176,19 @@ async def test_nothing_is_done_where_it_is_not_wanted(pool: WordPool, overflow: 
     by_default = Overflow(cast(Pool, pool), Settings(context_overflow="summarize"))
     assert (await refusal(by_default, Request("req_4", "model", task, overflow="error"))).message == REFUSED
     assert len(pool.requests) == 4
+
+
+async def test_what_is_counted_must_fit_where_nothing_would_be_summarised(pool: WordPool) -> None:
+    cases: list[tuple[Settings, Literal["error", "summarize"] | None, bool]] = [
+        (Settings(), None, True),
+        (Settings(), "summarize", False),
+        (Settings(context_overflow="summarize"), None, False),
+        (Settings(context_overflow="summarize"), "error", True),
+    ]
+    for settings, own, must_fit in cases:
+        task = asks(talk(2)).generate
+        Overflow(cast(Pool, pool), settings).open(Request("req_1", "model", Count(task), overflow=own))
+        assert pool.requests[-1].task == Count(task, must_fit=must_fit)
 
 
 async def test_older_messages_are_summarised(pool: WordPool) -> None:

@@ -170,6 +170,15 @@ def test_what_is_only_counted_may_be_too_long(model: TextModel) -> None:
     assert caught.value.kind == "context_length_exceeded"
 
 
+def test_what_is_counted_and_must_fit_is_what_can_be_answered(model: TextModel) -> None:
+    size = len(prompter(model).prepare(ask("Hi")).tokens)
+    assert prompter(model, size + 1).count(ask("Hi"), must_fit=True) == size
+    with pytest.raises(OrchardError) as caught:
+        prompter(model, size).count(ask("Hi"), must_fit=True)
+    expected = refusal(model, ask("Hi"), window=size)
+    assert (caught.value.kind, caught.value.message) == (expected.kind, expected.message)
+
+
 @pytest.mark.parametrize(
     "task",
     [

@@ -129,6 +129,14 @@ async def test_a_count_is_that_of_the_prompt(caller: Caller, model: TextModel) -
     await caller.until_free()
 
 
+async def test_a_count_that_must_fit_is_refused_as_an_answer_is(caller: Caller) -> None:
+    long = ask("word " * WINDOW)
+    counted = [await caller.failure("a", Count(long, must_fit=True)), await caller.failure("b", long)]
+    assert counted[0] == counted[1]
+    assert counted[0].kind == "context_length_exceeded"
+    assert isinstance((await caller.stream("c", Count(long)))[0], Started)
+
+
 async def test_the_stop_string_that_ended_an_answer_is_told(echo: Caller) -> None:
     events = await echo.stream("a", ask("The sea is blue", stop=("none", "is"), n=1))
     assert isinstance(events[-1], Finished)

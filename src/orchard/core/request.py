@@ -144,9 +144,13 @@ class Generate(Struct, frozen=True, tag="generate"):
 
 
 class Count(Struct, frozen=True, tag="count"):
-    """Count the tokens of the prompt that `of` would have; answered by `Started` and a `Finished` without choices."""
+    """Count the tokens of the prompt that `of` would have; answered by `Started` and a `Finished` without choices.
+
+    `must_fit`: fail where `of` would be too long for the context window; else a prompt may be some times as long.
+    """
 
     of: Generate
+    must_fit: bool = False
 
 
 class Adapter(Struct, frozen=True):

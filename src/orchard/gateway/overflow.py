@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Started, Summary
-from orchard.core.request import Generate, Request
+from orchard.core.request import Count, Generate, Request
 from orchard.gateway.asking import Inquiry
 from orchard.gateway.overflow_messages import Conversation, keys, whole_transcript, with_summary
 from orchard.gateway.overflow_summaries import Made, Maker, Room, Summaries
@@ -48,12 +48,20 @@ class Overflow:
 
     def open(self, request: Request) -> EventStream:
         """Begin a request; to be released like what the pool opens. Raises OrchardError."""
-        stream = self._pool.open(request)
+        stream = self._pool.open(self.as_answered(request))
         task = request.task
-        wanted = (request.overflow or self._otherwise) == "summarize"
-        if not wanted or not isinstance(task, Generate) or task.prompt is not None:
+        if not self._is_wanted(request) or not isinstance(task, Generate) or task.prompt is not None:
             return stream
         return _Shortening(self, self._pool, request, stream)
+
+    def as_answered(self, request: Request) -> Request:
+        """Return a request to count that fails where an answer would, because nothing would be summarised for it."""
+        if not isinstance(request.task, Count) or self._is_wanted(request):
+            return request
+        return replace(request, task=Count(request.task.of, must_fit=True))
+
+    def _is_wanted(self, request: Request) -> bool:
+        return (request.overflow or self._otherwise) == "summarize"
 
     async def summarise(self, request: Request) -> Made:
         """Make a summary of a whole conversation; what its system says guides it. Raises OrchardError."""

@@ -104,7 +104,10 @@ class Responses:
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Give the number of tokens that a request's input has. Raises OrchardError."""
         past = await self.past(caller, draft)
-        return await asking.count(self.pool, (await self._call(past, draft, request_id, None)).count)
+        call = await self._call(past, draft, request_id, None)
+        # What an answer would drop may be too long.
+        request = call.count if call.droppable() else self._overflow.as_answered(call.count)
+        return await asking.count(self.pool, request)
 
     async def compact(self, caller: Caller, draft: Draft, request_id: str, priority: str | None) -> bytes:
         """Return a conversation with a summary in place of what the assistant did, as JSON. Raises OrchardError."""

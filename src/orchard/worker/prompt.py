@@ -183,10 +183,11 @@ class Prompter:
         boundaries = tuple(place for place, token in enumerate(rendered.tokens) if token == opener and place)
         return Prepared(rendered.tokens, rendered.text, params, max_tokens, boundaries, constraint)
 
-    def count(self, task: Generate) -> int:
-        """Give the tokens of a prompt, which may be some times too long for the window: agents ask before they cut."""
+    def count(self, task: Generate, *, must_fit: bool = False) -> int:
+        """Return the tokens of a prompt, which may be some times too long for the window unless it `must_fit`."""
         self._check(task)
-        return len(self._read(self._with_defaults(task), _COUNTED_WINDOWS * self._window).tokens)
+        limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
+        return len(self._read(self._with_defaults(task), limit).tokens)
 
     def _with_defaults(self, task: Generate) -> Generate:
         """Let the options say how a model thinks, where the request does not. A budget of 0 turns the thinking off."""

@@ -197,7 +197,8 @@ class TextService:
         request = live.request
         try:
             if isinstance(request.task, Count):
-                self._count(request.id, await self._prompts.do(self._prompter.count, request.generate))
+                count = partial(self._prompter.count, request.generate, must_fit=request.task.must_fit)
+                self._count(request.id, await self._prompts.do(count))
                 return
             prepared = await self._prompts.do(self._prompter.prepare, request.task)
             grammar = await self._compile(prepared.constraint) if prepared.constraint else None
