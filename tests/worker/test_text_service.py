@@ -130,7 +130,7 @@ async def test_a_count_is_that_of_the_prompt(caller: Caller, model: TextModel) -
 
 
 async def test_a_count_that_must_fit_is_refused_as_an_answer_is(caller: Caller) -> None:
-    long = ask("word " * WINDOW)
+    long = ask("word " * (WINDOW // 3))
     counted = [await caller.failure("a", Count(long, must_fit=True)), await caller.failure("b", long)]
     assert counted[0] == counted[1]
     assert counted[0].kind == "context_length_exceeded"
