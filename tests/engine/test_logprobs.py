@@ -9,7 +9,7 @@ import pytest
 from orchard.engine import logprobs
 from orchard.engine.batch import Together
 from orchard.engine.job import Job, Sample
-from orchard.engine.logprobs import Logprobs
+from orchard.engine.logprobs import Logprobs, Scoring
 from orchard.engine.scheduler import Limits
 from tests.engine.drive import greedy, prompt
 from tests.engine.tiny import Course, Other, alone, make_runner, network, run
@@ -115,6 +115,14 @@ def test_a_logarithm_that_json_does_not_have_is_a_small_number() -> None:
     assert first.logprob == -9999.0
     assert first.top[2] == (1, -9999.0)
     assert second.logprob == -9999.0
+
+
+def test_no_more_are_likely_than_there_are() -> None:
+    scoring = Scoring(99, 50)
+    scoring.add(mx.random.normal((2, 50)), [3, 4])
+    (piece,) = scoring.take()
+    assert [(sample.token, len(sample.top)) for sample in piece.read()] == [(3, 50), (4, 50)]
+    assert scoring.take() == []
 
 
 def test_own_and_likeliest_are_the_same_number() -> None:

@@ -295,6 +295,22 @@ def test_a_choice_may_be_cancelled_at_any_moment(number: int) -> None:
 
 
 @little_memory
+def test_a_choice_that_is_cancelled_twice_has_ended_once() -> None:
+    runner = make_runner(network("qwen3"))
+    job = greedy("a", prompt(1, 10), 12, choices=2)
+
+    def leave(course: Course) -> Sequence[Job]:
+        if len(course.steps) == 4:
+            runner.cancel("a", 0)
+            runner.cancel("a", 0)
+        return ()
+
+    course = run(runner, [job], leave)
+    assert course.outcomes["a"].tokens[1] == alone(network("qwen3"), job)[1]
+    ends = [place for place, step in enumerate(course.steps) if any(one.reason for one in step.drawn)]
+    assert all(step.running == 1 for step in course.steps[: ends[-1]])
+
+
 def test_a_job_may_be_cancelled_while_it_waits_to_go_on() -> None:
     model = network("qwen3")
     jobs = [greedy("a", prompt(1, 10), 40), greedy("b", prompt(2, 12), 40)]
