@@ -25,7 +25,7 @@ _DEEPER = 3  # characters that an open bracket or string costs at least, with wh
 _CLOSING, _QUOTE = b'}])",:/', b'"'
 _FEW_SIGNS = 4  # those behind which something else comes
 _FIRST_OF_ITS_KIND = (b"0123456789", string.ascii_letters.encode())
-_SPACE = b" \n\r\t"
+_SPACE, _NEXT = b"\n \r\t", b","
 
 
 class _Place(Struct, frozen=True):
@@ -70,17 +70,19 @@ class ShortestAnswers:
         """
         begin = _Place(Rules(self._letters, text, limits).first)
         hints = [tokens for end in ends if (tokens := self._spelled(end.encode()))]
-        found = self._straight(begin, hints)
+        found = self._straight(begin, hints) or self._straight(begin, hints, spaces=True)
         if shorter := self._shorter(begin, hints, found.length if found else _LONGEST):
             found = shorter
         return None if found is None else self._rewritten(found.all_tokens())
 
-    def _straight(self, place: _Place, hints: list[list[int]]) -> _Place | None:
-        """Take what looks shortest at each step."""
+    def _straight(self, place: _Place, hints: list[list[int]], *, spaces: bool = False) -> _Place | None:
+        """Take what looks shortest at each step; with `spaces`, white space rather than a comma."""
         for _ in range(_LONGEST):
             if place.matcher.is_accepting():
                 return place
-            after = next(filter(None, (self._go(place, tokens) for tokens in self._next(place, hints))), None)
+            after = next(
+                filter(None, (self._go(place, tokens) for tokens in self._next(place, hints, spaces=spaces))), None
+            )
             if after is None:
                 return None
             place = after
@@ -105,7 +107,7 @@ class ShortestAnswers:
                     heapq.heappush(waiting, (after.length + _DEEPER * after.depth, next(number), after))
         return best
 
-    def _next(self, place: _Place, hints: list[list[int]]) -> list[list[int]]:
+    def _next(self, place: _Place, hints: list[list[int]], *, spaces: bool = False) -> list[list[int]]:
         """Give what may be tried next, what looks shortest first."""
         words = np.zeros((1, -(-len(self._alphabet.pieces) // 32)), np.int32)
         fill_next_token_bitmask(place.matcher, words)
@@ -121,6 +123,8 @@ class ShortestAnswers:
         closing = bytes(letter for letter in _CLOSING if letter in found)
         others = bytes(set(found) - {*closing, *digits, *letters, *_SPACE})
         tries = closing + digits[:1] + (letters[:1] if len(letters) > _FEW_LETTERS else letters) + others
+        if spaces and tries == _NEXT:  # where another one may follow, white space may lead to the end
+            tries = bytes(letter for letter in _SPACE if letter in found) + tries
         return [*special, *self._each(tries or found)]
 
     def _each(self, letters: bytes) -> list[list[int]]:
