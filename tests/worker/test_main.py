@@ -4,7 +4,7 @@ import asyncio
 from typing import Any, cast
 
 from orchard import wire
-from orchard.backends.service import Service
+from orchard.backends.service import Loaded, Service
 from orchard.core.options import TextOptions
 from orchard.worker.main import LAST_SAVE_SECONDS, SAVE_SECONDS, Backend, Worker
 
@@ -15,8 +15,8 @@ class Account:
     def __init__(self) -> None:
         self.told: list[tuple[str, Any]] = []
 
-    async def start(self, *_: Any) -> int:
-        return 1
+    async def start(self, *_: Any) -> Loaded:
+        return Loaded(1, "together")
 
     def pause(self, request_id: str) -> None:
         self.told.append(("pause", request_id))
