@@ -103,6 +103,8 @@ def test_long_paths_are_shortened() -> None:
         ("GET", "/anthropic/v1/models/", 404, "use /v1/models."),
         ("POST", "/v1/audio/speech", 404, "audio is not served yet"),
         ("GET", "/v1/completions", 405, "this address takes POST only"),
+        ("POST", "/anthropic/v1/models", 405, "this address takes GET only"),
+        ("PUT", "/anthropic/v1/models/fake", 405, "this address takes GET only"),
         ("DELETE", "/v1/chat/completions", 405, "this address takes GET and POST only"),
         ("GET", "/v1/models/gpt", 404, "`--fallback-model NAME`"),
     ],

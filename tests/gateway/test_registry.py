@@ -228,6 +228,24 @@ def test_sub_folders_are_models(model_dir: Path) -> None:
         assert refused(registry, name).kind == "model_not_found"
 
 
+def test_gguf_is_called_by_its_name(cache: Path, model_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
+    make_model(model_dir / "org" / "whole")
+    snapshot = cache / "models--org--cached-GGUF" / "snapshots" / "c0ffee"
+    for folder in (model_dir / "plain", model_dir / "org" / "owned", snapshot):
+        folder.mkdir(parents=True)
+        (folder / "tiny.Q8_0.gguf").touch()
+    registry = Registry.from_settings(Settings(model_dir=str(model_dir)))
+    warned = [record.message for record in caplog.records]
+    assert [line.split()[0] for line in warned] == ["'org/owned'", "'plain'"]
+    assert all("it is in GGUF" in line and "mlx-community" in line for line in warned)
+    assert ids(registry) == ["demo", "org/whole"]
+    for name in ("plain", "org/owned", "org/cached-GGUF", "tiny.Q8_0.gguf"):
+        error = refused(registry, name)
+        assert error.kind == "model_not_found"
+        assert f"model '{name}' can't be served: it is in GGUF" in error.message
+    assert "GGUF" not in refused(registry, "org").message
+
+
 def test_no_other_path_is_taken(model_dir: Path, tmp_path: Path) -> None:
     make_model(model_dir / "inside")
     outside = make_model(tmp_path / "outside")

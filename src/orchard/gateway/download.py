@@ -28,7 +28,7 @@ from orchard.core.errors import FailureKind, OrchardError
 from orchard.gateway import registry_cache
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.last_words import without_folders
-from orchard.gateway.registry_files import GGUF, is_gguf
+from orchard.gateway.registry_gguf import GGUF, is_gguf
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo, RepoSibling

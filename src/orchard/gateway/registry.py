@@ -20,10 +20,11 @@ from orchard.core.model_config import Capability, Kind, capabilities
 from orchard.core.options import TextOptions
 from orchard.core.request import Adapter
 from orchard.demo import MODEL_PATH
-from orchard.gateway import registry_cache, registry_dir
+from orchard.gateway import registry_cache, registry_dir, registry_gguf
 from orchard.gateway.download import Downloads
 from orchard.gateway.last_words import without_folders
-from orchard.gateway.registry_files import GGUF, Folders, ModelFiles, is_gguf
+from orchard.gateway.registry_files import Folders, ModelFiles
+from orchard.gateway.registry_gguf import GGUF, is_gguf
 from orchard.gateway.registry_names import checked_adapter, checked_name, folder_at, listed, spellings, unknown
 
 DEMO = "demo"
@@ -154,6 +155,7 @@ class Registry:
         if settings.fallback_model is not None:
             registry.find(settings.fallback_model)
         registry.all()  # whatever has to be read is read before the first request
+        registry_gguf.warn(registry._model_dir)
         return registry
 
     def all(self) -> list[ModelEntry]:
@@ -380,7 +382,9 @@ class Registry:
             self.all()
             self._look_again = time.monotonic() + (time.monotonic() - began) / _LOOKING_SHARE
         message = unknown(name, self._shown)
-        if repo := BUILT_IN_ALIASES.get(name):
+        if is_gguf([name]) or (self._finds and registry_gguf.is_here(name, self._model_dir)):
+            message = f"model '{name}' can't be served: {GGUF}"
+        elif repo := BUILT_IN_ALIASES.get(name):
             message = f"'{name}' stands for '{repo}', which is not here: 'orchard pull {repo}' downloads it"
         elif "/" in name and registry_cache.is_repo_id(name):
             message += f"; 'orchard pull {name}' downloads it, if the Hugging Face Hub has it"

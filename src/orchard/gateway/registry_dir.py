@@ -13,6 +13,13 @@ def subfolders(root: str) -> Iterator[str]:
             yield from (f"{name}/{inner}" for inner in _folders_in(os.path.join(root, name)))
 
 
+def folders(root: str) -> Iterator[str]:
+    """Give the names that folders have here, whatever lies in them: `name` and `org/name`, in order."""
+    for name in _folders_in(root):
+        yield name
+        yield from (f"{name}/{inner}" for inner in _folders_in(os.path.join(root, name)))
+
+
 def subfolder(root: str, name: str) -> str | None:
     """Give the folder that a client's name means. Each of its parts is looked up in a listing: none leads elsewhere."""
     parts = name.split("/")

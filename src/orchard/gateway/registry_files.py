@@ -3,13 +3,14 @@
 import os
 import re
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from orchard.core.model_config import Capability, Kind, capabilities, context_window, kind_of
+from orchard.gateway.registry_gguf import GGUF, is_gguf
 
 # A folder that changed a moment ago may change again without its time telling: file systems count in steps.
 _SETTLED_NS = 2 * 10**9
@@ -17,12 +18,6 @@ _MAX_JSON_BYTES = 64 * 1024 * 1024
 # What mlx-lm loads, and what those for other kinds of models do.
 _TEXT_WEIGHTS = re.compile(r"model.*\.safetensors")
 _WEIGHTS = re.compile(r"(model|weights).*\.(safetensors|npz)")
-GGUF = (
-    "it is in GGUF, the format of llama.cpp, and Orchard reads folders in MLX format (config.json and "
-    "model*.safetensors): look for the model under mlx-community on the Hugging Face Hub and fetch it with "
-    "'orchard pull ID', or convert the original with 'mlx_lm.convert --hf-path ID'"
-)
-"""Why a model for llama.cpp can't be served, and how to get one that can."""
 _LAST_DATE = 253_402_300_799  # the end of the year 9999
 _NUMBERED = re.compile(r".*-\d+-of-(\d+)\.safetensors")
 
@@ -74,12 +69,6 @@ class Folders:
         if isinstance(known[1], str):
             raise ValueError(known[1])
         return known[1]
-
-
-def is_gguf(names: Iterable[str]) -> bool:
-    """Return whether these files are of a model that is only there in GGUF."""
-    ends = {os.path.splitext(name)[1].lower() for name in names}
-    return ".gguf" in ends and not ends & {".safetensors", ".npz"}
 
 
 def _state(folder: str) -> tuple[int, int]:

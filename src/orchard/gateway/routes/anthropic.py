@@ -3,7 +3,7 @@
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute, APIRouter
+from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -66,23 +66,21 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
 
 
 def _add_models(app: FastAPI, site: Site, prefix: str) -> None:
-    # The same paths are OpenAI's, which the docs show.
-    router = APIRouter(route_class=_AnthropicRoute, include_in_schema=False)
-
-    @router.get(f"{prefix}/models")
     async def list_models(http: Request) -> dict[str, Any]:
         entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         # Unlike OpenAI's list, this one has no room to say of what kind a model is.
         served = [_described(entry) for entry in entries if entry.kind in SERVED_KINDS]
         return anthropic_models.page(served, http.query_params)
 
-    @router.get(f"{prefix}/models/{{model_id:path}}")
     async def get_model(model_id: str) -> dict[str, Any]:
         if not model_id:  # the list's address with a slash at its end
             raise HTTPException(404)
         return _described(site.pool.registry.known(model_id))
 
-    app.include_router(router)
+    # The same paths are OpenAI's, which the docs show. They are added to the application's own routes, not as a router:
+    # a 405 looks there for the methods that an address takes.
+    for path, endpoint in ((f"{prefix}/models", list_models), (f"{prefix}/models/{{model_id:path}}", get_model)):
+        app.router.add_api_route(path, endpoint, route_class_override=_AnthropicRoute, include_in_schema=False)
 
 
 def _described(entry: ModelEntry) -> dict[str, Any]:
