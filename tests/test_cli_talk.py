@@ -75,6 +75,9 @@ def test_an_interrupt_gives_several_lines_up(conversation: Conversation, client:
         ("/foo", "there is no command /foo; /help lists them"),
         ("/foo bar", "there is no command /foo"),
         ("/Reset", "there is no command /Reset"),
+        ("/save-as file", "there is no command /save-as"),
+        ("/reset!", "there is no command /reset!"),
+        ("/load2", "there is no command /load2"),
         ("/reset now", "nothing may follow /reset"),
         ("/set", "/set takes one of temperature, top_p"),
         ("/set heat 1", "/set takes one of temperature, top_p"),
@@ -84,6 +87,8 @@ def test_an_interrupt_gives_several_lines_up(conversation: Conversation, client:
         ("/save", "/save needs the name of a file"),
         ("/load", "/load needs the name of a file"),
         ("/load /nonsuch/file", "/nonsuch/file can't be read: No such file"),
+        ("/load ~nobody.such/file", "~nobody.such/file can't be found"),
+        ("/save ~nobody.such/file", "~nobody.such/file can't be found"),
         ("/save /nonsuch/file", "/nonsuch/file can't be written: No such file"),
     ],
 )

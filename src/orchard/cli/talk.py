@@ -22,7 +22,8 @@ HELP = """\
 /save FILE        writes the talk to a file; /load FILE goes on with it
 /help             shows this
 Text of several lines stands between two lines of \"""\". Ctrl-C stops an answer, Ctrl-D or /exit leaves."""
-_COMMAND = re.compile(r"/([A-Za-z_?]+)(?:\s+(.*))?", re.DOTALL)
+# A second slash makes it a path, which may begin a question.
+_COMMAND = re.compile(r"/([^\s/]+)(?:\s+(.*))?", re.DOTALL)
 _MOST_BYTES = 32 * 2**20
 _Share = Annotated[float, Meta(ge=0, le=1)]
 _Penalty = Annotated[float, Meta(ge=-2, le=2)]
@@ -102,9 +103,8 @@ def command(conversation: Conversation, line: str) -> str | None:
         return None
     name, rest = found[1], (found[2] or "").strip()
     if (carry_out := _COMMANDS.get(name)) is None:
-        raise _wrong(
-            f'there is no command /{name}; /help lists them (text that begins so goes between two lines of """)'
-        )
+        advice = '/help lists them (text that begins so goes between two lines of """)'
+        raise _wrong(f"there is no command /{printable(name)}; {advice}")
     if rest and name in _ALONE:
         raise _wrong(f"nothing may follow /{name}")
     return carry_out(conversation, rest)
@@ -169,7 +169,10 @@ def _load(conversation: Conversation, name: str) -> str:
 def _path(command: str, name: str) -> Path:
     if not name:
         raise _wrong(f"/{command} needs the name of a file")
-    return Path(name).expanduser()
+    try:
+        return Path(name).expanduser()
+    except RuntimeError as error:  # ~NAME where nobody is called so
+        raise _wrong(f"{printable(name)} can't be found: {error}") from error
 
 
 def _wrong(message: str) -> OrchardError:
