@@ -39,8 +39,12 @@ def test_rows_of_mlx_lms_models_share_all_passes(kind: str, options: dict[str, A
         ("gemma2", Together.NONE),  # attention of its own
     ],
 )
-def test_how_far_peculiar_models_share_passes(kind: str, together: Together) -> None:
-    assert fit.how_together(network(kind), TextOptions()) is together
+def test_how_far_peculiar_models_share_passes(
+    kind: str, together: Together, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO"):
+        assert fit.how_together(network(kind), TextOptions()) is together
+    assert not any("\n" in record.message or "argument types" in record.message for record in caplog.records)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +62,7 @@ def test_models_that_can_not_read_quantised_keys_do_without(
     options = TextOptions(**QUANTIZED)
     assert fit.quantisable(network(kind), options) == replace(options, kv_bits=None)
     assert f"--kv-bits 8 has no effect, keys and values stay as they are: {why}" in caplog.text
+    assert "argument types" not in caplog.text
     fit.fit(network(kind), options, 0, lambda: None)
 
 

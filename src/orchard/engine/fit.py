@@ -137,9 +137,14 @@ def _unreadable(model: Model, cache: kv.Cache) -> str | None:
         for tokens in ([[1, 2]], [[3]]):  # a model may attend in another way to one token
             mx.eval(model.forward(mx.array(tokens, mx.uint32), cache))
     except Exception as error:
-        lines = str(error).splitlines() or [""]
-        return f"the model's own attention can't read them quantised ({type(error).__name__}: {lines[0][:200]})"
+        return f"the model's own attention can't read them quantised ({_brief(error)})"
     return None
+
+
+def _brief(error: Exception) -> str:
+    """Return an error of MLX's on one line, without the list of what its function takes."""
+    first = (str(error).splitlines() or [""])[0].partition(". The following argument types")[0]
+    return f"{type(error).__name__}: {first[:200]}"
 
 
 def _footprint(model: Model, store: Store) -> kv.Footprint:
@@ -190,7 +195,7 @@ def _same(what: str, expected: mx.array, logits: Callable[[], mx.array]) -> bool
     try:
         off = float(mx.abs(logits().astype(mx.float32) - expected).max())
     except Exception as error:
-        log.info("the model can't do this: %s (%s)", what, error)
+        log.info("the model can't do this: %s (%s)", what, _brief(error))
         return False
     if off > _TOLERANCE * spread:
         log.info("the model can't do this: %s (its logits change by %.3g, they spread by %.3g)", what, off, spread)
