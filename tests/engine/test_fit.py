@@ -39,9 +39,7 @@ def test_rows_of_mlx_lms_models_share_all_passes(kind: str, options: dict[str, A
         ("gemma2", Together.NONE),  # attention of its own
     ],
 )
-def test_how_far_peculiar_models_share_passes(
-    kind: str, together: Together, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_how_far_peculiar_models_share_passes(kind: str, together: Together, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
         assert fit.how_together(network(kind), TextOptions()) is together
     assert not any("\n" in record.message or "argument types" in record.message for record in caplog.records)
