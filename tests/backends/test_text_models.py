@@ -1,8 +1,6 @@
 import io
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.tuner.utils import linear_to_lora_layers
 
+from orchard.backends import text
 from orchard.backends.text import TextModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.options import SamplingDefaults, TextOptions
@@ -24,18 +23,6 @@ def test_what_a_folder_says(model: TextModel) -> None:
     assert model.vocab_size == len(model.tokenizer) + 5
     assert model.defaults == SamplingDefaults(temperature=0.7, top_k=20)
     assert model.forward(mx.array([[1, 2]]), model.new_cache()).shape == (1, 2, model.vocab_size)
-
-
-def test_mlx_lm_is_imported_where_it_may_not_raise_the_limit_of_open_files() -> None:
-    program = """
-import resource
-def refuse(*_): raise ValueError("not allowed to raise maximum limit")
-resource.setrlimit = refuse
-from orchard.backends import text
-text.prepare()
-assert resource.setrlimit is refuse
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def edited(name: str, **fields: object) -> Callable[[Path], None]:
@@ -102,6 +89,20 @@ def test_damage_is_told_in_a_sentence(
         load(str(folder))
     assert caught.value.kind == "model_failed"
     assert "\n" not in caught.value.message
+
+
+def test_the_tokenizer_is_not_read_beside_a_size_that_no_model_has(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers makes a list of as many layers: with 10^9 of them it takes minutes, and 8 GB."""
+    folder = tmp_path / "model"
+    shutil.copytree(model_folder, folder)
+    edited("config.json", num_hidden_layers=10**6)(folder)
+    read: list[object] = []
+    monkeypatch.setattr(text, "_tokenizer", lambda *given: read.append(given))
+    with pytest.raises(OrchardError, match="num_hidden_layers"):
+        load(str(folder))
+    assert not read
 
 
 LORA = {"fine_tune_type": "lora", "num_layers": 1, "lora_parameters": {"rank": 2, "scale": 1.0, "dropout": 0.5}}

@@ -1,6 +1,8 @@
 """What the main loop makes of the frames from its socket, with a service that only keeps account."""
 
 import asyncio
+import subprocess
+import sys
 from typing import Any, cast
 
 from orchard import wire
@@ -67,3 +69,16 @@ async def test_prompts_are_saved_for_longer_at_the_end_of_the_server() -> None:
 
 async def test_a_process_that_unloads_ends_when_it_has_done_so() -> None:
     assert await told(wire.Unload()) == [("close", SAVE_SECONDS)]
+
+
+def test_a_worker_starts_where_mlx_lm_may_not_raise_the_limit_of_open_files() -> None:
+    program = """
+import resource, sys
+def refuse(*_): raise ValueError("not allowed to raise maximum limit")
+resource.setrlimit = refuse
+from orchard.worker.main import _backend
+_backend("text").prepare()
+assert "mlx_lm.utils" in sys.modules
+assert resource.setrlimit is refuse
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,12 +1,10 @@
 """Text models in mlx-lm's format."""
 
-import contextlib
 import hashlib
 import json
 import math
 import os
-import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,25 +75,8 @@ def prepare() -> None:
     """Import what a load needs, which takes longer than loading a small model does."""
     # A folder is complete or broken: asking the network would only delay the answer.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    with _any_file_limit():
-        import mlx_lm.utils  # noqa: F401
+    import mlx_lm.utils  # noqa: F401
     from transformers import AutoTokenizer, PreTrainedTokenizerFast  # noqa: F401
-
-
-@contextlib.contextmanager
-def _any_file_limit() -> Iterator[None]:
-    """Let mlx-lm be imported where it may not set the limit of open files that it sets then: it needs far fewer."""
-    set_limit = resource.setrlimit
-
-    def try_to_set(*args: Any) -> None:
-        with contextlib.suppress(ValueError, OSError):
-            set_limit(*args)
-
-    resource.setrlimit = try_to_set
-    try:
-        yield
-    finally:
-        resource.setrlimit = set_limit
 
 
 def load(
@@ -111,6 +92,7 @@ def load(
 
     folder = Path(path)
     template = _template(Path(options.chat_template_file)) if options.chat_template_file else None
+    _check_sizes(folder)  # first: reading the tokenizer makes lists of as many layers, too
     # Reading weights and reading a large vocabulary hardly disturb each other.
     with ThreadPoolExecutor(1, "tokenizer") as aside:
         reading = aside.submit(_tokenizer, folder, template)
@@ -149,15 +131,22 @@ def _fingerprint(folder: Path, adapter_path: str | None) -> str:
     return known.hexdigest()
 
 
-def _network(folder: Path) -> tuple[Any, dict[str, Any]]:
-    from mlx_lm.utils import load_config, load_model
+def _check_sizes(folder: Path) -> None:
+    from mlx_lm.utils import load_config
 
     try:
-        if reason := absurd_size(load_config(folder)):
-            raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
+        reason = absurd_size(load_config(folder))
+    except Exception as error:
+        raise _broken(folder, error) from error
+    if reason:
+        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
+
+
+def _network(folder: Path) -> tuple[Any, dict[str, Any]]:
+    from mlx_lm.utils import load_model
+
+    try:
         network, config = load_model(folder, lazy=True)
-    except OrchardError:
-        raise
     except Exception as error:
         raise _broken(folder, error) from error
     finally:

@@ -12,9 +12,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from logging.handlers import WatchedFileHandler
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -46,9 +46,26 @@ def _backend(name: str) -> Backend:
         from orchard.backends import fake
 
         return Backend(fake.prepare, fake.FakeService)
-    from orchard.worker import text
+    with _any_file_limit():
+        from orchard.worker import text
 
     return Backend(text.prepare, text.TextService)
+
+
+@contextlib.contextmanager
+def _any_file_limit() -> Iterator[None]:
+    """Let mlx-lm be imported where it may not set the limit of open files that it sets then: it needs far fewer."""
+    set_limit = resource.setrlimit
+
+    def try_to_set(*args: Any) -> None:
+        with contextlib.suppress(ValueError, OSError):
+            set_limit(*args)
+
+    resource.setrlimit = try_to_set
+    try:
+        yield
+    finally:
+        resource.setrlimit = set_limit
 
 
 class _Origin(logging.Filter):
