@@ -1,5 +1,6 @@
 """What arrives on one connection: requests one behind the other, heads without end, and clients that stop talking."""
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -9,7 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
 
+from orchard.config import Settings
+from orchard.gateway.budget import Budget
+from orchard.gateway.connection import Connection
 from tests.gateway.client import body
 from tests.serving import Server, serve
 
@@ -144,6 +151,30 @@ def test_heads_that_never_end_do_not_add_up(server: Server) -> None:
             sock.setblocking(False)
         said = [_said(sock) for sock in socks]
     assert 10 < sum(answer.startswith(b"HTTP/1.1 429") for answer in said) < 100
+
+
+async def test_a_head_without_room_is_refused_after_the_answer_before_it() -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.set()
+        await go_on.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    config = uvicorn.Config(app, log_config=None, lifespan="off")
+    config.load()
+    connection = Connection(config, ServerState(), {}, settings=Settings(), head_budget=Budget(100, "request heads"))
+    async with await asyncio.get_running_loop().create_server(lambda: connection, "127.0.0.1") as listening:
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        writer.write(GET)
+        await asyncio.wait_for(begun.wait(), 10)
+        connection.data_received(GET[:-2] + b"x: " + b"a" * 200)
+        go_on.set()
+        answered = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+    assert answered.startswith(b"HTTP/1.1 200 ")
+    assert b"HTTP/1.1 429 " in answered
 
 
 def _said(sock: socket.socket) -> bytes:

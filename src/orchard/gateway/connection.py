@@ -140,7 +140,8 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Go on with the next request, or tell what was wrong with it."""
         self._unfinished = {cycle: size for cycle, size in self._unfinished.items() if not cycle.response_complete}
-        self._share.take(self._unread + sum(self._unfinished.values()))
+        if self._refusal is None:  # else there may be more than it was granted
+            self._share.take(self._unread + sum(self._unfinished.values()))
         super().on_response_complete()
         if self._unfinished or self.transport.is_closing():
             return
