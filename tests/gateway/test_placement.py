@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orchard.gateway.placement import Plan, Seat, allowances, need, plan
@@ -33,10 +33,23 @@ def test_while_the_budget_is_unknown_one_is_loaded() -> None:
         ([seat("old", used=1, busy=True), seat("new", used=2)], Plan(evict={"new": "x"}, hold={"new"})),
         ([seat("old", used=1, pinned=True), seat("new", used=2)], Plan(evict={"new": "x"}, hold={"new"})),
         ([seat("old", used=1, busy=True), seat("new", used=2, busy=True)], Plan(hold={"old"})),
+        ([seat("own", used=1, resident=True), seat("new", used=2)], Plan(evict={"new": "x"}, hold={"new"})),
+        ([seat("own", resident=True), seat("new", used=2, busy=True)], Plan(hold={"new"})),
+        ([seat("own", resident=True), seat("pinned", pinned=True)], Plan(evict={"own": "x"}, hold={"own"})),
         ([seat("loads", "loading"), seat("pinned", pinned=True)], Plan()),
         ([seat("leaves", "leaving"), seat("idle")], Plan()),
     ],
-    ids=["least recently used", "idle before busy", "never pinned", "busy ones yield", "never loading", "one leaves"],
+    ids=[
+        "least recently used",
+        "idle before busy",
+        "never pinned",
+        "busy ones yield",
+        "on demand before resident",
+        "busy before resident",
+        "resident if there is no other",
+        "never loading",
+        "one leaves",
+    ],
 )
 def test_who_makes_room(placed: list[Seat], expected: Plan) -> None:
     assert plan([waiting("x")], placed, 2, 100) == expected
@@ -44,6 +57,8 @@ def test_who_makes_room(placed: list[Seat], expected: Plan) -> None:
 
 def test_nobody_goes_in_vain() -> None:
     placed = [seat("small", need=10, used=1), seat("large", need=80, used=2)]
+    assert plan([waiting("x", 90)], placed, 3, 100) == Plan(evict={"large": "x"}, hold={"large"})
+    placed = [seat("small", need=10, used=1, busy=True), seat("large", need=80, resident=True)]
     assert plan([waiting("x", 90)], placed, 3, 100) == Plan(evict={"large": "x"}, hold={"large"})
 
 
@@ -89,6 +104,7 @@ _PHASES = st.sampled_from(("loading", "ready", "leaving"))
     st.lists(st.tuples(st.integers(1, 40), _PHASES, st.booleans(), st.booleans(), st.integers(0, 3)), max_size=3),
     st.integers(1, 4),
 )
+@example([(47, True), (1, False)], [(54, "leaving", False, False, 0)], 4)
 def test_plans_keep_the_law(queue: list[tuple[int, bool]], placed: list[tuple[Any, ...]], most: int) -> None:
     waits = [waiting(f"w{number}", size, modest=modest) for number, (size, modest) in enumerate(queue)]
     seats = [
@@ -105,7 +121,12 @@ def test_plans_keep_the_law(queue: list[tuple[int, bool]], placed: list[tuple[An
         assert by_id[id_].phase == "ready"
         assert not by_id[id_].pinned
     assert all(not by_id[id_].busy and id_ in made.hold for id_ in made.evict)
-    open_ = [one.id for one in waits if one.id not in made.refuse and one.id not in made.drop]
+    # A modest one that waits for who is leaving holds up nobody.
+    open_ = [
+        one.id
+        for one in waits
+        if one.id in made.load or not (one.modest or one.id in made.refuse or one.id in made.drop)
+    ]
     assert made.load == open_[: len(made.load)]
     if len(made.load) < len(open_) and all(one.phase == "ready" for one in seats):
         assert made.hold or made.load, "somebody waits, and nobody makes room"

@@ -640,6 +640,17 @@ def test_prompts_that_are_to_be_saved_keep_their_memory_until_then(monkeypatch: 
     play(monkeypatch, Stage({"a": {"options": options}, "b": {}}, 1), story)
 
 
+def test_models_on_demand_make_room_for_each_other_before_resident_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.until("a", "ready")
+        for model in "bcb":
+            await stage.ask(model)
+            assert [stage.state("a"), stage.state(model)] == ["ready", "ready"]
+
+    models: dict[str, dict[str, Any]] = {"a": {"on_demand": False}, "b": {}, "c": {}}
+    play(monkeypatch, Stage(models, 2, max_loaded_models=None), story)
+
+
 def test_there_is_room_for_the_resident_models_and_one_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         await stage.until("a", "ready")

@@ -17,7 +17,8 @@ class Seat(Struct, frozen=True, kw_only=True):
 
     `phase`: a leaving one still takes its memory. `busy`: it has requests. `used`: when it was last used, the higher
     the later. `modest`: it takes room that is free, and makes nobody go. `bundled`: it does not count as one of the
-    models in memory, and goes when it is idle and another model is loaded.
+    models in memory, and goes when it is idle and another model is loaded. `resident`: it was loaded with the server,
+    and goes only where those that were loaded on demand make too little room.
     """
 
     id: str
@@ -28,6 +29,7 @@ class Seat(Struct, frozen=True, kw_only=True):
     used: float = 0.0
     modest: bool = False
     bundled: bool = False
+    resident: bool = False
 
 
 class Plan(Struct):
@@ -111,7 +113,7 @@ def too_large(need_bytes: int, budget: int, pinned_bytes: int = 0) -> str:
 
 
 def _make_room(made: Plan, seat: Seat, seats: Sequence[Seat], most: int, budget: int | None) -> None:
-    """Choose who goes for a model that does not fit: idle ones first, those used least recently first."""
+    """Choose who goes for a model that does not fit: residents last, idle ones and those used long ago first."""
     stay = [one for one in seats if one.phase != "leaving"]
     candidates = sorted(filter(_may_go, stay), key=_worth)
     victims: list[Seat] = []
@@ -137,5 +139,5 @@ def _may_go(seat: Seat) -> bool:
     return seat.phase == "ready" and not seat.pinned
 
 
-def _worth(seat: Seat) -> tuple[bool, float]:
-    return seat.busy, seat.used
+def _worth(seat: Seat) -> tuple[bool, bool, float]:
+    return seat.resident, seat.busy, seat.used

@@ -106,6 +106,7 @@ class Model:
             used=self.used,
             modest=bundled or not (self._requests.waiting or self._load_waiters),
             bundled=bundled,
+            resident=self.entry.configured and not self.entry.on_demand,
         )
 
     @property
