@@ -32,15 +32,17 @@ server.run(settings, Registry(models, settings) if models else Registry.from_set
 
 
 class Server:
-    """A running server: its process, and its base URL without /v1."""
+    """A running server: its process, its base URL without /v1, and a key that it takes."""
 
-    def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
+    def __init__(self, process: "subprocess.Popen[str]", port: int, key: str = "any") -> None:
         self.process = process
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
+        self._headers = {"x-api-key": key}
 
     def health(self, model: str = "fake") -> dict[str, Any]:
-        health: dict[str, Any] = httpx.get(f"{self.url}/health", timeout=10).json()["models"][model]
+        answer = httpx.get(f"{self.url}/health", headers=self._headers, timeout=10)
+        health: dict[str, Any] = answer.json()["models"][model]
         return health
 
     def until(self, model: str = "fake", timeout: float = 30, **expected: object) -> dict[str, Any]:
@@ -75,7 +77,7 @@ def serve(
     )
     assert process.stdout
     try:
-        yield Server(process, int(process.stdout.readline()))
+        yield Server(process, int(process.stdout.readline()), *here.api_keys[:1])
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0

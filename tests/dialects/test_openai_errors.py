@@ -14,6 +14,7 @@ STATUS = {
     "model_not_found": 404,
     "request_not_found": 404,
     "response_not_found": 404,
+    "completion_not_found": 404,
     "conversation_not_found": 404,
     "item_not_found": 404,
     "method_not_allowed": 405,

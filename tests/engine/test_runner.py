@@ -294,7 +294,6 @@ def test_a_choice_may_be_cancelled_at_any_moment(number: int) -> None:
     assert sum(bool(names) for names in preempted) > 5
 
 
-@little_memory
 def test_a_choice_that_is_cancelled_twice_has_ended_once() -> None:
     runner = make_runner(network("qwen3"))
     job = greedy("a", prompt(1, 10), 12, choices=2)
@@ -311,6 +310,7 @@ def test_a_choice_that_is_cancelled_twice_has_ended_once() -> None:
     assert all(step.running == 1 for step in course.steps[: ends[-1]])
 
 
+@little_memory
 def test_a_job_may_be_cancelled_while_it_waits_to_go_on() -> None:
     model = network("qwen3")
     jobs = [greedy("a", prompt(1, 10), 40), greedy("b", prompt(2, 12), 40)]
