@@ -14,12 +14,14 @@ from typing import Any
 import mlx.core as mx
 from mlx import nn
 
+from orchard.engine.device import on_cuda
+
 _UNPACK_FROM = 256  # rows
 
 
 def adapt(network: nn.Module) -> None:
     """Let a network take these forms, where it runs on CUDA. To be called before anything is computed."""
-    if mx.default_device() != mx.gpu or not mx.cuda.is_available():
+    if not on_cuda():
         return
     os.environ.setdefault("MLX_CUDA_USE_CUDNN_SDPA", "0")
     for _, module in network.named_modules():

@@ -10,6 +10,8 @@ from typing import Any
 
 import mlx.core as mx
 
+from orchard.engine.device import on_cuda
+
 _NAME = "scaled_dot_product_attention"
 
 
@@ -40,11 +42,13 @@ def _whole(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **
     """Attend as the library does, but unpack quantised keys and values where that is better.
 
     The library multiplies them as they are, which for one token reads less memory. For several tokens it takes longer:
-    on a CPU six times as long in bfloat16. Nor can it be done where there are attention sinks.
+    on a CPU six times as long in bfloat16. Nor can it be done where there are attention sinks. On CUDA, MLX 0.32.4
+    refuses some sizes and computes others wrongly.
     """
     from mlx_lm.models.base import scaled_dot_product_attention as plain
 
-    if hasattr(cache, "bits") and (queries.shape[2] > 1 or _sinks(*args, **kwargs) is not None):
+    several = queries.shape[2] > 1
+    if hasattr(cache, "bits") and (several or on_cuda() or _sinks(*args, **kwargs) is not None):
         keys, values = (_unpacked(of, cache) for of in (keys, values))
         cache = None
     attended: mx.array = plain(queries, keys, values, cache, *args, **kwargs)

@@ -12,6 +12,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.options import TextOptions
 from orchard.engine import attention, facts, joint, kv, memory, warm
 from orchard.engine.batch import Batch, Seat, Together
+from orchard.engine.device import on_cuda
 from orchard.engine.facts import Facts
 from orchard.engine.model import Model
 from orchard.engine.runner import Runner
@@ -55,7 +56,7 @@ def fit(
     progress(0.2)
     at_once = known.joint if known else _reads_at_once(model, options)
     progress(0.3)
-    multiple = 8 if mx.default_device() == mx.gpu and mx.cuda.is_available() else 1
+    multiple = 8 if on_cuda() else 1
     limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=_PIECES_TOGETHER if at_once else 4)
 
     def runner(store: Store, limits: Limits) -> Runner:
