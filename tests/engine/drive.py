@@ -12,11 +12,14 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import msgspec
+import pytest
 
 from orchard.backends.text import TextModel, load
 from orchard.core.options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import EndReason, Job, SamplingParams, Step
+from orchard.engine.prefix_disk import DiskTier
+from orchard.engine.store import Store
 from tests.models import make_architecture
 
 WORDS = 300
@@ -166,8 +169,8 @@ class Driver:
         return self.run([job])[job.id]
 
     def close(self) -> None:
-        """Wait until the engine has ended."""
-        self._engine.close()
+        """Wait until the engine has saved its prompts and ended."""
+        self._engine.close(_PATIENCE)
         assert self._engine.join(_PATIENCE)
 
     def _deliver(self, step: Step) -> None:
@@ -225,6 +228,23 @@ class Engines:
     def _start(self, kind: str, dtype: mx.Dtype, options: dict[str, Any]) -> Driver:
         folder = self.folder(kind, dtype)
         return Driver(lambda: load(str(folder), TextOptions(**options)), **options)
+
+
+def hold_scans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the files on disk be found no sooner than somebody waits for that."""
+    waited = threading.Event()
+    scan, wait = DiskTier._scan, Store.wait_for_files
+
+    def held(disk: DiskTier) -> None:
+        waited.wait(_PATIENCE)
+        scan(disk)
+
+    def waits(store: Store, timeout: float) -> None:
+        waited.set()
+        wait(store, timeout)
+
+    monkeypatch.setattr(DiskTier, "_scan", held)
+    monkeypatch.setattr(Store, "wait_for_files", waits)
 
 
 def prompt(seed: int, length: int) -> list[int]:

@@ -5,6 +5,7 @@ import sys
 import threading
 import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,9 @@ from orchard.backends.text import TextModel, load
 from orchard.core.options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import Job, SamplingParams, Step
+from orchard.engine.prefix_disk import DiskTier
 from orchard.engine.store import Store
+from tests.engine.drive import hold_scans
 
 GREEDY = SamplingParams(seed=0, temperature=0.0)
 
@@ -20,15 +23,22 @@ GREEDY = SamplingParams(seed=0, temperature=0.0)
 class Running:
     """An engine whose steps can be waited for."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **options: Any) -> None:
+        """`options` are those of `TextOptions`."""
         self.steps: queue.Queue[Step] = queue.Queue()
         self.thread: threading.Thread | None = None
-        self.engine: Engine[TextModel] = Engine(lambda: load(str(folder)), self._deliver, TextOptions())
+        self.engine: Engine[TextModel] = Engine(lambda: load(str(folder)), self._deliver, TextOptions(**options))
         self.engine.start().result(60)
 
     def _deliver(self, step: Step) -> None:
         self.thread = threading.current_thread()
         self.steps.put(step)
+
+    def cached(self, prompt: list[int]) -> int:
+        """Run a job; return how many tokens of its prompt were cached."""
+        self.engine.submit(Job("a", prompt, GREEDY, 4))
+        (begun,) = [begun for step in self.until_idle() for begun in step.begun]
+        return begun.cached_tokens
 
     def until_idle(self) -> list[Step]:
         steps = [self.steps.get(timeout=30)]
@@ -219,3 +229,41 @@ def test_an_engine_saves_for_as_long_as_it_is_told(model_folder: Path, monkeypat
         running.engine.close(given)
         assert running.engine.join(30)
     assert seconds == [0.25, 5.0]
+
+
+def test_an_engine_is_ready_when_its_prompts_on_disk_are_found(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = list(range(1, 100))
+    first = Running(model_folder, prompt_cache_dir=str(tmp_path))
+    assert first.cached(prompt) == 0
+    first.engine.close(30)
+    assert first.engine.join(30)
+    hold_scans(monkeypatch)
+    again = Running(model_folder, prompt_cache_dir=str(tmp_path))
+    assert again.cached(prompt) == len(prompt) - 1
+    again.engine.close()
+    assert again.engine.join(30)
+
+
+def test_an_engine_does_not_wait_for_ever_for_its_prompts_on_disk(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker may stay in the folder. The watchdog does not count that time."""
+    free = threading.Event()
+    silent: list[float] = []
+    wait = Store.wait_for_files
+
+    def watched(store: Store, timeout: float) -> None:
+        silent.append(engine.silent_seconds)
+        wait(store, timeout / 1000)
+
+    monkeypatch.setattr(DiskTier, "_scan", lambda _: free.wait(60))
+    monkeypatch.setattr(Store, "wait_for_files", watched)
+    options = TextOptions(prompt_cache_dir=str(tmp_path))
+    engine: Engine[TextModel] = Engine(lambda: load(str(model_folder)), lambda step: None, options)
+    engine.start().result(30)
+    assert silent == [0.0]
+    free.set()
+    engine.close()
+    assert engine.join(30)

@@ -11,7 +11,7 @@ from orchard.core.options import TextOptions
 from orchard.engine import prefix_file
 from orchard.engine.job import Job, Miss
 from orchard.engine.store import Store
-from tests.engine.drive import greedy, prompt
+from tests.engine.drive import greedy, hold_scans, prompt
 from tests.engine.test_prefix_disk import settle
 from tests.engine.tiny import Other, alone, check_close, make_runner, network, run
 
@@ -154,7 +154,7 @@ def test_a_store_that_keeps_nothing(uncacheable: bool) -> None:
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text"])
 def test_what_is_computed_sooner_is_not_fetched(kind: str, tmp_path: Path) -> None:
     model, tokens = network(kind), prompt(1, 60)
-    kept(model, tokens, prompt_cache_dir=str(tmp_path)).close(10.0)
+    kept(model, tokens, prompt_cache_dir=str(tmp_path)).close(30.0)
     store = Store(model, TextOptions(prompt_cache_dir=str(tmp_path)), BUDGET)
     assert store._disk
     settle(store._disk)
@@ -163,7 +163,7 @@ def test_what_is_computed_sooner_is_not_fetched(kind: str, tmp_path: Path) -> No
     assert not store.fetch([*tokens, 7], fetched.set)
     store.tokens_per_second = 1.0
     assert store.fetch([*tokens, 7], fetched.set)
-    assert fetched.wait(10)
+    assert fetched.wait(30)
     assert store.find([*tokens, 7]).length == 60
     assert not store.fetch([*tokens, 7], fetched.set)
     store.close(10.0)
@@ -188,6 +188,13 @@ def test_choices_that_share_a_prompt_are_all_kept() -> None:
     for answer in answers:
         found = runner.store.find([*prompt(1, 20), *answer, 1])
         assert found.length in (19 + len(answer), 20 + len(answer))
+
+
+def test_saving_at_the_end_waits_until_the_folder_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold_scans(monkeypatch)
+    store = kept(network("qwen3"), prompt(1, 60), prompt_cache_dir=str(tmp_path))
+    store.close(30)
+    assert len(list(tmp_path.glob("*/*.safetensors"))) == 1
 
 
 def test_saving_at_the_end_does_not_wait_for_a_disk_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

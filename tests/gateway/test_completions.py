@@ -37,11 +37,11 @@ def test_one_that_fails_ends_all(server: Server) -> None:
     server.until(state="ready")
     response = post(server, {"pieces": 1000, "interval": 1}, {"refuse": "context_length_exceeded"})
     assert (response.status_code, response.json()["error"]["code"]) == (400, "context_length_exceeded")
-    server.until(running=0, waiting=0, timeout=5)
+    server.until(running=0, waiting=0)
     response = post(server, {"pieces": 1000, "interval": 1}, {"fail": "internal"}, stream=True)
     assert response.status_code == 200
     assert json.loads(response.text.split("\n\n")[-3].removeprefix("data: "))["error"]["code"] == "internal_error"
-    server.until(running=0, waiting=0, timeout=5)
+    server.until(running=0, waiting=0)
 
 
 def test_a_model_that_cannot_be_loaded_answers_all() -> None:

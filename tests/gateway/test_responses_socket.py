@@ -304,7 +304,7 @@ def test_the_end_of_the_server_lets_an_answer_finish(capfd: pytest.CaptureFixtur
                 client.recv(timeout=30)
             assert closed.value.rcvd
             assert closed.value.rcvd.code == 1012
-        assert server.process.wait(10) == 0
+        assert server.process.wait(30) == 0
     logged = capfd.readouterr().err
     assert "waiting for 1 request" in logged
     assert "ERROR" not in logged

@@ -34,6 +34,7 @@ _SECONDS_UNTIL_IDLE_CLEAR = 5.0
 _SECONDS_UNTIL_SAVING = 0.5  # the next turn of a conversation mostly comes sooner, and would have to wait
 _SECONDS_TO_END = 10.0
 _SECONDS_TO_SAVE = 5.0
+_SECONDS_FOR_FILES = 5.0  # a worker that still saves to the folder leaves it in this time
 _LOADING_SHARE = 0.8  # of the progress that is told; fitting the engine to the model is the rest
 
 
@@ -196,6 +197,8 @@ class Engine(Generic[M]):
             self.weights_bytes = mx.get_active_memory()
             runner = fit(model, self._options, self.weights_bytes, self._wake, self._fitted)
             self.together = runner.together
+            self._rest()  # the watchdog is for MLX, not for a slow disk or for another worker in the folder
+            runner.store.wait_for_files(_SECONDS_FOR_FILES)
         except Exception as error:
             traceback.clear_frames(error.__traceback__)  # they would keep what was loaded
             ready.set_exception(error)

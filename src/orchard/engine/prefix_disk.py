@@ -86,6 +86,8 @@ class DiskTier:
         self.budget = budget_bytes
         self.folder = folder / hashlib.blake2b(fingerprint.encode(), digest_size=16).hexdigest()
         self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
+        self.scanned = threading.Event()
+        """Set once the files that were there at the start are in the news, or the folder turned out to be unusable."""
         self.bytes_per_second = _FIRST_GUESS
         """How fast files are read and checked, as far as is known."""
         self._wake = wake
@@ -97,6 +99,7 @@ class DiskTier:
         self._lock_file: int | None = None
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._tasks.put(self._scan)
+        self._tasks.put(self.scanned.set)
         self._thread = threading.Thread(target=self._main, name="prefix-disk", daemon=True)
         self._thread.start()
 

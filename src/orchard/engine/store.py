@@ -154,11 +154,17 @@ class Store:
         """Give counters for a report."""
         return self._prefixes.counters if self._prefixes else {}
 
+    def wait_for_files(self, timeout: float) -> None:
+        """Wait until the prompts that an earlier process left on disk are found, for at most `timeout` seconds."""
+        if self._disk:
+            self._disk.scanned.wait(timeout)
+
     def close(self, timeout: float) -> None:
         """Save what isn't on disk yet, as far as that goes in `timeout` seconds."""
         if not self._disk:
             return
         end = time.monotonic() + timeout
+        self.wait_for_files(timeout)  # nothing can be saved before
         while (self.tend() or self._disk.busy) and time.monotonic() < end:
             if self._disk.busy:
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
