@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 import httpx
 import msgspec
-from tests.serving import serve
+from tests.support.serving import serve
 
 from benchmarks.traffic import Traffic, add_models, ask, bare_loads, gaps, two
-from orchard.gateway.registry import ModelEntry
+from orchard.gateway.models.registry import ModelEntry
 
 _ANSWER_SECONDS = 600.0
 

@@ -18,11 +18,11 @@ import time
 from collections.abc import Sequence
 
 import httpx
-from tests.serving import Server, serve
+from tests.support.serving import Server, serve
 
 from benchmarks.traffic import Traffic, add_models, bare_loads, gaps, two
-from orchard.cli.bench_client import Answer, Client
-from orchard.gateway.registry import ModelEntry
+from orchard.cli.bench_client import BenchClient, TimedAnswer
+from orchard.gateway.models.registry import ModelEntry
 
 _QUIET_SECONDS = 3.0
 _ANSWER_SECONDS = 600.0
@@ -41,7 +41,7 @@ async def crash(server: Server, streams: int, others: int, whole: int) -> dict[s
     pid = (await asyncio.to_thread(server.health, "a"))["pid"]
     killed = time.perf_counter()
     os.kill(pid, signal.SIGKILL)
-    async with Client(server.url) as client:
+    async with BenchClient(server.url) as client:
         client.model = "a"
         following = await client.ask([{"role": "user", "content": "Hello"}], 1)
     again = [answer - killed for answer in await asyncio.gather(*answers) if answer]
@@ -67,7 +67,7 @@ async def _whole(url: str) -> float:
     return time.perf_counter() if response.is_success else 0.0
 
 
-def _gaps(name: str, answers: Sequence[Answer], begin: float, end: float) -> dict[str, float]:
+def _gaps(name: str, answers: Sequence[TimedAnswer], begin: float, end: float) -> dict[str, float]:
     found = gaps(answers, begin, end)
     return {f"b_{name}_p50_ms": statistics.median(found) * 1e3, f"b_{name}_max_ms": max(found) * 1e3}
 

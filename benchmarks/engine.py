@@ -18,8 +18,8 @@ from benchmarks.raw_loops import Loops, prompt, sampling
 from orchard.backends.text import TextModel, load
 from orchard.core.options import TextOptions
 from orchard.engine.engine import Engine
-from orchard.engine.job import Job, SamplingParams, Step
-from orchard.gateway.registry import resolve
+from orchard.engine.job import EngineStep, Job, SamplingParams
+from orchard.gateway.models.registry import resolve
 from orchard.worker.main import SWITCH_SECONDS
 
 _SETTLE = 5  # tokens that every row draws before time counts
@@ -29,7 +29,7 @@ class Driven:
     """An engine whose rows never end by themselves."""
 
     def __init__(self, path: str) -> None:
-        self._steps: queue.SimpleQueue[tuple[float, Step]] = queue.SimpleQueue()
+        self._steps: queue.SimpleQueue[tuple[float, EngineStep]] = queue.SimpleQueue()
         self._engine: Engine[TextModel] = Engine(
             lambda: replace(load(path), eos_token_ids=frozenset()),
             lambda step: self._steps.put((time.perf_counter(), step)),

@@ -14,7 +14,7 @@ import statistics
 import time
 
 import msgspec
-from tests.serving import Server, serve
+from tests.support.serving import Server, serve
 
 from orchard.backends.fake import Script
 

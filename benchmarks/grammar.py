@@ -21,12 +21,12 @@ from orchard.core.options import TextOptions
 from orchard.core.request import Generate
 from orchard.core.request import Grammar as Wanted
 from orchard.engine.engine import Engine
-from orchard.engine.grammar import Grammar
-from orchard.engine.job import Job, SamplingParams, Step
+from orchard.engine.job import EngineStep, Job, SamplingParams
+from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.formats import choose
-from orchard.gateway.registry import resolve
-from orchard.worker.constraint import Constraints, special_tokens
-from orchard.worker.grammar_process import GrammarProcess
+from orchard.gateway.models.registry import resolve
+from orchard.worker.grammar.constraint import Constraints, special_tokens
+from orchard.worker.grammar.process import GrammarProcess
 from orchard.worker.main import SWITCH_SECONDS
 from orchard.worker.output import Vocabulary
 
@@ -46,7 +46,7 @@ class Driven:
     """An engine whose free rows never end by themselves."""
 
     def __init__(self, path: str) -> None:
-        self._steps: queue.SimpleQueue[tuple[float, Step]] = queue.SimpleQueue()
+        self._steps: queue.SimpleQueue[tuple[float, EngineStep]] = queue.SimpleQueue()
         self._engine: Engine[TextModel] = Engine(
             lambda: replace(load(path), eos_token_ids=frozenset()),
             lambda step: self._steps.put((time.perf_counter(), step)),
@@ -59,7 +59,7 @@ class Driven:
         write = GrammarProcess(special_tokens(model.tokenizer)).write
         self._constraints = Constraints(model.tokenizer, vocabulary, model.vocab_size, model.eos_token_ids, write)
 
-    def grammar(self, schema: dict[str, Any]) -> tuple[Grammar, float]:
+    def grammar(self, schema: dict[str, Any]) -> tuple[BoundGrammar, float]:
         """Compile, and say how many milliseconds it took."""
         begin = time.perf_counter()
         task = Generate(grammar=Wanted("json_schema", schema, "response_format"))
@@ -68,7 +68,7 @@ class Driven:
         assert grammar
         return grammar, 1000 * (time.perf_counter() - begin)
 
-    def measure(self, grammars: Sequence[Grammar | None], context: int, steps: int) -> float:
+    def measure(self, grammars: Sequence[BoundGrammar | None], context: int, steps: int) -> float:
         """Give milliseconds a token and row while all rows run."""
         self._runs += 1
         jobs = [self._job(row, context, grammar) for row, grammar in enumerate(grammars)]
@@ -95,7 +95,7 @@ class Driven:
         self._engine.close()
         self._engine.join()
 
-    def _job(self, row: int, context: int, grammar: Grammar | None) -> Job:
+    def _job(self, row: int, context: int, grammar: BoundGrammar | None) -> Job:
         # Another prompt each run: nothing of it may be in a cache.
         tokens = prompt(self._runs * 1000 + row, context, self._vocab_size)
         return Job(f"{self._runs}-{row}", tokens, SamplingParams(seed=row), max_tokens=10**6, grammar=grammar)

@@ -25,11 +25,11 @@ import msgspec
 from benchmarks.comparison import Row, table
 from benchmarks.contenders import RIVALS, Contender, Running
 from benchmarks.raw_loops import Loops
-from orchard.cli.bench import DEFAULT_SCENARIOS, Load, check, measure
+from orchard.cli.bench import DEFAULT_SCENARIOS, LoadProfile, check, measure
 from orchard.cli.bench import row as line
-from orchard.cli.bench_client import Client, Figures
+from orchard.cli.bench_client import BenchClient, Figures
 from orchard.core.errors import OrchardError
-from orchard.gateway.registry import resolve
+from orchard.gateway.models.registry import resolve
 
 # The servers differ in whether a model thinks by default; with both spellings of the switch all get the same prompt.
 _SAME_PROMPT = {"enable_thinking": False, "chat_template_kwargs": {"enable_thinking": False}}
@@ -38,18 +38,18 @@ _SECONDS_TO_WRITE = 3.0  # a cache on disk may be written behind the answer
 Report = Callable[[Figures], None]
 
 
-def play(running: Running, scenarios: Sequence[str], load: Load, report: Report) -> None:
+def play(running: Running, scenarios: Sequence[str], load: LoadProfile, report: Report) -> None:
     """Run scenarios of `orchard bench` against a server that is up."""
 
     async def run() -> None:
-        async with Client(running.url, extra=_SAME_PROMPT) as client:
+        async with BenchClient(running.url, extra=_SAME_PROMPT) as client:
             await client.choose(running.contender.model)
             await measure(client, load, scenarios, report)
 
     asyncio.run(run())
 
 
-def restart(running: Running, load: Load, report: Report) -> None:
+def restart(running: Running, load: LoadProfile, report: Report) -> None:
     """Report how a server that was stopped and started opens the conversation that it has had before."""
     play(running, ["again"], load, lambda _: None)
     time.sleep(_SECONDS_TO_WRITE)
@@ -58,7 +58,7 @@ def restart(running: Running, load: Load, report: Report) -> None:
     play(running, ["again"], load, lambda figures: report(msgspec.structs.replace(figures, scenario="restart")))
 
 
-def raw(python: str, path: str, load: Load, report: Report) -> None:
+def raw(python: str, path: str, load: LoadProfile, report: Report) -> None:
     """Report mlx-lm's own loop, without a server, in the terms of a scenario."""
     with Loops(python, path) as loops:
         loops.ask("stream", context=load.prompt_tokens, steps=8)
@@ -117,10 +117,12 @@ class Comparison:
             file.write(msgspec.json.encode(row._asdict()) + b"\n")
         print(f"{number} {server:12} {line(figures)}", flush=True)
 
-    def _load(self, number: int) -> Load:
+    def _load(self, number: int) -> LoadProfile:
         args = self._args
         lengths = (args.max_tokens, args.prompt_tokens, args.prefix_tokens)
-        return Load(max_tokens=lengths[0], prompt_tokens=lengths[1], prefix_tokens=lengths[2], seed=args.seed + number)
+        return LoadProfile(
+            max_tokens=lengths[0], prompt_tokens=lengths[1], prefix_tokens=lengths[2], seed=args.seed + number
+        )
 
     def _report(self) -> str:
         names = ("model", "repeat", "max_tokens", "prompt_tokens", "prefix_tokens")

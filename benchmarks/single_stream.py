@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.serving import Server, serve
+from tests.support.serving import Server, serve
 
-from orchard.gateway.registry import resolve
+from orchard.gateway.models.registry import resolve
 
 _PROMPT = "Count from 1 to 150."
 

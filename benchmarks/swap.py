@@ -20,10 +20,10 @@ from typing import Any
 import httpx
 import msgspec
 import psutil
-from tests.serving import Server, serve
+from tests.support.serving import Server, serve
 
 from benchmarks.traffic import BareLoads, add_models, ask, bare_loads, two
-from orchard.gateway.registry import ModelEntry
+from orchard.gateway.models.registry import ModelEntry
 
 _WARM = 5
 _LOADS = 1.25

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import httpx
 import msgspec
 
-from orchard.cli.bench_client import Answer, Client
-from orchard.gateway.registry import ModelEntry, resolve
+from orchard.cli.bench_client import BenchClient, TimedAnswer
+from orchard.gateway.models.registry import ModelEntry, resolve
 
 NAMES = ("a", "b")
 _MOST_TOKENS = 4096  # of one answer of a steady stream
@@ -87,7 +87,7 @@ class Traffic:
     """Streams on one model, answer after answer, until they are told to stop or one of them fails."""
 
     def __init__(self, url: str, model: str, streams: int) -> None:
-        self._client = Client(url)
+        self._client = BenchClient(url)
         self._client.model = model
         self._enough = asyncio.Event()
         self._begun = [asyncio.Event() for _ in range(streams)]
@@ -98,15 +98,15 @@ class Traffic:
         for event in self._begun:
             await event.wait()
 
-    async def stop(self) -> list[Answer]:
+    async def stop(self) -> list[TimedAnswer]:
         """End the streams, and give all answers."""
         self._enough.set()
         answers = [answer for answers in await asyncio.gather(*self._tasks) for answer in answers]
         await self._client.__aexit__()
         return answers
 
-    async def _keep(self, stream: int) -> list[Answer]:
-        answers: list[Answer] = []
+    async def _keep(self, stream: int) -> list[TimedAnswer]:
+        answers: list[TimedAnswer] = []
         while not self._enough.is_set() and not (answers and answers[-1].error):
             prompt = {"role": "user", "content": f"Tell a long story, number {len(answers)} of {stream}."}
             answer = await self._client.ask([prompt], _MOST_TOKENS, begun=self._begun[stream], enough=self._enough)
@@ -114,7 +114,7 @@ class Traffic:
         return answers
 
 
-def gaps(answers: Iterable[Answer], begin: float, end: float) -> list[float]:
+def gaps(answers: Iterable[TimedAnswer], begin: float, end: float) -> list[float]:
     """Give the seconds between neighbouring pieces of each answer, where they touch the time from begin to end."""
     return [
         later - earlier

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard import wire
-from orchard.core.cache import CacheReport, CacheState
+from orchard.core.cache_report import CacheReport, CacheState
 from orchard.core.events import Event
 from orchard.core.request import Generate, Grammar, Message, Request, Sampling, TextPart, Tool
-from tests.streams import lawful_streams
+from tests.support.streams import lawful_streams
 
 REQUEST = Request(
     "req_1",

@@ -1,4 +1,4 @@
-"""The settings of a server. `orchard.cli.layers` fills them, from a file, the environment and flags."""
+"""The settings of a server. `orchard.cli.settings.layers` fills them, from a file, the environment and flags."""
 
 from typing import Annotated, Literal
 

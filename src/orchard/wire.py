@@ -9,7 +9,7 @@ import asyncio
 import msgspec
 from msgspec import Struct
 
-from orchard.core.cache import CacheState
+from orchard.core.cache_report import CacheState
 from orchard.core.events import Event
 from orchard.core.options import Batching, TextOptions
 from orchard.core.request import Request

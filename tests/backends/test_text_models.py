@@ -14,7 +14,7 @@ from orchard.backends import text
 from orchard.backends.text import TextModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.options import SamplingDefaults, TextOptions
-from tests.models import WINDOW
+from tests.support.models import WINDOW
 
 
 def test_what_a_folder_says(model: TextModel) -> None:

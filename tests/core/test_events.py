@@ -22,7 +22,7 @@ from orchard.core.events import (
     collect,
     merge,
 )
-from tests.streams import lawful_streams
+from tests.support.streams import lawful_streams
 
 DONE = Finished(("stop",), Usage(1, 1))
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from orchard.demo import MODEL_PATH, data, evaluate, template
+from orchard.demo import MODEL_PATH
+from tools.demo_model import data, evaluate, template
 
 OPEN = "<|im_start|>assistant\n<think>\n\n</think>\n\n"
 TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}

@@ -10,15 +10,17 @@ from anthropic.types.beta import BetaMessage, BetaRawMessageDeltaEvent
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Started, Summary, Text, Usage, collect
 from orchard.core.request import Overflow
-from orchard.dialects import anthropic_messages, openai_chat, openai_responses
-from tests.dialects.test_anthropic_messages import make_call as messages_call
-from tests.dialects.test_anthropic_messages import stream as messages_stream
-from tests.dialects.test_anthropic_messages import whole as messages_whole
-from tests.dialects.test_openai_chat import make_call as chat_call
-from tests.dialects.test_openai_chat import stream as chat_stream
-from tests.dialects.test_openai_chat import whole as chat_whole
-from tests.dialects.test_openai_responses import make_call as responses_call
-from tests.dialects.test_openai_responses import stream as responses_stream
+from orchard.dialects.anthropic.messages import encode as anthropic_messages
+from orchard.dialects.openai.chat import encode as openai_chat
+from orchard.dialects.openai.responses import encode as openai_responses
+from tests.dialects.anthropic.messages.test_encode import make_call as messages_call
+from tests.dialects.anthropic.messages.test_encode import stream as messages_stream
+from tests.dialects.anthropic.messages.test_encode import whole as messages_whole
+from tests.dialects.openai.chat.test_encode import make_call as chat_call
+from tests.dialects.openai.chat.test_encode import stream as chat_stream
+from tests.dialects.openai.chat.test_encode import whole as chat_whole
+from tests.dialects.openai.responses.test_encode import make_call as responses_call
+from tests.dialects.openai.responses.test_encode import stream as responses_stream
 
 COMPACT = {"edits": [{"type": "clear_thinking_20251015"}, {"type": "compact_20260112"}]}
 THRESHOLD = [{"type": "compaction", "compact_threshold": 100_000}]

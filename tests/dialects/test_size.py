@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from orchard.core.errors import OrchardError
-from orchard.dialects.decoding import MAX_VALUES, refuse_too_many_values
-from orchard.dialects.openai_chat import parse
-from orchard.dialects.openai_chat_body import Body
+from orchard.dialects.common.json_body import MAX_VALUES, refuse_too_many_values
+from orchard.dialects.openai.chat.encode import parse
+from orchard.dialects.openai.chat.schema import Body
 
 USER = {"role": "user", "content": "Hi"}
 START = b'{"model":"demo","messages":[{"role":"user","content":"hi"}],'

@@ -3,8 +3,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from orchard.gateway.registry import resolve
-from tests.serving import Server, serve
+from orchard.gateway.models.registry import resolve
+from tests.support.serving import Server, serve
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import pytest
 from anthropic import Anthropic, AsyncAnthropic
 from anthropic.types import Message, MessageParam, ToolParam, ToolUseBlock
 
-from tests.serving import Server
+from tests.support.serving import Server
 
 WEATHER: ToolParam = {
     "name": "get_weather",

@@ -7,8 +7,8 @@ import pytest
 from openai import AsyncAzureOpenAI, AzureOpenAI
 from openai.types.chat import ChatCompletionMessageParam
 
-from orchard.gateway.registry import resolve
-from tests.serving import Server, serve
+from orchard.gateway.models.registry import resolve
+from tests.support.serving import Server, serve
 
 VERSION = "2024-10-21"
 HELLO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Say hello"}]

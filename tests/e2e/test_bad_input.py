@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.serving import Server
+from tests.support.serving import Server
 
 USER = {"role": "user", "content": "Hello"}
 CALL = {"id": "c", "function": {"name": "f"}}

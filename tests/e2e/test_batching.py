@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from orchard.core.options import TextOptions
-from orchard.gateway.registry import resolve
-from tests.serving import Server, serve
+from orchard.gateway.models.registry import resolve
+from tests.support.serving import Server, serve
 
 WEATHER = {
     "type": "function",

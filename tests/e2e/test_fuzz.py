@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
-from orchard.gateway.registry import ModelEntry
-from tests.fuzzing import Call, Captured, mutated
-from tests.serving import Server, serve
+from orchard.gateway.models.registry import ModelEntry
+from tests.support.fuzzing import Call, Captured, mutated
+from tests.support.serving import Server, serve
 
 REQUESTS = [
     Captured(**json.loads(line)) for line in Path(__file__).with_name("requests.jsonl").read_text().splitlines()

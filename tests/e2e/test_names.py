@@ -11,9 +11,9 @@ from openai import OpenAI
 
 from orchard.config import ModelSettings
 from orchard.demo import MODEL_PATH
-from tests.gateway.hub import Hub, run_hub
-from tests.gateway.model_folders import make_model
-from tests.serving import Server, serve
+from tests.support.hub import Hub, run_hub
+from tests.support.model_folders import make_model
+from tests.support.serving import Server, serve
 
 QUESTION = "Say this is a test"
 

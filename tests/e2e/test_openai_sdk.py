@@ -13,8 +13,8 @@ from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam, ChatCompletionToolParam
 from pydantic import BaseModel
 
-from orchard.gateway.registry import resolve
-from tests.serving import Server, serve
+from orchard.gateway.models.registry import resolve
+from tests.support.serving import Server, serve
 
 WEATHER: ChatCompletionToolParam = {
     "type": "function",

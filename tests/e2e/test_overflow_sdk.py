@@ -10,8 +10,8 @@ from anthropic import Anthropic
 from openai import BadRequestError, OpenAI
 
 from orchard.demo import MODEL_PATH
-from orchard.gateway.registry import resolve
-from tests.serving import Server, serve
+from orchard.gateway.models.registry import resolve
+from tests.support.serving import Server, serve
 
 WINDOW = 640
 REPLACED = 7

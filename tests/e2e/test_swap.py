@@ -10,7 +10,7 @@ import pytest
 from orchard.config import ModelSettings
 from orchard.core.options import TextOptions
 from orchard.demo import MODEL_PATH
-from tests.serving import serve
+from tests.support.serving import serve
 
 PROMPT = "Which words are these? " + " ".join(f"word{number}" for number in range(60))
 

@@ -12,10 +12,10 @@ import pytest
 from orchard.backends.text import TextModel, load
 from orchard.core.options import TextOptions
 from orchard.engine.engine import Engine
-from orchard.engine.job import Job, SamplingParams, Step
-from orchard.engine.prefix_disk import DiskTier
-from orchard.engine.store import Store
-from tests.engine.drive import hold_scans
+from orchard.engine.job import EngineStep, Job, SamplingParams
+from orchard.engine.kv_store import KVStore
+from orchard.engine.prefix_cache.disk_io import DiskTier
+from tests.support.engine_driver import hold_scans
 
 GREEDY = SamplingParams(seed=0, temperature=0.0)
 
@@ -25,12 +25,12 @@ class Running:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         """`options` are those of `TextOptions`."""
-        self.steps: queue.Queue[Step] = queue.Queue()
+        self.steps: queue.Queue[EngineStep] = queue.Queue()
         self.thread: threading.Thread | None = None
         self.engine: Engine[TextModel] = Engine(lambda: load(str(folder)), self._deliver, TextOptions(**options))
         self.engine.start().result(60)
 
-    def _deliver(self, step: Step) -> None:
+    def _deliver(self, step: EngineStep) -> None:
         self.thread = threading.current_thread()
         self.steps.put(step)
 
@@ -40,7 +40,7 @@ class Running:
         (begun,) = [begun for step in self.until_idle() for begun in step.begun]
         return begun.cached_tokens
 
-    def until_idle(self) -> list[Step]:
+    def until_idle(self) -> list[EngineStep]:
         steps = [self.steps.get(timeout=30)]
         while steps[-1].running or steps[-1].waiting:
             steps.append(self.steps.get(timeout=30))
@@ -65,7 +65,7 @@ def test_a_cancelled_job_stops_before_its_end(model_folder: Path) -> None:
         pass
     running.engine.cancel("a")
     running.engine.cancel("unknown")
-    assert running.until_idle()[-1] == Step([], [], [], 0, 0)
+    assert running.until_idle()[-1] == EngineStep([], [], [], 0, 0)
     running.engine.close()
     assert running.engine.join(30)
 
@@ -223,7 +223,7 @@ def test_a_process_may_end_with_a_running_engine(model_folder: Path) -> None:
 
 def test_an_engine_saves_for_as_long_as_it_is_told(model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds: list[float] = []
-    monkeypatch.setattr(Store, "close", lambda _, timeout: seconds.append(timeout))
+    monkeypatch.setattr(KVStore, "close", lambda _, timeout: seconds.append(timeout))
     for given in (0.25, 5.0):
         running = Running(model_folder)
         running.engine.close(given)
@@ -252,14 +252,14 @@ def test_an_engine_does_not_wait_for_ever_for_its_prompts_on_disk(
     """Another worker may stay in the folder. The watchdog does not count that time."""
     free = threading.Event()
     silent: list[float] = []
-    wait = Store.wait_for_files
+    wait = KVStore.wait_for_files
 
-    def watched(store: Store, timeout: float) -> None:
+    def watched(store: KVStore, timeout: float) -> None:
         silent.append(engine.silent_seconds)
         wait(store, timeout / 1000)
 
     monkeypatch.setattr(DiskTier, "_scan", lambda _: free.wait(60))
-    monkeypatch.setattr(Store, "wait_for_files", watched)
+    monkeypatch.setattr(KVStore, "wait_for_files", watched)
     options = TextOptions(prompt_cache_dir=str(tmp_path))
     engine: Engine[TextModel] = Engine(lambda: load(str(model_folder)), lambda step: None, options)
     engine.start().result(30)

@@ -10,8 +10,8 @@ from mlx_lm import stream_generate
 
 from orchard.backends.text import load
 from orchard.engine.job import Job, SamplingParams
-from tests.engine.drive import WORDS, At, Engines, Happening, Leave, Result, greedy, prompt
-from tests.models import ARCHITECTURES, SLIDING_WINDOW
+from tests.support.engine_driver import WORDS, At, Engines, Happening, Leave, Result, greedy, prompt
+from tests.support.models import ARCHITECTURES, SLIDING_WINDOW
 
 EDGES = [SLIDING_WINDOW - 1, SLIDING_WINDOW, SLIDING_WINDOW + 1, 255, 256, 257]
 

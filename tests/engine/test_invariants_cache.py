@@ -8,8 +8,8 @@ import pytest
 
 from orchard.engine.job import Job, SamplingParams
 from orchard.engine.model import Embedded
-from tests.engine.drive import Driver, Engines, greedy, prompt
-from tests.models import ARCHITECTURES
+from tests.support.engine_driver import Driver, Engines, greedy, prompt
+from tests.support.models import ARCHITECTURES
 
 # Keys and values can be cut at any token; a rotating cache and a recurrent state only be kept where they once were.
 CUT_ANYWHERE = {"qwen3", "qwen3_moe"}

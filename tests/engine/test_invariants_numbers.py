@@ -11,7 +11,7 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from orchard.backends.text import TextModel, load
 from orchard.engine.job import Job, SamplingParams
-from tests.engine.drive import At, Engines, greedy, prompt
+from tests.support.engine_driver import At, Engines, greedy, prompt
 
 QUANTIZED = {"kv_bits": 8, "kv_group_size": 32}
 OPTIONS: list[dict[str, Any]] = [

@@ -8,14 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from orchard.core.options import TextOptions
-from orchard.engine.batch import Together
+from orchard.engine.batching.batch import BatchMode
+from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.job import Job, SamplingParams
-from orchard.engine.model import Embedded, Model
+from orchard.engine.model import Embedded, LanguageModel
 from orchard.engine.runner import Runner
 from orchard.engine.scheduler import Limits, TooLarge
-from orchard.engine.slots import GROWTH
-from tests.engine.drive import greedy, prompt
-from tests.engine.tiny import Course, Other, alone, footprint, make_runner, network, run, words
+from tests.support.engine_driver import greedy, prompt
+from tests.support.tiny_models import Course, Other, alone, footprint, make_runner, network, run, words
 
 BAD = 323  # no job's random prompt has it
 
@@ -25,7 +25,7 @@ def sampled(name: str, tokens: list[int], count: int, **fields: Any) -> Job:
     return Job(name, tokens, params, count, **fields)
 
 
-def unlucky(read: Callable[[list[list[int]]], bool]) -> Model:
+def unlucky(read: Callable[[list[list[int]]], bool]) -> LanguageModel:
     """A model that raises where `read` says so of a pass's tokens."""
 
     def before(tokens: mx.array, given: dict[str, Any]) -> None:
@@ -60,10 +60,10 @@ def check_broken(course: Course, name: str) -> None:
 OTHERS = [greedy("a", prompt(1, 6), 12), sampled("b", prompt(2, 15), 12, choices=2), greedy("c", prompt(3, 1), 12)]
 
 
-@pytest.mark.parametrize("together", Together)
+@pytest.mark.parametrize("together", BatchMode)
 @pytest.mark.parametrize("choices", [1, 3])
 @pytest.mark.parametrize("cache_bytes", [0, 2**24])
-def test_a_token_that_breaks_a_pass(together: Together, choices: int, cache_bytes: int) -> None:
+def test_a_token_that_breaks_a_pass(together: BatchMode, choices: int, cache_bytes: int) -> None:
     runner = make_runner(unlucky(bad), together=together, cache_bytes=cache_bytes)
     course = run(runner, [*OTHERS[:2], biased("bad", 9, choices), OTHERS[2]])
     check_broken(course, "bad")
@@ -107,7 +107,7 @@ def test_what_a_broken_job_has_generated_is_not_cached() -> None:
         return count == 9
 
     job = Job("a", prompt(1, 10), SamplingParams(seed=1), 20, choices=2)
-    runner = make_runner(unlucky(sixth), together=Together.NONE, cache_bytes=2**24)
+    runner = make_runner(unlucky(sixth), together=BatchMode.NONE, cache_bytes=2**24)
     course = run(runner, [job])
     check_broken(course, "a")
     for tokens in course.outcomes["a"].tokens:
@@ -156,7 +156,7 @@ def no_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
 little_memory = pytest.mark.usefixtures("no_reserve")
 
 
-def tight(model: Model, jobs: Sequence[Job], generated: int, reserve: int = 0, **options: Any) -> Limits:
+def tight(model: LanguageModel, jobs: Sequence[Job], generated: int, reserve: int = 0, **options: Any) -> Limits:
     """Memory for all of these jobs at once until each of their rows has generated so many tokens."""
     size = footprint(model, TextOptions(**options))
     memory = 0

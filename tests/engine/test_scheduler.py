@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from orchard.core.request import Priority
-from orchard.engine.scheduler import Limits, Plan, Scheduler, Ticket, TooLarge
+from orchard.engine.scheduler import Limits, Scheduler, StepPlan, Ticket, TooLarge
 
 
 def scheduler(**changes: int) -> Scheduler:
@@ -21,7 +21,7 @@ def reading(name: str, tokens: int, priority: Priority = "normal") -> Ticket:
     return ticket(name, priority, prompt_tokens=tokens)
 
 
-def admitted(*tickets: Ticket, **limits: int) -> tuple[Scheduler, Plan]:
+def admitted(*tickets: Ticket, **limits: int) -> tuple[Scheduler, StepPlan]:
     """A scheduler with these, after its first plan."""
     it = scheduler(**limits)
     for each in tickets:
@@ -32,7 +32,7 @@ def admitted(*tickets: Ticket, **limits: int) -> tuple[Scheduler, Plan]:
 def test_nothing_to_do() -> None:
     it = scheduler()
     assert it.idle
-    assert it.plan() == Plan([], [], [], [])
+    assert it.plan() == StepPlan([], [], [], [])
     it.cancel("nobody")
     it.ended("nobody")
     it.remains("nobody", 3)
@@ -42,12 +42,12 @@ def test_nothing_to_do() -> None:
 
 def test_the_life_of_a_request() -> None:
     it, plan = admitted(ticket("a", prompt=50, prompt_tokens=50, rows=2, fixed_bytes=7))
-    assert plan == Plan([], [], ["a"], [("a", 40)])
+    assert plan == StepPlan([], [], ["a"], [("a", 40)])
     assert (it.running, it.waiting, it.used_bytes) == (1, 0, 114)
-    assert it.plan() == Plan([], [], [], [("a", 10)])
+    assert it.plan() == StepPlan([], [], [], [("a", 10)])
     assert it.used_bytes == 114
     for step in range(1, 4):
-        assert it.plan() == Plan([], [], [], [])
+        assert it.plan() == StepPlan([], [], [], [])
         assert it.used_bytes == 114 + 2 * step
     it.ended("a")
     assert (it.running, it.used_bytes) == (1, 60)
@@ -90,8 +90,8 @@ def test_one_that_outgrows_the_memory_alone_is_failed_and_nobody_preempted_for_i
     it, _ = admitted(ticket("a", prompt=989), ticket("b", "background"))
     assert (it.running, it.waiting) == (1, 1)  # b waits: a could grow
     for _ in range(10):
-        assert it.plan() == Plan([], [], [], [])
-    assert it.plan() == Plan([TooLarge("a", 1001, 1000)], [], ["b"], [])
+        assert it.plan() == StepPlan([], [], [], [])
+    assert it.plan() == StepPlan([TooLarge("a", 1001, 1000)], [], ["b"], [])
 
 
 def test_rows_bound_admission() -> None:
@@ -257,7 +257,7 @@ def test_as_many_are_preempted_as_it_takes() -> None:
 def test_nobody_takes_the_place_of_who_was_preempted() -> None:
     it = full(a="normal", b="normal", c="normal", d="normal")
     it.add(ticket("e", "normal"))
-    assert it.plan() == Plan([], ["d"], [], [])
+    assert it.plan() == StepPlan([], ["d"], [], [])
     it.cancel("a")
     assert it.plan().begin == []  # d isn't back yet
     assert it.returned("d", 55, 15) is None
@@ -368,9 +368,9 @@ def test_a_paused_request_gives_its_memory_back_and_goes_on_where_it_was() -> No
     assert it.plan().begin == ["c"]
     it.cancel("c")
     assert it.idle
-    assert it.plan() == Plan([], [], [], [])
+    assert it.plan() == StepPlan([], [], [], [])
     assert it.resume("a") is None
-    assert it.plan() == Plan([], [], ["a"], [("a", 30)])
+    assert it.plan() == StepPlan([], [], ["a"], [("a", 30)])
     assert (it.running, it.waiting, it.used_bytes) == (1, 0, 302)
 
 

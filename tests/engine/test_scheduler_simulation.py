@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from orchard.core.request import Priority
-from orchard.engine.scheduler import WEIGHTS, Limits, Plan, Scheduler, Ticket
+from orchard.engine.scheduler import WEIGHTS, Limits, Scheduler, StepPlan, Ticket
 
 CLASSES: tuple[Priority, ...] = ("interactive", "normal", "background")
 
@@ -130,7 +130,7 @@ class World:
             self.end(self.known[name], "refused")
         self.last_begin = -(10**9)  # who was admitted a moment ago may have to go
 
-    def carry_out(self, plan: Plan) -> None:
+    def carry_out(self, plan: StepPlan) -> None:
         for refusal in plan.too_large:
             self.fail(self.known[refusal.id], refusal.needed_bytes)
         victims = [self.known[name] for name in plan.preempt]
@@ -149,7 +149,7 @@ class World:
         assert not self.running or decoding or plan.prefill, "a step in which nothing happens"
         self.busy_steps += bool(self.running)
 
-    def check_budget(self, plan: Plan, decoding: bool) -> None:
+    def check_budget(self, plan: StepPlan, decoding: bool) -> None:
         budget = self.limits.chunk if decoding else self.limits.idle_chunk
         assert sum(tokens for _, tokens in plan.prefill) <= budget
         assert len({name for name, _ in plan.prefill}) == len(plan.prefill) <= 4

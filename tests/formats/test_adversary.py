@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.formats import Family, choose
-from orchard.formats.also_hermes import also_hermes
-from orchard.formats.pieces import Content, Piece, Thought
-from orchard.formats.table import CALLS
-from tests.formats.reading import TOOLS, Call, cut, marked, whole
-from tests.formats.specimens import SPECIMENS, Specimen
+from orchard.formats.families.also_hermes import also_hermes
+from orchard.formats.format_events import Content, Piece, Thought
+from orchard.formats.registry import CALLS
+from tests.support.format_reading import TOOLS, Call, cut, marked, whole
+from tests.support.specimens.one import SPECIMENS, Specimen
 
 _OWN = {row.names[0] for row in CALLS if callable(row.made)}  # machines that know no tags of reasoning
 _BARE = ("json", "llama3_json", "pythonic")  # calls without tags, which are calls only where an answer begins

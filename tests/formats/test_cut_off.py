@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.formats import choose
-from orchard.formats.pieces import CallArguments, CallStart, Content, Format, Piece, Thought
-from tests.formats.reading import TOOLS, Call, cut, marked, whole
-from tests.formats.specimens import HERMES_NOW, NOW, PARIS_3, SPECIMENS, Specimen
-from tests.formats.test_families import begin, family
+from orchard.formats.format_events import CallArguments, CallStart, Content, Format, Piece, Thought
+from tests.formats.families.test_families import begin, family
+from tests.support.format_reading import TOOLS, Call, cut, marked, whole
+from tests.support.specimens.one import HERMES_NOW, NOW, PARIS_3, SPECIMENS, Specimen
 
 each = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda one: f"{one.parser}-{one.text[:40]!r}")
 _LIKE_TEXT = ("phi4_mini_json", "gigachat3", "command_r_plus", "pythonic")  # what opens their calls begins so

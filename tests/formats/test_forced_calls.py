@@ -11,11 +11,11 @@ from llguidance import LLMatcher
 from msgspec.structs import replace
 
 from orchard.core.request import Tool
-from orchard.engine.grammar import Alphabet
+from orchard.engine.sampling.grammar import GrammarVocabulary
 from orchard.formats import choose
-from orchard.worker import lark
-from tests.formats.reading import TOOLS, Call, parse, prepared, whole
-from tests.formats.specimens import SPECIMENS, Specimen
+from orchard.worker.grammar import lark
+from tests.support.format_reading import TOOLS, Call, parse, prepared, whole
+from tests.support.specimens.one import SPECIMENS, Specimen
 
 FORCED = [one for one in SPECIMENS if one.forced]
 _TAG = re.compile(
@@ -26,10 +26,10 @@ each = pytest.mark.parametrize("specimen", FORCED, ids=lambda one: f"{one.parser
 
 
 @cache
-def alphabet(tags: tuple[str, ...]) -> Alphabet:
+def alphabet(tags: tuple[str, ...]) -> GrammarVocabulary:
     """One token a byte, and one a tag."""
     pieces = [bytes([byte]) for byte in range(256)] + [b"<eos>", *(tag.encode() for tag in tags)]
-    return Alphabet(pieces, range(256, len(pieces)), [256], lambda text: tokens(text, tags))
+    return GrammarVocabulary(pieces, range(256, len(pieces)), [256], lambda text: tokens(text, tags))
 
 
 def tokens(text: str, tags: tuple[str, ...]) -> list[int]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from orchard.core.request import Tool
 from orchard.formats import choose
-from tests.formats.reading import Call, cut, parse, whole
+from tests.support.format_reading import Call, cut, parse, whole
 
 FREE = Tool("f", parameters={})
 TYPED = Tool(

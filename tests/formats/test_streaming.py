@@ -7,8 +7,8 @@ import pytest
 
 from orchard.core.request import Tool
 from orchard.formats import choose
-from orchard.formats.pieces import CallArguments, Content
-from tests.formats.reading import TOOLS, Call, parse, whole
+from orchard.formats.format_events import CallArguments, Content
+from tests.support.format_reading import TOOLS, Call, parse, whole
 
 LONG = "word " * 100
 EDIT = Tool(

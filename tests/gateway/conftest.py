@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.serving import Server, serve
+from tests.support.serving import Server, serve
 
 
 @pytest.fixture(scope="module")

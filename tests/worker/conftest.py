@@ -1,3 +1,3 @@
-from tests.models import model, model_folder
+from tests.support.models import model, model_folder
 
 __all__ = ["model", "model_folder"]

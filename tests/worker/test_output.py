@@ -13,10 +13,10 @@ from orchard.core.events import Event, Reasoning, Text, ToolArgs, ToolStart, mer
 from orchard.core.request import Tool
 from orchard.engine.job import Drawn, EndReason, Sample
 from orchard.formats import choose
-from orchard.formats.pieces import Format
-from orchard.formats.plain import Plain
-from orchard.worker.output import Answer, Detokenizer, StopFilter, StopStrings, Vocabulary
-from tests.models import make_tokenizer
+from orchard.formats.families.plain import Plain
+from orchard.formats.format_events import Format
+from orchard.worker.output import ChoiceOutput, Detokenizer, StopFilter, StopStrings, Vocabulary
+from tests.support.models import make_tokenizer
 
 
 @cache
@@ -181,13 +181,13 @@ def answer(
     one_call: bool = False,
     hide_reasoning: bool = False,
     cuts: Sequence[str] | None = None,
-) -> tuple[Answer, list[Event]]:
+) -> tuple[ChoiceOutput, list[Event]]:
     """Feed the tokens of a text; the end comes with the last of them (length) or with one more (stop)."""
     tokenizer = byte_level()
     ids = [id_ for part in cuts or [text] for id_ in tokenizer.encode(part, add_special_tokens=False)]
     if reason == "stop":
         ids += tokenizer.convert_tokens_to_ids(["<|im_end|>"])
-    answer_ = Answer(
+    answer_ = ChoiceOutput(
         Vocabulary(tokenizer),
         format_ or Plain(),
         StopStrings(stop),
@@ -239,7 +239,7 @@ def test_what_only_began_a_stop_string_is_not_lost() -> None:
 
 def test_a_character_that_never_ends() -> None:
     tokenizer = byte_level()
-    found = Answer(Vocabulary(tokenizer), Plain(), StopStrings(()))
+    found = ChoiceOutput(Vocabulary(tokenizer), Plain(), StopStrings(()))
     (first, *_) = tokenizer.encode("😀", add_special_tokens=False)
     assert found.feed(Drawn("a", 0, Sample(first), "length")) == [Text("\ufffd")]
 
@@ -280,7 +280,7 @@ def test_hidden_reasoning_is_counted_all_the_same() -> None:
 def test_arguments_come_while_they_are_written() -> None:
     tokenizer = byte_level()
     text = f'<tool_call>{{"name": "f", "arguments": {{"a": "{"x" * 100}"}}}}</tool_call>'
-    found = Answer(Vocabulary(tokenizer), qwen(), StopStrings(()))
+    found = ChoiceOutput(Vocabulary(tokenizer), qwen(), StopStrings(()))
     batches = [found.feed(Drawn("a", 0, Sample(id_))) for id_ in tokenizer.encode(text, add_special_tokens=False)]
     sizes = [len(event.json) for events in batches for event in events if isinstance(event, ToolArgs)]
     assert sizes[0] == 65
@@ -358,7 +358,7 @@ UNKNOWN = 10**6
 
 
 def feed_tokens(tokens: Sequence[int], reason: EndReason, format_: Format | None = None) -> list[Event]:
-    found = Answer(Vocabulary(byte_level()), format_ or Plain(), StopStrings(()))
+    found = ChoiceOutput(Vocabulary(byte_level()), format_ or Plain(), StopStrings(()))
     drawn = [Drawn("a", 0, Sample(id_, -1.0), reason if n == len(tokens) else None) for n, id_ in enumerate(tokens, 1)]
     return [event for one in drawn for event in found.feed(one)]
 
@@ -410,7 +410,7 @@ def test_an_answer_that_is_nothing_but_blank_stays() -> None:
 
 
 def test_blank_text_is_not_held_back_where_no_call_can_follow() -> None:
-    found = Answer(Vocabulary(byte_level()), Plain(), StopStrings(()))
+    found = ChoiceOutput(Vocabulary(byte_level()), Plain(), StopStrings(()))
     (space,) = byte_level().encode(" ", add_special_tokens=False)
     assert found.feed(Drawn("a", 0, Sample(space))) == [Text(" ")]
 

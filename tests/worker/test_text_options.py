@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from orchard.backends.service import Loaded, Signs
+from orchard.backends.service import Heartbeat, Loaded
 from orchard.backends.text import TextModel
-from orchard.core.cache import CacheState
+from orchard.core.cache_report import CacheState
 from orchard.core.events import Failed, Finished, SettledSampling, Started, Text, Usage
 from orchard.core.options import TextOptions
 from orchard.core.request import Generate, Message, Priority, Request, TextPart
-from orchard.engine.job import Begun, Broken, Drawn, Miss, Sample
+from orchard.engine.job import Begun, Drawn, JobFailed, Miss, Sample
 from orchard.worker import cache_reports
-from orchard.worker import text as text_module
-from orchard.worker.prompt import Prompter
-from orchard.worker.text import TextService
-from tests.worker.caller import Caller
-from tests.worker.stub_engine import StubEngine
+from orchard.worker import text_service as text_module
+from orchard.worker.prompt.prompter import Prompter
+from orchard.worker.text_service import TextService
+from tests.support.stub_engine import StubEngine
+from tests.support.worker_caller import Caller
 
 OPTIONS = TextOptions(max_rows=2, max_waiting=3)
 
@@ -91,7 +91,7 @@ async def test_a_request_starts_when_it_begins_and_tells_what_was_cached(
 )
 async def test_a_broken_job(caller: Caller, engine: StubEngine, fields: dict[str, bool], kind: str) -> None:
     await submitted(caller, engine, "a")
-    engine.step(broken=(Broken("a", "needs 3 GB of 2", **fields),))
+    engine.step(broken=(JobFailed("a", "needs 3 GB of 2", **fields),))
     await caller.until(lambda: caller.ended("a"))
     (failed,) = caller.events["a"]
     assert isinstance(failed, Failed)
@@ -187,7 +187,7 @@ async def test_the_engine_may_be_gone_when_it_answers(model_folder: Path) -> Non
 
 
 async def test_signs_and_limits_are_the_engines(caller: Caller, engine: StubEngine) -> None:
-    assert caller.service.signs() == Signs(0.0, StubEngine.mlx_bytes)
+    assert caller.service.signs() == Heartbeat(0.0, StubEngine.mlx_bytes)
     engine.silent_seconds = 3.5
     assert caller.service.signs().silent_seconds == 3.5
     caller.service.limit_memory(1000)

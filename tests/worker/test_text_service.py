@@ -16,14 +16,14 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Logprob, SettledSampling, Started, Text, Usage, collect
 from orchard.core.options import SamplingDefaults, TextOptions
 from orchard.core.request import Count, Generate, Grammar, Message, Sampling, TextPart, Tool
-from orchard.worker import prompt as prompt_module
-from orchard.worker import text as text_module
-from orchard.worker.grammar_text import Wanted, Written
-from orchard.worker.output import Answer
-from orchard.worker.prompt import Prepared, Prompter
-from orchard.worker.text import TextService
-from tests.models import WINDOW, Echo
-from tests.worker.caller import Caller
+from orchard.worker import text_service as text_module
+from orchard.worker.grammar.writer import Wanted, Written
+from orchard.worker.output import ChoiceOutput
+from orchard.worker.prompt import prompter as prompt_module
+from orchard.worker.prompt.prompter import Prepared, Prompter
+from orchard.worker.text_service import TextService
+from tests.support.models import WINDOW, Echo
+from tests.support.worker_caller import Caller
 
 GREEDY = Sampling(temperature=0.0)
 CALL = '<tool_call>{"name": "f", "arguments": {"a": "b"}}</tool_call>'
@@ -411,14 +411,14 @@ async def test_the_queue_is_bounded(model_folder: Path) -> None:
 
 
 async def test_output_that_cannot_be_read_fails_alone(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    feed = Answer.feed
+    feed = ChoiceOutput.feed
 
-    def poisoned(answer: Answer, drawn: Any) -> list[Event]:
+    def poisoned(answer: ChoiceOutput, drawn: Any) -> list[Event]:
         if drawn.job == "bad":
             raise RuntimeError("poison")
         return feed(answer, drawn)
 
-    monkeypatch.setattr(Answer, "feed", poisoned)
+    monkeypatch.setattr(ChoiceOutput, "feed", poisoned)
     bad, good = await asyncio.gather(caller.failure("bad", ask(n=2)), caller.ask("good", ask()))
     assert bad.kind == "internal"
     assert good.usage.completion_tokens == 20

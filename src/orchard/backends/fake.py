@@ -14,8 +14,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from orchard.backends.service import Emit, Loaded, Progress, Signs
-from orchard.core.cache import CacheReport, CacheState
+from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
+from orchard.core.cache_report import CacheReport, CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
 from orchard.core.options import TextOptions
@@ -152,10 +152,10 @@ class FakeService:
         summary = f"0 of 1 tokens were cached; the closest cached text goes on {before!r}, this prompt {given!r}"
         self._reports.append(CacheReport(request.id, 1, 0, summary, 0, "", before, given))
 
-    def signs(self) -> Signs:
+    def signs(self) -> Heartbeat:
         """A script that hangs is a piece of work that does not end."""
         silent = time.monotonic() - self._hangs_since if self._hangs_since is not None else 0.0
-        return Signs(silent, self._loads.bytes)
+        return Heartbeat(silent, self._loads.bytes)
 
     def limit_memory(self, memory_bytes: int) -> None:
         """Nothing here takes any."""

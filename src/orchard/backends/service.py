@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from orchard.core.cache import CacheState
+from orchard.core.cache_report import CacheState
 from orchard.core.events import Event
 from orchard.core.options import Batching
 from orchard.core.request import Request
@@ -20,7 +20,7 @@ Emit = Callable[[list[tuple[str, list[Event]]], int, int], None]
 Progress = Callable[[float], None]
 
 
-class Signs(Struct, frozen=True):
+class Heartbeat(Struct, frozen=True):
     """Signs of life: seconds that the engine has been at its present piece of work (0: idle), and MLX's memory."""
 
     silent_seconds: float = 0.0
@@ -71,7 +71,7 @@ class Service(Protocol):
         """
         ...
 
-    def signs(self) -> Signs:
+    def signs(self) -> Heartbeat:
         """Give the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
         ...
 

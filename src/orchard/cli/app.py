@@ -9,9 +9,9 @@ import typer
 from typer.core import TyperGroup
 
 from orchard import __version__
-from orchard.cli.layers import Mistakes
-from orchard.cli.options import LongHelp, with_settings
-from orchard.cli.values import printable
+from orchard.cli.settings.flags import LongHelp, with_settings
+from orchard.cli.settings.layers import Mistakes
+from orchard.cli.settings.values import printable
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
@@ -191,10 +191,10 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for each scenario.")] = False,
 ) -> None:
     """Measure a server, any that speaks the OpenAI API; exit code 1 where a request failed."""
-    from orchard.cli.bench import Load, bench
+    from orchard.cli.bench import LoadProfile, bench
     from orchard.cli.keys import first_key
 
-    load = Load(max_tokens=max_tokens, prompt_tokens=prompt_tokens, prefix_tokens=prefix_tokens, seed=seed)
+    load = LoadProfile(max_tokens=max_tokens, prompt_tokens=prompt_tokens, prefix_tokens=prefix_tokens, seed=seed)
     if bench(url, model, load, scenarios=scenario or (), api_key=first_key(api_key), as_json=as_json):
         raise typer.Exit(1)
 

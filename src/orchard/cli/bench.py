@@ -15,7 +15,7 @@ import msgspec
 import typer
 from msgspec import Struct
 
-from orchard.cli.bench_client import Answer, Client, Figures, figures
+from orchard.cli.bench_client import BenchClient, Figures, TimedAnswer, figures
 from orchard.core.errors import OrchardError
 
 DEFAULT_SCENARIOS = ("c1", "c8", "c32", "shared", "growing", "long", "mixed", "again")
@@ -42,7 +42,7 @@ _MIXED = 32
 _FEWEST = 8  # requests, so that a median means something
 
 
-class Load(Struct, frozen=True, kw_only=True):
+class LoadProfile(Struct, frozen=True, kw_only=True):
     """How much is asked of the server, in tokens; another seed gives other prompts."""
 
     max_tokens: int = 128
@@ -54,7 +54,7 @@ class Load(Struct, frozen=True, kw_only=True):
 class Bench:
     """The scenarios against one server."""
 
-    def __init__(self, client: Client, load: Load) -> None:
+    def __init__(self, client: BenchClient, load: LoadProfile) -> None:
         self._client = client
         self._load = load
         self._words_per_token = 1.0
@@ -145,7 +145,7 @@ class Bench:
         name: str,
         max_tokens: int,
         sampling: Callable[[int], dict[str, Any]] = lambda _: {},
-    ) -> list[Answer]:
+    ) -> list[TimedAnswer]:
         """Ask `total` times, `streams` at once, each with a prompt of its own."""
         places = asyncio.Semaphore(streams)
         prompts = [_user(self._prompt(name, index, self._load.prompt_tokens)) for index in range(total)]
@@ -156,9 +156,9 @@ class Bench:
 
         return [stream.answer() for stream in await asyncio.gather(*map(one, range(total)))]
 
-    async def _keep(self, index: int, begun: asyncio.Event, arrived: asyncio.Event) -> list[Answer]:
+    async def _keep(self, index: int, begun: asyncio.Event, arrived: asyncio.Event) -> list[TimedAnswer]:
         """Keep one stream running, answer after answer, until the long prompt is answered or a request fails."""
-        answers: list[Answer] = []
+        answers: list[TimedAnswer] = []
         most = _RUNNING_TIMES * self._load.max_tokens
         while not arrived.is_set() and not (answers and answers[-1].error):
             prompt = _user(self._prompt(f"long {index}", len(answers), _TURN_TOKENS))
@@ -211,7 +211,9 @@ def check(scenario: str) -> str:
     )
 
 
-async def measure(client: Client, load: Load, scenarios: Sequence[str], report: Callable[[Figures], None]) -> None:
+async def measure(
+    client: BenchClient, load: LoadProfile, scenarios: Sequence[str], report: Callable[[Figures], None]
+) -> None:
     """Warm the server up, then run scenarios one after the other, telling each one's figures when it ends."""
     bench = Bench(client, load)
     await bench.warm(scenarios)
@@ -220,7 +222,7 @@ async def measure(client: Client, load: Load, scenarios: Sequence[str], report: 
 
 
 def bench(
-    url: str, model: str | None, load: Load, *, scenarios: Sequence[str], api_key: str | None, as_json: bool
+    url: str, model: str | None, load: LoadProfile, *, scenarios: Sequence[str], api_key: str | None, as_json: bool
 ) -> int:
     """Measure a server and print what came out; gives the number of requests that failed. Raises OrchardError."""
     chosen = [check(scenario) for scenario in scenarios or DEFAULT_SCENARIOS]
@@ -232,7 +234,7 @@ def bench(
         typer.echo(msgspec.json.encode(result).decode() if as_json else row(result))
 
     async def run() -> None:
-        async with Client(url, api_key) as client:
+        async with BenchClient(url, api_key) as client:
             name = await client.choose(model)
             if not as_json:
                 typer.echo(

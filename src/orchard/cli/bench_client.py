@@ -27,7 +27,7 @@ Clock = Callable[[], float]
 Message = dict[str, str]
 
 
-class Answer(Struct):
+class TimedAnswer(Struct):
     """One streamed answer. Times are seconds on the client's clock; the counts are the server's."""
 
     sent: float
@@ -78,14 +78,14 @@ class Figures(Struct, kw_only=True):
     """Of those, how many the server says it did not compute again (median)."""
 
 
-class _Delta(Struct):
+class _TimedDelta(Struct):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
 
 
-class _Choice(Struct):
-    delta: _Delta | None = None
+class _TimedChoice(Struct):
+    delta: _TimedDelta | None = None
     finish_reason: str | None = None
 
 
@@ -99,18 +99,18 @@ class _Usage(Struct):
     prompt_tokens_details: _Details | None = None
 
 
-class _Chunk(Struct):
-    choices: list[_Choice] = field(default_factory=list)
+class _TimedChunk(Struct):
+    choices: list[_TimedChoice] = field(default_factory=list)
     usage: _Usage | None = None
     error: Any = None
 
 
-class _Model(Struct):
+class _ListedModel(Struct):
     id: str
 
 
-class _Models(Struct):
-    data: list[_Model]
+class _ListedModels(Struct):
+    data: list[_ListedModel]
 
 
 class Stream:
@@ -123,13 +123,13 @@ class Stream:
         self.cut = False
         """Whether it was this side that ended it."""
 
-    def answer(self) -> Answer:
+    def answer(self) -> TimedAnswer:
         """Parse what was read so far."""
-        answer = Answer(self.sent, self.ended, error=self.error)
+        answer = TimedAnswer(self.sent, self.ended, error=self.error)
         done = self.cut
         try:
             for now, data in self._events():
-                done = data == b"[DONE]" or _take(answer, msgspec.json.decode(data, type=_Chunk), now) or done
+                done = data == b"[DONE]" or _take(answer, msgspec.json.decode(data, type=_TimedChunk), now) or done
         except msgspec.DecodeError as error:
             answer.error = answer.error or f"what came is no chat completion ({error})"
         if not done:
@@ -148,7 +148,7 @@ class Stream:
             yield now, data
 
 
-class Client:
+class BenchClient:
     """Streamed chat requests to one model of one server. A request that fails is an Answer with an error."""
 
     def __init__(
@@ -175,7 +175,7 @@ class Client:
             transport=transport,
         )
 
-    async def __aenter__(self) -> "Client":
+    async def __aenter__(self) -> "BenchClient":
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -190,7 +190,7 @@ class Client:
         try:
             response = await self._http.get("/v1/models", timeout=_CONNECT_SECONDS)
             refuse_callers_not_let_in(response)
-            ids = [model.id for model in msgspec.json.decode(response.content, type=_Models).data]
+            ids = [model.id for model in msgspec.json.decode(response.content, type=_ListedModels).data]
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServerError(f"no server answers at {self.url} ({error})") from error
         except msgspec.DecodeError as error:
@@ -206,7 +206,7 @@ class Client:
         *,
         begun: asyncio.Event | None = None,
         enough: asyncio.Event | None = None,
-    ) -> Answer:
+    ) -> TimedAnswer:
         """Stream one answer; `begun` is set once text came or none will, and once `enough` is set it is hung up."""
         stream = await self.stream(messages, max_tokens, begun=begun, enough=enough)
         return stream.answer()
@@ -257,7 +257,7 @@ class Client:
                 return
 
 
-def figures(scenario: str, answers: Sequence[Answer], *, gaps: Sequence[float] | None = None) -> Figures:
+def figures(scenario: str, answers: Sequence[TimedAnswer], *, gaps: Sequence[float] | None = None) -> Figures:
     """Sum up answers; `gaps` (seconds) instead of those between all of their pieces."""
     well = [answer for answer in answers if answer.error is None]
     result = Figures(
@@ -283,7 +283,7 @@ def figures(scenario: str, answers: Sequence[Answer], *, gaps: Sequence[float] |
     return result
 
 
-def _take(answer: Answer, chunk: _Chunk, now: float) -> bool:
+def _take(answer: TimedAnswer, chunk: _TimedChunk, now: float) -> bool:
     """Add a chunk to an answer; says whether it ends it."""
     if chunk.error:
         answer.error = answer.error or _say(chunk.error)
@@ -292,7 +292,7 @@ def _take(answer: Answer, chunk: _Chunk, now: float) -> bool:
         answer.cached_tokens = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else None
     done = False
     for choice in chunk.choices:
-        delta = choice.delta or _Delta()
+        delta = choice.delta or _TimedDelta()
         if delta.content or delta.reasoning_content or delta.reasoning:
             answer.stamps.append(now)
             answer.text += delta.content or ""
@@ -310,12 +310,12 @@ def _say(error: Any) -> str:
 
 def _reason(body: bytes) -> str:
     with suppress(msgspec.DecodeError):
-        if error := msgspec.json.decode(body, type=_Chunk).error:
+        if error := msgspec.json.decode(body, type=_TimedChunk).error:
             return _say(error)
     return _say(body.decode(errors="replace"))
 
 
-def _rate(answer: Answer) -> float | None:
+def _rate(answer: TimedAnswer) -> float | None:
     if len(answer.stamps) < 2 or answer.stamps[-1] == answer.stamps[0]:
         return None
     return (answer.tokens - 1) / (answer.stamps[-1] - answer.stamps[0])

@@ -14,8 +14,8 @@ from typing import IO, NoReturn
 
 import typer
 
-from orchard.cli.client import Client, Piece, ServerError
-from orchard.cli.talk import Conversation, command
+from orchard.cli.client import AnswerPiece, ChatClient, ServerError
+from orchard.cli.talk import ChatSession, command
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
@@ -34,7 +34,7 @@ def chat(model: str | None, url: str | None, message: str | None, api_key: str |
     if not interactive and not message:
         raise OrchardError("invalid_request", "the message is empty")
     with _server(model, url, api_key) as (client, served):
-        talk = Conversation(client, served)
+        talk = ChatSession(client, served)
         if message is not None:
             show(talk.ask(message), plain=True)
         else:
@@ -42,7 +42,7 @@ def chat(model: str | None, url: str | None, message: str | None, api_key: str |
             converse(talk, input)
 
 
-def converse(talk: Conversation, read: Callable[[str], str]) -> None:
+def converse(talk: ChatSession, read: Callable[[str], str]) -> None:
     """Read lines and answer them until the user leaves."""
     with suppress(ImportError):
         import readline  # noqa: F401 - importing it is what gives input() a history and the arrow keys
@@ -78,7 +78,7 @@ def _block(first: str, read: Callable[[str], str]) -> str:
     return "\n".join(lines).strip()
 
 
-def _take(talk: Conversation, line: str) -> None:
+def _take(talk: ChatSession, line: str) -> None:
     """Carry out a command, or answer."""
     try:
         said = command(talk, line)
@@ -91,7 +91,7 @@ def _take(talk: Conversation, line: str) -> None:
         typer.secho(said, dim=True)
 
 
-def show(pieces: Iterable[Piece], *, plain: bool = False) -> None:
+def show(pieces: Iterable[AnswerPiece], *, plain: bool = False) -> None:
     """Write an answer as it comes; `plain` leaves out what is not the answer itself."""
     kind = ""
     for piece in pieces:
@@ -104,7 +104,7 @@ def show(pieces: Iterable[Piece], *, plain: bool = False) -> None:
     typer.echo()
 
 
-def _answer(talk: Conversation, line: str) -> None:
+def _answer(talk: ChatSession, line: str) -> None:
     try:
         with closing(talk.ask(line)) as pieces:
             show(pieces)
@@ -115,9 +115,9 @@ def _answer(talk: Conversation, line: str) -> None:
 
 
 @contextmanager
-def _server(model: str | None, url: str | None, api_key: str | None) -> Iterator[tuple[Client, str]]:
+def _server(model: str | None, url: str | None, api_key: str | None) -> Iterator[tuple[ChatClient, str]]:
     """Give a server and the model to ask for: the one at `url`, the one that runs here, or one for this talk."""
-    with Client(url or _default_url(), api_key) as client:
+    with ChatClient(url or _default_url(), api_key) as client:
         try:
             served = _served(client.models(), model, client.url)
         except ServerError:
@@ -136,7 +136,7 @@ def _served(ids: list[str], model: str | None, url: str) -> str:
         raise ServerError(f"the server at {url} serves no model")
     if model is None or model in ids:
         return model or ids[0]
-    from orchard.gateway.registry import DEMO, resolve
+    from orchard.gateway.models.registry import DEMO, resolve
 
     # The bundled model is there for whoever names it, though it isn't listed beside others.
     if (name := resolve(model).id) in (*ids, DEMO):
@@ -151,7 +151,7 @@ def _default_url() -> str:
 
 
 @contextmanager
-def _started(model: str) -> Iterator[Client]:
+def _started(model: str) -> Iterator[ChatClient]:
     """Run a server of one's own on a free port, with a key of its own, and stop it at the end."""
 
     def leave(number: int, _: FrameType | None) -> NoReturn:
@@ -171,7 +171,7 @@ def _started(model: str) -> Iterator[Client]:
         )
         with server:
             try:
-                with Client(_url_of(server, log), key) as client:
+                with ChatClient(_url_of(server, log), key) as client:
                     yield client
             finally:
                 _end(server)

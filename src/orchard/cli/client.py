@@ -19,7 +19,7 @@ class ServerError(OrchardError):
         super().__init__("internal", message)
 
 
-class Piece(NamedTuple):
+class AnswerPiece(NamedTuple):
     """A piece of an answer; a "note" says why the answer ended early."""
 
     kind: Literal["reasoning", "text", "note"]
@@ -54,7 +54,7 @@ class _Models(Struct):
     data: list[_Model]
 
 
-class Client:
+class ChatClient:
     """One server's OpenAI API. Every failure is a ServerError with one sentence."""
 
     def __init__(self, url: str, api_key: str | None = None) -> None:
@@ -69,7 +69,7 @@ class Client:
             verify=self.url.startswith("https:"),
         )
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> "ChatClient":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -86,7 +86,7 @@ class Client:
         except msgspec.DecodeError as error:
             raise ServerError(f"what answers at {self.url} is no OpenAI API") from error
 
-    def answer(self, body: dict[str, Any]) -> Generator[Piece, None, None]:
+    def answer(self, body: dict[str, Any]) -> Generator[AnswerPiece, None, None]:
         """Post a chat completion and give its answer as it comes. Closing the iterator ends the request."""
         try:
             with self._http.stream("POST", "/v1/chat/completions", json={**body, "stream": True}) as response:
@@ -129,16 +129,16 @@ def sse_data(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 data.clear()
 
 
-def _pieces(chunk: _Chunk) -> Iterator[Piece]:
+def _pieces(chunk: _Chunk) -> Iterator[AnswerPiece]:
     if chunk.error:
         raise ServerError(chunk.error.message)
     for choice in chunk.choices:
         if choice.delta.reasoning_content:
-            yield Piece("reasoning", choice.delta.reasoning_content)
+            yield AnswerPiece("reasoning", choice.delta.reasoning_content)
         if choice.delta.content:
-            yield Piece("text", choice.delta.content)
+            yield AnswerPiece("text", choice.delta.content)
         if choice.finish_reason == "length":
-            yield Piece("note", "the answer was cut: the token limit or the context window is reached")
+            yield AnswerPiece("note", "the answer was cut: the token limit or the context window is reached")
 
 
 def _reason(response: httpx.Response) -> str:

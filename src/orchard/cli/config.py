@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 from msgspec import structs
 
-from orchard.cli import layers
-from orchard.cli.layers import File, Mistakes, Places
-from orchard.cli.values import printable
+from orchard.cli.settings import layers
+from orchard.cli.settings.layers import File, Mistakes, Places
+from orchard.cli.settings.values import printable
 from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
 
 if TYPE_CHECKING:
-    from orchard.gateway.registry import Registry
+    from orchard.gateway.models.registry import Registry
 
 
 class Gathered(NamedTuple):
@@ -52,7 +52,7 @@ def check(config: Path) -> None:
 
 def registry_of(settings: Settings, places: Places) -> "Registry":
     """Give the models of a server. Raises Mistakes with every one that can't be served."""
-    from orchard.gateway.registry import Registry
+    from orchard.gateway.models.registry import Registry
 
     try:
         return Registry.from_settings(settings)
@@ -76,7 +76,7 @@ def _line(place: str, error: OrchardError) -> str:
 
 
 def _read(config: Path) -> tuple[File, list[str]]:
-    from orchard.cli import config_file
+    from orchard.cli.settings import config_file
 
     return config_file.read(config)
 

@@ -129,7 +129,7 @@ def _probe() -> dict[str, Any]:
 
 
 def _demo() -> Finding:
-    from orchard.gateway.registry import DEMO, resolve
+    from orchard.gateway.models.registry import DEMO, resolve
 
     try:
         entry = resolve(DEMO)
@@ -139,16 +139,16 @@ def _demo() -> Finding:
 
 
 def _cache() -> Finding:
-    from orchard.gateway import registry_cache
+    from orchard.gateway.models import hub_cache
 
-    root, repos = registry_cache.root(), registry_cache.repos()
+    root, repos = hub_cache.root(), hub_cache.repos()
     if not repos:
         return Finding("ok", "model cache", f"none yet in {root}; 'orchard pull ID' fetches a model")
     return Finding("ok", "model cache", f"{len(repos)} in {root}; 'orchard models' lists those that can be served")
 
 
 def _address(host: str, port: int) -> Finding:
-    from orchard.gateway.server import bind
+    from orchard.gateway.http.server import bind
 
     try:
         bind(host, port).close()

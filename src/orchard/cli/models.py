@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchard.config import Settings
-from orchard.gateway.registry import ModelEntry, Registry
+from orchard.gateway.models.registry import ModelEntry, Registry
 
 
 def models(settings: Settings) -> None:

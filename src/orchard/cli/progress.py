@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from orchard.gateway.metrics import ModelNow
+    from orchard.gateway.metrics.counters import ModelNow
 
 _BAR_COLUMNS = 24
 

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from orchard.core.errors import OrchardError
-from orchard.gateway.download import pull as download
-from orchard.gateway.download import stop_on
-from orchard.gateway.registry import BUILT_IN_ALIASES, DEMO
-from orchard.gateway.registry_files import Folders
+from orchard.gateway.models.download import pull as download
+from orchard.gateway.models.download import stop_on
+from orchard.gateway.models.model_files import Folders
+from orchard.gateway.models.registry import BUILT_IN_ALIASES, DEMO
 
 
 def pull(repo: str, revision: str | None = None) -> None:

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from orchard.core.errors import OrchardError
-from orchard.gateway import registry_cache
-from orchard.gateway.registry import BUILT_IN_ALIASES
+from orchard.gateway.models import hub_cache
+from orchard.gateway.models.registry import BUILT_IN_ALIASES
 
 
 def rm(repo: str, *, sure: bool = False) -> None:
@@ -19,9 +19,9 @@ def rm(repo: str, *, sure: bool = False) -> None:
     Raises OrchardError where it has nothing of it.
     """
     repo = BUILT_IN_ALIASES.get(repo, repo)
-    folder = registry_cache.folder_of(repo)
+    folder = hub_cache.folder_of(repo)
     if folder is None:
-        where = f"the local Hugging Face cache ({registry_cache.root()})"
+        where = f"the local Hugging Face cache ({hub_cache.root()})"
         raise OrchardError("model_not_found", f"'{repo}' is not in {where}; only what is there can be removed")
     size = decimal(_size(Path(folder)))
     if not sure and not typer.confirm(f"Remove {repo}, {size} in {folder}?"):

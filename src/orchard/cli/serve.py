@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from orchard import __version__
 from orchard.cli.config import registry_of
-from orchard.cli.layers import Places
 from orchard.cli.progress import ProgressLine
+from orchard.cli.settings.layers import Places
 from orchard.config import Settings
 
 # Linux's and macOS's soft limits are 1024 and 256 open files: too few for that many connections.
@@ -23,10 +23,10 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
 
     Raises OrchardError where there is no such model or the port is taken; with `places`, Mistakes for the models.
     """
-    from orchard.gateway.registry import DEMO, Registry
+    from orchard.gateway.models.registry import DEMO, Registry
 
     registry = registry_of(settings, places) if places else Registry.from_settings(settings)
-    from orchard.gateway.server import bind, run
+    from orchard.gateway.http.server import bind, run
 
     for note in notes:
         print(f"orchard: {note}", file=sys.stderr)

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from orchard.cli.client import Client, Piece
-from orchard.cli.values import kind_of, printable
+from orchard.cli.client import AnswerPiece, ChatClient
+from orchard.cli.settings.values import kind_of, printable
 from orchard.core.errors import OrchardError
 
 HELP = """\
@@ -59,15 +59,15 @@ class SavedTalk(Struct, forbid_unknown_fields=True, omit_defaults=True):
     thinking: bool | None = None
 
 
-class Conversation:
+class ChatSession:
     """The turns so far, and how the next one is asked for; `thinking` None leaves it to the model."""
 
-    def __init__(self, client: Client, model: str) -> None:
+    def __init__(self, client: ChatClient, model: str) -> None:
         self._client = client
         self._model = model
         self.talk = SavedTalk([])
 
-    def ask(self, text: str) -> Generator[Piece, None, None]:
+    def ask(self, text: str) -> Generator[AnswerPiece, None, None]:
         """Yield an answer as it comes. What was said before a stop or an error stays; a turn without answer doesn't."""
         talk = self.talk
         talk.messages.append(Turn("user", text))
@@ -93,7 +93,7 @@ class Conversation:
         return {**body, **msgspec.to_builtins(talk.settings)}
 
 
-def command(conversation: Conversation, line: str) -> str | None:
+def command(conversation: ChatSession, line: str) -> str | None:
     """Carry out a line that is a command and return what to say of it; None: the line is none.
 
     Raise OrchardError where the command or what follows it is wrong.
@@ -110,22 +110,22 @@ def command(conversation: Conversation, line: str) -> str | None:
     return carry_out(conversation, rest)
 
 
-def _reset(conversation: Conversation, _: str) -> str:
+def _reset(conversation: ChatSession, _: str) -> str:
     conversation.talk.messages.clear()
     return "a new talk begins"
 
 
-def _think(conversation: Conversation, _: str) -> str:
+def _think(conversation: ChatSession, _: str) -> str:
     conversation.talk.thinking = not conversation.talk.thinking
     return f"thinking is {'on' if conversation.talk.thinking else 'off'}"
 
 
-def _system(conversation: Conversation, text: str) -> str:
+def _system(conversation: ChatSession, text: str) -> str:
     conversation.talk.system = text
     return "the model is told this from now on" if text else "the model is told nothing before the talk"
 
 
-def _set(conversation: Conversation, rest: str) -> str:
+def _set(conversation: ChatSession, rest: str) -> str:
     name, _, value = rest.partition(" ")
     names = TalkSettings.__struct_fields__
     if name not in names:
@@ -138,7 +138,7 @@ def _set(conversation: Conversation, rest: str) -> str:
     return f"{name} is {'as the model has it' if read is None else read}"
 
 
-def _save(conversation: Conversation, name: str) -> str:
+def _save(conversation: ChatSession, name: str) -> str:
     path = _path("save", name)
     try:
         # Readable for nobody else, and whole or not there.
@@ -152,7 +152,7 @@ def _save(conversation: Conversation, name: str) -> str:
     return f"the talk is in {printable(name)}"
 
 
-def _load(conversation: Conversation, name: str) -> str:
+def _load(conversation: ChatSession, name: str) -> str:
     try:
         with _path("load", name).open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -179,7 +179,7 @@ def _wrong(message: str) -> OrchardError:
     return OrchardError("invalid_request", message)
 
 
-_COMMANDS: dict[str, Callable[[Conversation, str], str]] = {
+_COMMANDS: dict[str, Callable[[ChatSession, str], str]] = {
     "system": _system,
     "set": _set,
     "think": _think,

@@ -17,15 +17,15 @@ from msgspec.structs import replace
 
 from orchard.core.options import TextOptions
 from orchard.engine import memory
-from orchard.engine.batch import Together
-from orchard.engine.fit import fit
-from orchard.engine.job import Job, Step
-from orchard.engine.model import Model
+from orchard.engine.batching.batch import BatchMode
+from orchard.engine.job import EngineStep, Job
+from orchard.engine.model import LanguageModel
 from orchard.engine.runner import Runner
+from orchard.engine.startup.calibrate import fit
 
 log = logging.getLogger("orchard.engine")
 
-M = TypeVar("M", bound=Model)
+M = TypeVar("M", bound=LanguageModel)
 
 _CRASHED = 70  # sysexits.h: EX_SOFTWARE
 _STEPS_PER_CLEAR = 256
@@ -75,7 +75,7 @@ class Engine(Generic[M]):
     def __init__(
         self,
         load: Callable[[], M],
-        deliver: Callable[[Step], None],
+        deliver: Callable[[EngineStep], None],
         options: TextOptions,
         progress: Callable[[float], None] = lambda fraction: None,
     ) -> None:
@@ -93,7 +93,7 @@ class Engine(Generic[M]):
         """What MLX held at the beginning of the engine's present piece of work, in bytes."""
         self.weights_bytes = 0
         """What the model takes without any job, once it is ready."""
-        self.together = Together.NONE
+        self.together = BatchMode.NONE
         """How far its rows share a pass, once it is ready."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
         self._fetching: set[str] = set()  # jobs whose prompts come from the disk; the engine's thread alone uses it

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from orchard.core.request import Priority
-from orchard.engine.grammar import Grammar
+from orchard.engine.sampling.grammar import BoundGrammar
 
 EndReason = Literal["stop", "length"]
 
@@ -63,7 +63,7 @@ class Job(Struct, frozen=True):
     priority: Priority = "normal"
     boundaries: tuple[int, ...] = ()
     embed: Callable[[], Any] | None = None
-    grammar: Grammar | None = None
+    grammar: BoundGrammar | None = None
     prompt_logprobs: int | None = None
 
 
@@ -107,7 +107,7 @@ class Begun(Struct, frozen=True):
     miss: Miss | None = None
 
 
-class Broken(Struct, frozen=True):
+class JobFailed(Struct, frozen=True):
     """A job that failed; all its choices are gone from the engine. `too_large`: it needs more memory than there is.
     `by_grammar`: its grammar can't go on; what the caller has asked for is to blame, not the model."""
 
@@ -124,12 +124,12 @@ class Scored(Struct, frozen=True):
     samples: list[Sample]
 
 
-class Step(Struct, frozen=True):
+class EngineStep(Struct, frozen=True):
     """What one engine step brought, and how many jobs are being worked on and are waiting after it."""
 
     begun: list[Begun]
     drawn: list[Drawn]
-    broken: list[Broken]
+    broken: list[JobFailed]
     running: int
     waiting: int
     scored: list[Scored] = []

@@ -18,7 +18,7 @@ class Embedded(NamedTuple):
     position_delta: int = 0
 
 
-class Model(Protocol):
+class LanguageModel(Protocol):
     """A loaded language model. Only the engine's thread calls its methods."""
 
     @property

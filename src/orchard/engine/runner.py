@@ -9,18 +9,18 @@ from itertools import zip_longest
 import mlx.core as mx
 from msgspec.structs import replace
 
-from orchard.engine.batch import Batch, Seat
-from orchard.engine.grammar import GrammarError
-from orchard.engine.job import Begun, Broken, Drawn, Job, Scored, Step
-from orchard.engine.joint import sets
-from orchard.engine.kv import Footprint
-from orchard.engine.logprobs import Logprobs, Scoring
-from orchard.engine.model import Model
-from orchard.engine.reading import Piece, Reading, read_together
-from orchard.engine.rows import Row, Rows
-from orchard.engine.scheduler import Limits, Plan, Scheduler, Ticket, TooLarge
-from orchard.engine.slots import GROWTH
-from orchard.engine.store import Store
+from orchard.engine.batching.batch import Batch, BatchSlot
+from orchard.engine.batching.batched_cache import GROWTH
+from orchard.engine.batching.batched_prefill import sets
+from orchard.engine.batching.decode import Row, Rows
+from orchard.engine.batching.prefill import Prefill, PrefillChunk, read_together
+from orchard.engine.job import Begun, Drawn, EngineStep, Job, JobFailed, Scored
+from orchard.engine.kv_cache import Footprint
+from orchard.engine.kv_store import KVStore
+from orchard.engine.model import LanguageModel
+from orchard.engine.sampling.grammar import GrammarError
+from orchard.engine.sampling.logprobs import Logprobs, Scoring
+from orchard.engine.scheduler import Limits, Scheduler, StepPlan, Ticket, TooLarge
 
 log = logging.getLogger("orchard.engine")
 
@@ -36,7 +36,7 @@ class _Work:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.readings: list[tuple[Reading, list[int]]] = []  # with the choices that each one is for
+        self.readings: list[tuple[Prefill, list[int]]] = []  # with the choices that each one is for
         self.rows: list[Row] = []
         self.answers: list[list[int] | None] = [[] for _ in range(job.choices)]
         self.admitted_with = [0] * job.choices
@@ -55,7 +55,14 @@ class Runner:
     """Holds all jobs. Not thread-safe: it lives in the engine's thread."""
 
     def __init__(
-        self, model: Model, store: Store, batch: Batch, limits: Limits, footprint: Footprint, *, joint: bool = False
+        self,
+        model: LanguageModel,
+        store: KVStore,
+        batch: Batch,
+        limits: Limits,
+        footprint: Footprint,
+        *,
+        joint: bool = False,
     ) -> None:
         """`joint`: prompts may be read in one pass."""
         self._model = model
@@ -68,7 +75,7 @@ class Runner:
         self._memory_bytes = limits.memory_bytes
         self._footprint = footprint
         self._work: dict[str, _Work] = {}
-        self._broken: list[Broken] = []
+        self._broken: list[JobFailed] = []
         self._begun: list[Begun] = []
         self._scores: list[tuple[_Work, Logprobs]] = []  # launched and not read yet
         self._told = 0  # jobs, as of the last step
@@ -161,7 +168,7 @@ class Runner:
         if refusal := self._scheduler.resume(job_id):
             self._refuse(refusal)
 
-    def step(self) -> Step:
+    def step(self) -> EngineStep:
         """Take one step: every row decodes, then prompts are read."""
         plan = self._scheduler.plan()
         for refusal in plan.too_large:
@@ -184,7 +191,7 @@ class Runner:
         self._told = self._jobs
         failed = {one.job for one in broken}
         drawn = [one for one in drawn if one.job not in failed]
-        return Step(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting, scored)
+        return EngineStep(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting, scored)
 
     def _admit(self, work: _Work) -> None:
         work.admitted_with = [len(answer or []) for answer in work.answers]
@@ -196,12 +203,12 @@ class Runner:
         embedded = job.embed() if job.embed else None
         if any(work.answers):
             work.readings = [
-                (Reading([*job.prompt, *answer], job.boundaries, self.store, embedded), [choice])
+                (Prefill([*job.prompt, *answer], job.boundaries, self.store, embedded), [choice])
                 for choice, answer in enumerate(work.answers)
                 if answer is not None
             ]
         else:
-            reading = Reading(
+            reading = Prefill(
                 job.prompt, job.boundaries, self.store, embedded, scoring=self._scoring(work), scored=work.scored
             )
             work.readings = [(reading, list(range(job.choices)))]
@@ -242,7 +249,7 @@ class Runner:
 
     def _read_set(self, pieces: list[tuple[_Work, int]]) -> None:
         """Read these prompts in one pass; where it raises, nobody knows whose fault it was, so each has its own."""
-        taken: list[Piece] = []
+        taken: list[PrefillChunk] = []
         if self._company(pieces[0][0]) is not pieces[0][0]:
             try:
                 taken = read_together(self._model, [(work.readings[0][0], tokens) for work, tokens in pieces])
@@ -253,7 +260,7 @@ class Runner:
         for (work, tokens), piece in zip_longest(pieces, taken):
             self._guard(work.job.id, partial(self._read, budget=tokens, piece=piece))
 
-    def _read(self, work: _Work, budget: int, piece: Piece | None = None) -> None:
+    def _read(self, work: _Work, budget: int, piece: PrefillChunk | None = None) -> None:
         """Read up to `budget` tokens, `piece` the first of them; what is read up decodes from the next step on."""
         while work.readings:
             reading, choices = work.readings[0]
@@ -271,14 +278,14 @@ class Runner:
             self._seat(work, reading, choices)
         self._scheduler.remains(work.job.id, work.left)
 
-    def _seat(self, work: _Work, reading: Reading, choices: list[int]) -> None:
+    def _seat(self, work: _Work, reading: Prefill, choices: list[int]) -> None:
         """Give one row a choice. A forked cache shares its buffers; MLX copies them at the first write."""
         for choice in choices:
             if (answer := work.answers[choice]) is None:
                 continue
             cache = reading.cache if choice == choices[-1] else copy.deepcopy(reading.cache)
             tokens = [*work.job.prompt, *answer]
-            seat = Seat(cache, len(tokens) - 1, reading.position_delta, apart=work.apart)
+            seat = BatchSlot(cache, len(tokens) - 1, reading.position_delta, apart=work.apart)
             row = Row(work.job, choice, tokens, seat)
             work.rows.append(row)
             self._rows.join(row)
@@ -302,7 +309,7 @@ class Runner:
                 work.apart = True
                 self._guard(job_id, self._begin)
 
-    def _put_all_back(self, plan: Plan) -> list[Drawn]:
+    def _put_all_back(self, plan: StepPlan) -> list[Drawn]:
         """Take jobs out of the running, to go on later from their tokens; gives what was drawn meanwhile."""
         drawn = self._rows.read()
         for one in drawn:
@@ -353,15 +360,15 @@ class Runner:
             f"this request needs {refusal.needed_bytes:,} bytes for its keys and values; "
             f"there are {refusal.memory_bytes:,} for all requests"
         )
-        self._break(Broken(refusal.id, message, too_large=True))
+        self._break(JobFailed(refusal.id, message, too_large=True))
 
     def _fail(self, job_id: str, error: Exception) -> None:
         log.error("request %s failed in the engine", job_id, exc_info=error)
         known = isinstance(error, GrammarError)
         message = str(error) if known else f"the model failed on this request: {type(error).__name__}: {error}"
-        self._break(Broken(job_id, message, by_grammar=known))
+        self._break(JobFailed(job_id, message, by_grammar=known))
 
-    def _break(self, broken: Broken) -> None:
+    def _break(self, broken: JobFailed) -> None:
         if not (work := self._work.get(broken.job)):
             return  # several of its rows failed, each in a pass of its own
         for row in work.rows:

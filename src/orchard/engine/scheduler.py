@@ -88,7 +88,7 @@ class TooLarge(Struct, frozen=True):
     memory_bytes: int
 
 
-class Plan(Struct, frozen=True):
+class StepPlan(Struct, frozen=True):
     """One step, to be carried out in this order; every row decodes before prompts are read.
 
     `too_large`: to be failed; already forgotten. `preempt`: free the memory of these, then say `returned`. `pause`: the
@@ -103,7 +103,7 @@ class Plan(Struct, frozen=True):
     pause: list[str] = []
 
 
-class _Queue:
+class _WaitingQueue:
     """The waiting requests of one class: first those that were preempted, in the order of their first admission."""
 
     def __init__(self, weight: int) -> None:
@@ -130,7 +130,7 @@ class Scheduler:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._queues = {priority: _Queue(weight) for priority, weight in WEIGHTS.items()}
+        self._queues = {priority: _WaitingQueue(weight) for priority, weight in WEIGHTS.items()}
         self._running: dict[str, Ticket] = {}
         self._returning: dict[str, Ticket] = {}
         self._paused: dict[str, Ticket] = {}
@@ -241,7 +241,7 @@ class Scheduler:
             return None
         return self._enqueue(ticket)
 
-    def plan(self) -> Plan:
+    def plan(self) -> StepPlan:
         """Decide the next step."""
         too_large = self._outgrown()
         pause = [ticket_id for ticket_id in self._running if ticket_id in self._to_pause]
@@ -254,7 +254,7 @@ class Scheduler:
         prefill = self._share(self._limits.chunk if decoding else self._limits.idle_chunk)
         for ticket in decoding:
             ticket.generated += 1
-        return Plan(too_large, preempt, begin, prefill, pause)
+        return StepPlan(too_large, preempt, begin, prefill, pause)
 
     def _find(self, ticket_id: str) -> Ticket | None:
         waiting = (ticket for queue in self._queues.values() for ticket in queue.tickets if ticket.id == ticket_id)
@@ -313,7 +313,7 @@ class Scheduler:
         rows = limits.max_rows - sum(ticket.rows for ticket in self._running.values())
         room = limits.memory_bytes - sum(ticket.bytes_with(limits.room) for ticket in self._running.values())
         passed: list[Ticket] = []
-        for queue in sorted((queue for queue in self._queues.values() if queue.tickets), key=_Queue.turn):
+        for queue in sorted((queue for queue in self._queues.values() if queue.tickets), key=_WaitingQueue.turn):
             for ticket in islice(queue.tickets, _LOOK_AHEAD):
                 # One that is nearly as large as the memory gets it to itself, with less room to grow.
                 if ticket.rows <= rows and min(ticket.bytes_with(limits.room), limits.memory_bytes) <= room:

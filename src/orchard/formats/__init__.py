@@ -3,7 +3,7 @@
 `choose` finds a model's family. A family is a small file, and rows in `table`.
 """
 
-from orchard.formats.pieces import Family, Format, Piece
-from orchard.formats.table import choose
+from orchard.formats.format_events import Family, Format, Piece
+from orchard.formats.registry import choose
 
 __all__ = ["Family", "Format", "Piece", "choose"]

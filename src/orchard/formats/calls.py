@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from orchard.core.request import Tool
-from orchard.formats.pieces import CallArguments, CallEnd, CallStart, Piece
+from orchard.formats.call_grammar import CallsShape
+from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Piece
 from orchard.formats.schema import Signature, Signatures
-from orchard.formats.shapes import CallsShape
-from orchard.formats.source import Reading, Source
+from orchard.formats.text_reader import Reading, TextReader
 
 CERTAIN = 64
 """Characters of arguments from which on a call is not taken back."""
@@ -19,7 +19,7 @@ class Region:
     What it says is held back until the call is over or has enough arguments: where it breaks before that, it was text.
     """
 
-    def __init__(self, source: Source, tools: Signatures, out: list[Piece], *, forced: bool = False) -> None:
+    def __init__(self, source: TextReader, tools: Signatures, out: list[Piece], *, forced: bool = False) -> None:
         """`out` gets what is certain. `forced`: a grammar keeps the calls, and nothing is held back."""
         self.source = source
         self.tools = tools
@@ -136,8 +136,8 @@ class Syntax(Protocol):
     def read(self, region: Region, opener: str) -> Reading[None]:
         """Read a region from behind its `opener` to its end, which is read too.
 
-        Raises Broken (or lets `Source` raise it) where no call stands. Returns where the region is over; what follows
-        is text. For each call: `region.start`, `region.arguments` as they come, `region.end`.
+        Raises MalformedOutput (or lets `TextReader` raise it) where no call stands. Returns where the region is over;
+        what follows is text. For each call: `region.start`, `region.arguments` as they come, `region.end`.
         """
         ...
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 
 from orchard.formats.schema import Signature, encodable, fitted, loads
-from orchard.formats.source import Broken, Ended, Reading, Source, run
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading, TextReader, run
 
 # Characters and whole escapes, as they may stand in a JSON string.
 _RUN = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))++')
@@ -18,7 +18,7 @@ DEEPEST = 200
 Give = Callable[[str], object]
 
 
-def string(source: Source, give: Give) -> Reading[None]:
+def string(source: TextReader, give: Give) -> Reading[None]:
     """Read a string from behind its quote, over its closing one; `give` gets what stands between, as JSON has it."""
     while True:
         text, at = source.text, source.at
@@ -36,10 +36,10 @@ def string(source: Source, give: Give) -> Reading[None]:
         elif _BEGUN_ESCAPE.fullmatch(text, at):
             yield from source.more()
         else:
-            raise Broken
+            raise MalformedOutput
 
 
-def quoted(source: Source) -> Reading[str]:
+def quoted(source: TextReader) -> Reading[str]:
     """Read a string; gives its text, without quotes, as JSON has it."""
     yield from source.literal('"')
     found: list[str] = []
@@ -47,15 +47,15 @@ def quoted(source: Source) -> Reading[str]:
     return "".join(found)
 
 
-def plain(source: Source) -> Reading[str]:
+def plain(source: TextReader) -> Reading[str]:
     """Read a string; gives what it stands for. Raises Broken where that is no text."""
     found: str = json.loads(f'"{(yield from quoted(source))}"')
     if not encodable(found):
-        raise Broken
+        raise MalformedOutput
     return found
 
 
-def value(source: Source, give: Give) -> Reading[None]:
+def value(source: TextReader, give: Give) -> Reading[None]:
     """Read a value of any kind; `give` gets its JSON text piece by piece."""
     opened: list[str] = []  # what will close the arrays and objects that the value stands in
     while True:
@@ -63,7 +63,7 @@ def value(source: Source, give: Give) -> Reading[None]:
         first = char in _CLOSING  # of what stands in one
         if first:
             if len(opened) == DEEPEST:
-                raise Broken
+                raise MalformedOutput
             source.at += 1
             opened.append(_CLOSING[char])
             give(char)
@@ -88,14 +88,14 @@ def value(source: Source, give: Give) -> Reading[None]:
             yield from _key(source, give)
 
 
-def _text(source: Source, give: Give) -> Reading[None]:
+def _text(source: TextReader, give: Give) -> Reading[None]:
     source.at += 1
     give('"')
     yield from string(source, give)
     give('"')
 
 
-def _scalar(source: Source) -> Reading[str]:
+def _scalar(source: TextReader) -> Reading[str]:
     found: list[str] = []
     while (yield from source.peek()):
         run = _SCALAR.match(source.text, source.at)
@@ -105,11 +105,11 @@ def _scalar(source: Source) -> Reading[str]:
         found.append(run[0])
     word = "".join(found)
     if loads(word) is None:
-        raise Broken
+        raise MalformedOutput
     return word
 
 
-def _key(source: Source, give: Give) -> Reading[str]:
+def _key(source: TextReader, give: Give) -> Reading[str]:
     """Read an object's key, the colon and the white space around it; gives the key as JSON has it."""
     key = yield from quoted(source)
     between = yield from source.spaces()
@@ -118,7 +118,7 @@ def _key(source: Source, give: Give) -> Reading[str]:
     return key
 
 
-def arguments(source: Source, signature: Signature | None, give: Give) -> Reading[None]:
+def arguments(source: TextReader, signature: Signature | None, give: Give) -> Reading[None]:
     """Read an object of arguments; `give` gets it piece by piece, each value of a type that its parameter may have."""
     yield from source.literal("{")
     before = "{" + (yield from source.spaces())
@@ -135,7 +135,7 @@ def arguments(source: Source, signature: Signature | None, give: Give) -> Readin
     give(before + "}")
 
 
-def _argument(source: Source, signature: Signature | None, give: Give) -> Reading[None]:
+def _argument(source: TextReader, signature: Signature | None, give: Give) -> Reading[None]:
     key = yield from _key(source, give)
     types = signature.types(json.loads(f'"{key}"')) if signature else frozenset()
     if source.text[source.at] != '"' or not types or "string" in types:
@@ -147,12 +147,12 @@ def _argument(source: Source, signature: Signature | None, give: Give) -> Readin
 
 def whole(text: str, signature: Signature | None) -> str:
     """Read an object of arguments that stands in a text of its own. Raises Broken where it is none."""
-    source = Source(text.strip(), final=True)
+    source = TextReader(text.strip(), final=True)
     found: list[str] = []
     try:
         run(arguments(source, signature, found.append))
-    except Ended:
-        raise Broken from None
+    except OutputEnded:
+        raise MalformedOutput from None
     if source.at < len(source.text):
-        raise Broken
+        raise MalformedOutput
     return "".join(found)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from orchard.formats.json_text import DEEPEST, Give
 from orchard.formats.schema import Signature, encodable, fitted
-from orchard.formats.source import Broken, Ended, Reading, Source, begun
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading, TextReader, begun
 
 
 class Notation(Struct, frozen=True):
@@ -51,7 +51,7 @@ _BEGUN_ESCAPE = re.compile(r"\\(?:[0-7]{1,2}|x[0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0
 _SIMPLE_ESCAPES = dict(zip("abfnrtv\\'\"", "\a\b\f\n\r\t\v\\'\"", strict=True)) | {"\n": ""}
 
 
-def arguments(source: Source, notation: Notation, signature: Signature | None, give: Give) -> Reading[None]:
+def arguments(source: TextReader, notation: Notation, signature: Signature | None, give: Give) -> Reading[None]:
     """Read arguments from behind their opening bracket, over the closing one; `give` gets a JSON object's text.
 
     Text is made a value of a type that its parameter may have, where it stands for one.
@@ -72,7 +72,7 @@ def arguments(source: Source, notation: Notation, signature: Signature | None, g
     give("}")
 
 
-def _argument(source: Source, notation: Notation, types: frozenset[str], give: Give) -> Reading[None]:
+def _argument(source: TextReader, notation: Notation, types: frozenset[str], give: Give) -> Reading[None]:
     quoted = (yield from source.peek()) in {quote[0] for quote in notation.quotes}
     if quoted and types and "string" not in types:
         text = yield from _whole_string(source, notation)
@@ -84,7 +84,7 @@ def _argument(source: Source, notation: Notation, types: frozenset[str], give: G
         yield from value(source, notation, give)
 
 
-def value(source: Source, notation: Notation, give: Give) -> Reading[None]:
+def value(source: TextReader, notation: Notation, give: Give) -> Reading[None]:
     """Read a value of any kind; `give` gets its JSON text piece by piece."""
     opened: list[str] = []  # what will close the lists and objects that the value stands in
     before = ""
@@ -100,7 +100,7 @@ def value(source: Source, notation: Notation, give: Give) -> Reading[None]:
                 give("{" if char == "{" else "[")
                 opened.append(_CLOSING[char])
                 if len(opened) > DEEPEST:
-                    raise Broken
+                    raise MalformedOutput
                 continue
             yield from _scalar(source, notation, give)
         while opened and (yield from source.skip()) == opened[-1]:
@@ -112,7 +112,7 @@ def value(source: Source, notation: Notation, give: Give) -> Reading[None]:
         before = ", "
 
 
-def _entry(source: Source, notation: Notation, give: Give) -> Reading[str]:
+def _entry(source: TextReader, notation: Notation, give: Give) -> Reading[str]:
     """Read an object's key and the colon; gives the character that comes then."""
     key = yield from _key(source, notation, _NAME if notation.words else None)
     yield from source.literal(":")
@@ -120,21 +120,21 @@ def _entry(source: Source, notation: Notation, give: Give) -> Reading[str]:
     return (yield from source.skip())
 
 
-def _key(source: Source, notation: Notation, bare: re.Pattern[str] | None) -> Reading[str]:
+def _key(source: TextReader, notation: Notation, bare: re.Pattern[str] | None) -> Reading[str]:
     """Read a name, in quotes or `bare`, or a constant that is one, and the white space behind it."""
     if (yield from source.peek()) in {quote[0] for quote in notation.quotes}:
         key = yield from _whole_string(source, notation)
     else:
         key = (yield from run_of(source, bare or _WORD)).rstrip()
         if not key:
-            raise Broken
+            raise MalformedOutput
         if not bare:
             key = _constant(key)
     yield from source.skip()
     return key
 
 
-def _scalar(source: Source, notation: Notation, give: Give) -> Reading[None]:
+def _scalar(source: TextReader, notation: Notation, give: Give) -> Reading[None]:
     if (yield from source.peek()) in {quote[0] for quote in notation.quotes}:
         quote = yield from _quote(source, notation)
         give('"')
@@ -144,16 +144,16 @@ def _scalar(source: Source, notation: Notation, give: Give) -> Reading[None]:
         word = yield from _free_word(source)
         try:
             give(_constant(word))
-        except Broken:
+        except MalformedOutput:
             give(_dumps(word))
     else:
         give(_constant((yield from run_of(source, _WORD))))
 
 
-def _free_word(source: Source) -> Reading[str]:
+def _free_word(source: TextReader) -> Reading[str]:
     word = (yield from run_of(source, _FREE_WORD)).rstrip()
     if not word:
-        raise Broken
+        raise MalformedOutput
     return word
 
 
@@ -162,7 +162,7 @@ def _constant(word: str) -> str:
     if word in _CONSTANTS:
         return _CONSTANTS[word]
     if len(word) > _LONGEST_NUMBER:
-        raise Broken
+        raise MalformedOutput
     try:
         if _JSON_NUMBER.fullmatch(word) and math.isfinite(float(word)):
             return word
@@ -172,24 +172,24 @@ def _constant(word: str) -> str:
             return repr(number)
     except ValueError:  # underscores where none may stand
         pass
-    raise Broken
+    raise MalformedOutput
 
 
-def _quote(source: Source, notation: Notation) -> Reading[str]:
+def _quote(source: TextReader, notation: Notation) -> Reading[str]:
     quote = yield from source.choice(notation.quotes)
     if quote is None:
-        raise Ended if source.final else Broken
+        raise OutputEnded if source.final else MalformedOutput
     return quote
 
 
-def _whole_string(source: Source, notation: Notation) -> Reading[str]:
+def _whole_string(source: TextReader, notation: Notation) -> Reading[str]:
     quote = yield from _quote(source, notation)
     found: list[str] = []
     yield from _string(source, notation, quote, found.append)
     return "".join(found)
 
 
-def _string(source: Source, notation: Notation, quote: str, give: Give) -> Reading[None]:
+def _string(source: TextReader, notation: Notation, quote: str, give: Give) -> Reading[None]:
     """Read a string from behind its opening quote, over the closing one; `give` gets what it stands for."""
     if quote[0] not in "'\"":
         yield from source.until(quote, give)
@@ -210,7 +210,7 @@ def _string(source: Source, notation: Notation, quote: str, give: Give) -> Readi
             give((yield from _escape(source, notation)))
 
 
-def _escape(source: Source, notation: Notation) -> Reading[str]:
+def _escape(source: TextReader, notation: Notation) -> Reading[str]:
     """Read what begins with a backslash; where that is no escape, the backslash is meant."""
     while len(source.text) - source.at < 2:
         yield from source.more()
@@ -229,7 +229,7 @@ def _escape(source: Source, notation: Notation) -> Reading[str]:
     return chr(code) if code <= 0x10FFFF else "\ufffd"
 
 
-def run_of(source: Source, pattern: re.Pattern[str]) -> Reading[str]:
+def run_of(source: TextReader, pattern: re.Pattern[str]) -> Reading[str]:
     """Read as far as a pattern of single characters goes; gives what was read, which may be nothing."""
     found = []
     while True:

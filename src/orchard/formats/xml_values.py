@@ -7,13 +7,13 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from orchard.formats.call_grammar import json_body, literal, text_up_to, within
 from orchard.formats.calls import Region
 from orchard.formats.json_text import Give
 from orchard.formats.listed import NAME, listed, open_ended
 from orchard.formats.schema import Signature, type_of, values
-from orchard.formats.shapes import json_body, literal, text_up_to, within
-from orchard.formats.source import MOST_SPACES, Ended, Reading, Source, begun
-from orchard.formats.typed import OTHERS, Typed, Types
+from orchard.formats.text_reader import MOST_SPACES, OutputEnded, Reading, TextReader, begun
+from orchard.formats.typed_value import OTHERS, Typed, Types
 
 _ANY_NAME = "{}"
 TEXT = Types({"string"})
@@ -60,7 +60,7 @@ class Arguments:
         self._region.between = False
         try:
             yield from self._text(source, ends, value.add, own_lines=own_lines)
-        except Ended:
+        except OutputEnded:
             value.cut()
             raise
         value.end()
@@ -70,7 +70,7 @@ class Arguments:
         """Say that no argument follows."""
         self._region.arguments("{}" if self._before == "{" else "}")
 
-    def _text(self, source: Source, ends: _Ends, give: Give, *, own_lines: bool) -> Reading[None]:
+    def _text(self, source: TextReader, ends: _Ends, give: Give, *, own_lines: bool) -> Reading[None]:
         """Read a value up to the first of the tags that is followed as it must be; the first of all is read too."""
         close = next(iter(ends))
         while True:

@@ -3,7 +3,7 @@
 import json
 import logging
 
-from orchard.core.cache import CacheReport
+from orchard.core.cache_report import CacheReport
 from orchard.engine.job import Begun
 from orchard.worker.output import Vocabulary
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from orchard import wire
-from orchard.backends.service import Service, Signs
+from orchard.backends.service import Heartbeat, Service
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
 from orchard.core.options import TextOptions
@@ -47,9 +47,9 @@ def _backend(name: str) -> Backend:
 
         return Backend(fake.prepare, fake.FakeService)
     with _any_file_limit():
-        from orchard.worker import text
+        from orchard.worker import text_service
 
-    return Backend(text.prepare, text.TextService)
+    return Backend(text_service.prepare, text_service.TextService)
 
 
 @contextlib.contextmanager
@@ -117,7 +117,7 @@ class Worker:
             case wire.Resume(request_id):
                 self._loaded.resume(request_id)
             case wire.Ping(number):
-                signs = self._service.signs() if self._service else Signs()
+                signs = self._service.signs() if self._service else Heartbeat()
                 self._say(wire.Pong(number, signs.silent_seconds, signs.mlx_bytes, _rss_bytes()))
             case wire.AskCache(number, request_id):
                 self._begin(self._tell_cache(number, request_id))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from orchard.core.events import Event, FinishReason, Logprob, Reasoning, Text, TokenLogprob, ToolArgs, ToolStart
 from orchard.engine.job import Drawn, Sample
-from orchard.formats.pieces import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
+from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
 
 log = logging.getLogger("orchard.worker")
 
@@ -229,7 +229,7 @@ def _failures(stop: str) -> list[int]:
     return failures
 
 
-class Answer:
+class ChoiceOutput:
     """One choice of a request, token by token.
 
     Stop strings are looked for in the answer's text alone: within reasoning or a call's arguments they would end the

@@ -11,12 +11,13 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
 
-from orchard.dialects import anthropic_messages, anthropic_models
-from orchard.dialects.openai_fields import PRIORITY_HEADER
-from orchard.gateway.failures import is_anthropic
-from orchard.gateway.registry import SERVED_KINDS, ModelEntry
+from orchard.dialects.anthropic import models as anthropic_models
+from orchard.dialects.anthropic.messages import encode as anthropic_messages
+from orchard.dialects.common.fields import PRIORITY_HEADER
+from orchard.gateway.models.registry import SERVED_KINDS, ModelEntry
+from orchard.gateway.replies.errors import is_anthropic
+from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
-from orchard.gateway.routes.site import Site
 
 _ERROR = {
     "type": "object",
@@ -40,7 +41,7 @@ class _AnthropicRoute(APIRoute):
         return super().matches(scope) if is_anthropic(scope) else (Match.NONE, {})
 
 
-def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
+def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     """Add the routes; they must come before OpenAI's of the same paths."""
     described = generation(anthropic_messages.body_schema(), error=_ERROR)
     described |= {"tags": ["Anthropic"], "include_in_schema": prefix == "/v1"}
@@ -65,7 +66,7 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
     _add_models(app, site, prefix)
 
 
-def _add_models(app: FastAPI, site: Site, prefix: str) -> None:
+def _add_models(app: FastAPI, site: AppState, prefix: str) -> None:
     async def list_models(http: Request) -> dict[str, Any]:
         entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         # Unlike OpenAI's list, this one has no room to say of what kind a model is.

@@ -10,16 +10,19 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.dialects import openai_chat, openai_completions, openai_embeddings, openai_responses_body
+from orchard.dialects.openai import embeddings as openai_embeddings
+from orchard.dialects.openai.chat import encode as openai_chat
+from orchard.dialects.openai.completions import encode as openai_completions
+from orchard.dialects.openai.responses import schema as openai_responses_body
 from orchard.gateway.routes import chat, completions, conversations, embeddings, models, responses
+from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
-from orchard.gateway.routes.site import Site
 
 _DEPLOYMENT = "/openai/deployments/{deployment:path}"
 _VERSION = {"name": "api-version", "in": "query", "schema": {"type": "string"}, "description": "Any is taken."}
 
 
-def add(app: FastAPI, site: Site) -> None:
+def add(app: FastAPI, site: AppState) -> None:
     """Add the routes."""
     for prefix in ("/openai", "/openai/v1"):
         for routes in (chat, completions, embeddings, models, responses, conversations):
@@ -29,7 +32,7 @@ def add(app: FastAPI, site: Site) -> None:
     _add_deployments(app, site)
 
 
-def _add_deployments(app: FastAPI, site: Site) -> None:
+def _add_deployments(app: FastAPI, site: AppState) -> None:
     tags: list[str | Enum] = ["Azure OpenAI"]
 
     @app.post(

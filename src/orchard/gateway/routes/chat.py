@@ -7,14 +7,15 @@ from fastapi import FastAPI, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.dialects import openai_chat, openai_chat_stored
-from orchard.dialects import openai_responses_stored as stored
-from orchard.gateway import store_completions
+from orchard.dialects.openai.chat import encode as openai_chat
+from orchard.dialects.openai.chat import stored as openai_chat_stored
+from orchard.dialects.openai.responses import stored
+from orchard.gateway.responses.stored_chat import StoredChat
+from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import errors, generation
-from orchard.gateway.routes.site import Site
-from orchard.gateway.store_completions import CompletionFilter
-from orchard.gateway.store_items import Order, PageQuery
-from orchard.gateway.stored_chat import StoredChat
+from orchard.gateway.store import completions as store_completions
+from orchard.gateway.store.completions import CompletionFilter
+from orchard.gateway.store.items import Order, PageQuery
 
 _JSON = "application/json"
 _METADATA = re.compile(r"metadata\[(.+)\]", re.DOTALL)
@@ -23,7 +24,7 @@ After = Annotated[str | None, Query(description="The id of the last one of the p
 Limit = Annotated[int, Query(ge=1, le=stored.MAX_PAGE)]
 
 
-def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
+def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     """Add the routes."""
     described = generation(openai_chat.body_schema())
 
@@ -35,7 +36,7 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
     _add_stored(app, site, prefix)
 
 
-def _add_stored(app: FastAPI, site: Site, prefix: str) -> None:
+def _add_stored(app: FastAPI, site: AppState, prefix: str) -> None:
     every, one = f"{prefix}/chat/completions", f"{prefix}/chat/completions/{{completion_id}}"
     said: dict[str, Any] = {"tags": ["OpenAI"], "include_in_schema": prefix == "/v1"}
     plain = said | {"response_class": Response, "responses": errors()}
@@ -92,7 +93,7 @@ def _wanted_metadata(http: Request) -> dict[str, str]:
     return {match[1]: value for match, value in named if match}
 
 
-async def answer(site: Site, http: Request, model: str | None = None) -> Response:
+async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
     """Answer a request; `model` is asked for whatever the body says."""
     header = http.headers.get(openai_chat.PRIORITY_HEADER)
     body = await site.bodies.read(http)

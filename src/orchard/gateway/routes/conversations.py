@@ -6,11 +6,11 @@ from fastapi import FastAPI, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.dialects import openai_responses_stored as stored
-from orchard.gateway import store_conversations
+from orchard.dialects.openai.responses import stored
+from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import errors, generation
-from orchard.gateway.routes.site import Site
-from orchard.gateway.store_items import Order, PageQuery
+from orchard.gateway.store import conversations as store_conversations
+from orchard.gateway.store.items import Order, PageQuery
 
 TAG = "OpenAI"
 _COMPACTION = b"compaction"
@@ -19,13 +19,13 @@ After = Annotated[str | None, Query(description="The id of the item after which 
 Limit = Annotated[int, Query(ge=1, le=stored.MAX_PAGE)]
 
 
-def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
+def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     """Add the routes."""
     _add_conversations(app, site, prefix)
     _add_items(app, site, prefix)
 
 
-def _add_conversations(app: FastAPI, site: Site, prefix: str) -> None:
+def _add_conversations(app: FastAPI, site: AppState, prefix: str) -> None:
     one = f"{prefix}/conversations/{{conversation_id}}"
     said: dict[str, Any] = {"tags": [TAG], "include_in_schema": prefix == "/v1"}
     plain = said | {"response_class": Response, "responses": errors()}
@@ -61,7 +61,7 @@ def _add_conversations(app: FastAPI, site: Site, prefix: str) -> None:
         return Response(stored.deleted(conversation_id, "conversation.deleted"), media_type="application/json")
 
 
-def _add_items(app: FastAPI, site: Site, prefix: str) -> None:
+def _add_items(app: FastAPI, site: AppState, prefix: str) -> None:
     all_items = f"{prefix}/conversations/{{conversation_id}}/items"
     said: dict[str, Any] = {"tags": [TAG], "include_in_schema": prefix == "/v1"}
     plain = said | {"response_class": Response, "responses": errors()}

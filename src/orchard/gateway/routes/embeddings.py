@@ -4,12 +4,12 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.dialects import openai_embeddings
+from orchard.dialects.openai import embeddings as openai_embeddings
+from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
-from orchard.gateway.routes.site import Site
 
 
-def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
+def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     """Add the routes."""
     described = generation(openai_embeddings.body_schema(), parameters=())
 
@@ -19,7 +19,7 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
         return await answer(site, http)
 
 
-async def answer(site: Site, http: Request, model: str | None = None) -> Response:
+async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
     """Refuse a request; `model` is asked for whatever the body says. Raises OrchardError."""
     body = await site.bodies.read(http)
     wanted = openai_embeddings.parse(body) if model is None else model

@@ -6,15 +6,15 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from orchard.gateway.pool import Pool
-from orchard.gateway.registry import ModelEntry
+from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.pool.pool import Pool
+from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import errors
-from orchard.gateway.routes.site import Site
 
 _OWNER = "orchard"
 
 
-def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
+def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     """Add the routes."""
     shown = prefix == "/v1"
 

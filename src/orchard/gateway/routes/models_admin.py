@@ -4,11 +4,11 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import errors
-from orchard.gateway.routes.site import Site
 
 
-def add(app: FastAPI, site: Site) -> None:
+def add(app: FastAPI, site: AppState) -> None:
     """Add the routes."""
 
     @app.post("/unload", tags=["Server"], responses=errors())
@@ -30,7 +30,7 @@ def add(app: FastAPI, site: Site) -> None:
         return _unloaded(site, [model.entry.id] if await model.unload() else [])
 
 
-def _unloaded(site: Site, ids: list[str]) -> dict[str, Any]:
+def _unloaded(site: AppState, ids: list[str]) -> dict[str, Any]:
     """Say it as mlx_vlm.server does. A model with an adapter is a model of its own here: its id has both."""
     if not ids:
         return {"status": "no_model_loaded", "message": "No model is currently loaded"}

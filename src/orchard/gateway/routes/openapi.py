@@ -6,7 +6,7 @@ from typing import Any, get_args
 from starlette.responses import Response
 
 from orchard.core.request import Priority
-from orchard.dialects.openai_fields import PRIORITY_HEADER
+from orchard.dialects.common.fields import PRIORITY_HEADER
 
 _PRIORITY = {"name": PRIORITY_HEADER, "in": "header", "schema": {"type": "string", "enum": get_args(Priority)}}
 _OPENAI_ERROR = {

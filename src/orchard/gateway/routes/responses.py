@@ -9,15 +9,18 @@ from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket
 
 from orchard.core.errors import OrchardError
-from orchard.dialects import openai_responses, openai_responses_compact, openai_responses_stored
-from orchard.gateway import asking, store_responses
+from orchard.dialects.openai.responses import compact as openai_responses_compact
+from orchard.dialects.openai.responses import encode as openai_responses
+from orchard.dialects.openai.responses import stored as openai_responses_stored
 from orchard.gateway.caller import Caller
-from orchard.gateway.responses import Responses
-from orchard.gateway.responses_background import Run, unpack
-from orchard.gateway.responses_socket import ResponsesSocket
+from orchard.gateway.responses.background import Run, unpack
+from orchard.gateway.responses.service import Responses
+from orchard.gateway.responses.socket import ResponsesSocket
+from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import errors, generation
-from orchard.gateway.routes.site import Site
-from orchard.gateway.store_items import Order, PageQuery
+from orchard.gateway.store import responses as store_responses
+from orchard.gateway.store.items import Order, PageQuery
+from orchard.gateway.summarize import internal_request
 
 TAG = "OpenAI"
 _SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
@@ -28,7 +31,7 @@ After = Annotated[str | None, Query(description="The id of the item after which 
 Limit = Annotated[int, Query(ge=1, le=openai_responses_stored.MAX_PAGE)]
 
 
-def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
+def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     """Add the routes."""
     shown = prefix == "/v1"
     described = generation(openai_responses.body_schema())
@@ -43,7 +46,7 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
         """Count the tokens that the input of a response would have."""
         draft = openai_responses.read(await site.bodies.read(http), default=site.pool.only())
         counting = site.responses.count(http.state.caller, draft, http.state.id)
-        tokens = await asking.attended(http, counting)
+        tokens = await internal_request.attended(http, counting)
         return Response(openai_responses.counted(tokens), media_type=_JSON)
 
     compacting = generation(openai_responses_compact.body_schema())
@@ -54,7 +57,7 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
         draft = openai_responses_compact.read_compact(await site.bodies.read(http), site.pool.only())
         header = http.headers.get(openai_responses.PRIORITY_HEADER)
         work = site.responses.compact(http.state.caller, draft, http.state.id, header)
-        return Response(await asking.attended(http, work), media_type=_JSON)
+        return Response(await internal_request.attended(http, work), media_type=_JSON)
 
     @app.websocket(f"{prefix}/responses")
     async def create_responses(socket: WebSocket) -> None:
@@ -63,7 +66,7 @@ def add(app: FastAPI, site: Site, prefix: str = "/v1") -> None:
     _add_stored(app, site, prefix)
 
 
-def _add_stored(app: FastAPI, site: Site, prefix: str) -> None:
+def _add_stored(app: FastAPI, site: AppState, prefix: str) -> None:
     one = f"{prefix}/responses/{{response_id}}"
     shown = prefix == "/v1"
 
@@ -101,7 +104,7 @@ def _add_stored(app: FastAPI, site: Site, prefix: str) -> None:
         return Response(openai_responses_stored.page(found.items, found.more), media_type=_JSON)
 
 
-async def answer(site: Site, http: Request, model: str | None = None) -> Response:
+async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
     """Answer a request; `model` is asked for whatever the body says."""
     draft = openai_responses.read(await site.bodies.read(http), model, site.pool.only())
     header = http.headers.get(openai_responses.PRIORITY_HEADER)
@@ -131,7 +134,7 @@ async def _cancelled(responses: Responses, caller: Caller, id_: str) -> Response
     return Response(openai_responses_stored.encoded(found), media_type=_JSON)
 
 
-async def _stream(site: Site, caller: Caller, id_: str, after: int) -> Response:
+async def _stream(site: AppState, caller: Caller, id_: str, after: int) -> Response:
     if run := site.responses.run(caller, id_):
         return _following(run, after, site.settings.keep_alive_interval)
     packed = await site.responses.kept(store_responses.events, caller, id_)

@@ -10,16 +10,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from orchard import __version__
-from orchard.core.cache import CacheState
+from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Caller, Callers
-from orchard.gateway.pool_model import Model
+from orchard.gateway.pool.served_model import ServedModel
 from orchard.gateway.routes import docs
+from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import errors
-from orchard.gateway.routes.site import Site
 
 
-def add(app: FastAPI, site: Site) -> None:
+def add(app: FastAPI, site: AppState) -> None:
     """Add the routes."""
     _add_root(app)
     _add_health(app, site)
@@ -41,7 +41,7 @@ def _add_root(app: FastAPI) -> None:
         return HTMLResponse(docs.page(app.openapi()), headers={"content-security-policy": docs.POLICY})
 
 
-def _add_health(app: FastAPI, site: Site) -> None:
+def _add_health(app: FastAPI, site: AppState) -> None:
     @app.get("/health", tags=["Server"], responses=errors())
     async def health(http: Request) -> dict[str, Any]:
         """Say that the server is up, and for each model: unloaded, queued, loading, ready, unloading or failed.
@@ -69,11 +69,11 @@ def _add_health(app: FastAPI, site: Site) -> None:
         return JSONResponse({"status": "ready" if is_ready else "not_ready"}, 200 if is_ready else 503)
 
 
-def _last_use(model: Model) -> float:
+def _last_use(model: ServedModel) -> float:
     return model.used
 
 
-def _add_cache(app: FastAPI, site: Site) -> None:
+def _add_cache(app: FastAPI, site: AppState) -> None:
     @app.get("/v1/cache", tags=["Server"], responses=errors())
     async def cache(http: Request, request_id: str | None = None) -> dict[str, Any]:
         """Say what each model's prompt cache holds and how it served the last requests, or one of them.

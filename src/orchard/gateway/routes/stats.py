@@ -6,12 +6,13 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from orchard.gateway import metrics_stats, metrics_text
+from orchard.gateway.metrics import exposition
+from orchard.gateway.metrics import stats as metrics_stats
+from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import errors
-from orchard.gateway.routes.site import Site
 
 
-def add(app: FastAPI, site: Site) -> None:
+def add(app: FastAPI, site: AppState) -> None:
     """Add the routes."""
     pool = site.pool
 
@@ -19,7 +20,7 @@ def add(app: FastAPI, site: Site) -> None:
     async def metrics(http: Request) -> Response:
         """Give the metrics in Prometheus's text format, or in OpenMetrics's where that is asked for."""
         accept = http.headers.get("accept", "")
-        body, content_type = metrics_text.render(pool.metrics, pool.now(), pool.budget, accept)
+        body, content_type = exposition.render(pool.metrics, pool.now(), pool.budget, accept)
         return Response(body, headers={"content-type": content_type})
 
     @app.get("/v1/stats", tags=["Server"], responses=errors())

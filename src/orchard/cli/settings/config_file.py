@@ -1,0 +1,173 @@
+"""A configuration file: YAML with a `server` block and a list of `models`; every mistake is found, with its line."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+from yaml.composer import ComposerError
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from orchard.cli.settings.layers import File, Layer, Mistakes, add, closest
+from orchard.cli.settings.table import Scope, by_name
+from orchard.cli.settings.values import Raw
+
+_MOST_BYTES = 256 * 1024
+_DEEPEST = 6
+_BLOCKS = ("server", "models")
+# What plain values resolve to; any other tag was written out.
+_TAGS = {f"tag:yaml.org,2002:{tag}" for tag in ("str", "int", "float", "bool", "null", "timestamp", "value", "merge")}
+_NULL = "tag:yaml.org,2002:null"
+
+
+class _Item(NamedTuple):
+    key: str
+    where: str
+    node: Node
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads plain data. Aliases, by which a small file can be a large one, are refused, and so is deep nesting."""
+
+    _depth = 0
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        """Compose one node and what it holds."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if self.check_event(yaml.AliasEvent):
+            problem = "an alias: write what holds for all models under `server` once"
+            raise ComposerError(None, None, problem, event.start_mark)
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ComposerError(None, None, f"it is nested deeper than {_DEEPEST} levels", event.start_mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+def read(path: Path) -> tuple[File, list[str]]:
+    """Give what a file says and the mistakes in it. Raises Mistakes where it is no YAML, or can't be read."""
+    root = _root(path)
+    mistakes: list[str] = []
+    file = File({}, [])
+    if root is None:
+        return file, mistakes
+    if not isinstance(root, MappingNode):
+        raise Mistakes([f"{path}:1: the file must be a mapping with the keys `server` and `models`"])
+    for key, where, node in _items(root, path, mistakes):
+        if key == "server":
+            file.server.update(_block(node, path, where, ("server", "all"), mistakes))
+        elif key == "models":
+            file.models.extend(_models(node, path, where, mistakes))
+        else:
+            mistakes.append(f"{where}: {_stranger(key, ())}")
+    return file, mistakes
+
+
+def _root(path: Path) -> Node | None:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise Mistakes([f"{path}: can't be read: {error.strerror}"]) from None
+    except UnicodeDecodeError as error:
+        raise Mistakes([f"{path}:{data[: error.start].count(10) + 1}: is no text in UTF-8"]) from None
+    if len(data) > _MOST_BYTES:
+        raise Mistakes([f"{path}: is larger than {_MOST_BYTES // 1024} KiB"])
+    try:
+        loader = _Loader(text)
+        return loader.get_single_node()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        is_tab = mark is not None and text[mark.index : mark.index + 1] == "\t"
+        problem = "a tab can't indent: use spaces" if is_tab else error.problem or error.context
+        raise Mistakes([f"{path}:{mark.line + 1 if mark else 1}: {problem}"]) from None
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        raise Mistakes([f"{path}:{line}: holds a character that YAML has no place for"]) from None
+
+
+def _models(node: Node, path: Path, where: str, mistakes: list[str]) -> Iterator[Layer]:
+    if _is_null(node):
+        return
+    if not isinstance(node, SequenceNode):
+        mistakes.append(f"{where}: must be a list of models, each beginning with `- model_path:`")
+        return
+    for entry in node.value:
+        place = f"{path}:{entry.start_mark.line + 1}: models"
+        wrong = len(mistakes)
+        if not isinstance(entry, MappingNode) and not _is_null(entry):
+            mistakes.append(f"{place}: each of the models begins with `- model_path:`")
+            continue
+        layer = _block(entry, path, place, ("entry", "named", "all"), mistakes)
+        if "model_path" in layer:
+            yield layer
+        elif len(mistakes) == wrong:
+            mistakes.append(f"{place}: a model needs a `model_path`")
+
+
+def _block(node: Node, path: Path, where: str, scopes: tuple[Scope, ...], mistakes: list[str]) -> Layer:
+    """Read a mapping of settings of these scopes."""
+    layer: Layer = {}
+    if _is_null(node):
+        return layer
+    if not isinstance(node, MappingNode):
+        mistakes.append(f"{where}: must be a mapping of settings to values")
+        return layer
+    for key, place, value in _items(node, path, mistakes):
+        setting = by_name().get(key)
+        if setting is None or setting.scope not in scopes:
+            mistakes.append(f"{place}: {_stranger(key, scopes)}")
+        elif not _is_null(value):
+            try:
+                raw = _raw(value)
+            except ValueError as error:
+                mistakes.append(f"{place}: {error}")
+            else:
+                add(layer, setting, raw, place, mistakes)
+    return layer
+
+
+def _items(node: MappingNode, path: Path, mistakes: list[str]) -> Iterator[_Item]:
+    seen: dict[str, int] = {}
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        if not isinstance(key, ScalarNode):
+            mistakes.append(f"{path}:{line}: a key must be text, not a list or a mapping")
+        elif key.value in seen:
+            mistakes.append(f"{path}:{line}: {key.value}: is given twice, first in line {seen[key.value]}")
+        else:
+            seen[key.value] = line
+            yield _Item(key.value, f"{path}:{line}: {key.value}", value)
+
+
+def _stranger(key: str, scopes: tuple[Scope, ...]) -> str:
+    """Say what is wrong with a key that does not belong here; `scopes` () is the top of the file."""
+    if setting := by_name().get(key):
+        return "belongs under `server`" if setting.scope in ("server", "all") else "belongs to one of `models`"
+    if key in _BLOCKS:
+        return "belongs at the top of the file"
+    known = [name for name, setting in by_name().items() if setting.scope in scopes] if scopes else _BLOCKS
+    return f"is no setting{closest(key, known)}"
+
+
+def _raw(node: Node) -> Raw:
+    """Give what stands there as text. Raises ValueError for what no setting may be."""
+    if isinstance(node, SequenceNode):
+        return [_scalar(item) for item in node.value]
+    if isinstance(node, MappingNode):
+        return {_scalar(key): _scalar(value) for key, value in node.value}
+    return _scalar(node)
+
+
+def _scalar(node: Node) -> str:
+    if not isinstance(node, ScalarNode) or _is_null(node):
+        raise ValueError("must hold nothing but plain values")
+    if node.tag not in _TAGS:
+        raise ValueError(f"must be a plain value, without the tag {node.tag}")
+    return str(node.value)
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.tag == _NULL

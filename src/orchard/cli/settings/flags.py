@@ -1,0 +1,74 @@
+"""The flags of `orchard serve`, made of the table of settings."""
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+from typer.core import TyperCommand
+
+from orchard.cli.settings.table import ACCEPTED, TABLE, Setting
+
+Function = TypeVar("Function", bound=Callable[..., None])
+
+
+class LongHelp(TyperCommand):
+    """A command whose --help is plain text under headings: boxes cut the names of flags in narrow terminals."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.rich_markup_mode = None
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the flags, each group under its heading."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if line := parameter.get_help_record(ctx):
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                groups.setdefault(getattr(parameter, "rich_help_panel", None) or kind, []).append(line)
+        for heading, lines in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(lines)
+
+
+def with_settings(command: Function) -> Function:
+    """Give a command, in place of its `**values`, a flag for each setting and each of its synonyms.
+
+    --help shows the first name of each that has an effect; what holds without it stands in brackets. What is absent is
+    None. Raises typer.BadParameter where a value is wrong.
+    """
+    signature = inspect.signature(command)
+    own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    flags = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(setting, name))
+        for setting in TABLE
+        if setting.scope != "entry"
+        for name in setting.names
+    ]
+    command.__signature__ = signature.replace(parameters=[*own, *flags])  # type: ignore[attr-defined]
+    return command
+
+
+def _annotation(setting: Setting, name: str) -> Any:
+    flag = f"--{name.replace('_', '-')}"
+    is_shown = name == setting.names[0] and setting.group != ACCEPTED
+    text = f"{setting.help[:-1]} ({setting.default_words})." if setting.default_words else setting.help
+    more: dict[str, Any] = {"help": text, "show_default": False}
+    more |= {"rich_help_panel": setting.group} if is_shown else {"hidden": True}
+    if setting.name == "no_log_file":
+        return Annotated[bool | None, typer.Option(flag, **more)]
+    if setting.kind.is_switch:
+        return Annotated[bool | None, typer.Option(f"{flag}/--no-{flag[2:]}", **more)]
+    option = typer.Option(flag, parser=_parser(setting), metavar=setting.kind.metavar, **more)
+    may_repeat = setting.kind.shape is list or setting.name == "model_path"
+    return Annotated[list[Any] | None, option] if may_repeat else Annotated[Any, option]
+
+
+def _parser(setting: Setting) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            return setting.kind.read(text)
+        except ValueError as error:
+            raise typer.BadParameter(f"{error}.") from None
+
+    return parse

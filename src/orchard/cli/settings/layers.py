@@ -1,0 +1,240 @@
+"""From what a file, the environment and flags say to the settings of a server."""
+
+import contextlib
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from orchard.cli.settings.table import TABLE, Scope, Setting, by_name, by_variable
+from orchard.cli.settings.values import Raw, printable
+from orchard.config import ModelSettings, Settings
+from orchard.core.options import SamplingDefaults, TextOptions
+
+_ON_DEMAND_TTL = 60.0
+# Those of other commands and of workers.
+_OTHER_VARIABLES = {"ORCHARD_CONFIG", "ORCHARD_URL", "ORCHARD_CACHE_DIR"}
+_PREFIXES = ("ORCHARD_", "MLX_VLM_")
+_DEMO = "demo"
+
+
+class Given(NamedTuple):
+    """A value, and where it stands, as in "orchard.yaml:12: kv_bits", "ORCHARD_KV_BITS" or "--kv-bits"."""
+
+    value: Any
+    where: str
+
+
+Layer = dict[str, Given]
+"""What one source says, by the names of settings (`Setting.name`)."""
+
+
+class File(NamedTuple):
+    """What a configuration file says: of the server and of all models, and of each model."""
+
+    server: Layer
+    models: list[Layer]
+
+
+class Places(NamedTuple):
+    """Where the models of settings are named, and which of them is the fallback."""
+
+    models: list[str]
+    fallback: str
+
+
+class Mistakes(Exception):
+    """What is wrong with the settings: a line each, with its place."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = list(dict.fromkeys(map(printable, lines)))
+        super().__init__("\n".join(self.lines))
+
+
+def add(layer: Layer, setting: Setting, raw: Raw, where: str, mistakes: list[str]) -> None:
+    """Read a value into a layer."""
+    try:
+        given = Given(setting.kind.read(raw), where)
+    except ValueError as error:
+        mistakes.append(f"{where}: {error}")
+        return
+    _put(layer, setting, given, mistakes)
+
+
+def environment(variables: Mapping[str, str], mistakes: list[str]) -> Layer:
+    """Read the variables that are settings; an empty one counts as absent."""
+    layer: Layer = {}
+    for variable, text in sorted(variables.items()):
+        setting = by_variable().get(variable)
+        if setting and text.strip():
+            if setting.name == "model_path":
+                names = tuple(name.strip() for name in text.split(",") if name.strip())
+                _put(layer, setting, Given(names, variable), mistakes)
+            else:
+                add(layer, setting, text, variable, mistakes)
+    return _settled(layer, mistakes)
+
+
+def strange_variables(variables: Iterable[str]) -> list[str]:
+    """Say which variables look like settings and are none."""
+    known = by_variable().keys() | _OTHER_VARIABLES
+    strange = sorted(
+        (name, prefix) for name in variables for prefix in _PREFIXES if name.startswith(prefix) and name not in known
+    )
+    return [printable(f"{name}: is no setting of Orchard{closest(name, known, prefix)}") for name, prefix in strange]
+
+
+def flags(given: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) -> Layer:
+    """Take the values of flags, by their names; `models` are those that stand beside the flags."""
+    layer: Layer = {}
+    names = list(models)
+    for name, value in given.items():
+        setting = by_name()[name]
+        where = f"--{name.replace('_', '-')}"
+        if setting.name == "model_path":
+            names += value
+        elif setting.kind.shape is list:  # it may be repeated, and each time hold several
+            items = tuple(dict.fromkeys(item for several in value for item in several))
+            _put(layer, setting, Given(items, where), mistakes)
+        else:
+            _put(layer, setting, Given(value, where), mistakes)
+    if names:
+        layer["model_path"] = Given(tuple(names), "MODEL")
+    return _settled(layer, mistakes)
+
+
+def settings(
+    file: File | None, from_environment: Layer, from_flags: Layer, mistakes: list[str]
+) -> tuple[Settings, Places]:
+    """Lay what is given over each other: the file, the environment, the flags. Raises Mistakes."""
+    file_server = _settled(file.server, mistakes, file.models) if file else {}
+    server = file_server | from_environment | from_flags
+    above = _of(from_environment | from_flags, "all")
+    layers = [_of(file_server, "all") | model | above for model in (file.models if file else ())]
+    layers += _named(server, file is not None, mistakes)
+    models = tuple(_model(layer, mistakes) for layer in layers)
+    _check_names(models, layers, mistakes)
+    values = {
+        setting.field: server[setting.name].value
+        for setting in TABLE
+        if setting.home is Settings and setting.name in server and setting.field != "api_keys"
+    }
+    keys = [key for name in ("api_keys", "api_key_file") if name in server for key in server[name].value]
+    if "ttl" in server:
+        values["ttl"] = server["ttl"].value
+    text = _text(_of(server, "all"), mistakes)
+    if mistakes:
+        raise Mistakes(mistakes)
+    fallback = server["fallback_model"].where if "fallback_model" in server else ""
+    places = Places([layer["model_path"].where for layer in layers], fallback)
+    return Settings(**values, api_keys=tuple(dict.fromkeys(keys)), models=models, text=text), places
+
+
+def notes(layers: Iterable[Layer]) -> list[str]:
+    """Say what was given to no effect, a line each."""
+    found = [
+        printable(f"{given.where}: {note}")
+        for layer in layers
+        for name, given in layer.items()
+        if (say := by_name()[name].note) and (note := say(given.value))
+    ]
+    return list(dict.fromkeys(found))
+
+
+def closest(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """Continue a sentence about an unknown name with the known one that is most like it.
+
+    What all begin with makes none of them more alike.
+    """
+    rests = [each.removeprefix(prefix) for each in known if each.startswith(prefix)]
+    found = difflib.get_close_matches(name.removeprefix(prefix), rests, n=1)
+    return f"; did you mean `{prefix}{found[0]}`?" if found else ""
+
+
+def _put(layer: Layer, setting: Setting, given: Given, mistakes: list[str]) -> None:
+    other = layer.get(setting.name)
+    if other and other.value != given.value:
+        mistakes.append(f"{given.where}: is another name of what {other.where} says, and says something else")
+    layer[setting.name] = given
+
+
+def _settled(layer: Layer, mistakes: list[str], models: Iterable[Layer] = ()) -> Layer:
+    """Turn `no_log_file` into a `log_file` that is none, and `debug`, also of a model, into a `log_level`."""
+    for debug in (one["debug"] for one in (layer, *models) if "debug" in one):
+        if debug.value:
+            layer = layer | {"log_level": Given("debug", debug.where)}
+    off = layer.get("no_log_file")
+    if not off or not off.value:
+        return layer
+    if other := layer.get("log_file"):
+        mistakes.append(f"{off.where}: doesn't go together with {other.where}")
+    return layer | {"log_file": Given(None, off.where)}
+
+
+def _of(layer: Layer, *scopes: Scope) -> Layer:
+    return {name: given for name, given in layer.items() if by_name()[name].scope in scopes}
+
+
+def _named(server: Layer, has_file: bool, mistakes: list[str]) -> list[Layer]:
+    """Give the models of the command line and the environment; without any, and without a file, the demo."""
+    names = server["model_path"].value if "model_path" in server else () if has_file else (_DEMO,)
+    here = _of(server, "named", "all")
+    where = here.pop("model_path").where if "model_path" in here else _DEMO
+    for name, given in _of(here, "named").items():
+        if not names or (len(names) > 1 and name != "model_type"):
+            wrong = f"is for one model, and {len(names)} are named" if names else "needs a MODEL beside it"
+            mistakes.append(f"{given.where}: {wrong}; those of a file have their own `{name}`")
+            del here[name]
+    return [here | {"model_path": Given(name, where)} for name in names]
+
+
+def _model(layer: Layer, mistakes: list[str]) -> ModelSettings:
+    values = {
+        setting.field: layer[setting.name].value
+        for setting in TABLE
+        if setting.home is ModelSettings and setting.name in layer
+    }
+    if values.get("on_demand"):
+        values.setdefault("ttl", _ON_DEMAND_TTL)
+    return ModelSettings(**values, text=_text(layer, mistakes))
+
+
+def _text(layer: Layer, mistakes: list[str]) -> TextOptions:
+    options: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    for name, given in layer.items():
+        setting = by_name()[name]
+        if setting.home is TextOptions:
+            options[setting.field] = (given.value or None) if setting.zero_is_none else given.value
+            places[setting.field] = given.where
+        elif setting.home is SamplingDefaults:
+            defaults[setting.field] = given.value
+    try:
+        return TextOptions(**options, defaults=SamplingDefaults(**defaults))
+    except ValueError as error:  # two of them don't go together, and the message names them
+        where = [place for field, place in places.items() if field in str(error)]
+        mistakes.append(": ".join([*where[-1:], str(error)]))
+        return TextOptions()
+
+
+def _check_names(models: Iterable[ModelSettings], layers: Iterable[Layer], mistakes: list[str]) -> None:
+    seen: set[str] = set()
+    for model, layer in zip(models, layers, strict=True):
+        for name in dict.fromkeys((_wire_name(model), *model.aliases)):
+            if name in seen:
+                where = layer["model_path"].where
+                mistakes.append(
+                    f"{where}: another model is named '{name}' too; `served_model_name` gives it a name of its own"
+                )
+            seen.add(name)
+
+
+def _wire_name(model: ModelSettings) -> str:
+    if model.served_model_name:
+        return model.served_model_name
+    with contextlib.suppress(OSError, RuntimeError):  # too long, a home of nobody
+        folder = Path(model.model_path).expanduser()
+        if folder.is_dir():
+            return folder.resolve().name
+    return model.model_path

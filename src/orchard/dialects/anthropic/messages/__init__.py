@@ -1,0 +1,1 @@
+"""Anthropic's Messages: https://platform.claude.com/docs/en/api/messages/create."""

@@ -1,0 +1,309 @@
+"""Anthropic's Messages: a body becomes a `Request`, events become its stream of events or one whole message."""
+
+import base64
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from orchard.core.events import (
+    Choice,
+    Collected,
+    Event,
+    Failed,
+    Finished,
+    Reasoning,
+    Started,
+    Summary,
+    Text,
+    ToolArgs,
+    ToolCall,
+    ToolStart,
+    Usage,
+    merge,
+)
+from orchard.core.request import Request
+from orchard.dialects.anthropic.errors import error_body, fail
+from orchard.dialects.anthropic.messages.parse import translate
+from orchard.dialects.anthropic.messages.schema import Body, body_schema
+from orchard.dialects.common.fields import with_model
+from orchard.dialects.common.json_body import decode
+from orchard.dialects.common.output import escape_line_ends
+
+__all__ = ["CountCall", "MessagesCall", "MessagesEncoder", "body_schema", "fail", "parse", "parse_count"]
+
+_PING = b'event: ping\ndata: {"type":"ping"}\n\n'
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+_NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
+
+_decoder = msgspec.json.Decoder(Body)
+_json = msgspec.json.Encoder().encode
+
+
+def parse(
+    body: bytes,
+    request_id: str,
+    *,
+    priority: str | None = None,
+    stable_prompts: bool = True,
+    default: str | None = None,
+) -> "MessagesCall":
+    """Read the body of a request, and the priority that its header gives; `default` is the model if it names none.
+
+    Raises OrchardError (invalid_request), its `param` naming the field to blame.
+    """
+    decoded = with_model(decode(_decoder, body), default)
+    return MessagesCall(
+        request=translate(decoded, request_id, priority=priority, stable_prompts=stable_prompts),
+        stream=bool(decoded.stream),
+        omits_thinking=bool(decoded.thinking and decoded.thinking.display == "omitted"),
+        warms_up=decoded.max_tokens == 0,
+    )
+
+
+def parse_count(
+    body: bytes, request_id: str, *, stable_prompts: bool = True, default: str | None = None
+) -> "CountCall":
+    """Read the body of a request to count the tokens of its prompt. Raises OrchardError (invalid_request)."""
+    decoded = with_model(decode(_decoder, body), default)
+    return CountCall(translate(decoded, request_id, count=True, stable_prompts=stable_prompts))
+
+
+class CountCall(Struct, frozen=True):
+    """A parsed request to count tokens."""
+
+    request: Request
+
+    def complete(self, result: Collected) -> bytes:
+        """Give the body of the answer."""
+        return _json({"input_tokens": result.usage.prompt_tokens})
+
+
+class MessagesCall(Struct, frozen=True):
+    """A parsed body.
+
+    `omits_thinking`: the answer says that there was some, but not what. `warms_up`: only the prompt is to be cached,
+    the answer is empty.
+    """
+
+    request: Request
+    stream: bool
+    omits_thinking: bool = False
+    warms_up: bool = False
+
+    def encoder(self) -> "MessagesEncoder":
+        """Make the encoder of a streamed answer."""
+        return MessagesEncoder(self)
+
+    def complete(self, result: Collected) -> bytes:
+        """Give the whole body of an answer that is not streamed."""
+        (choice,) = result.choices
+        content = [] if self.warms_up else self._content(choice)
+        stop = self.stop(choice.reason, choice.stop, result.usage)
+        return _json(self.message(content, stop, result.usage, result.summary))
+
+    def message(
+        self, content: list[Any], stop: dict[str, str | None], used: Usage, summary: Summary | None = None
+    ) -> dict[str, Any]:
+        """Give a message, as it is at its end or, without content and summary, at its start."""
+        return {
+            "id": f"msg_{self.request.id.removeprefix('req_').replace('-', '')}",
+            "type": "message",
+            "role": "assistant",
+            "model": self.request.model,
+            "content": content,
+            **stop,
+            **_edits(summary),
+            "usage": {
+                **self.usage(used, summary),
+                "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+                "service_tier": "standard",
+            },
+        }
+
+    def stop(self, reason: str, stop: str | None, used: Usage) -> dict[str, str | None]:
+        """Give the fields that say why the answer ended."""
+        if self.warms_up:  # however the token that is not shown ended it
+            return {"stop_reason": "max_tokens", "stop_sequence": None}
+        limit = self.request.generate.max_tokens
+        if stop is not None:
+            reason = "stop_sequence"
+        elif reason == "length" and (limit is None or used.completion_tokens < limit):
+            reason = "model_context_window_exceeded"
+        else:
+            reason = _STOP_REASONS[reason]
+        return {"stop_reason": reason, "stop_sequence": stop}
+
+    def usage(self, used: Usage, summary: Summary | None = None) -> dict[str, Any]:
+        """Give the usage; that of an answer which is empty by intent has none of the token that it took."""
+        if self.warms_up:
+            used = replace(used, completion_tokens=0, reasoning_tokens=0)
+        return usage(used, summary)
+
+    @property
+    def signature(self) -> str:
+        """What clients want to see on a thinking block; it is not looked at when it comes back."""
+        return base64.b64encode(f"orchard {self.request.id}".encode()).decode()
+
+    def _content(self, choice: Choice) -> list[dict[str, Any]]:
+        content: list[dict[str, Any]] = []
+        for part in choice.parts:
+            match part:
+                case Reasoning(thinking):
+                    if not content or content[-1]["type"] != "thinking":
+                        content.append({"type": "thinking", "thinking": "", "signature": self.signature})
+                    content[-1]["thinking"] += "" if self.omits_thinking else thinking
+                case Text(text) if text.strip():
+                    content.append({"type": "text", "text": text})
+                case ToolCall():
+                    content.append(_tool_use(part.id, part.name, _input(part)))
+        return content
+
+
+class MessagesEncoder:
+    """Writes one stream of events as server-sent events.
+
+    A block is closed before the next one opens. The arguments of a call follow its start, with nothing in between.
+    """
+
+    def __init__(self, call: MessagesCall) -> None:
+        self._call = call
+        self._started = False
+        self._summary: Summary | None = None
+        self._open: str | None = None  # the type of the block that is open
+        self._index = -1  # its place, or that of the last one
+        self._held = ""  # the space at the beginning of a text; a text of nothing else is no block
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        """Write the next events of the stream; empty where they show nothing."""
+        written = [self._event(event) for event in (events if len(events) == 1 else merge(events))]
+        return escape_line_ends(b"".join(written))
+
+    def keep_alive(self) -> bytes:
+        """Give what is sent while there is nothing to say; no event may come before the message has started."""
+        return _PING if self._started else b": keep-alive\n\n"
+
+    def _event(self, event: Event) -> bytes:
+        match event:
+            case Started():
+                self._summary = event.summary
+                return self._start(Usage(event.prompt_tokens, 0, 0, event.cached_tokens))
+            case Failed():
+                return _sse("error", error_body(event.error(), self._call.request.id))
+        begun = b"" if self._started else self._start(Usage(0, 0))
+        return begun + (self._finished(event) if isinstance(event, Finished) else self._content(event))
+
+    def _content(self, event: Text | Reasoning | ToolStart | ToolArgs) -> bytes:
+        written = b""
+        match event:
+            case _ if self._call.warms_up:
+                pass
+            case Text():
+                written = self._text(event.text)
+            case Reasoning() if event.text:
+                written = self._thinking(event.text)
+            case ToolStart():
+                written = self._opened("tool_use", _tool_use(event.id, event.name, {}))
+            case ToolArgs() if event.json:
+                written = self._delta({"type": "input_json_delta", "partial_json": event.json})
+        return written
+
+    def _start(self, used: Usage) -> bytes:
+        self._started = True
+        message = self._call.message([], {"stop_reason": None, "stop_sequence": None}, used)
+        return _sse("message_start", {"type": "message_start", "message": message}) + _PING
+
+    def _text(self, text: str) -> bytes:
+        if self._open == "text":
+            return self._delta({"type": "text_delta", "text": text}) if text else b""
+        text = self._held + text
+        if not text.strip():
+            self._held = text
+            return b""
+        return self._opened("text", {"type": "text", "text": ""}) + self._delta({"type": "text_delta", "text": text})
+
+    def _thinking(self, text: str) -> bytes:
+        written, self._held = b"", ""
+        if self._open != "thinking":
+            written = self._opened("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+        if self._call.omits_thinking:
+            return written
+        return written + self._delta({"type": "thinking_delta", "thinking": text})
+
+    def _opened(self, kind: str, block: dict[str, Any]) -> bytes:
+        closed = self._closed()
+        self._open, self._index = kind, self._index + 1
+        start = {"type": "content_block_start", "index": self._index, "content_block": block}
+        return closed + _sse("content_block_start", start)
+
+    def _delta(self, delta: dict[str, str]) -> bytes:
+        return _sse("content_block_delta", {"type": "content_block_delta", "index": self._index, "delta": delta})
+
+    def _closed(self) -> bytes:
+        self._held = ""
+        if self._open is None:
+            return b""
+        signed = b""
+        if self._open == "thinking":
+            signed = self._delta({"type": "signature_delta", "signature": self._call.signature})
+        self._open = None
+        return signed + _sse("content_block_stop", {"type": "content_block_stop", "index": self._index})
+
+    def _finished(self, event: Finished) -> bytes:
+        stop = self._call.stop(event.reasons[0], event.stops[0] if event.stops else None, event.usage)
+        used = self._call.usage(event.usage, self._summary)
+        end = {"type": "message_delta", "delta": stop, **_edits(self._summary), "usage": used}
+        return self._closed() + _sse("message_delta", end) + _sse("message_stop", {"type": "message_stop"})
+
+
+def usage(used: Usage, summary: Summary | None = None) -> dict[str, Any]:
+    """Give the usage; as in Anthropic's API, `input_tokens` are those that were not cached.
+
+    What a summary of older messages took is an iteration of its own, and not part of the rest.
+    """
+    counts = _counts(used.prompt_tokens - used.cached_tokens, used.cached_tokens, used.completion_tokens)
+    found = {**counts, "output_tokens_details": {"thinking_tokens": used.reasoning_tokens}}
+    if summary and summary.prompt_tokens:
+        spent = {"type": "compaction", **_counts(summary.prompt_tokens, 0, summary.completion_tokens)}
+        found["iterations"] = [spent, {"type": "message", **counts}]
+    return found
+
+
+def _counts(read: int, cached: int, written: int) -> dict[str, Any]:
+    return {
+        "input_tokens": read,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": cached,
+        "output_tokens": written,
+    }
+
+
+def _edits(summary: Summary | None) -> dict[str, Any]:
+    """Give the field that tells of messages that a summary took the place of; none where there are none."""
+    if summary is None:
+        return {}
+    edit = {"type": "summarize_messages", "summarized_messages": summary.messages}
+    return {"context_management": {"applied_edits": [edit]}}
+
+
+def _sse(event: str, data: dict[str, Any]) -> bytes:
+    return b"event: " + event.encode() + b"\ndata: " + _json(data) + b"\n\n"
+
+
+def _tool_use(call_id: str, name: str, input_: Any) -> dict[str, Any]:
+    # Some models make ids of their own, such as `functions.add:0`; Anthropic's have none of these characters.
+    own = re.sub("^call_", "toolu_", _NOT_IN_IDS.sub("_", call_id))
+    return {"type": "tool_use", "id": own, "name": name, "input": input_}
+
+
+def _input(call: ToolCall) -> Any:
+    """Give the arguments, just as the model wrote them; what is no JSON object is wrapped as Anthropic's docs say."""
+    arguments = call.arguments.strip() or "{}"
+    try:
+        msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return {"INVALID_JSON": call.arguments}
+    return msgspec.Raw(arguments.encode())

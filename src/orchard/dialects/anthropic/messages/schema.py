@@ -1,0 +1,196 @@
+"""The body of a Messages request: https://platform.claude.com/docs/en/api/messages/create.
+
+A field that isn't here is ignored, whatever it holds. `null` means absent, for every field.
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from orchard.core.request import Overflow
+from orchard.dialects.common.fields import AdapterName, ModelName, Natural, Refused, Stop, Ttl, schema
+
+MAX_MESSAGES = 32_768
+MAX_BLOCKS = 4096
+MAX_TOOLS = 512
+MAX_STOPS = 64
+MAX_SERVERS = 64
+
+IGNORED = (
+    "anthropic_beta",
+    "anthropic_version",
+    "betas",
+    "billing_policy",
+    "cache_control",
+    "container",
+    "diagnostics",
+    "fallback_credit_token",
+    "fallbacks",
+    "inference_geo",
+    "metadata",
+    "service_tier",
+    "speed",
+    "user_profile_id",
+    "workspace_id",
+)
+"""Anthropic's fields that change nothing in the answer of a local server; the docs list them."""
+
+
+class ImageSource(Struct):
+    """Where a picture is: in `data`, at `url`, or in a file store, which is not here."""
+
+    type: str
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+
+
+class AnyBlock(Struct):
+    """A block of any kind. A text may come under the name that OpenAI's Responses has for it, `input_text`."""
+
+    type: str
+
+    def __post_init__(self) -> None:
+        if self.type == "input_text":
+            self.type = "text"
+
+
+class InnerBlock(AnyBlock):
+    """A block within a document or a search result: `text` or `image`."""
+
+    text: str | None = None
+    source: ImageSource | None = None
+
+
+class Source(Struct):
+    """Where a picture or a document is; a document may be given as blocks."""
+
+    type: str
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+    content: str | Annotated[list[InnerBlock], Meta(max_length=MAX_BLOCKS)] | None = None
+
+
+class ResultBlock(AnyBlock):
+    """A block of what a tool returned. `source` of a search result is a string."""
+
+    text: str | None = None
+    source: Source | str | None = None
+    content: str | Annotated[list[InnerBlock], Meta(max_length=MAX_BLOCKS)] | dict[str, Any] | None = None
+    title: str | None = None
+    context: str | None = None
+    tool_name: str | None = None
+
+
+class ToolEntry(Struct):
+    """A tool: the caller's own with an `input_schema`, or one that Anthropic defined, named by its `type`."""
+
+    name: str | None = None
+    type: str | None = None
+    description: str | None = None
+    input_schema: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ToolChange(Struct):
+    """A tool that is added in mid-conversation: by its definition, or by the name of one that `tools` has."""
+
+    type: str | None = None
+    definition: ToolEntry | None = None
+
+
+class Block(AnyBlock):
+    """A block of a message; which fields make sense depends on the type."""
+
+    text: str | None = None
+    thinking: str | None = None
+    source: Source | str | None = None
+    content: str | Annotated[list[ResultBlock], Meta(max_length=MAX_BLOCKS)] | dict[str, Any] | None = None
+    title: str | None = None
+    context: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: dict[str, Any] | None = None
+    tool_use_id: str | None = None
+    is_error: bool | None = None
+    tool: ToolChange | None = None
+
+
+class Message(Struct):
+    """One turn. `clear_at` is a system message's: "next_user_message" hides it once the user has spoken again."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str | Annotated[list[Block], Meta(max_length=MAX_BLOCKS)] | None = None
+    clear_at: Literal["next_user_message", "never"] | None = None
+
+
+class SystemBlock(AnyBlock):
+    """A block of the system prompt; only `text` is known."""
+
+    text: str | None = None
+
+
+class Thinking(Struct):
+    """Whether the model is to think before it answers, for how many tokens at most, and whether that is shown."""
+
+    type: Literal["enabled", "adaptive", "disabled", "between_tools"]
+    budget_tokens: Natural | None = None
+    display: Literal["summarized", "omitted"] | None = None
+
+
+class ToolChoice(Struct):
+    """Whether tools must be called, and which."""
+
+    type: Literal["auto", "any", "tool", "none"]
+    name: str | None = None
+    disable_parallel_tool_use: bool | None = None
+
+
+class OutputFormat(Struct):
+    """The form of the answer's text."""
+
+    type: Literal["json_schema"]
+    schema: dict[str, Any]
+
+
+class OutputConfig(Struct):
+    """How much effort the answer is worth, and its form."""
+
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    format: OutputFormat | None = None
+
+
+class Body(Struct, kw_only=True):
+    """A Messages request, or one that counts the tokens of its prompt."""
+
+    model: ModelName | None = None
+    messages: Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]
+
+    system: str | Annotated[list[SystemBlock], Meta(max_length=MAX_BLOCKS)] | None = None
+    max_tokens: Natural | None = None
+    stop_sequences: Annotated[list[Stop], Meta(max_length=MAX_STOPS)] | None = None
+    stream: bool | None = None
+    temperature: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_k: Natural | None = None
+    thinking: Thinking | None = None
+    tools: Annotated[list[ToolEntry], Meta(max_length=MAX_TOOLS)] | None = None
+    tool_choice: ToolChoice | None = None
+    output_config: OutputConfig | None = None
+    output_format: OutputFormat | None = None
+    mcp_servers: Annotated[list[Any], Meta(max_length=MAX_SERVERS)] | None = None
+    adapters: AdapterName | None = None
+    adapter_path: AdapterName | None = None
+    ttl: Ttl | None = None
+    context_overflow: Overflow | None = None
+    context_management: Annotated[
+        Any, Meta(description="An edit 'compact_20260112' does what `context_overflow` 'summarize' does.")
+    ] = None
+    compaction: Refused = None
+    thread: Annotated[Any, Meta(description="{'type': 'continue'} is refused: no conversation is stored.")] = None
+
+
+def body_schema() -> dict[str, Any]:
+    """Give the JSON schema of the body, whole in itself (no `$ref`)."""
+    return schema(Body, IGNORED)

@@ -1,0 +1,147 @@
+"""The tools of a Messages request: the caller's own, and those that Anthropic defined and callers run."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from orchard.core.request import Tool
+from orchard.dialects.anthropic.messages import schema as wire
+from orchard.dialects.common.json_body import FreeForm, invalid, object_schema
+
+MAX_SCHEMA_BYTES = 256 * 1024
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+
+class ChosenTools(Struct, frozen=True):
+    """The tools that the model sees, and how it may call them."""
+
+    tools: tuple[Tool, ...]
+    must_call: bool
+    parallel: bool
+
+
+def choose(body: wire.Body, added: Sequence[tuple[wire.ToolEntry, str]], free_form: FreeForm) -> ChosenTools:
+    """Give the tools of a request; `added` are those that messages define, each with its place in the body.
+
+    Raises OrchardError (invalid_request).
+    """
+    entries = [(entry, f"tools[{i}]") for i, entry in enumerate(body.tools or ())]
+    tools: dict[str, Tool] = {}
+    for entry, where in [*entries, *added]:
+        tool = _tool(entry, where, free_form)
+        if tool is None:
+            continue
+        if tool.name in tools and where.startswith("tools"):
+            raise invalid(f"{where}.name", f"`{where}.name` must be unique: another tool has the same name.")
+        tools[tool.name] = tool
+    return _chosen(body.tool_choice or wire.ToolChoice("auto"), tools)
+
+
+def _chosen(choice: wire.ToolChoice, tools: dict[str, Tool]) -> ChosenTools:
+    must_call = choice.type in ("any", "tool")
+    if must_call and not tools:
+        message = (
+            f"`tool_choice.type` must not be '{choice.type}': the request has no tools that this server can serve."
+        )
+        raise invalid("tool_choice", message)
+    if choice.type == "tool":
+        if choice.name is None:
+            raise invalid("tool_choice.name", "`tool_choice.name` is required where the type is 'tool'.")
+        if choice.name not in tools:
+            message = "`tool_choice.name` must be the name of one of the tools that this server can serve."
+            raise invalid("tool_choice.name", message)
+        tools = {choice.name: tools[choice.name]}
+    given = () if choice.type == "none" else tuple(tools.values())
+    return ChosenTools(given, must_call, choice.disable_parallel_tool_use is not True)
+
+
+def _tool(entry: wire.ToolEntry, where: str, free_form: FreeForm) -> Tool | None:
+    """Give the tool; None where only Anthropic's servers could run it."""
+    description, schema = entry.description, entry.input_schema
+    if schema is None and entry.type not in (None, "custom"):
+        known = next((known for pattern, known in _KNOWN.items() if re.fullmatch(pattern, entry.type or "")), None)
+        if known is None:
+            return None
+        description, schema = known
+    if entry.name is None:
+        raise invalid(f"{where}.name", f"`{where}.name` is required.")
+    if not _TOOL_NAME.fullmatch(entry.name):
+        param = f"{where}.name"
+        raise invalid(param, f"`{param}` must be 1 to 128 characters long: letters, digits, '_', '.' and '-'.")
+    if schema is None:
+        raise invalid(f"{where}.input_schema", f"`{where}.input_schema` is required.")
+    free_form.check(schema, f"{where}.input_schema", MAX_SCHEMA_BYTES)
+    schema = object_schema(schema, f"{where}.input_schema")
+    schema = {key: value for key, value in schema.items() if key != "$schema"}  # the model would read it, for nothing
+    return Tool(entry.name, description, schema, entry.strict is True)
+
+
+def _object(required: Sequence[str], **properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def _text(description: str, *values: str) -> dict[str, Any]:
+    return {"type": "string", "description": description} | ({"enum": list(values)} if values else {})
+
+
+def _number(description: str) -> dict[str, Any]:
+    return {"type": "integer", "description": description}
+
+
+_VIEW_RANGE = {
+    "type": "array",
+    "items": {"type": "integer"},
+    "description": "For 'view': the first and the last line to show, from 1; -1 is the last line of the file.",
+}
+# The inputs are those of https://platform.claude.com/docs/en/agents-and-tools/tool-use (bash, text editor, memory).
+_BASH = (
+    "Runs a command in a bash shell that stays open between calls.",
+    _object(
+        (),
+        command=_text("The command to run. Required unless the shell is restarted."),
+        restart={"type": "boolean", "description": "Whether to restart the shell instead."},
+    ),
+)
+
+
+def _editor(inserted: str) -> tuple[str, dict[str, Any]]:
+    """Give the text editor; `inserted` is how the version names the text to insert."""
+    properties = {
+        "command": _text("What to do.", "view", "create", "str_replace", "insert"),
+        "path": _text("The path of the file, or of a folder to view."),
+        "view_range": _VIEW_RANGE,
+        "file_text": _text("For 'create': the text of the new file."),
+        "old_str": _text("For 'str_replace': the text to replace; it must occur exactly once."),
+        "new_str": _text("For 'str_replace': the text in its place."),
+        "insert_line": _number("For 'insert': the line after which to insert; 0 is the beginning."),
+    }
+    properties[inserted] = _text(
+        f"{properties.get(inserted, {}).get('description', '')} For 'insert': the text.".strip()
+    )
+    return "Views, creates and edits text files.", _object(("command", "path"), **properties)
+
+
+_MEMORY = (
+    "Keeps notes in files under /memories, which last beyond this conversation.",
+    _object(
+        ("command",),
+        command=_text("What to do.", "view", "create", "str_replace", "insert", "delete", "rename"),
+        path=_text("The path, under /memories; for all but 'rename'."),
+        view_range=_VIEW_RANGE,
+        file_text=_text("For 'create': the text of the file."),
+        old_str=_text("For 'str_replace': the text to replace; it must occur exactly once."),
+        new_str=_text("For 'str_replace': the text in its place."),
+        insert_line=_number("For 'insert': the line after which to insert; 0 is the beginning."),
+        insert_text=_text("For 'insert': the text to insert."),
+        old_path=_text("For 'rename': the path as it is."),
+        new_path=_text("For 'rename': the path as it is to be."),
+    ),
+)
+_KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
+    r"bash_\d+": _BASH,
+    r"text_editor_(2024\d+|20250124|20250429)": _editor("new_str"),
+    r"text_editor_\d+": _editor("insert_text"),
+    r"memory_\d+": _MEMORY,
+}

@@ -1,0 +1,91 @@
+"""Anthropic's list of models: https://platform.claude.com/docs/en/api/models/list."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from orchard.dialects.common.json_body import invalid
+
+MAX_LIMIT = 1000
+_DEFAULT_LIMIT = 20
+
+
+def describe(model_id: str, context_window: int | None, created: int = 0, able: Collection[str] = ()) -> dict[str, Any]:
+    """Give one model.
+
+    `context_window` in tokens, None where it isn't known; `created` in seconds since the epoch, 0 where that isn't;
+    `able`: what it can do; of that, only "thinking" is of use here. (Pictures are not read yet.)
+    """
+    return {
+        "type": "model",
+        "id": model_id,
+        "display_name": model_id,
+        "created_at": datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lifecycle": "active",
+        "max_input_tokens": context_window,
+        "max_tokens": context_window,
+        "capabilities": _capabilities(able),
+    }
+
+
+def _capabilities(able: Collection[str]) -> dict[str, Any]:
+    yes, no = {"supported": True}, {"supported": False}
+    thinks = {"supported": "thinking" in able}
+    return {
+        "batch": no,
+        "citations": no,
+        "code_execution": no,
+        "context_management": {
+            **yes,
+            "clear_thinking_20251015": no,
+            "clear_tool_uses_20250919": no,
+            "compact_20260112": yes,
+        },
+        "effort": {**thinks, **dict.fromkeys(("low", "medium", "high", "xhigh", "max"), thinks)},
+        "image_input": no,
+        "pdf_input": no,
+        "server_tools": {**no, "code_execution": no, "web_search": no},
+        "structured_outputs": yes,
+        "thinking": {
+            **thinks,
+            # A model that does not think takes these two as well.
+            "types": {"adaptive": thinks, "enabled": thinks, "disabled": yes, "between_tools": yes},
+        },
+    }
+
+
+def page(models: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+    """Give the part of the list that a query asks for. Raises OrchardError (invalid_request)."""
+    limit = _limit(query.get("limit"))
+    after, before = query.get("after_id"), query.get("before_id")
+    if after and before:
+        raise invalid("before_id", "`before_id` and `after_id` don't go together.")
+    begin, end = 0, len(models)
+    if after:
+        begin = _place(models, after, "after_id") + 1
+    if before:
+        end = _place(models, before, "before_id")
+        shown, more = models[max(0, end - limit) : end], end > limit
+    else:
+        shown, more = models[begin : begin + limit], end - begin > limit
+    return {
+        "data": shown,
+        "has_more": more,
+        "first_id": shown[0]["id"] if shown else None,
+        "last_id": shown[-1]["id"] if shown else None,
+    }
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return _DEFAULT_LIMIT
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MAX_LIMIT):
+        raise invalid("limit", f"`limit` must be an integer from 1 to {MAX_LIMIT}.")
+    return int(text)
+
+
+def _place(models: Sequence[dict[str, Any]], model_id: str, param: str) -> int:
+    for place, model in enumerate(models):
+        if model["id"] == model_id:
+            return place
+    raise invalid(param, f"`{param}` must be the id of a model in the list.")

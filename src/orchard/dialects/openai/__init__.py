@@ -1,0 +1,1 @@
+"""OpenAI's API, and what its dialects share."""

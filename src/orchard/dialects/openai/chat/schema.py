@@ -1,0 +1,242 @@
+"""The body of a Chat Completions request: https://platform.openai.com/docs/api-reference/chat/create.
+
+A field that isn't here is ignored, whatever it holds. `null` means absent, for every field.
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+from orchard.core.request import Overflow
+from orchard.dialects.common.fields import (
+    MAX_CHOICES,
+    Limit,
+    ModelName,
+    Natural,
+    NonEmpty,
+    Refused,
+    StreamOptions,
+    schema,
+)
+from orchard.dialects.openai.thinking import Effort, ThinkingFields
+
+MAX_MESSAGES = 8192
+MAX_TOOLS = 512
+MAX_PARTS = 4096
+MAX_CALLS = 1024
+MAX_TOP_LOGPROBS = 20
+MAX_MODALITIES = 16
+
+IGNORED = (
+    "prediction",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+    "user",
+    "verbosity",
+)
+"""OpenAI's fields that change nothing in the answer of a local server; the docs list them."""
+
+
+class ImageUrl(Struct):
+    """Where a picture is: a data: URL, or an http(s) one."""
+
+    url: NonEmpty
+
+
+class ContentPart(Struct):
+    """A part of a message: `text`, `image_url` of a user or a tool, or `refusal` where the assistant speaks.
+
+    Texts and pictures may come under the names that Responses has for them.
+    """
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+    image_url: NonEmpty | ImageUrl | None = None
+
+
+class FunctionCall(Struct):
+    """A call the assistant made; `arguments` is JSON text, and an object is taken as well."""
+
+    name: NonEmpty
+    arguments: str | dict[str, Any] | None = None
+
+
+class CustomCall(Struct):
+    """A call of a custom tool that the assistant made."""
+
+    name: NonEmpty
+    input: str
+
+
+class ToolCall(Struct):
+    """A call the assistant made, with the id that its result refers to."""
+
+    id: NonEmpty
+    type: Literal["function", "custom"] | None = None
+    function: FunctionCall | None = None
+    custom: CustomCall | None = None
+
+
+class Message(Struct):
+    """One turn; which fields make sense depends on the role."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | Annotated[list[ContentPart], Meta(max_length=MAX_PARTS)] | None = None
+    name: str | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: Annotated[list[ToolCall], Meta(max_length=MAX_CALLS)] | None = None
+    tool_call_id: str | None = None
+    function_call: FunctionCall | None = None
+    prefix: bool | None = None
+    audio: Refused = None
+
+
+class Function(Struct):
+    """A function the model may call; `parameters` is a JSON schema."""
+
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class InputGrammar(Struct):
+    """A grammar of a custom tool's input."""
+
+    syntax: Literal["lark", "regex"]
+    definition: NonEmpty
+
+
+class InputFormat(Struct):
+    """The form of a custom tool's input."""
+
+    type: Literal["text", "grammar"]
+    grammar: InputGrammar | None = None
+
+
+class Custom(Struct):
+    """A tool that takes free text."""
+
+    name: str
+    description: str | None = None
+    format: InputFormat | None = None
+
+
+class ToolEntry(Struct):
+    """A tool."""
+
+    type: Literal["function", "custom"] | None = None
+    function: Function | None = None
+    custom: Custom | None = None
+
+
+class FunctionName(Struct):
+    """A function, or a custom tool, to call."""
+
+    name: str
+
+
+class ToolName(Struct):
+    """A tool that may be called."""
+
+    type: Literal["function", "custom"] | None = None
+    function: FunctionName | None = None
+    custom: FunctionName | None = None
+
+
+class AllowedTools(Struct):
+    """Those of the tools that may be called now."""
+
+    mode: Literal["auto", "required"]
+    tools: Annotated[list[ToolName], Meta(min_length=1, max_length=MAX_TOOLS)]
+
+
+class ToolChoice(Struct):
+    """A tool choice beyond `none`, `auto` and `required`: a tool, or those that are allowed."""
+
+    type: Literal["function", "custom", "allowed_tools"] | None = None
+    function: FunctionName | None = None
+    custom: FunctionName | None = None
+    allowed_tools: AllowedTools | None = None
+
+
+class JsonSchema(Struct):
+    """The schema that the answer keeps; absent: any JSON object. `strict`: what can't be kept of it is refused."""
+
+    name: str | None = None
+    description: str | None = None
+    json_schema: dict[str, Any] | None = field(default=None, name="schema")
+    strict: bool | None = None
+
+
+class ResponseFormat(Struct):
+    """The form of the answer; `schema` is where llama.cpp, LM Studio and Together look for one."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+    bare_schema: dict[str, Any] | None = field(default=None, name="schema")
+
+
+class Reasoning(Struct):
+    """How to think, as OpenRouter has it; `exclude`: the answer comes without what was thought."""
+
+    effort: Effort | None = None
+    max_tokens: Natural | None = None
+    exclude: bool | None = None
+    enabled: bool | None = None
+
+
+class Body(ThinkingFields, kw_only=True):
+    """A Chat Completions request."""
+
+    model: ModelName | None = None
+    messages: Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]
+
+    max_completion_tokens: Limit | None = None
+    max_tokens: Limit | None = None
+    n: Annotated[int, Meta(ge=1, le=MAX_CHOICES)] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
+
+    tools: Annotated[list[ToolEntry], Meta(max_length=MAX_TOOLS)] | None = None
+    tool_choice: Literal["none", "auto", "required"] | ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    functions: Annotated[list[Function], Meta(max_length=MAX_TOOLS)] | None = None
+    function_call: Literal["none", "auto"] | FunctionName | None = None
+
+    reasoning_effort: Effort | None = None
+    reasoning: Literal["hide"] | Reasoning | None = None
+    include_reasoning: bool | None = None
+
+    context_overflow: Overflow | None = None
+    store: bool | None = None
+    metadata: Annotated[
+        Any, Meta(description="Up to 16 strings of 512 characters, kept with an answer that is stored; else ignored.")
+    ] = None
+
+    continue_final_message: bool | None = None
+    add_generation_prompt: bool | None = None
+    response_format: ResponseFormat | None = None
+    modalities: Annotated[list[Literal["text", "audio"]], Meta(max_length=MAX_MODALITIES)] | None = None
+    audio: Refused = None
+    moderation: Refused = None
+    web_search_options: Refused = None
+
+
+class DeploymentBody(Body, kw_only=True):
+    """A request to a deployment, which names the model in the body's stead."""
+
+    model: Any = None
+
+
+def body_schema(body: type[Body] = Body) -> dict[str, Any]:
+    """Give the JSON schema of the body."""
+    return schema(body, IGNORED)

@@ -1,0 +1,1 @@
+"""OpenAI's Completions: https://platform.openai.com/docs/api-reference/completions/create."""

@@ -1,0 +1,1 @@
+"""OpenAI's Responses and Conversations: https://platform.openai.com/docs/api-reference/responses."""

@@ -1,0 +1,72 @@
+"""Responses over a WebSocket: https://developers.openai.com/api/docs/guides/websocket-mode.
+
+A client's event holds the body of a request; the server's events are those of the stream.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from orchard.core.errors import OrchardError
+from orchard.dialects.common.fields import Refused, with_model
+from orchard.dialects.common.json_body import decode, invalid
+from orchard.dialects.openai import errors as openai_errors
+from orchard.dialects.openai.responses.encode import Draft, draft_of, in_own_words
+from orchard.dialects.openai.responses.schema import Body, PromptCacheOptions
+
+
+class CreateEvent(Body, kw_only=True):
+    """The event by which a client asks for a response. `generate` false: its prompt is only to be cached."""
+
+    type: Literal["response.create"]
+    generate: bool | None = None
+    stream_id: Refused = None
+
+
+_decoder = msgspec.json.Decoder(CreateEvent)
+_json = msgspec.json.Encoder().encode
+
+
+def read(event: bytes, default: str | None) -> Draft:
+    """Read a client's event; `default` is the model where it names none.
+
+    Raises OrchardError (invalid_request), its `param` naming the field to blame.
+    """
+    body = with_model(decode(_decoder, event), default)
+    if body.background:
+        raise invalid("background", "`background` can't be used over a WebSocket: the events come over it.")
+    if body.stream is False:
+        raise invalid("stream", "`stream` must be left out or true over a WebSocket: events are all it carries.")
+    if body.stream_id is not None:
+        raise invalid("stream_id", "`stream_id` is not supported: a connection answers one event after the other.")
+    body.stream = True
+    if body.generate is False:
+        body.prompt_cache_options = PromptCacheOptions(prewarm=True)
+    return draft_of(body, event)
+
+
+def payload(event: bytes) -> str:
+    """Return the JSON of a server-sent event."""
+    return event.split(b"\ndata: ", 1)[1].rstrip().decode()
+
+
+def error_event(error: OrchardError) -> str:
+    """Return the event that tells why there is no response."""
+    status, headers, _ = openai_errors.fail(error)
+    told = openai_errors.error_body(in_own_words(error))["error"]
+    if error.kind == "response_not_found":
+        status, told["code"], told["param"] = 400, "previous_response_not_found", "previous_response_id"
+    if retry_after := headers.get("retry-after"):
+        told["headers"] = {"retry-after": retry_after}
+    return _event(status, told)
+
+
+def too_old_event(seconds: float) -> str:
+    """Return the event that tells that a connection has lasted as long as it may."""
+    message = f"This connection has been open for {seconds / 60:g} minutes, which is the limit: open a new one."
+    code = "websocket_connection_limit_reached"
+    return _event(400, {"message": message, "type": "invalid_request_error", "param": None, "code": code})
+
+
+def _event(status: int, error: dict[str, Any]) -> str:
+    return _json({"type": "error", "status": status, "error": error}).decode()

@@ -1,0 +1,1 @@
+"""Prefill and decode of several rows in one forward pass."""

@@ -1,0 +1,231 @@
+"""The prefix cache: keys and values of prompts and generated turns, found by their tokens.
+
+`prefix_memory` says what is in memory and what leaves it, `prefix_shelf` what is on disk. What a node of the trie has
+lost from memory stays there as long as it is on disk: it is cold.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from orchard.engine.prefix_cache.disk_index import DiskIndex
+from orchard.engine.prefix_cache.disk_io import DiskTier
+from orchard.engine.prefix_cache.memory_tier import MemoryTier
+from orchard.engine.prefix_cache.radix_tree import Node, after, walk
+from orchard.engine.prefix_cache.values import HostArrays, Payload, Snapshot, pack
+
+_AROUND = 16  # tokens
+
+
+class Match(Struct, frozen=True):
+    """What of a prompt is cached.
+
+    `length` tokens of it can be had: `pieces` (payloads, and how many tokens of each, from its first) one after the
+    other, with `snapshot` where the model needs one. `cold`: some of it, of `cold_bytes`, is only on disk, and not in
+    `pieces` and `snapshot`; without it, `warm_length` tokens could be had. `parted`: so many tokens are those of some
+    cached text, usable or not. Unless that is the whole prompt, `closest` are the tokens of that text around the place,
+    up to 16 before and 16 after it, the first of them number `begin`. The cached text ends at `parted` where `closest`
+    does. `nodes` is the cache's own. A match keeps its payloads alive, outside of the cache's budget.
+    """
+
+    length: int
+    pieces: list[tuple[Any, int]]
+    snapshot: Any
+    cold: bool
+    cold_bytes: int
+    warm_length: int
+    parted: int
+    begin: int
+    closest: list[int]
+    nodes: list[Node]
+
+
+class PrefixCache:
+    """Lives in the engine's thread. Every method takes whole texts, from their first token."""
+
+    def __init__(
+        self,
+        budget_bytes: int,
+        needs_snapshot: bool,
+        disk: DiskTier | None,
+        make_payload: Callable[[HostArrays], Payload],
+        make_snapshot: Callable[[HostArrays], Snapshot],
+        *,
+        most_texts: int | None = None,
+    ) -> None:
+        """`needs_snapshot`: the model has layers that can't be cut, so a prefix is usable only where their state is
+        known. The last two bring back what `to_host` gave. Whoever made `disk` closes it.
+        `most_texts`: of the texts in memory, how many may be no other's beginning."""
+        self._needs_snapshot = needs_snapshot
+        self._memory = MemoryTier(budget_bytes, disk.fingerprint if disk else "", most_texts)
+        self._shelf = DiskIndex(disk, self._memory, make_payload, make_snapshot) if disk else None
+        self._hits = 0
+        self._misses = 0
+        self._tokens = 0
+
+    @property
+    def budget(self) -> int:
+        """What may be in memory, in bytes."""
+        return self._memory.budget
+
+    @property
+    def nbytes(self) -> int:
+        """What is in memory, in bytes."""
+        return self._memory.nbytes
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Numbers for a report. `entries` are payloads and snapshots in memory, `tokens` those that hits gave."""
+        return {
+            "hits": self._hits,
+            "misses": self._misses,
+            "tokens": self._tokens,
+            "entries": self._memory.held,
+            "bytes": self._memory.nbytes,
+            "budget_bytes": self._memory.budget,
+            "disk_entries": len(self._shelf) if self._shelf else 0,
+            "disk_bytes": self._shelf.nbytes if self._shelf else 0,
+        }
+
+    def find(self, tokens: Sequence[int], limit: int, disk: bool = True) -> Match:
+        """Find the longest prefix of at most `limit` tokens that is cached; `disk`: in memory or on disk.
+
+        With `disk` it is a look at what might be fetched, and isn't counted as a hit or a miss.
+        """
+        self._absorb()
+        text = pack(tokens)
+        nodes, parted = walk(self._memory.root, text)
+        path, length = self._usable(nodes, min(parted, limit), disk)
+        held = [node for node in path if node.payload.value is not None]
+        pieces = [(node.payload.value, min(node.end, length) - node.start) for node in held]
+        end = path[-1] if path and self._needs_snapshot else None
+        snapshot = end.snapshot.value if end else None
+        cold = len(held) < len(path) or (end is not None and snapshot is None)
+        missing = sum(node.payload.nbytes for node in path if node.payload.value is None)
+        missing += end.snapshot.nbytes if end is not None and snapshot is None else 0
+        warm_length = self._usable(nodes, min(parted, limit), disk=False)[1] if cold else length
+        if length:
+            self._touch(path, end)
+        if not disk:
+            self._hits += length > 0
+            self._misses += length == 0
+            self._tokens += length
+        begin = max(parted - _AROUND, 0)
+        closest = []
+        if parted < len(tokens):
+            closest = [*tokens[begin:parted], *after(nodes or [self._memory.root], parted, _AROUND)]
+        return Match(length, pieces, snapshot, cold, missing, warm_length, parted, begin, closest, path)
+
+    def covered(self, tokens: Sequence[int]) -> int:
+        """Count the tokens whose payloads are in memory, from the first on."""
+        self._absorb()
+        return self._covered(*walk(self._memory.root, pack(tokens)))
+
+    def has_snapshot(self, tokens: Sequence[int]) -> bool:
+        """Whether the snapshot at the end of a text is in memory."""
+        self._absorb()
+        nodes, known = walk(self._memory.root, pack(tokens))
+        return bool(nodes) and nodes[-1].end == known == len(tokens) and nodes[-1].snapshot.value is not None
+
+    def insert(
+        self, tokens: Sequence[int], start: int, payload: Payload | None, snapshot: Snapshot | None = None
+    ) -> None:
+        """Keep the payload of tokens[start:] and the snapshot at the end; what is there already stays as it is.
+
+        Nothing is kept where tokens[:start], or without a payload all of them, aren't `covered`. The payload may be a
+        view of somebody's arrays, for only parts of it are kept; the snapshot must own its memory.
+        """
+        self._absorb()
+        text = pack(tokens)
+        nodes, known = walk(self._memory.root, text)
+        covered = self._covered(nodes, known)
+        if not tokens or covered < (len(tokens) if payload is None else start):
+            return
+        # Where only the head of a cold node is brought, the node is cut, so that it is warm or cold as a whole.
+        boundary = snapshot is not None or covered < known
+        path = self._memory.lay(self._memory.root, text, boundary)
+        try:
+            for node in path:
+                if node.payload.value is None:
+                    assert payload is not None
+                    self._memory.hold(node.payload, payload.part(node.start - start, node.end - start))
+        except BaseException:
+            self._memory.touch(path)
+            _prune(self._memory, path)
+            raise
+        if snapshot is not None and path[-1].snapshot.value is None:
+            self._memory.hold(path[-1].snapshot, snapshot)
+        self._memory.touch(path, path[-1] if snapshot is not None else None)
+        self._memory.evict()
+
+    def limit(self, budget_bytes: int) -> None:
+        """Let so much be in memory from now on."""
+        self._absorb()
+        self._memory.budget = budget_bytes
+        self._memory.evict()
+
+    def shrink(self, to_bytes: int) -> None:
+        """Let go what was used least recently until at most `to_bytes` are left. The budget stays."""
+        self._absorb()
+        self._memory.evict(max(to_bytes, 0))
+
+    def tend(self, limit_bytes: int) -> bool:
+        """Copy about `limit_bytes` of what isn't on disk yet to the host, for the I/O thread to write.
+
+        Waits for the device, never for the disk. Says whether more could be done now; where the disk is behind it
+        can't, and the tier's `wake` tells when it can.
+        """
+        self._absorb()
+        return self._shelf is not None and self._shelf.tend(limit_bytes)
+
+    def fetch(self, match: Match, done: Callable[[], None]) -> None:
+        """Have the I/O thread read what a cold match lacks; it calls `done` when that is in memory or known broken.
+
+        Then look again with `find(..., disk=False)`: under a tight budget it may be gone once more. Where there is
+        nothing to read, `done` is called before this returns.
+        """
+        if self._shelf is None or not match.nodes:
+            done()
+        else:
+            self._shelf.fetch(match.nodes[-1], self._needs_snapshot, done)
+
+    def _absorb(self) -> None:
+        if self._shelf is not None:
+            self._shelf.absorb()
+
+    def _touch(self, path: Sequence[Node], snapshot: Node | None) -> None:
+        self._memory.touch(path, snapshot)
+        if self._shelf is not None:
+            self._shelf.touch(path, snapshot)
+
+    def _covered(self, nodes: Sequence[Node], known: int) -> int:
+        cold = next((node.start for node in nodes if node.payload.value is None), known)
+        return min(cold, known)
+
+    def _usable(self, nodes: list[Node], most: int, disk: bool) -> tuple[list[Node], int]:
+        """Give the path to the end of the longest usable prefix of at most `most` tokens, and its length."""
+        count, length, nbytes = 0, 0, 0
+        for index, node in enumerate(nodes, 1):
+            nbytes += node.payload.nbytes
+            # What the memory can't hold together can't be fetched.
+            if node.start >= most or nbytes > self.budget or (node.payload.value is None and not disk):
+                break
+            if not self._needs_snapshot:
+                count, length = index, min(node.end, most)
+            elif node.end <= most and self._restorable(node, nbytes, disk):
+                count, length = index, node.end
+        return nodes[:count], length
+
+    def _restorable(self, node: Node, nbytes: int, disk: bool) -> bool:
+        slot = node.snapshot
+        known = slot.value is not None or (disk and slot.file is not None)
+        return known and nbytes + slot.nbytes <= self.budget
+
+
+def _prune(memory: MemoryTier, path: Sequence[Node]) -> None:
+    """Drop the first node of a path that has neither payload nor file, and what is below it."""
+    for node in path:
+        if node.payload.value is None and node.payload.file is None:
+            memory.drop(node)
+            return

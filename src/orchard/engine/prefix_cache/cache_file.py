@@ -1,0 +1,215 @@
+"""A file of the disk tier: safetensors, whose metadata say what it belongs to.
+
+The format (https://huggingface.co/docs/safetensors/index#format) is 8 bytes of header length, a JSON header, the bytes
+of the arrays. It is written here because the package's own `serialize` takes raw pointers (from 0.8), opens what it
+reads by name, following links, and holds everything twice.
+"""
+
+import hashlib
+import json
+import math
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct, convert
+
+from orchard.engine.prefix_cache.values import HostArray, HostArrays, pack, unpack
+
+VERSION = "1"
+TEMPORARY = ".tmp"
+_MAX_HEADER = 16 * 2**20
+_NO_CHECKSUM = "0" * 64
+
+Kind = Literal["payload", "snapshot"]
+
+
+class FileIdentity(Struct, frozen=True):
+    """Where in the trie a file belongs: to the tokens from `start` on, at the end of the text hashed as `under`.
+
+    `under` may reach farther than `start`, into the rest of a file that shares only its head ("": the root).
+    `key`: the hash of the text up to the end. `text`: packed tokens; a snapshot has none.
+    """
+
+    fingerprint: str
+    kind: Kind
+    key: str
+    under: str
+    start: int
+    text: bytes
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return f"{self.key}-{self.start}.{self.kind}.safetensors"
+
+
+class FileError(Exception):
+    """A file isn't what it should be; the message says why.
+
+    `ours`: it was written by this version for this model, and is of no use to anybody."""
+
+    def __init__(self, reason: str, ours: bool = True) -> None:
+        super().__init__(reason)
+        self.ours = ours
+
+
+class FileMetadata(Struct, frozen=True, forbid_unknown_fields=True):
+    """The metadata as they are written: strings, as safetensors demands."""
+
+    version: str
+    fingerprint: str
+    kind: Kind
+    key: str
+    under: str
+    start: str
+    tokens: str
+    checksum: str
+
+
+def size(place: FileIdentity, arrays: HostArrays) -> int:
+    """Give the size of the file in bytes."""
+    return len(_header(place, arrays, _NO_CHECKSUM)) + sum(len(array.data) for array in arrays.values())
+
+
+def write(folder: Path, place: FileIdentity, arrays: HostArrays) -> None:
+    """Write a file beside its place and move it there once it is safe. Raises OSError."""
+    header = _header(place, arrays, _checksum(_header(place, arrays, _NO_CHECKSUM), arrays))
+    path = folder / place.name
+    temporary = path.with_name(path.name + TEMPORARY)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(header)
+            for array in arrays.values():
+                file.write(array.data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_place(path: Path, fingerprint: str) -> tuple[FileIdentity, int, int]:
+    """Read where a file belongs, the size of its arrays and its time of last use (ns); the arrays aren't read.
+
+    Raises FileError or OSError.
+    """
+    with _open(path) as file:
+        status = os.fstat(file.fileno())
+        header, begin = _parse(file, status.st_size)
+        place, _ = _place(header, fingerprint)
+        _spans(header, status.st_size - begin)
+        if path.name != place.name:
+            raise FileError("its name is not what it holds")
+        return place, status.st_size - begin, status.st_mtime_ns
+
+
+def read(path: Path, fingerprint: str) -> HostArrays:
+    """Read the arrays and check every byte. Raises FileError or OSError."""
+    with _open(path) as file:
+        length = os.fstat(file.fileno()).st_size
+        header, begin = _parse(file, length)
+        place, checksum = _place(header, fingerprint)
+        spans = _spans(header, length - begin)
+        data = memoryview(file.read())
+    if len(data) != length - begin:
+        raise FileError("it is truncated")
+    arrays = {name: HostArray(dtype, shape, data[first:last]) for name, (dtype, shape, first, last) in spans.items()}
+    if path.name != place.name or checksum != _checksum(_header(place, arrays, _NO_CHECKSUM), arrays):
+        raise FileError("its checksum is wrong")
+    return arrays
+
+
+def _open(path: Path) -> Any:
+    # Without O_NONBLOCK, somebody's FIFO would hold the thread for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FileError("it is no plain file", ours=False)
+    return open(descriptor, "rb", buffering=0)
+
+
+def _header(place: FileIdentity, arrays: HostArrays, checksum: str) -> bytes:
+    tokens = " ".join(map(str, unpack(place.text)))
+    header: dict[str, Any] = {
+        "__metadata__": {
+            "version": VERSION,
+            "fingerprint": place.fingerprint,
+            "kind": place.kind,
+            "key": place.key,
+            "under": place.under,
+            "start": str(place.start),
+            "tokens": tokens,
+            "checksum": checksum,
+        }
+    }
+    offset = 0
+    for name, array in arrays.items():
+        end = offset + len(array.data)
+        header[name] = {"dtype": array.dtype, "shape": array.shape, "data_offsets": (offset, end)}
+        offset = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def _checksum(header: bytes, arrays: HostArrays) -> str:
+    digest = hashlib.blake2b(header, digest_size=32)
+    for array in arrays.values():
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
+def _parse(file: Any, length: int) -> tuple[dict[str, Any], int]:
+    """Give the header, and where the arrays begin."""
+    size = int.from_bytes(file.read(8), "little")
+    if length < 8 or size > min(length - 8, _MAX_HEADER):
+        raise FileError("it is truncated or no safetensors file")
+    try:
+        header = json.loads(file.read(size))
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        raise FileError("its header is damaged")
+    return header, 8 + size
+
+
+def _place(header: Mapping[str, Any], fingerprint: str) -> tuple[FileIdentity, str]:
+    """Give where the file belongs, and its checksum."""
+    raw = header.get("__metadata__")
+    if not isinstance(raw, dict) or raw.get("version") != VERSION:
+        raise FileError("it is of another version or another program", ours=False)
+    if raw.get("fingerprint") != fingerprint:
+        raise FileError("it belongs to another model", ours=False)
+    try:
+        metadata = convert(raw, FileMetadata)
+        text = pack([int(token) for token in metadata.tokens.split()])
+        start = int(metadata.start)
+    except (ValueError, OverflowError) as error:
+        raise FileError("its metadata are damaged") from error
+    return FileIdentity(fingerprint, metadata.kind, metadata.key, metadata.under, start, text), metadata.checksum
+
+
+def _spans(header: Mapping[str, Any], length: int) -> dict[str, tuple[str, tuple[int, ...], int, int]]:
+    """Give type, shape, first and last offset of each array; together they must fill `length` bytes."""
+    spans: dict[str, tuple[str, tuple[int, ...], int, int]] = {}
+    at = 0
+    try:
+        for name, entry in header.items():
+            if name == "__metadata__":
+                continue
+            first, last = entry["data_offsets"]
+            shape = tuple(int(side) for side in entry["shape"])
+            if first != at or last < first or (last > first) != (math.prod(shape) > 0):
+                raise FileError("its header is damaged")
+            spans[name] = str(entry["dtype"]), shape, first, last
+            at = last
+    except (TypeError, KeyError, ValueError) as error:
+        raise FileError("its header is damaged") from error
+    if at != length:
+        raise FileError("it is truncated")
+    return spans

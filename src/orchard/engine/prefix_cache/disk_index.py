@@ -1,0 +1,284 @@
+"""What of the trie is on disk: which file belongs where, and which one goes first when room is needed.
+
+A file is named by the hash of the whole text up to its end, which splitting nodes doesn't change: the halves share the
+file. It says below which other file it belongs, so a file without the one above it is of no use and goes too.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from orchard.engine.prefix_cache import cache_file
+from orchard.engine.prefix_cache.cache_file import FileIdentity
+from orchard.engine.prefix_cache.disk_io import DiskTier, FilesRead, FolderScanned, FoundFile, WriteFailed
+from orchard.engine.prefix_cache.memory_tier import MemoryTier
+from orchard.engine.prefix_cache.radix_tree import DiskRecord, Node, Slot, walk
+from orchard.engine.prefix_cache.values import HostArrays, Payload, Snapshot
+
+log = logging.getLogger("orchard.engine")
+
+
+class DiskIndex:
+    """The files of the nodes of one `MemoryTier`. Lives in the engine's thread."""
+
+    def __init__(
+        self,
+        disk: DiskTier,
+        memory: MemoryTier,
+        make_payload: Callable[[HostArrays], Payload],
+        make_snapshot: Callable[[HostArrays], Snapshot],
+    ) -> None:
+        self.nbytes = 0
+        """The files' sizes together. Never more than the tier's budget."""
+        self._disk = disk
+        self._memory = memory
+        self._make_payload = make_payload
+        self._make_snapshot = make_snapshot
+        self._files: OrderedDict[str, DiskRecord] = OrderedDict()  # by name; the order is as in `MemoryTier`
+        self._payloads: dict[str, DiskRecord] = {}  # by key
+        self._ready = False
+        memory.forget = self._forget
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def absorb(self) -> None:
+        """Take in what the I/O thread has done since the last call."""
+        while not self._disk.news.empty():
+            match self._disk.news.get():
+                case FolderScanned(found):
+                    self._graft_all(found)
+                case WriteFailed(name):
+                    if record := self._files.get(name):
+                        self._lose(record)
+                case FilesRead(node, files):
+                    self._warm(node, files)
+
+    def touch(self, path: Sequence[Node], snapshot: Node | None = None) -> None:
+        """Note that a path from the root on has been used, and perhaps a snapshot at a node of it."""
+        if names := self._renew(path, snapshot):
+            self._disk.touch(names)
+
+    def fetch(self, node: Node, with_snapshot: bool, done: Callable[[], None]) -> None:
+        """Have read what of the path to a node, and of its snapshot, is only on disk; then `done` is called."""
+        slots: list[Slot[Any]] = [above.payload for above in node.path]
+        slots += [node.snapshot] if with_snapshot else []
+        names = dict.fromkeys(slot.file.name for slot in slots if slot.value is None and slot.file is not None)
+        if names:
+            self._disk.read(list(names), node, done)
+        else:
+            done()
+
+    def tend(self, limit_bytes: int) -> bool:
+        """Hand about `limit_bytes` of what isn't on disk over; says whether more could be handed over now."""
+        unsaved = self._memory.unsaved
+        handed = 0
+        while self._ready and unsaved and handed < limit_bytes and not self._disk.busy:
+            slot = next(reversed(unsaved))  # what was used last is what most likely comes again
+            path = slot.node.path
+            # A file is of no use before those above it are there.
+            first = next((node.payload for node in path if node.payload.file is None), slot)
+            nbytes = self._save(first, path)
+            if not nbytes:
+                unsaved.pop(slot, None)
+            handed += nbytes
+        return self._ready and bool(unsaved) and not self._disk.busy
+
+    def _save(self, slot: Slot[Any], path: list[Node]) -> int:
+        """Hand one slot's value over; gives its size, 0 where that can't be done."""
+        self._renew(path)
+        if not self._make_room(slot.nbytes, path):
+            return 0
+        node = slot.node
+        kind: cache_file.Kind = "payload" if slot is node.payload else "snapshot"
+        above = node.parent if slot is node.payload else node
+        assert above is not None
+        under = above.payload.file.key if above.payload.file else ""
+        start, text = (node.start, node.edge) if slot is node.payload else (node.end, b"")
+        place = FileIdentity(self._disk.fingerprint, kind, node.key(), under, start, text)
+        try:
+            value: Any = slot.value
+            arrays: HostArrays = value.to_host()
+            size = cache_file.size(place, arrays)
+        except Exception:
+            log.exception("a prompt could not be copied from the device")
+            return 0
+        if not self._make_room(size, path):
+            return 0
+        self._add(
+            DiskRecord(slot, place.key, place.name, sum(len(array.data) for array in arrays.values()), size), [node]
+        )
+        self._renew(path, node)
+        self._disk.save(place, arrays)
+        return max(size, 1)
+
+    def _add(self, record: DiskRecord, nodes: Sequence[Node]) -> None:
+        """Note a file: `record.slot` and its like in `nodes` are on disk now."""
+        is_payload = record.slot is record.slot.node.payload
+        for node in nodes:
+            slot: Slot[Any] = node.payload if is_payload else node.snapshot
+            slot.file = record
+            self._memory.unsaved.pop(slot, None)
+        self._files[record.name] = record
+        self.nbytes += record.size
+        if is_payload:
+            self._payloads[record.key] = record
+
+    def _renew(self, path: Sequence[Node], snapshot: Node | None = None) -> list[str]:
+        """Move a path's files to the young end of the order, the topmost last; gives their names."""
+        slots: list[Slot[Any]] = [snapshot.snapshot] if snapshot else []
+        slots += [node.payload for node in reversed(path)]
+        names = [slot.file.name for slot in slots if slot.file is not None]
+        for name in names:
+            self._files.move_to_end(name)
+        return names
+
+    def _make_room(self, size: int, path: Sequence[Node]) -> bool:
+        """Delete the files used least recently until `size` bytes more fit; False: they can't beside those of `path`
+        and those that were used later.
+        """
+        keep = {node.payload.file for node in path}
+        if size + sum(record.size for record in keep if record) > self._disk.budget:
+            return False
+        while self.nbytes + size > self._disk.budget:
+            # The files of the least recent use are first, but for those that were saved out of that order.
+            others = (record for record in self._files.values() if record not in keep)
+            oldest = min(others, key=lambda record: record.slot.node.used)
+            if path and oldest.slot.node.used > path[-1].used:
+                return False
+            self._lose(oldest)
+        return True
+
+    def _forget(self, record: DiskRecord) -> None:
+        if self._files.pop(record.name, None) is None:
+            return
+        self.nbytes -= record.size
+        if self._payloads.get(record.key) is record:
+            del self._payloads[record.key]
+        self._disk.remove(record.name)
+
+    def _lose(self, record: DiskRecord) -> None:
+        """Do without a file: what was only there is lost, and so are the files below it."""
+        self._forget(record)
+        if record.slot is record.slot.node.snapshot:
+            record.slot.file = None
+            return
+        stack = record.nodes[-1:]
+        while stack:
+            node = stack.pop()
+            if node.payload.value is None:
+                self._memory.drop(node)
+                continue
+            for slot in node.slots:
+                if slot.file is not None:
+                    self._forget(slot.file)
+                    slot.file = None
+            stack += node.children.values()
+
+    def _graft_all(self, found: list[FoundFile]) -> None:
+        """Take in the files that were there at the start, those higher up first."""
+        used: dict[str, int] = {}
+        for file in sorted(found, key=lambda file: file.place.start):
+            try:
+                name = self._graft(file)
+            except ValueError as error:
+                log.warning("cached prompt %s is ignored and removed: %s", file.place.name, error)
+                self._disk.remove(file.place.name)
+            else:
+                used[name] = file.used
+        self._order(used)
+        self._ready = True
+        self._make_room(0, [])
+
+    def _order(self, used: dict[str, int]) -> None:
+        """Order files by their times of last use, by name, given with those higher up first."""
+        # Files were written before those below them, and yet have to be younger.
+        for name in reversed(used):
+            node = self._files[name].nodes[-1]
+            above = node.parent if self._files[name].slot is node.payload else node
+            record = above.payload.file if above is not None else None
+            if record is not None:
+                used[record.name] = max(used[record.name], used[name] + 1)
+        for name in sorted(used, key=used.__getitem__):
+            self._files.move_to_end(name)
+
+    def _graft(self, file: FoundFile) -> str:
+        """Give a file its place in the trie, and its name; raises ValueError where there is no place."""
+        place = file.place
+        above = self._above(place)
+        if above.end != place.start:
+            above = self._memory.split(above, place.start)
+        slot: Slot[Any]
+        if place.kind == "snapshot":
+            nodes, slot, taken = [above], above.snapshot, above.snapshot.file is not None
+        else:
+            taken = any(node.payload.file is not None for node in walk(above, place.text)[0])
+            nodes = [] if taken else self._memory.lay(above, place.text, boundary=True)
+            slot = (nodes or [above])[-1].payload
+        if taken:
+            raise ValueError("its text is in another file too")
+        self._add(DiskRecord(slot, place.key, place.name, file.nbytes, file.size), nodes)
+        return place.name
+
+    def _above(self, place: FileIdentity) -> Node:
+        """Find the node at whose end or within which a file's text begins, and check that text."""
+        node = self._memory.root
+        if place.under:
+            if place.under not in self._payloads:
+                raise ValueError("what comes before it is gone")
+            node = self._payloads[place.under].slot.node
+        while node.parent is not None and node.start >= place.start:
+            node = node.parent
+        head = node.edge[: (place.start - node.start) * 4] + place.text
+        if (
+            not (node.start < place.start <= node.end or place.start == node.end)
+            or bool(place.text) != (place.kind == "payload")
+            or (node.parent or node).key(head) != place.key
+            or not place.start + len(place.text)
+        ):
+            raise ValueError("its place is damaged")
+        return node
+
+    def _warm(self, node: Node, files: dict[str, HostArrays | None]) -> None:
+        """Take what was read for the path to a node into memory, as far as it is whole."""
+        broken = [name for name, arrays in files.items() if arrays is None]
+        path = node.path
+        if path and path[0].parent is self._memory.root:  # else it was dropped meanwhile
+            try:
+                self._hold(path, files)
+            except Exception:
+                log.exception("cached prompts from disk can't be used")
+                broken = list(files)
+            self._memory.evict()
+        for name in broken:
+            if record := self._files.get(name):
+                self._lose(record)
+
+    def _hold(self, path: list[Node], files: dict[str, HostArrays | None]) -> None:
+        made: dict[str, Payload] = {}
+        warm: list[Node] = []
+        try:
+            for node in path:
+                record = node.payload.file
+                if node.payload.value is None and record is not None:
+                    arrays = files.get(record.name)
+                    if arrays is None:
+                        return
+                    if record.name not in made:
+                        made[record.name] = self._make_payload(arrays)
+                    self._memory.hold(node.payload, _share(made[record.name], record, node))
+                warm.append(node)
+            slot = path[-1].snapshot
+            arrays = files.get(slot.file.name) if slot.file is not None else None
+            if slot.value is None and arrays is not None:
+                self._memory.hold(slot, self._make_snapshot(arrays))
+        finally:
+            self._memory.touch(warm, path[-1])
+
+
+def _share(whole: Payload, record: DiskRecord, node: Node) -> Payload:
+    """Give what of a file's payload belongs to one of its nodes."""
+    nodes = record.nodes
+    start = nodes[-1].start
+    return whole if len(nodes) == 1 else whole.part(node.start - start, node.end - start)

@@ -1,0 +1,280 @@
+"""The thread that reads and writes the files of the prefix cache. It touches neither the trie nor MLX.
+
+It does what it is told in order, so a file is removed before one that needs its room is written. What came of it is
+left in `news` for the engine's thread.
+"""
+
+import fcntl
+import hashlib
+import logging
+import os
+import queue
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from orchard.engine.prefix_cache import cache_file
+from orchard.engine.prefix_cache.cache_file import FileError, FileIdentity
+from orchard.engine.prefix_cache.values import HostArrays
+
+log = logging.getLogger("orchard.engine")
+
+_LOCK = ".lock"
+_OURS = re.compile(r"[0-9a-f]{64}-[0-9]+\.(payload|snapshot)\.safetensors")
+_LEFTOVER = re.compile(_OURS.pattern + re.escape(cache_file.TEMPORARY))
+_BACKLOG = 256 * 2**20  # bytes
+_READERS = 4
+_FIRST_GUESS = 1e9  # bytes/s
+_TELLING_BYTES = 2**20  # what is smaller takes as long as it takes to begin
+SECONDS_FOR_LOCK = 30.0
+_SECONDS_BETWEEN_TRIES = 0.1
+
+
+class FoundFile(Struct, frozen=True):
+    """A file that was there at the start: where it belongs, its arrays' size, its own, its last use (ns)."""
+
+    place: FileIdentity
+    nbytes: int
+    size: int
+    used: int
+
+
+class FolderScanned(Struct, frozen=True):
+    """The files that were there at the start. From now on the folder is ours."""
+
+    found: list[FoundFile]
+
+
+class WriteFailed(Struct, frozen=True):
+    """A file that was not written; there is none of that name now."""
+
+    name: str
+
+
+class FilesRead(Struct, frozen=True):
+    """What was read for a fetch, by the file's name; None: it was broken or gone, and is gone now."""
+
+    node: Any
+    files: dict[str, HostArrays | None]
+
+
+News = FolderScanned | WriteFailed | FilesRead
+
+
+class DiskTier:
+    """One model's folder of files, and the thread that works in it.
+
+    All but `close` is called in the engine's thread; nothing blocks on I/O but `close`.
+    """
+
+    def __init__(
+        self, folder: Path, fingerprint: str, budget_bytes: int, wake: Callable[[], None] = lambda: None
+    ) -> None:
+        """Begin at once to look for files in a sub-folder of `folder` that is named after the fingerprint.
+
+        `fingerprint`: the model and how its keys and values are quantised. `wake` is called in the I/O thread when
+        `busy` has ended: there may be more to save.
+        """
+        self.fingerprint = fingerprint
+        self.budget = budget_bytes
+        self.folder = folder / hashlib.blake2b(fingerprint.encode(), digest_size=16).hexdigest()
+        self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
+        self.scanned = threading.Event()
+        """Set once the files that were there at the start are in the news, or the folder turned out to be unusable."""
+        self.bytes_per_second = _FIRST_GUESS
+        """How fast files are read and checked, as far as is known."""
+        self._wake = wake
+        self._backlog = 0
+        self._waiting = False
+        self._lock = threading.Lock()
+        self._closed = False
+        self._hurry = False
+        self._lock_file: int | None = None
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._tasks.put(self._scan)
+        self._tasks.put(self.scanned.set)
+        self._thread = threading.Thread(target=self._main, name="prefix-disk", daemon=True)
+        self._thread.start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether so much is still to be written that no more should be handed over."""
+        with self._lock:
+            self._waiting = self._backlog >= _BACKLOG
+            return self._waiting
+
+    def save(self, place: FileIdentity, arrays: HostArrays) -> None:
+        """Write a file."""
+        nbytes = sum(len(array.data) for array in arrays.values())
+        with self._lock:
+            self._backlog += nbytes
+        self._do(lambda: self._save(place, arrays, nbytes))
+
+    def read(self, names: Sequence[str], node: Any, done: Callable[[], None]) -> None:
+        """Read and check files, leave a `FilesRead` with `node` in the news, then call `done` whatever happened.
+
+        `done` is called in the I/O thread, or in this one where the tier has been closed.
+        """
+        if not self._do(lambda: self._read(names, node, done)):
+            done()
+
+    def remove(self, name: str) -> None:
+        """Delete a file. It is fine if there is none."""
+        self._do(lambda: self._remove(name))
+
+    def touch(self, names: Sequence[str]) -> None:
+        """Set files' times of last use, which is what their order is known by after a restart, to now."""
+        self._do(lambda: self._touch(names))
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Finish what was handed over; after `timeout` seconds, only what is under way. Any thread may call this.
+
+        Fetches that were not reached still have their `done` called.
+        """
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._tasks.put(None)
+        self._thread.join(timeout)
+        self._hurry = True
+
+    def _do(self, task: Callable[[], None]) -> bool:
+        with self._lock:
+            if not self._closed:
+                self._tasks.put(task)
+            return not self._closed
+
+    def _main(self) -> None:
+        while self._run_next():
+            pass
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+
+    def _run_next(self) -> bool:
+        """Do one task; nothing of it is kept while the thread waits for the next. False: the tier was closed."""
+        task = self._tasks.get()
+        if task is None:
+            return False
+        try:
+            task()
+        except Exception:
+            log.exception("the prompt cache on disk failed")
+        return True
+
+    def _scan(self) -> None:
+        try:
+            for folder in (self.folder.parent, self.folder):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self.folder.is_symlink():
+                raise NotADirectoryError("it is a symbolic link")
+            self._lock_file = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            self._lock_folder(self._lock_file)
+            names = sorted(os.listdir(self.folder))
+        except OSError as error:
+            log.warning(
+                "no prompts are cached on disk, %s can't be used (by two workers at once): %s", self.folder, error
+            )
+            return
+        found: list[FoundFile] = []
+        for name in names:
+            if _LEFTOVER.fullmatch(name):
+                self._remove(name)
+            elif name != _LOCK and (file := self._look(name)):
+                found.append(file)
+        self.news.put(FolderScanned(found))
+
+    def _lock_folder(self, lock_file: int) -> None:
+        """Wait a while for another worker to leave the folder: the last one may still be ending. Raises OSError."""
+        end = time.monotonic() + SECONDS_FOR_LOCK
+        while True:
+            try:
+                fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if self._closed or time.monotonic() > end:
+                    raise
+            time.sleep(_SECONDS_BETWEEN_TRIES)
+
+    def _look(self, name: str) -> FoundFile | None:
+        path = self.folder / name
+        try:
+            if not _OURS.fullmatch(name):
+                raise FileError("it is none of the cache's", ours=False)
+            place, nbytes, used = cache_file.read_place(path, self.fingerprint)
+            return FoundFile(place, nbytes, path.lstat().st_size, used)
+        except (FileError, OSError) as error:
+            self._report(name, error)
+        return None
+
+    def _report(self, name: str, error: Exception) -> None:
+        """Log why a file isn't used. Damaged files of our own would only take room, so they go."""
+        gone = isinstance(error, FileError) and error.ours
+        if gone:
+            self._remove(name)
+        log.warning("cached prompt %s is ignored%s: %s", self.folder / name, " and removed" if gone else "", error)
+
+    def _save(self, place: FileIdentity, arrays: HostArrays, nbytes: int) -> None:
+        try:
+            if self._hurry:
+                return
+            cache_file.write(self.folder, place, arrays)
+        except Exception as error:
+            log.warning("a prompt could not be cached in %s: %s", self.folder, error)
+            self.news.put(WriteFailed(place.name))
+        finally:
+            with self._lock:
+                self._backlog -= nbytes
+                wake = self._waiting and self._backlog < _BACKLOG
+                self._waiting = self._waiting and not wake
+            if wake:
+                self._wake()
+
+    def _read(self, names: Sequence[str], node: Any, done: Callable[[], None]) -> None:
+        begin = time.perf_counter()
+        try:
+            files: dict[str, HostArrays | None] = {}
+            with ThreadPoolExecutor(_READERS) as readers:  # most of the time goes into the checksums
+                for name, arrays in zip(names, readers.map(self._read_one, names), strict=True):
+                    files[name] = arrays
+                    if arrays is None:
+                        break  # what comes after it belongs to it
+            if files:
+                self.news.put(FilesRead(node, files))
+                self._learn(files, time.perf_counter() - begin)
+        finally:
+            done()
+
+    def _learn(self, files: dict[str, HostArrays | None], seconds: float) -> None:
+        nbytes = sum(len(array.data) for arrays in files.values() if arrays for array in arrays.values())
+        if nbytes >= _TELLING_BYTES:
+            self.bytes_per_second = (self.bytes_per_second + nbytes / seconds) / 2
+
+    def _read_one(self, name: str) -> HostArrays | None:
+        if self._hurry:
+            return None
+        try:
+            return cache_file.read(self.folder / name, self.fingerprint)
+        except Exception as error:
+            self._report(name, error)
+            return None
+
+    def _remove(self, name: str) -> None:
+        try:
+            os.unlink(self.folder / name)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            log.warning("cached prompt %s can't be removed: %s", self.folder / name, error)
+
+    def _touch(self, names: Sequence[str]) -> None:
+        now = time.time_ns()
+        for name in names:
+            with suppress(OSError):
+                os.utime(self.folder / name, ns=(now, now), follow_symlinks=False)

@@ -1,0 +1,116 @@
+"""What of the trie is in memory, and what leaves it first.
+
+Slots are ordered by their last use. Of a path that is used, the deepest node goes to the end of the order first, so
+whatever is at the front of it is either a snapshot or the payload of a node below which nothing is in memory. Hence a
+node in memory has all of its ancestors there.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from orchard.engine.prefix_cache import radix_tree as trie
+from orchard.engine.prefix_cache.radix_tree import DiskRecord, Node, Slot
+
+T = TypeVar("T")
+
+
+class MemoryTier:
+    """The trie, and its payloads and snapshots in memory."""
+
+    def __init__(self, budget: int, seed: str, most_texts: int | None = None) -> None:
+        """`budget`: in bytes, what `evict` leaves at most; `most_texts`: and how many texts that are no other's
+        beginning. `seed`: of the texts' hashes."""
+        self.budget = budget
+        self._most_texts = most_texts
+        self.root = trie.root(seed)
+        self.nbytes = 0
+        self.unsaved: OrderedDict[Slot[Any], None] = OrderedDict()
+        """What is in memory and isn't on disk, in the order of use."""
+        self.forget: Callable[[DiskRecord], None] = lambda record: None
+        """Called with each file that a dropped node has; more than once where nodes share it."""
+        self._order: OrderedDict[Slot[Any], None] = OrderedDict()
+        self._clock = 0
+
+    @property
+    def held(self) -> int:
+        """How many payloads and snapshots are in memory."""
+        return len(self._order)
+
+    def hold(self, slot: Slot[T], value: T) -> None:
+        """Take something into memory; the slot must be without. `touch` must follow."""
+        slot.value = value
+        self.nbytes += slot.nbytes
+        self._order[slot] = None
+        if slot.file is None:
+            self.unsaved[slot] = None
+
+    def touch(self, path: Sequence[Node], snapshot: Node | None = None) -> None:
+        """Note that a path from the root on has been used, and perhaps a snapshot at a node of it."""
+        self._clock += 1
+        slots: list[Slot[Any]] = [snapshot.snapshot] if snapshot is not None else []
+        slots += [node.payload for node in reversed(path)]
+        for slot in slots:
+            if slot.value is not None:
+                self._order.move_to_end(slot)
+            if slot in self.unsaved:
+                self.unsaved.move_to_end(slot)
+        for node in path:
+            node.used = self._clock
+
+    def evict(self, to_bytes: int | None = None) -> None:
+        """Let go what was used least recently until at most `to_bytes`, or the budget, are left."""
+        while self.nbytes > (self.budget if to_bytes is None else to_bytes):
+            self._let_go(next(iter(self._order)))
+        if self._most_texts is not None:
+            excess = sum(map(self._is_end, self.root.subtree())) - self._most_texts
+            while excess > 0:
+                excess -= self._let_go(next(iter(self._order)))
+
+    def _let_go(self, slot: Slot[Any]) -> bool:
+        """Take something out of memory; whether that was the last of a text which is no other's beginning."""
+        self._release(slot)
+        if slot is not slot.node.payload:
+            return False
+        parent = slot.node.parent
+        if slot.file is None:
+            self.drop(slot.node)
+        return parent is None or not self._is_end(parent)
+
+    @staticmethod
+    def _is_end(node: Node) -> bool:
+        """Whether a text in memory ends at a node, and none goes on below it."""
+        return node.payload.value is not None and all(child.payload.value is None for child in node.children.values())
+
+    def lay(self, top: Node, text: bytes, boundary: bool) -> list[Node]:
+        """Make nodes as `prefix_trie.lay` does."""
+        return trie.lay(top, text, boundary, self.split)
+
+    def split(self, node: Node, at: int) -> Node:
+        """Cut a node in two as `prefix_trie.split` does."""
+        before = node.payload.nbytes if node.payload.value is not None else 0
+        upper = trie.split(node, at)
+        if upper.payload.value is not None:
+            self.nbytes += node.payload.nbytes - before
+            self.hold(upper.payload, upper.payload.value)
+            self.touch(upper.path)  # the upper half must be younger than the lower one, and its ancestors than both
+        return upper
+
+    def drop(self, node: Node) -> None:
+        """Take a node and all below it out of the trie."""
+        assert node.parent is not None
+        del node.parent.children[node.edge[:4]]
+        node.parent = None
+        for below in node.subtree():
+            for slot in below.slots:
+                if slot.value is not None:
+                    self._release(slot)
+                if slot.file is not None:
+                    self.forget(slot.file)
+                    slot.file = None
+
+    def _release(self, slot: Slot[Any]) -> None:
+        self.nbytes -= slot.nbytes
+        slot.value = None
+        del self._order[slot]
+        self.unsaved.pop(slot, None)

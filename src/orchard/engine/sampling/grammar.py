@@ -1,0 +1,382 @@
+"""What an answer must look like: a grammar that a row follows token by token, and what it allows next.
+
+Masks are llguidance's (https://github.com/guidance-ai/llguidance); they are computed on the CPU while the device runs
+the pass whose logits they are for.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from enum import Enum, auto
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
+from llguidance.numpy import fill_next_token_bitmask, fill_next_token_bitmask_par
+from msgspec import Struct
+
+MOST_NEWLINES = 2
+"""Newlines that may stand between the reasoning and the answer: models write them there."""
+_NEWLINES = re.compile(rb"\n{1,2}")
+
+Words = np.ndarray[Any, Any]
+"""Bits, 32 to an int32, the lowest first: one for each token that is allowed."""
+
+
+class GrammarError(Exception):
+    """A row can't go on by its grammar; the message is a sentence for the caller."""
+
+
+class ReasoningTokens(Struct, frozen=True):
+    """How the reasoning before an answer is told apart; it is free.
+
+    `opened`: the answer begins within it. `start`: the token with which the model may begin it itself, as the first of
+    its answer. `end`: its end tag, as it stands in the text, however it is cut into tokens. `within`: the text that
+    begins it, where the grammar itself has it, and its end, before the answer.
+
+    `closing`: the end tag's tokens; they are all that may come once no more than `needs` tokens are left behind them:
+    those of a short answer.
+    """
+
+    end: bytes
+    opened: bool = False
+    start: int | None = None
+    within: bytes = b""
+    closing: tuple[int, ...] = ()
+    needs: int = 0
+
+
+class GrammarVocabulary:
+    """The tokens of a model as grammars see them. Making one takes a third of a second for 150,000."""
+
+    def __init__(
+        self, pieces: Sequence[bytes], special: Sequence[int], eos: Sequence[int], cut: Callable[[str], list[int]]
+    ) -> None:
+        """`pieces`: every token's bytes, as many as there are logits, empty where there is no token. `special`: tokens
+        that are no text. `eos`: those that end a turn. `cut` turns text into tokens."""
+        self.pieces = pieces
+        self.tokenizer = LLTokenizer(TokenizerWrapper(_Tokens(pieces, special, eos, cut)), len(pieces), list(eos))
+        self.newlines = {token: len(piece) for token, piece in enumerate(pieces) if _NEWLINES.fullmatch(piece)}
+        """How many newlines there are in the few tokens that may stand between reasoning and answer."""
+        known = np.array([bool(piece) for piece in pieces])
+        self.known = mask_of(np.flatnonzero(known), len(pieces))
+        """The tokens that there are: logits are often wider than the tokenizer."""
+        self.unending = self.known & ~mask_of(eos, len(pieces))
+        """Those that don't end a turn."""
+
+    def cut(self, text: bytes) -> list[int]:
+        """Cut text into tokens, in some way."""
+        return self.tokenizer.greedy_tokenize(text.decode("utf-8", "replace"))
+
+
+class _Tokens:
+    """What `TokenizerWrapper` wants."""
+
+    def __init__(
+        self, pieces: Sequence[bytes], special: Sequence[int], eos: Sequence[int], cut: Callable[[str], list[int]]
+    ) -> None:
+        self.tokens = list(pieces)
+        self.special_token_ids = list(special)
+        self.eos_token_id = eos[0]
+        self.bos_token_id = None
+        self._cut = cut
+
+    def __call__(self, text: bytes) -> list[int]:
+        return self._cut(text.decode("utf-8", "replace"))
+
+
+def mask_of(tokens: Sequence[int] | Words, vocab_size: int) -> Words:
+    """Give the mask, int32 (words,), that allows exactly these tokens."""
+    bits = np.zeros(-(-vocab_size // 32) * 32, np.uint8)
+    bits[tokens] = 1
+    return np.packbits(bits, bitorder="little").view(np.int32)
+
+
+class CompiledGrammar:
+    """A compiled grammar. Its matchers share a lexer that learns as they go, and is full some day."""
+
+    def __init__(self, alphabet: GrammarVocabulary, text: str, limits: LLParserLimits | None = None) -> None:
+        """`text` is what `LLMatcher` takes. What is wrong with it shows in the matchers."""
+        self.alphabet = alphabet
+        self._text = text
+        self._limits = limits
+        self.first = self._compile()
+        """A matcher that has taken nothing, to be copied."""
+        self.shortest: int | None = None
+        """The tokens of a short text that keeps it, once somebody has found one."""
+
+    def renew(self, full: LLMatcher) -> None:
+        """Begin with a new lexer, if `full` is still the `first` one."""
+        if self.first is full:
+            self.first = self._compile()
+
+    def _compile(self) -> LLMatcher:
+        return LLMatcher(self.alphabet.tokenizer, self._text, limits=self._limits, log_level=0)
+
+
+class BoundGrammar:
+    """A compiled grammar, and from where on it binds. Any thread may make it; a job's rows follow it each on its own.
+
+    Without `trigger` it binds the answer, from its beginning or from the end of its reasoning on, with up to two
+    newlines between them, and nothing follows it. With one it binds what follows that text, each time the text comes;
+    all else is free. `begun`: how the answer begins, in the prompt.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rules: CompiledGrammar,
+        reasoning: ReasoningTokens | None = None,
+        trigger: bytes = b"",
+        begun: bytes = b"",
+    ) -> None:
+        """`name` is for the eye."""
+        self.rules = rules
+        self.alphabet = rules.alphabet
+        self.reasoning = reasoning
+        self.trigger = trigger
+        self.begun = begun
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"Grammar({self._name}, {self.reasoning}, {self.trigger!r})"
+
+
+class _Phase(Enum):
+    START = auto()  # nothing has come: the model may open its reasoning
+    REASONING = auto()
+    FREE = auto()  # the trigger has not come
+    BOUND = auto()
+
+
+class GrammarState:
+    """One row's place in its grammar."""
+
+    def __init__(self, grammar: BoundGrammar, generated: Sequence[int] = ()) -> None:
+        """A row that was stopped before goes on after the tokens `generated`."""
+        self._grammar = grammar
+        self._answer = _Phase.FREE if grammar.trigger else _Phase.BOUND
+        self._renewed = False
+        self._due: list[int] = []  # tokens to take
+        self._taken: list[int] = []  # by the matcher
+        self._begin()
+        self._tail = b""  # of a free text: a tag may have begun in it
+        self._newlines = 0  # so many may still come before the answer
+        self._failed = False
+        self.left: float = math.inf
+        """How many tokens may still come."""
+        self._ending: tuple[int, ...] = ()  # the last tokens, as many as the end tag of the reasoning has
+        reasoning = grammar.reasoning
+        self._within = _Within(reasoning) if reasoning and reasoning.within else None
+        self._state = self._answer
+        if reasoning is not None and (reasoning.opened or reasoning.start is not None):
+            self._state = _Phase.REASONING if reasoning.opened else _Phase.START
+        if grammar.begun:
+            self._bind(grammar.begun, after_reasoning=False)
+        for token in generated:
+            self.take(token)
+
+    @property
+    def free(self) -> bool:
+        """Whether any token may come next."""
+        return self._state is _Phase.FREE or (self._state is not _Phase.BOUND and self._answer is _Phase.FREE)
+
+    @property
+    def matcher(self) -> LLMatcher | None:
+        """What knows the tokens that the grammar allows next; None within the reasoning, and where the row is free."""
+        return None if self.free or self._state is _Phase.REASONING else self._matcher
+
+    def take_later(self, token: int) -> None:
+        """Go on by a token when the next mask is computed."""
+        self._due.append(token)
+
+    def catch_up(self) -> None:
+        """Take what was to be taken later."""
+        due, self._due = self._due, []
+        for token in due:
+            self.take(token)
+
+    def take(self, token: int) -> None:
+        """Go on by a token. One that the grammar does not allow shows in `check`."""
+        if (reasoning := self._grammar.reasoning) and reasoning.closing:
+            self._ending = (*self._ending, token)[-len(reasoning.closing) :]
+        if self._within:
+            self._within.take(self._grammar.alphabet.pieces[token])
+        if self._state is _Phase.START:
+            if self._grammar.reasoning is not None and token == self._grammar.reasoning.start:
+                self._state = _Phase.REASONING
+                return
+            self._state = self._answer
+        if self._state is _Phase.BOUND:
+            self._consume(token)
+        else:
+            self._search(self._grammar.alphabet.pieces[token])
+
+    def check(self, words: Words) -> None:
+        """Complete the mask that `matcher` gave, by what else may come and what can't. Raises GrammarError.
+
+        Within the reasoning the turn can't end: there would be no answer. So the reasoning ends in time.
+        """
+        alphabet, reasoning = self._grammar.alphabet, self._grammar.reasoning
+        if reasoning and (due := self._must_close(reasoning)) is not None:
+            words[:] = mask_of([due], len(alphabet.pieces))
+            return
+        if self._state is _Phase.REASONING:
+            words[:] = alphabet.unending
+            return
+        words &= alphabet.known
+        if self._stuck(words):
+            self._renew(words)
+        more = [token for token, count in alphabet.newlines.items() if count <= self._newlines]
+        if self._state is _Phase.START and reasoning and reasoning.start is not None:
+            more.append(reasoning.start)
+        if more:
+            words |= mask_of(more, len(alphabet.pieces))
+
+    def _must_close(self, reasoning: ReasoningTokens) -> int | None:
+        """Give the next token of the tag that ends the reasoning, where it must end."""
+        thinking = self._within.open if self._within else self._state is _Phase.REASONING
+        if not (thinking and reasoning.closing):
+            return None
+        closing = reasoning.closing
+        begun = next((count for count in range(len(closing) - 1, 0, -1) if self._ending[-count:] == closing[:count]), 0)
+        return closing[begun] if self.left <= len(closing) - begun + reasoning.needs else None
+
+    def _stuck(self, words: Words) -> bool:
+        return self._failed or self._matcher.is_error() or not words.any()
+
+    def _renew(self, words: Words) -> None:
+        """Try once with a new lexer: the old one may be full of what other rows have met. Raises GrammarError."""
+        reason = self._matcher.get_error().partition("\n")[0] or "no token can follow"
+        if reason.startswith("lexer error") and not self._renewed:
+            taken, self._renewed = self._taken, True
+            self._grammar.rules.renew(self._first)
+            self._begin()
+            self._failed = not self._matcher.consume_tokens(taken)
+            self._taken = taken
+            fill_next_token_bitmask(self._matcher, words[None])
+            words &= self._grammar.alphabet.known
+        if self._stuck(words):
+            raise GrammarError(f"the answer can't go on by its grammar: {reason}")
+
+    def _begin(self) -> None:
+        self._first = self._grammar.rules.first
+        self._matcher = self._first.deep_copy()
+        self._taken = []
+
+    def _consume(self, token: int) -> None:
+        count = self._grammar.alphabet.newlines.get(token)
+        if count and count <= self._newlines and not self._matcher.validate_tokens([token]):
+            self._newlines -= count
+            return
+        self._newlines = 0
+        self._taken.append(token)
+        if not self._matcher.consume_token(token):
+            self._failed = True
+        elif self._grammar.trigger and self._matcher.is_stopped():
+            self._release()
+
+    def _release(self) -> None:
+        """From here on the answer is free again."""
+        self._state = _Phase.FREE
+        self._begin()
+
+    def _search(self, data: bytes) -> None:
+        """Read more of a free text; what ends it is found also where a token has more than that."""
+        reasoning = self._grammar.reasoning if self._state is _Phase.REASONING else None
+        tag = reasoning.end if reasoning else self._grammar.trigger
+        before, found, rest = (self._tail + data).partition(tag)
+        if not found:
+            self._tail = before[-len(tag) :]
+            return
+        self._tail = b""
+        if reasoning and self._answer is _Phase.FREE:
+            self._state = _Phase.FREE
+            self._search(rest)
+        else:
+            self._state = _Phase.BOUND
+            self._bind(rest, after_reasoning=reasoning is not None)
+
+    def _bind(self, begun: bytes, *, after_reasoning: bool) -> None:
+        """Let the grammar begin, where one token may have ended the free text and begun this."""
+        if after_reasoning:
+            self._newlines = 0 if begun else MOST_NEWLINES
+            begun = begun.lstrip(b" \r\n")
+        self._taken = tokens = self._grammar.alphabet.cut(begun)
+        if self._matcher.try_consume_tokens(tokens) == len(tokens):
+            return
+        if self._answer is _Phase.FREE:
+            self._release()  # no call that the grammar knows
+        else:
+            self._failed = True
+
+
+class _Within:
+    """Whether a row is within reasoning that its grammar has."""
+
+    def __init__(self, reasoning: ReasoningTokens) -> None:
+        self.open = False
+        self._reasoning = reasoning
+        self._said: bytes | None = b""  # of the tag that is waited for; None: none is
+
+    def take(self, data: bytes) -> None:
+        if self._said is None:
+            return
+        self._said += data
+        begin, end = self._reasoning.within, self._reasoning.end
+        if not self.open:
+            if self._said.startswith(begin):
+                self.open, self._said = True, self._said[len(begin) :]
+            elif not begin.startswith(self._said):
+                self._said = None
+                return
+        if self.open:
+            self.open = end not in self._said
+            self._said = self._said[-len(end) :] if self.open else None
+
+
+Computing = Future[tuple[mx.array | None, dict[int, GrammarError]]]
+
+
+class Masks:
+    """Computes what rows may draw next, in a thread of its own."""
+
+    def __init__(self, vocab_size: int) -> None:
+        self._words = -(-vocab_size // 32)
+        self._executor: LLExecutor | None = None
+        self._thread = ThreadPoolExecutor(1, "masks")
+
+    def begin(self, followers: Sequence[GrammarState | None]) -> Computing:
+        """Begin to compute what `of` gives, as an array. Until that is there, nobody else may use the followers."""
+        return self._thread.submit(self._array, followers)
+
+    def _array(self, followers: Sequence[GrammarState | None]) -> tuple[mx.array | None, dict[int, GrammarError]]:
+        # Memory that the device has used comes back to the host at a price: it is paid here, beside the launches.
+        words, failed = self.of(followers)
+        return None if words is None else mx.array(words), failed
+
+    def of(self, followers: Sequence[GrammarState | None]) -> tuple[Words | None, dict[int, GrammarError]]:
+        """Let the rows catch up, and give their masks, (rows, words), or None where all are free; and which rows have
+        failed, and may draw anything."""
+        for one in filter(None, followers):
+            one.catch_up()
+        bound = {row: one for row, one in enumerate(followers) if one and not one.free}
+        if not bound:
+            return None, {}
+        words = np.full((len(followers), self._words), -1, np.int32)
+        matchers = [(one.matcher, row) for row, one in bound.items() if one.matcher]
+        if len(matchers) == 1:
+            fill_next_token_bitmask(matchers[0][0], words, matchers[0][1])
+        elif matchers:
+            self._executor = self._executor or LLExecutor()
+            fill_next_token_bitmask_par(self._executor, matchers, words)
+        failed: dict[int, GrammarError] = {}
+        for row, one in bound.items():
+            try:
+                one.check(words[row])
+            except GrammarError as error:
+                words[row] = -1
+                failed[row] = error
+        return words, failed

@@ -1,0 +1,288 @@
+"""How the next tokens of a batch of rows are drawn from the model's logits.
+
+The order is that of vLLM, Hugging Face and, for XTC, text-generation-webui:
+
+1. log-probabilities are taken from the model's own distribution, before anything below;
+2. `logit_bias` is added;
+3. `repetition_penalty` (over prompt and generated tokens: positive logits divided, negative multiplied), then
+   `frequency_penalty` times the count and `presence_penalty` once are subtracted (over generated tokens);
+   then tokens that the row's grammar does not allow are out, whatever comes after;
+4. temperature 0 takes the likeliest token; otherwise logits are divided by the temperature;
+5. `top_k`, then `top_p` (of what top_k left; the likeliest token always stays), then `min_p` (relative to the
+   likeliest token) cut the tail off; of tokens that tie at the edge, `top_k` keeps the lowest ids, the others keep all;
+6. XTC cuts the head off, with probabilities as 5 left them;
+7. one token is drawn, or `think_end` is forced (see `thinking`).
+
+Rows are drawn together with the rows that take the same path, and a row's path depends on its own parameters alone.
+Everything stays on the device: nothing here waits for a result.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from msgspec.structs import replace
+
+from orchard.engine.job import Sample, SamplingParams
+from orchard.engine.sampling import categorical
+from orchard.engine.sampling.logprobs import Logprobs
+from orchard.engine.sampling.penalties import Penalties
+from orchard.engine.sampling.thinking_budget import ThinkingBudgets
+
+_MASK64 = (1 << 64) - 1
+_GREEDY_BELOW = 1e-5  # dividing by less than this only overflows
+_HOTTEST = 1e30  # all the same beyond, and float32 has no more
+_LEAST = -3e38  # float32 that is finite
+_FEW = 64  # candidates for any top_k up to this
+
+
+def _mix(number: int) -> int:
+    """Spread an integer over 64 bits (splitmix64, https://prng.di.unimi.it/splitmix64.c)."""
+    number = (number + 0x9E3779B97F4A7C15) & _MASK64
+    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _MASK64
+    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _MASK64
+    return number ^ (number >> 31)
+
+
+class Draw:
+    """The next token of every row, asked for and perhaps not computed yet. `token` is uint32 (B,)."""
+
+    def __init__(
+        self, token: mx.array, logprobs: Logprobs | None, asking: list[tuple[int, int]], state: list[mx.array]
+    ) -> None:
+        """`logprobs` are those of the rows in `asking`, each with the number of the likeliest tokens that it wants."""
+        self.token = token
+        self._logprobs = logprobs
+        self._asking = asking
+        self._state = state
+
+    def launch(self, *more: Any) -> None:
+        """Let the device begin, also with `more` (arrays, or lists of them); returns at once."""
+        wanted = self._logprobs.arrays() if self._logprobs else []
+        mx.async_eval(self.token, wanted, self._state, *more)  # type: ignore[no-untyped-call]
+        self._state = []  # so that the next draw may write into the same memory
+
+    def read(self) -> list[Sample]:
+        """Wait for the tokens. No new operation is queued, so this doesn't wait for work launched later."""
+        tokens: Any = self.token.tolist()
+        samples = [Sample(token) for token in tokens]
+        if self._logprobs is not None:
+            for (row, count), scored in zip(self._asking, self._logprobs.read(), strict=True):
+                samples[row] = replace(scored, top=scored.top[:count])
+        return samples
+
+
+@dataclass
+class _Row:
+    """One choice: its parameters, where its draws begin, and how many there have been."""
+
+    params: SamplingParams
+    seed: int
+    drawn: int
+
+    def chance(self) -> int:
+        """Give 64 random bits, those of the next draw."""
+        return _mix(self.seed + self.drawn)
+
+
+@dataclass(frozen=True)
+class _Path:
+    """How a row is drawn: from `width` sorted candidates (0: all the vocabulary, unsorted), with top-p or not."""
+
+    greedy: bool
+    width: int = 0
+    nucleus: bool = False
+
+
+def _path(params: SamplingParams, vocab_size: int) -> _Path:
+    if params.temperature < _GREEDY_BELOW or params.top_p <= 0:
+        return _Path(True)
+    if 0 < params.top_k < vocab_size:
+        return _Path(False, min(vocab_size, max(_FEW, 1 << (params.top_k - 1).bit_length())), params.top_p < 1)
+    # XTC must know what top_p leaves, not only draw from it: the one case that sorts the vocabulary.
+    sort = params.top_p < 1 and params.xtc_probability > 0
+    return _Path(False, vocab_size if sort else 0, params.top_p < 1)
+
+
+class _DrawGroup:
+    """The rows that take one path, n of them, and their parameters as arrays (n, 1)."""
+
+    def __init__(self, path: _Path, rows: list[int], params: list[SamplingParams], vocab_size: int) -> None:
+        self.rows = rows
+        self._path = path
+        self._params = params
+        self._temperature = _column([min(one.temperature, _HOTTEST) for one in params], mx.float32)
+        self._top_k = _column([one.top_k if 0 < one.top_k < vocab_size else vocab_size for one in params], mx.int64)
+        self._top_p = _column([categorical.fraction(one.top_p) for one in params], mx.int64)
+        self._tries = [categorical.tries(one.top_p, vocab_size) for one in params]
+        self._min_p = _column([min(max(one.min_p, 0.0), 1.0) for one in params], mx.float32)
+        self._cuts = path.nucleus or any(one.min_p > 0 for one in params)
+        self._xtc_threshold = _column([categorical.fraction(one.xtc_threshold) for one in params], mx.int64)
+        self._xtc_keep = _masks([one.xtc_keep if one.xtc_probability > 0 else () for one in params], vocab_size)
+
+    def choose(self, scores: mx.array, chances: list[int]) -> mx.array:
+        """Draw tokens, uint32 (n,), from adjusted scores (n, vocab_size); `chances` are 64 random bits a row."""
+        if self._path.greedy:
+            return mx.argmax(scores, axis=-1)
+        ids = None
+        if self._path.width:
+            ids = categorical.leading(scores, self._path.width)
+            scores = mx.take_along_axis(scores, ids, axis=-1)
+        relative = categorical.likelihood(scores, self._temperature)
+        if self._path.nucleus and ids is None:
+            place = self._pick_nucleus(relative, chances)
+        else:
+            heavy = self._exclude(self._cut(relative), ids, chances)
+            place = categorical.pick(heavy, _column([categorical.chance(bits) for bits in chances], mx.int64))
+        token = place if ids is None else mx.take_along_axis(ids, place, axis=-1)
+        return token[:, 0].astype(mx.uint32)
+
+    def _pick_nucleus(self, relative: mx.array, chances: list[int]) -> mx.array:
+        most = max(self._tries)
+        tosses = [
+            [categorical.chance(_mix(bits + number)) if number < tries else -1 for number in range(most)]
+            for bits, tries in zip(chances, self._tries, strict=True)
+        ]
+        heavy = categorical.weigh(relative)
+        return categorical.pick_nucleus(relative, heavy, self._min_p, self._top_p, mx.array(tosses, mx.int64))
+
+    def _cut(self, relative: mx.array) -> mx.array:
+        """Give the weights (n, m) that top_k, top_p and min_p leave; the first two come with sorted tokens only."""
+        heavy = categorical.weigh(relative)
+        if self._path.width:
+            heavy = mx.where(mx.arange(self._path.width) < self._top_k, heavy, 0)
+        if not self._cuts:
+            return heavy
+        floor = self._min_p
+        if self._path.nucleus:
+            floor = mx.maximum(floor, categorical.nucleus(relative, heavy, self._top_p))
+        return mx.where(relative >= floor, heavy, 0)
+
+    def _exclude(self, heavy: mx.array, ids: mx.array | None, chances: list[int]) -> mx.array:
+        """Apply XTC for the rows whose own coin, which the host can toss, says so."""
+        pairs = zip(chances, self._params, strict=True)
+        active = [_mix(bits) < one.xtc_probability * (1 << 64) for bits, one in pairs]
+        if not any(active):
+            return heavy
+        keep = self._xtc_keep
+        if keep is not None and ids is not None:
+            keep = mx.take_along_axis(keep, ids, axis=-1)
+        return categorical.exclude_top_choices(heavy, self._xtc_threshold, keep, _column(active, mx.bool_))
+
+
+def _column(values: list[Any], dtype: mx.Dtype) -> mx.array:
+    return mx.array(values, dtype)[:, None]
+
+
+def _masks(ids: list[tuple[int, ...]], vocab_size: int) -> mx.array | None:
+    """Mark each row's ids, bool (n, vocab_size); None where there are none."""
+    if not any(ids):
+        return None
+    marks = np.zeros((len(ids), vocab_size), dtype=bool)
+    for row, some in enumerate(ids):
+        marks[row, [id_ for id_ in some if 0 <= id_ < vocab_size]] = True
+    return mx.array(marks)
+
+
+class _DrawPlan:
+    """What stays the same from draw to draw until rows come or go."""
+
+    def __init__(self, params: list[SamplingParams], vocab_size: int) -> None:
+        paths: dict[_Path, list[int]] = {}
+        for row, one in enumerate(params):
+            paths.setdefault(_path(one, vocab_size), []).append(row)
+        self._groups = [
+            _DrawGroup(path, rows, [params[row] for row in rows], vocab_size) for path, rows in paths.items()
+        ]
+        order = np.argsort([row for group in self._groups for row in group.rows])
+        self._places = mx.array(order.astype(np.uint32))
+        biases = [(row, id_, value) for row, one in enumerate(params) for id_, value in one.logit_bias.items()]
+        self._bias = tuple(mx.array(list(values)) for values in zip(*biases, strict=True))
+        self.asking = [
+            (row, min(one.top_logprobs, vocab_size)) for row, one in enumerate(params) if one.top_logprobs is not None
+        ]
+
+    def bias(self, scores: mx.array) -> mx.array:
+        """Add `logit_bias` to scores (B, vocab_size)."""
+        if not self._bias:
+            return scores
+        rows, ids, values = self._bias
+        return scores.at[rows, ids].add(values.astype(mx.float32))
+
+    def choose(self, scores: mx.array, rows: list[_Row]) -> mx.array:
+        """Draw tokens, uint32 (B,), from adjusted scores (B, vocab_size)."""
+        if len(self._groups) == 1:
+            return self._groups[0].choose(scores, [row.chance() for row in rows])
+        tokens = [
+            group.choose(scores[mx.array(group.rows)], [rows[row].chance() for row in group.rows])
+            for group in self._groups
+        ]
+        return mx.concatenate(tokens)[self._places]
+
+    def logprobs(self, token: mx.array, raw: mx.array) -> Logprobs | None:
+        """Give the log-probabilities that were asked for, of token (B,) and the model's logits (B, vocab_size)."""
+        if not self.asking:
+            return None
+        if len(self.asking) < raw.shape[0]:
+            rows = mx.array([row for row, _ in self.asking])
+            token, raw = token[rows], raw[rows]
+        return Logprobs.of(raw, token, max(count for _, count in self.asking))
+
+
+def _mask(scores: mx.array, allowed: mx.array) -> mx.array:
+    """Set the scores (B, vocab_size) of what may not be drawn to -inf, and keep those of what may finite."""
+    bits = (allowed[:, :, None] >> mx.arange(32, dtype=mx.int32)) & 1
+    most = (bits - 0.5) * mx.inf  # on a CPU a minimum takes a fifth of the time of a choice
+    return mx.minimum(mx.maximum(scores, _LEAST), most.reshape(scores.shape[0], -1)[:, : scores.shape[1]])
+
+
+class Sampler:
+    """Draws the tokens of a batch, one a row and step.
+
+    A row's draw depends on its seed, choice and number, on its logits and on its own tokens, never on its company.
+    """
+
+    def __init__(self, vocab_size: int) -> None:
+        self._vocab_size = vocab_size
+        self._rows: list[_Row] = []
+        self._penalties = Penalties(vocab_size)
+        self._budgets = ThinkingBudgets()
+        self._plan: _DrawPlan | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, params: SamplingParams, prompt: Sequence[int], choice: int, generated: Sequence[int] = ()) -> None:
+        """Append a row; one that was stopped before goes on after the tokens `generated`."""
+        seed = _mix(_mix(params.seed & _MASK64) + choice)
+        self._penalties.add(len(self._rows), params, prompt, generated)
+        self._budgets.add(params, generated)
+        self._rows.append(_Row(params, seed, len(generated)))
+        self._plan = None
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Keep only these rows, in this order; no row may be named twice."""
+        self._penalties.keep(rows)
+        self._rows = [self._rows[row] for row in rows]
+        self._budgets.keep(rows)
+        self._plan = None
+
+    def draw(self, logits: mx.array, allowed: mx.array | None = None) -> Draw:
+        """Draw a token for each row from logits (B, vocab_size) of any float type, lazily.
+
+        `allowed`: what the rows may draw, each at least one token: bits, int32 (B, words), as in `grammar.Words`.
+        """
+        if self._plan is None:
+            self._plan = _DrawPlan([row.params for row in self._rows], self._vocab_size)
+        raw = logits.astype(mx.float32)
+        scores = self._penalties.apply(self._plan.bias(raw))
+        if allowed is not None:
+            scores = _mask(scores, allowed)
+        token = self._budgets.apply(self._plan.choose(scores, self._rows), [row.drawn for row in self._rows])
+        self._penalties.count(token)
+        for row in self._rows:
+            row.drawn += 1
+        state = self._penalties.state() + self._budgets.state()
+        return Draw(token, self._plan.logprobs(token, raw), self._plan.asking, state)

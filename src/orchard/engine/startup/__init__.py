@@ -1,0 +1,1 @@
+"""What happens to a model before it serves: calibration and warm-up."""

@@ -1,0 +1,279 @@
+"""Fits the engine to a model and a machine: what its rows can share, what memory there is, how long a piece may be."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import mlx.core as mx
+import msgspec
+
+from orchard.core.errors import OrchardError
+from orchard.core.options import TextOptions
+from orchard.engine import kv_cache, memory
+from orchard.engine.batching import attention, batched_prefill
+from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
+from orchard.engine.device import on_cuda
+from orchard.engine.kv_store import KVStore
+from orchard.engine.model import LanguageModel
+from orchard.engine.runner import Runner
+from orchard.engine.scheduler import Limits
+from orchard.engine.startup import calibration_cache, warmup
+from orchard.engine.startup.calibration_cache import Calibration
+
+log = logging.getLogger("orchard.engine")
+
+_MOST_TOKENS_A_STEP = 2048
+_MOST_BESIDE_ROWS = 1024  # after thousands of tokens, a piece takes several times what it takes at the beginning
+_FEWEST_TOKENS_A_STEP = 64
+_SECONDS_A_STEP = 0.06  # what a running stream may be held up by one piece of a prompt, at its beginning
+_TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 stays far below, a wrong mask far above
+_PIECES_TOGETHER = 32  # prompts in one pass
+_PROMPT = 256  # tokens
+_TIMED = 3
+_PROBES = ((1, 2, 3, 4, 5, 6, 7), (9, 8, 7), (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3))
+
+
+def fit(
+    model: LanguageModel,
+    options: TextOptions,
+    weights_bytes: int,
+    wake: Callable[[], None],
+    progress: Callable[[float], None] = lambda fraction: None,
+) -> Runner:
+    """Make a runner for a loaded model, and run what serving uses once, so that no request waits for compilation.
+
+    `weights_bytes`: what the model takes. `wake`: see `KVStore`. `progress` is told how far this is: a fraction, ever
+    again. Raises OrchardError where the model leaves no memory for requests.
+    """
+    attention.install()
+    shares = _shares(options, weights_bytes)
+    options = quantisable(model, options)
+    # The disk's thread looks for its files while the model is made warm.
+    store = KVStore(model, options, shares.cache, wake)
+    footprint = _footprint(model, store)
+    name = calibration_cache.key(model, options)
+    known = calibration_cache.recall(name)
+    together = known.together if known else how_together(model, options)
+    progress(0.2)
+    at_once = known.joint if known else _reads_at_once(model, options)
+    progress(0.3)
+    multiple = 8 if on_cuda() else 1
+    limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=_PIECES_TOGETHER if at_once else 4)
+
+    def runner(store: KVStore, limits: Limits) -> Runner:
+        return Runner(model, store, Batch(model, together, multiple), limits, footprint, joint=at_once)
+
+    if warmup.has_been(name) or (known and warmup.is_kept()):
+        warmup.once(runner(KVStore(model, options), limits))
+    else:
+        warmup.every_way(runner(KVStore(model, options), limits), lambda: progress(0.5))
+        if at_once:
+            batched_prefill.warm(
+                model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7)
+            )  # rows may be filled up to as many again
+    warmup.note(name)
+    if known is None:
+        known = Calibration(together, at_once, *_pace(model, lambda: progress(0.9)), time.time())
+        calibration_cache.remember(name, known)
+    store.tokens_per_second = known.tokens_per_second
+    mx.clear_cache()
+    progress(1.0)
+    return runner(store, _limits(limits, options, known.chunk, shares.rows))
+
+
+def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:
+    shares = memory.divide(options, weights_bytes)
+    if not shares.rows:
+        raise OrchardError(
+            "model_failed",
+            f"the model's weights take {weights_bytes:,} bytes; the memory limit of {memory.limit(options):,} leaves "
+            "nothing for requests",
+        )
+    if shares.cache < (wanted := options.prompt_cache_bytes or 0):
+        log.warning("cached prompts may take %s bytes of memory, not %s: requests need the rest", shares.cache, wanted)
+    return shares
+
+
+def _limits(of: Limits, options: TextOptions, fitting: int, memory_bytes: int) -> Limits:
+    chunk = options.prefill_chunk or fitting
+    return msgspec.structs.replace(
+        of,
+        max_rows=options.max_rows,
+        memory_bytes=memory_bytes,
+        chunk=chunk,
+        idle_chunk=max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP)),
+        pieces=options.prompts_at_once or of.pieces,
+    )
+
+
+def _reads_at_once(model: LanguageModel, options: TextOptions) -> bool:
+    return mx.default_device() == mx.gpu and _waits_for_launches(model) and reads_together(model, options)
+
+
+def quantisable(model: LanguageModel, options: TextOptions) -> TextOptions:
+    """Return the options without `kv_bits` where the model can't read quantised keys and values, and log why.
+
+    Raise OrchardError where they can't be quantised in groups of that size.
+    """
+    if not options.kv_bits:
+        return options
+    cache = model.new_cache()
+    try:
+        model.forward(mx.array([[0]], mx.uint32), cache)
+        cache = kv_cache.quantized(cache, options.kv_bits, options.kv_group_size)
+    except ValueError as error:
+        message = (
+            f"its keys and values can't be quantised in groups of {options.kv_group_size} (--kv-group-size): {error}"
+        )
+        raise OrchardError("model_failed", message) from error
+    reason = _unreadable(model, cache)
+    if reason is None:
+        return options
+    log.warning("--kv-bits %d has no effect, keys and values stay as they are: %s", options.kv_bits, reason)
+    return msgspec.structs.replace(options, kv_bits=None)
+
+
+def _unreadable(model: LanguageModel, cache: kv_cache.Cache) -> str | None:
+    """Say why a model has nothing of a cache that was quantised; None where it reads it."""
+    if not any(hasattr(layer, "bits") for _, layer in kv_cache.layers(cache)):
+        return "none of the model's layers keeps every token"
+    try:
+        for tokens in ([[1, 2]], [[3]]):  # a model may attend in another way to one token
+            mx.eval(model.forward(mx.array(tokens, mx.uint32), cache))
+    except Exception as error:
+        return f"the model's own attention can't read them quantised ({_brief(error)})"
+    return None
+
+
+def _brief(error: Exception) -> str:
+    """Return an error of MLX's on one line, without the list of what its function takes."""
+    first = (str(error).splitlines() or [""])[0].partition(". The following argument types")[0]
+    return f"{type(error).__name__}: {first[:200]}"
+
+
+def _footprint(model: LanguageModel, store: KVStore) -> kv_cache.Footprint:
+    """Measure a row; where short ones are not quantised, as they are."""
+    cache = store.new_cache()
+    model.forward(mx.array([[0]], mx.uint32), cache)
+    return kv_cache.footprint(cache)
+
+
+Read = Callable[[LanguageModel, list[kv_cache.Cache], Sequence[Sequence[int]]], list[kv_cache.Cache]]
+
+
+def _one_by_one(
+    model: LanguageModel, caches: list[kv_cache.Cache], prompts: Sequence[Sequence[int]]
+) -> list[kv_cache.Cache]:
+    for cache, prompt in zip(caches, prompts, strict=True):
+        model.forward(mx.array([prompt], mx.uint32), cache)
+    return caches
+
+
+def _at_once(
+    model: LanguageModel, caches: list[kv_cache.Cache], prompts: Sequence[Sequence[int]]
+) -> list[kv_cache.Cache]:
+    """Read prompts in two passes: as new ones, and as some of which a head is known."""
+    heads = [list(prompt[: len(prompt) // 2]) for prompt in prompts]
+    tails = [list(prompt[len(prompt) // 2 :]) for prompt in prompts]
+    for pieces in (heads, tails):
+        caches, _ = batched_prefill.read(model, list(zip(caches, pieces, strict=True)))
+    return caches
+
+
+def how_together(model: LanguageModel, options: TextOptions) -> BatchMode:
+    """Find out how far a model's rows can share a pass without a change of their logits."""
+    alone = _alone(model, options)
+    for together in (BatchMode.ALL, BatchMode.LIKE):
+        if _same(together.value, alone, partial(_logits, model, options, _PROBES, together)):
+            return together
+    log.warning("this model's rows take turns: its cache or its attention is of a kind that can't be shared")
+    return BatchMode.NONE
+
+
+def reads_together(model: LanguageModel, options: TextOptions) -> bool:
+    """Find out whether prompts can be read in one pass without a change of their logits."""
+    what = "prompts share a pass"
+    return _same(what, _alone(model, options), lambda: _logits(model, options, _PROBES, BatchMode.NONE, _at_once))
+
+
+def _same(what: str, expected: mx.array, logits: Callable[[], mx.array]) -> bool:
+    """Say whether logits are the same but for rounding, and log it where they aren't."""
+    expected = expected.astype(mx.float32)
+    spread = float(mx.std(expected))
+    try:
+        off = float(mx.abs(logits().astype(mx.float32) - expected).max())
+    except Exception as error:
+        log.info("the model can't do this: %s (%s)", what, _brief(error))
+        return False
+    if off > _TOLERANCE * spread:
+        log.info("the model can't do this: %s (its logits change by %.3g, they spread by %.3g)", what, off, spread)
+    return off <= _TOLERANCE * spread
+
+
+def _alone(model: LanguageModel, options: TextOptions) -> mx.array:
+    return mx.concatenate([_logits(model, options, [probe], BatchMode.NONE) for probe in _PROBES])
+
+
+def _logits(
+    model: LanguageModel,
+    options: TextOptions,
+    prompts: Sequence[Sequence[int]],
+    together: BatchMode,
+    read: Read = _one_by_one,
+) -> mx.array:
+    """Give the logits (rows, vocab_size) after two steps of decode, in the order of the prompts."""
+    store = KVStore(model, options)
+    caches = read(model, [store.new_cache() for _ in prompts], prompts)
+    settled = [store.settled(cache, len(prompt)) for prompt, cache in zip(prompts, caches, strict=True)]
+    seats = [BatchSlot(cache, len(prompt)) for prompt, cache in zip(prompts, settled, strict=True)]
+    batch = Batch(model, together, short=16)
+    batch.reseat(seats)
+    order = [seats.index(seat) for seat in batch.seats]
+    logits = None
+    for token in (1, 2):
+        logits, failed = batch.forward(mx.full((len(seats),), token, mx.uint32))
+        for _, error in failed:
+            raise error
+    assert logits is not None
+    return logits[mx.array([order.index(index) for index in range(len(seats))])]
+
+
+def _pace(model: LanguageModel, told: Callable[[], None] = lambda: None) -> tuple[int, float]:
+    """Time pieces of a prompt; gives how many tokens a running stream may be held up by, and tokens a second.
+
+    `told` is called between two pieces.
+    """
+    count = _FEWEST_TOKENS_A_STEP
+    rate = count / _seconds(model, count)
+    # On a GPU, most of what a short piece takes are its launches.
+    while rate * _SECONDS_A_STEP >= count and count < _MOST_BESIDE_ROWS:
+        told()
+        count = max(2 * count, _fitting(rate))
+        rate = count / _seconds(model, count)
+    return _fitting(rate), rate
+
+
+def _fitting(rate: float) -> int:
+    """Give how many tokens a piece may have, at so many a second."""
+    power = 1 << max(int(rate * _SECONDS_A_STEP), 1).bit_length() - 1
+    return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_BESIDE_ROWS)
+
+
+def _waits_for_launches(model: LanguageModel) -> bool:
+    """Whether several prompts take little longer than one. A CPU, or a smaller GPU, is busy with a single one."""
+    return _seconds(model, _PROMPT, 4) < 2 * _seconds(model, _PROMPT)
+
+
+def _seconds(model: LanguageModel, count: int, rows: int = 1) -> float:
+    tokens = mx.zeros((rows, count), mx.uint32)
+    seconds: list[float] = []
+    # On a GPU the first pass of a size is slow. Elsewhere a long one is as good as three short ones.
+    least = 2 if mx.default_device() == mx.gpu else 1
+    while len(seconds) < least or (len(seconds) < _TIMED and sum(seconds) < _SECONDS_A_STEP):
+        cache = model.new_cache()
+        begin = time.perf_counter()
+        model.forward(tokens, cache)
+        mx.eval([layer.state for layer in cache])
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)

@@ -1,0 +1,96 @@
+"""What was found out of a model by trying it, remembered from one load to the next.
+
+One small file for each model, machine and set of options, named after all that the findings depend on: another version
+of a library or of the engine, other weights, another device make another name. So a file is either right or not found.
+"""
+
+import logging
+import os
+import platform
+import tempfile
+import time
+from contextlib import suppress
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import mlx.core as mx
+import msgspec
+from msgspec import Meta, Struct
+
+from orchard.core.options import TextOptions
+from orchard.engine.batching.batch import BatchMode
+from orchard.engine.model import LanguageModel
+
+log = logging.getLogger("orchard.engine")
+
+_MOST_BYTES = 4096
+_MOST_FILES = 512
+_SECONDS_BELIEVED = 24 * 3600  # the device may have been busy when it was timed
+
+
+class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
+    """How far rows share a pass, whether prompts are read in one; tokens that a step reads beside rows, and a second.
+
+    `found`: when, in seconds since 1970.
+    """
+
+    together: BatchMode
+    joint: bool
+    chunk: Annotated[int, Meta(ge=1)]
+    tokens_per_second: Annotated[float, Meta(gt=0)]
+    found: float
+
+
+def key(model: LanguageModel, options: TextOptions) -> str:
+    """Name all that the facts of a model depend on."""
+    sources = sorted(Path(__file__).parent.parent.rglob("*.py"))
+    parts = [
+        model.fingerprint,
+        [options.kv_bits, options.kv_group_size, options.quantized_kv_start, options.max_kv_size],
+        [version(name) for name in ("mlx", "mlx-lm", "mlx-orchard")],
+        # Whoever works on the engine changes it without a new version.
+        [(source.name, source.stat().st_size, source.stat().st_mtime_ns) for source in sources],
+        [str(mx.default_device()), sorted(mx.device_info().items()), platform.node(), os.cpu_count()],
+        sorted(item for item in os.environ.items() if item[0].startswith("MLX_")),
+    ]
+    return blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
+
+
+def recall(name: str) -> Calibration | None:
+    """Give what is known under a key; None where it is nothing, or too old, or a file that isn't ours."""
+    try:
+        with (_folder() / f"{name}.json").open("rb") as file:
+            facts = msgspec.json.decode(file.read(_MOST_BYTES), type=Calibration)
+    except (OSError, RuntimeError, msgspec.MsgspecError):  # RuntimeError: there is no home
+        return None
+    return facts if 0 <= time.time() - facts.found < _SECONDS_BELIEVED else None
+
+
+def remember(name: str, facts: Calibration) -> None:
+    """Keep what is known under a key. Where that can't be, the next load finds it out again."""
+    try:
+        folder = _folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.encode(facts))
+        Path(temporary).replace(folder / f"{name}.json")
+        _forget_oldest(folder)
+    except (OSError, RuntimeError) as error:
+        log.info("what was found out of the model can't be remembered: %s", error)
+
+
+def _forget_oldest(folder: Path) -> None:
+    files = list(folder.iterdir())
+    if len(files) > _MOST_FILES:
+        for file in sorted(files, key=lambda file: file.stat().st_mtime)[: len(files) - _MOST_FILES]:
+            with suppress(FileNotFoundError):  # another worker was sooner
+                file.unlink()
+
+
+def _folder() -> Path:
+    if own := os.environ.get("ORCHARD_CACHE_DIR"):
+        return Path(own) / "models"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "orchard" / "models"

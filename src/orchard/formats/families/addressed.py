@@ -1,0 +1,236 @@
+"""Families whose models say before each message to whom it goes: to the user, to themselves, or to a tool.
+
+- Functionary 3.2: `>>>all\\n…` and `>>>name\\n{…}`:
+  https://github.com/MeetKai/functionary/blob/main/tests/prompt_test_v3.llama3.txt
+- Muse Glimmer: `<|start|>assistant to=user<|message|>…<|eot|>`, with `to=self` for reasoning, and calls in tags:
+  https://huggingface.co/meta-models/Muse-Glimmer-30B/blob/main/chat_template.jinja
+
+The prompt ends within a header or, where an answer is continued, within a message. Text where a header should stand is
+the answer's.
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from orchard.core.request import Tool
+from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parameters
+from orchard.formats.calls import Region
+from orchard.formats.families.tagged import ReasoningTags
+from orchard.formats.families.xml_calls import ATEM
+from orchard.formats.format_events import Content, Format, Headers, Thought
+from orchard.formats.json_text import arguments
+from orchard.formats.schema import Signatures, signatures
+from orchard.formats.stream_parser import StreamParser
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading
+
+_NO_NAME = "<> \n"
+
+
+class AddressedFamily(Struct, frozen=True):
+    """How a family addresses its messages. A header is `role`, `to`, the recipient and `body`.
+
+    `ends` are what a message ends with, beside the next header. `user` and `own` are the recipients of answers and of
+    reasoning. `named`: only these and tools are recipients; what else looks like a header is text. `call` reads the
+    call, or the calls, of a message to a tool; `made` is what one looks like, `trigger` a text that only calls have.
+    """
+
+    name: str
+    role: str
+    to: str
+    body: str
+    ends: tuple[str, ...]
+    user: str
+    own: str | None
+    named: bool
+    call: Callable[[Region, str], Reading[None]]
+    made: Callable[[Tool], CallShape]
+    trigger: str = ""
+
+    @property
+    def reasoning_tags(self) -> tuple[str, str] | None:
+        """The texts that open and end the reasoning."""
+        return (self.header(self.own), self.ends[0]) if self.own else None
+
+    @property
+    def headers(self) -> Headers:
+        """What the model writes before its answer, and between two messages."""
+        return Headers(self.header(self.user), f"{self.ends[0]}{self.role}" if self.ends else self.role)
+
+    def header(self, recipient: str) -> str:
+        """Return what the model writes before a message where the prompt has opened it."""
+        return f"{self.to}{recipient}{self.body}"
+
+    def begin(self, prompt: str, tools: Sequence[Tool] = (), *, forced: bool = False) -> Format:
+        """Make the format of one answer to a rendered prompt."""
+        _, started, last = prompt.rpartition(self.role)
+        recipient, opened, _ = last.partition(self.body)
+        begun = recipient.removeprefix(self.to) if started and opened else None
+        return Addressed(self, signatures(tools), begun, forced=forced)
+
+    def calls(self, tools: Sequence[Tool]) -> CallsShape:
+        """Return what the model would write for calls of these tools, where the prompt has opened a header."""
+        return CallsShape(self.trigger, "", tuple(map(self.made, tools)), self.headers.between, "")
+
+
+class Addressed(StreamParser):
+    """One answer."""
+
+    def __init__(
+        self, family: AddressedFamily, tools: Signatures, begun: str | None = None, *, forced: bool = False
+    ) -> None:
+        """`tools`: none where calls are text. `begun`: the recipient of the message in which the prompt ends."""
+        super().__init__()
+        self.thinking = begun is not None and begun == family.own
+        self._family = family
+        self._tools = tools
+        self._forced = forced
+        names = (family.user, *([family.own] if family.own else []), *tools)
+        self._known = {family.header(name): name for name in names} | ({} if family.named else {family.body: ""})
+        self._drive(self._read(begun))
+
+    def _read(self, recipient: str | None) -> Reading[None]:
+        """Read the answer, message by message. It returns only once the source is over."""
+        try:
+            yield  # to the constructor
+            if recipient is None:
+                recipient = yield from self._recipient()
+            while True:
+                recipient = yield from self._message(recipient)
+                if recipient is None and (yield from self._source.leading((self._family.role,))):
+                    recipient = yield from self._recipient()
+        except OutputEnded:
+            pass
+
+    def _recipient(self) -> Reading[str | None]:
+        """Read a header from behind its role; return the recipient, or None where none stands here.
+
+        What was read until then, the role included, is still to be given out.
+        """
+        source, family = self._source, self._family
+        if found := (yield from source.choice(self._known, ends=self._known)):
+            return self._known[found]
+        if family.named or not (yield from source.choice((family.to,))):
+            return None
+        try:
+            return (yield from source.word(family.body, _NO_NAME))
+        except OutputEnded:
+            raise
+        except MalformedOutput:
+            return None
+
+    def _message(self, recipient: str | None) -> Reading[str | None]:
+        """Read a message, over what ends it; return the recipient of the next one, where that is its header."""
+        if recipient is None:
+            self._content(self._source.kept())
+        self._source.mark()
+        if recipient == self._family.own and recipient:
+            self.thinking = True
+            following = yield from self._text(self._thought)
+            self.thinking = following == recipient
+            return following
+        if recipient and recipient != self._family.user and self._tools:
+            return (yield from self._calls(recipient))
+        return (yield from self._text(self._content))
+
+    def _calls(self, name: str) -> Reading[str | None]:
+        source = self._source
+        region = Region(source, self._tools, self._out, forced=self._forced)
+        try:
+            yield from self._family.call(region, name)
+            yield from source.skip()
+            source.mark()
+        except MalformedOutput as broken:
+            if isinstance(broken, OutputEnded):
+                source.at = len(source.text)
+                if source.cut_off:
+                    region.cut_off()
+                    raise
+            if region.certain:
+                region.raw(source.kept())
+                following = yield from self._text(region.raw)
+                region.end()
+                return following
+            self._content(source.kept())
+        return (yield from self._text(self._content))
+
+    def _text(self, give: Callable[[str], object]) -> Reading[str | None]:
+        """Read up to a message's end, over it; `give` gets what stands before. Return the recipient of the next one."""
+        source, role = self._source, self._family.role
+        while True:
+            place, tag = source.first_of((*self._family.ends, role))
+            if place > source.at:
+                text, source.at = source.text[source.at : place], place
+                give(text)
+            source.mark()
+            if not tag:
+                yield from source.more()
+                continue
+            source.at += len(tag)
+            if tag != role:
+                source.mark()
+                return None
+            if (recipient := (yield from self._recipient())) is not None:
+                return recipient
+            give(source.kept())
+
+    def _content(self, text: str) -> None:
+        if text:
+            self._out.append(Content(text, self._source.place - len(text)))
+
+    def _thought(self, text: str) -> None:
+        self._out.append(Thought(text))
+
+
+def _json(region: Region, name: str) -> Reading[None]:
+    """Read a call's arguments."""
+    yield from region.source.skip()
+    yield from arguments(region.source, region.start(name), region.arguments)
+    region.end()
+
+
+def _json_shape(tool: Tool) -> CallShape:
+    return CallShape(tool.name, f"{tool.name}\n", json_body(parameters(tool)), "")
+
+
+def _atem(region: Region, name: str) -> Reading[None]:
+    """Read calls in tags, which name their tools themselves."""
+    opener = yield from region.source.leading(ATEM.opens)
+    if opener is None:
+        raise MalformedOutput
+    while opener:
+        yield from ATEM.read(region, opener)
+        opener = yield from region.source.leading(ATEM.opens)
+
+
+def _atem_shape(tool: Tool) -> CallShape:
+    shape = ATEM.shape([tool])
+    call = shape.calls[0]
+    return replace(call, begin=f" to={tool.name}<|message|>{shape.prefix}{call.begin}", end=f"{call.end}{shape.suffix}")
+
+
+FUNCTIONARY_3_2 = AddressedFamily("functionary_v3_2", ">>>", "", "\n", (), "all", None, True, _json, _json_shape)
+MUSE = AddressedFamily(
+    "muse_glimmer",
+    "<|start|>assistant",
+    " to=",
+    "<|message|>",
+    ("<|eom|>", "<|eot|>"),
+    "user",
+    "self",
+    False,
+    _atem,
+    _atem_shape,
+    ATEM.region,
+)
+
+
+def functionary_3_2(reasoning: ReasoningTags | None) -> AddressedFamily:
+    """Make the family of Functionary 3.2. Its models don't reason."""
+    return FUNCTIONARY_3_2
+
+
+def muse(reasoning: ReasoningTags | None) -> AddressedFamily:
+    """Make the family of Muse Glimmer. Its reasoning is a message; no tags can take its place."""
+    return MUSE

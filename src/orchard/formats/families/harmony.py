@@ -1,0 +1,269 @@
+"""The format of gpt-oss, harmony: messages in channels, `<|start|>assistant<|channel|>final<|message|>…<|end|>`.
+
+https://github.com/openai/harmony/blob/main/docs/format.md
+
+- The analysis channel is reasoning. The final one, commentary to nobody (a preamble), and what has no channel are the
+  answer. A message to a function (`to=functions.name`, in the role's or in the channel's part of its header) is a call;
+  where it is none, or there are no tools, its text is the answer. What is said to others is reasoning, as what others
+  say is: it isn't for the reader.
+- The prompt ends within a header, `<|start|>assistant`, or, where an answer is continued, within a message.
+- A message ends with `<|end|>`, `<|call|>` or `<|return|>` (the last two mostly end the generation and aren't seen),
+  with the next `<|start|>` or `<|channel|>`, or with the answer.
+- Headers and tags are never part of a text, wherever they stand. A header without an end is as long as it looks like
+  one.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from orchard.core.request import Tool
+from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parameters
+from orchard.formats.calls import Region
+from orchard.formats.families.tagged import ReasoningTags
+from orchard.formats.format_events import Content, Format, Headers, Thought
+from orchard.formats.json_text import arguments
+from orchard.formats.schema import Signature, Signatures, signatures
+from orchard.formats.stream_parser import StreamParser
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading, begun
+
+_START, _CHANNEL, _MESSAGE, _CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
+_ROLE, _ANALYSIS, _COMMENTARY, _FINAL = "assistant", "analysis", "commentary", "final"
+_TO, _FUNCTIONS = "to=", "functions."
+_ENDS = ("<|end|>", "<|call|>", "<|return|>")
+_STRAY = (_MESSAGE, _CONSTRAIN)  # mean nothing within a message
+_BEGINNINGS = (_START, _CHANNEL, _TO, *_STRAY)  # what a header may begin with
+_LONGEST_HEADER = 400
+_READER = (None, "user", "all", "assistant")
+
+
+class Header(Struct, frozen=True):
+    """What a message is, and to whom. `own`: it is the model's."""
+
+    channel: str | None
+    recipient: str | None = None
+    own: bool = True
+
+    @property
+    def thought(self) -> bool:
+        """Whether the message is reasoning, where it calls no function."""
+        if not self.own:
+            return True
+        if self.recipient in _READER:
+            return self.channel == _ANALYSIS
+        return self.channel != _FINAL and not (self.recipient or "").startswith(_FUNCTIONS)
+
+    def function(self, tools: Signatures) -> str | None:
+        """Give the name of the function that the message calls."""
+        if not (tools and self.own and self.recipient):
+            return None
+        name = self.recipient.removeprefix(_FUNCTIONS)
+        return name if name and (name != self.recipient or name in tools) else None
+
+
+class HarmonyFamily(Struct, frozen=True):
+    """The family of gpt-oss."""
+
+    name: str = "harmony"
+    reasoning_tags: tuple[str, str] = (f"{_CHANNEL}{_ANALYSIS}{_MESSAGE}", _ENDS[0])
+    headers: Headers = Headers(f"{_CHANNEL}{_FINAL}{_MESSAGE}", f"{_ENDS[0]}{_START}{_ROLE}")
+
+    def begin(self, prompt: str, tools: Sequence[Tool] = (), *, forced: bool = False) -> Format:
+        """Make the format of one answer to a rendered prompt."""
+        _, started, last = prompt.rpartition(_START)
+        header, opened, _ = last.partition(_MESSAGE)
+        begun = _header(_START + header) if started and opened else None
+        return Harmony(signatures(tools), begun, forced=forced)
+
+    def calls(self, tools: Sequence[Tool]) -> CallsShape:
+        """Say what the model would write for calls of these tools, behind `<|start|>assistant`."""
+        channel, constrain, message = (json.dumps(tag) for tag in (_CHANNEL, _CONSTRAIN, _MESSAGE))
+        # Without a space or a tag before it, "json" would belong to the name.
+        kind = f'(" " {constrain}? "json" | {constrain} "json")'
+        rest = f'({channel} "{_COMMENTARY}" {kind}? | " "? {constrain} "json")? {message}'
+        calls = tuple(
+            CallShape(
+                tool.name,
+                f" {_TO}{_FUNCTIONS}{tool.name}",
+                f"{rest} {json_body(parameters(tool))}",
+                "",
+                (_CHANNEL, _CONSTRAIN, _MESSAGE),
+            )
+            for tool in tools
+        )
+        return CallsShape(f" {_TO}{_FUNCTIONS}", "", calls, self.headers.between, "")
+
+
+def harmony(reasoning: ReasoningTags | None) -> HarmonyFamily:
+    """Make the family. Its reasoning is a channel; no other tags can take its place."""
+    return HarmonyFamily()
+
+
+class Harmony(StreamParser):
+    """One answer."""
+
+    def __init__(self, tools: Signatures, header: Header | None = None, *, forced: bool = False) -> None:
+        """`tools`: none where calls are text. `header`: of the message in which the prompt ends."""
+        super().__init__()
+        self.thinking = header is not None and header.thought
+        self._tools = tools
+        self._forced = forced
+        self._begun = header is not None  # a message
+        self._drive(self._read(header))
+
+    def _read(self, header: Header | None) -> Reading[None]:
+        """Read the answer, message by message. It returns only once the source is over."""
+        try:
+            yield  # to the constructor
+            if header:
+                yield from self._body(header)
+            while True:
+                yield from self._message()
+        except OutputEnded:
+            pass
+
+    def _message(self) -> Reading[None]:
+        """Read a message, whose header begins here."""
+        source = self._source
+        source.mark()
+        if (yield from source.leading(_ENDS)):
+            return
+        found = yield from self._header_text()
+        if found is None:
+            lost = _LOST.match(source.text, source.at)
+            assert lost
+            # White space behind a message, or the beginning of a header, is all that the end has left.
+            if source.final and (self._is_space() or (source.cut_off and self._is_begun())):
+                source.at = len(source.text)
+                source.mark()
+                raise OutputEnded
+            found = lost[0] if any(tag in lost[0] for tag in (_START, _CHANNEL, *_STRAY)) else ""
+            if source.final and lost.end() == len(source.text) and lost["to"]:
+                found = lost[0]
+            source.at += len(found)
+        yield from self._body(_header(found))
+
+    def _header_text(self) -> Reading[str | None]:
+        """Read a header; gives it without its `<|message|>`. None, and nothing is read, where none stands."""
+        source = self._source
+        while True:
+            text = source.text[source.at : source.at + _LONGEST_HEADER]
+            spaces = len(text) - len(text.lstrip())
+            if not any(text.startswith(tag, spaces) or tag.startswith(text[spaces:]) for tag in _BEGINNINGS):
+                return None
+            after = spaces + len(_START)  # a header's own first tag doesn't end it
+            places = [text.find(tag, after if tag == _START else 0) for tag in (_START, *_ENDS)]
+            stop = min((place for place in places if place >= 0), default=len(text))
+            end = text.find(_MESSAGE, 0, stop)
+            if end >= 0:
+                source.at += end + len(_MESSAGE)
+                return text[:end]
+            if stop < len(text) or len(text) == _LONGEST_HEADER or (source.final and text):
+                return None
+            yield from source.more()
+
+    def _is_space(self) -> bool:
+        """Whether nothing stands behind a message."""
+        return self._begun and not self._source.text[self._source.at :].strip()
+
+    def _is_begun(self) -> bool:
+        """Whether what the end has left is the beginning of a header."""
+        rest = self._source.text[self._source.at :].lstrip()
+        return rest.startswith(_BEGINNINGS) or any(tag.startswith(rest) for tag in (*_BEGINNINGS, *_ENDS))
+
+    def _body(self, header: Header) -> Reading[None]:
+        """Read a message from behind its header."""
+        self._begun = True
+        self._source.mark()
+        if name := header.function(self._tools):
+            yield from self._call(name)
+        elif header.thought:
+            self.thinking = True
+            yield from self._text(self._thought)
+            self.thinking = False
+        else:
+            yield from self._text(self._content)
+
+    def _call(self, name: str) -> Reading[None]:
+        source = self._source
+        region = Region(source, self._tools, self._out, forced=self._forced)
+        try:
+            yield from self._arguments(region, region.start(name))
+        except MalformedOutput as broken:
+            if isinstance(broken, OutputEnded):
+                source.at = len(source.text)
+                if source.cut_off and region.cut_off():
+                    source.mark()
+                    return
+            if region.certain:
+                region.raw(source.kept())
+                yield from self._text(region.raw)
+                if not isinstance(broken, OutputEnded):  # else it isn't complete
+                    region.end()
+            else:
+                source.back()
+                yield from self._text(self._content)
+
+    def _arguments(self, region: Region, signature: Signature | None) -> Reading[None]:
+        source = self._source
+        ended = yield from source.leading(_ENDS)
+        if ended or (source.final and not source.text[source.at :].strip()):
+            if signature is None or signature.required:
+                raise MalformedOutput
+            region.arguments("{}")
+            region.end()
+        else:
+            yield from source.skip()
+            yield from arguments(source, signature, region.arguments)
+            yield from region.close(*_ENDS)
+
+    def _text(self, give: Callable[[str], object]) -> Reading[None]:
+        """Read up to a message's end, over the tag that ends it; `give` gets what is read, but for stray tags."""
+        source = self._source
+        tags = (*_ENDS, _START, _CHANNEL, *_STRAY)
+        while True:
+            whole = source.final and not source.cut_off
+            held = 0 if whole else max(begun(source.text, tag, source.at) for tag in tags)
+            found = [(place, tag) for tag in tags if (place := source.text.find(tag, source.at)) >= 0]
+            place, tag = min(found, default=(len(source.text) - held, ""))
+            if place > source.at:
+                text, source.at = source.text[source.at : place], place
+                give(text)
+            if tag not in (_START, _CHANNEL):
+                source.at += len(tag)
+            source.mark()
+            if source.final and not tag:
+                source.at = len(source.text)
+                source.mark()
+            if (source.final and not tag) or (tag and tag not in _STRAY):
+                return
+            if not tag:
+                yield from source.more()
+
+    def _content(self, text: str) -> None:
+        self._out.append(Content(text, self._source.place - len(text)))
+
+    def _thought(self, text: str) -> None:
+        self._out.append(Thought(text))
+
+
+_ROLES = rf"(?:{_ROLE}|user|system|developer|tool|functions\.[\w.-]+)"
+_LOST = re.compile(
+    rf"\s*(?:{re.escape(_START)}(?:{_ROLES}\b)?)?(?P<to>\s*to=[\w.-]+)?"
+    rf"(?:\s*{re.escape(_CHANNEL)}\s*(?:(?:{_ANALYSIS}|{_COMMENTARY}|{_FINAL})\b)?(?:\s*to=[\w.-]+)?)?"
+    rf"(?:\s*{re.escape(_CONSTRAIN)}\s*\w*)?\s?"
+)
+"""A header from which the model has left out the end."""
+
+
+def _header(text: str) -> Header:
+    """Read a header's text, as far as it can be read."""
+    author, _, rest = text.replace(_CONSTRAIN, " ").rpartition(_CHANNEL) if _CHANNEL in text else (text, "", "")
+    started = author.lstrip().startswith(_START)
+    words = author.replace(_CHANNEL, " ").replace(_START, " ").replace(_CONSTRAIN, " ").split()
+    own = not (started and words and words[0] != _ROLE)
+    channel = next(iter(rest.split()), None)
+    recipients = [word.removeprefix(_TO) for word in (*words, *rest.split()) if word.startswith(_TO)]
+    return Header(channel, recipients[0] if recipients else None, own)

@@ -1,0 +1,237 @@
+"""Calls that are JSON objects with a name and arguments, in tags, in lists, or bare.
+
+- Hermes and Qwen: https://huggingface.co/Qwen/Qwen3-8B/blob/main/tokenizer_config.json
+- Nemotron: https://huggingface.co/nvidia/NVIDIA-Nemotron-Nano-9B-v2/blob/main/tokenizer_config.json
+- Granite: https://huggingface.co/ibm-granite/granite-3.3-8b-instruct/blob/main/tokenizer_config.json
+- Granite 20B for function calling: https://huggingface.co/ibm-granite/granite-20b-functioncalling
+- Cohere: https://huggingface.co/CohereLabs/c4ai-command-r7b-12-2024/blob/main/tokenizer_config.json
+- Command R and R+: https://huggingface.co/CohereLabs/c4ai-command-r-plus/blob/main/tokenizer_config.json
+- InternLM 2.5: https://github.com/InternLM/InternLM/blob/main/agent/README.md
+- GigaChat 3: https://huggingface.co/ai-sage/GigaChat3-10B-A1.8B/blob/main/chat_template.jinja; 3.1 has a token for it
+- Llama 3: https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1
+"""
+
+import json
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from orchard.core.request import Tool
+from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parameters
+from orchard.formats.calls import CERTAIN, Region
+from orchard.formats.json_text import arguments, plain, value, whole
+from orchard.formats.schema import Signature
+from orchard.formats.text_reader import MalformedOutput, Reading, TextReader
+
+_NAMES = ("name", "tool_name")
+_ARGUMENTS = ("arguments", "parameters")
+_FENCE = "```"
+_FENCE_OPENS = (f"{_FENCE}json", _FENCE)
+
+
+class JsonCalls(Struct, frozen=True):
+    """Calls as JSON. `name` and `key`: what this family calls a function's name and the arguments; all ways are read.
+
+    `prefix`, `begin`, `end`, `separator` and `suffix` are how the family itself writes what stands around its calls.
+    Read are one call or several, in a list or not. What a lead opens is a call only of a tool that there is.
+    """
+
+    opens: tuple[str, ...] = ()
+    leads: tuple[str, ...] = ()
+    closes: str = ""
+    name: str = "name"
+    key: str = "arguments"
+    prefix: str = ""
+    begin: str = ""
+    end: str = ""
+    separator: str = "\n"
+    suffix: str = ""
+
+    def read(self, region: Region, opener: str) -> Reading[None]:
+        """Read the calls behind an opener, which may itself be the beginning of the JSON."""
+        source = region.source
+        source.at -= len(opener) - len(opener.rstrip("[{"))
+        fenced = opener.startswith(_FENCE)
+        only_known = opener in self.leads
+        ends = (_FENCE,) if fenced else (self.closes,) if self.closes else ()
+        in_list = (yield from source.skip()) == "["
+        source.at += in_list
+        while True:
+            yield from read_call(region, only_known=only_known)
+            if in_list:
+                region.end()
+                mark = yield from source.leading((",", "]"))
+                if mark == "]":
+                    yield from source.leading(ends)
+                if mark != ",":
+                    return
+            elif (yield from region.close(*ends)):
+                return
+            else:  # another one may follow, Llama's behind a semicolon or a comma
+                mark = yield from source.leading(("{", ";", ","))
+                if not mark:
+                    return
+                source.at -= mark == "{"
+
+    def shape(self, tools: Sequence[Tool]) -> CallsShape:
+        """Say what the model would write for one or more calls of these tools."""
+        calls = tuple(
+            CallShape(
+                tool.name,
+                f'{self.begin}{{"{self.name}": {json.dumps(tool.name)}, "{self.key}": ',
+                json_body(parameters(tool)),
+                f"}}{self.end}",
+            )
+            for tool in tools
+        )
+        trigger = next((opener for opener in self.opens if (self.prefix + self.begin).startswith(opener)), "")
+        return CallsShape(trigger, self.prefix, calls, self.separator, self.suffix)
+
+
+def read_call(region: Region, *, only_known: bool = False) -> Reading[None]:
+    """Read one call's object, all but its end. Raises Broken where it has no name, or `only_known` and no such tool."""
+    source = region.source
+    yield from source.skip()
+    yield from source.literal("{")
+    name, id_, late, started = "", None, "", False
+    before = 0  # characters that no call needs, where a name is waited for
+    while True:
+        yield from source.skip()
+        key = yield from plain(source)
+        yield from source.skip()
+        yield from source.literal(":")
+        first = yield from source.skip()
+        if key in _NAMES:
+            name = yield from plain(source)
+            if not name or (only_known and name not in region.tools):
+                raise MalformedOutput
+        elif key == "id" and first == '"':
+            id_ = yield from plain(source)
+        elif key in _ARGUMENTS and name and not started:
+            started = True
+            yield from _arguments(region, name, id_)
+        elif key in _ARGUMENTS and not started:
+            late = yield from _collected(source)
+        else:
+            # An answer in JSON mustn't wait for its end.
+            most = CERTAIN - before if only_known and not name else None
+            before += len((yield from _collected(source, most)))
+        yield from source.skip()
+        if (yield from source.choice((",", "}"))) == "}":
+            break
+    if not name:
+        raise MalformedOutput
+    if not started:
+        signature = region.start(name, id_)
+        region.arguments(_whole(late, signature))
+
+
+def read_arguments(region: Region, name: str, end: str) -> Reading[None]:
+    """Read the rest of a call whose name stands before it: JSON arguments, in a fenced block or not, and `end`."""
+    source = region.source
+    if not name:
+        raise MalformedOutput
+    yield from source.skip()
+    fence = yield from source.choice(_FENCE_OPENS)
+    yield from source.skip()
+    yield from arguments(source, region.start(name), region.arguments)
+    if fence:
+        yield from source.leading((_FENCE,))
+    yield from region.close(end)
+
+
+def _arguments(region: Region, name: str, id_: str | None) -> Reading[None]:
+    source, signature = region.source, region.start(name, id_)
+    if (yield from source.peek()) == "{":
+        yield from arguments(source, signature, region.arguments)
+    else:
+        region.arguments(_whole((yield from _collected(source)), signature))
+
+
+def _collected(source: TextReader, most: int | None = None) -> Reading[str]:
+    """Read a value of any kind. Raises Broken where it has more than `most` characters."""
+    found: list[str] = []
+    left = most
+
+    def take(text: str) -> None:
+        nonlocal left
+        found.append(text)
+        if left is not None and (left := left - len(text)) < 0:
+            raise MalformedOutput
+
+    yield from value(source, take)
+    return "".join(found)
+
+
+def _whole(text: str, signature: Signature | None) -> str:
+    """Give a call's arguments from a JSON text: some models write them as a string, or null for none."""
+    found = json.loads(text) if text and text[0] != "{" else text
+    if not found:
+        return "{}"
+    if not isinstance(found, str):
+        raise MalformedOutput
+    return whole(found, signature)
+
+
+_FENCES = tuple(f"{fence}{bracket}" for fence in ("", "```json\n", "```\n") for bracket in ("{", "[{"))
+
+HERMES = JsonCalls(opens=("<tool_call>",), closes="</tool_call>", begin="<tool_call>\n", end="\n</tool_call>")
+NEMOTRON = JsonCalls(
+    opens=("<TOOLCALL>",), closes="</TOOLCALL>", prefix="<TOOLCALL>[", separator=", ", suffix="]</TOOLCALL>"
+)
+TOOL_CALLS = JsonCalls(
+    opens=("<tool_calls>",), closes="</tool_calls>", prefix="<tool_calls>[", separator=", ", suffix="]</tool_calls>"
+)
+GRANITE = JsonCalls(
+    opens=("<|tool_call|>", "<tool_call>"),
+    closes="</tool_call>",
+    prefix="<|tool_call|>[",
+    separator=", ",
+    suffix="]",
+)
+PHI = JsonCalls(
+    opens=("functools[", "<|tool_call|>"),
+    closes="<|/tool_call|>",
+    prefix="functools[",
+    separator=", ",
+    suffix="]",
+)
+COHERE = JsonCalls(
+    opens=("<|START_ACTION|>",),
+    closes="<|END_ACTION|>",
+    name="tool_name",
+    key="parameters",
+    prefix="<|START_ACTION|>[",
+    separator=", ",
+    suffix="]<|END_ACTION|>",
+)
+_GIGACHAT_ROLE = "function call<|role_sep|>\n"
+GIGACHAT = JsonCalls(
+    opens=(f"<|message_sep|>\n\n{_GIGACHAT_ROLE}", _GIGACHAT_ROLE),
+    closes="<|message_sep|>",
+    begin=f"<|message_sep|>\n\n{_GIGACHAT_ROLE}",
+    separator="",
+)
+GIGACHAT_3_1 = JsonCalls(
+    opens=("<|function_call|>",), closes="<|message_sep|>", begin="<|function_call|>", separator=""
+)
+COMMAND_R = JsonCalls(
+    opens=("Action:\n```json", "Action: ```json", "Action:```json"),
+    closes=_FENCE,
+    name="tool_name",
+    key="parameters",
+    prefix="Action:\n```json\n[\n    ",
+    separator=",\n    ",
+    suffix="\n]```",
+)
+GRANITE_20B = JsonCalls(opens=("<function_call>",), closes="</function_call>", begin="<function_call> ", separator="")
+INTERN = JsonCalls(
+    opens=("<|action_start|><|plugin|>",),
+    closes="<|action_end|>",
+    key="parameters",
+    begin="<|action_start|><|plugin|>\n",
+    end="<|action_end|>",
+    separator="",
+)
+LLAMA = JsonCalls(opens=("<|python_tag|>",), leads=_FENCES, key="parameters", separator="; ")
+BARE = JsonCalls(leads=_FENCES)

@@ -1,0 +1,367 @@
+"""The one state machine for models that write reasoning in tags, text, and calls in tags.
+
+- Reasoning is recognised at the start of the answer only, where the prompt or the model opened it; a `<think>` later on
+  is text, unless the family's texts never have its tags. Newlines around it are not part of it, and an end tag without
+  reasoning before it is nothing.
+- Calls within reasoning are drafts, and part of it, where it comes to its end after them. Where it doesn't, it ended
+  at the first call: some models forget to say so. Which of the two it is, the end of either shows, so that reasoning is
+  held back from a call on.
+- Newlines after reasoning, directly before a call and after it are not content.
+- What opens like a call and is none comes back as content, tags and newlines included. So does a call without an end,
+  unless only its end tag is missing. Reasoning without an end stays reasoning.
+- Where a limit has cut the answer off, a call ends where it was cut, if its name is known; else it is left out, and so
+  is what has begun as a tag.
+- A call that breaks after it was given out goes on raw up to its end tag.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from orchard.core.request import Tool
+from orchard.formats.call_grammar import CallsShape
+from orchard.formats.calls import Region, Syntax
+from orchard.formats.format_events import Content, Format, Piece, Thought
+from orchard.formats.schema import Signatures, signatures
+from orchard.formats.stream_parser import StreamParser
+from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnded, Reading, begun
+
+_TAIL = 64  # characters of a prompt that are looked at
+
+
+class ReasoningTags(Struct, frozen=True):
+    """The tags of a model's reasoning; `also` are other texts that open it.
+
+    `answer`: tags that a model may put around its answer when it has reasoned; `wraps`: also when it hasn't, and the
+    prompt may open them. `over`: a tag behind all of it. `assumed`: the answer begins within the reasoning though the
+    prompt doesn't say so. `alone`: no text has these tags, so that reasoning may come again, and what of them stands
+    where it means nothing is left out; it is also a tag of that kind.
+    """
+
+    start: str
+    end: str
+    also: tuple[str, ...] = ()
+    also_end: str = ""
+    answer: tuple[str, str] | None = None
+    wraps: bool = False
+    over: str = ""
+    assumed: bool = False
+    alone: str = ""
+
+
+class TaggedFamily(Struct, frozen=True):
+    """A family of models for this state machine."""
+
+    name: str
+    reasoning: ReasoningTags | None = None
+    syntax: Syntax | None = None
+
+    @property
+    def reasoning_tags(self) -> tuple[str, str] | None:
+        """The texts that open and end the reasoning."""
+        return (self.reasoning.start, self.reasoning.end) if self.reasoning else None
+
+    @property
+    def headers(self) -> None:
+        """None: what these models write is one message."""
+
+    def begin(self, prompt: str, tools: Sequence[Tool] = (), *, forced: bool = False) -> Format:
+        """Make the format of one answer to a rendered prompt."""
+        reasoning, tail = self.reasoning, prompt[-_TAIL:].rstrip()
+        thinking = wrapped = False
+        if reasoning:
+            wrapped = reasoning.answer is not None and reasoning.wraps and tail.endswith(reasoning.answer[0])
+            opened = tail.endswith((reasoning.start, *reasoning.also))
+            thinking = opened or (reasoning.assumed and not tail.endswith(reasoning.end))
+        syntax = self.syntax if tools else None
+        return Tagged(reasoning, syntax, signatures(tools), thinking=thinking, wrapped=wrapped, forced=forced)
+
+    def calls(self, tools: Sequence[Tool]) -> CallsShape | None:
+        """Say what the model would write for one or more calls of these tools; None where it has no way to."""
+        return self.syntax.shape(tools) if self.syntax else None
+
+
+class Tagged(StreamParser):
+    """One answer. Without reasoning and syntax all of it is content."""
+
+    def __init__(
+        self,
+        reasoning: ReasoningTags | None = None,
+        syntax: Syntax | None = None,
+        tools: Signatures | None = None,
+        *,
+        thinking: bool = False,
+        wrapped: bool = False,
+        forced: bool = False,
+        leads: bool = True,
+    ) -> None:
+        """`syntax`: None where the request has no tools. `thinking`: the answer begins within the reasoning, `wrapped`:
+        within the answer's own tags. `forced`: a grammar keeps the calls. `leads`: the answer may begin with calls that
+        have no tag."""
+        super().__init__()
+        self.thinking = thinking
+        self._reasoning = reasoning
+        self._syntax = syntax
+        self._tools = tools or {}
+        self._wrapped = wrapped
+        self._forced = forced
+        self._leads = leads and syntax.leads if syntax else ()
+        self._drive(self._read())
+
+    def _read(self) -> Reading[None]:
+        """Read the answer. It returns only once the source is over."""
+        try:
+            yield  # to the constructor
+            yield from self._open()
+            if self._syntax and self._leads:
+                yield from self._lead(self._syntax)
+            yield from self._answer()
+        except OutputEnded:
+            pass
+        self._content(self._end())
+        self._source.at = len(self._source.text)
+
+    def _open(self) -> Reading[None]:
+        """Read the reasoning, where the answer begins with some."""
+        source, reasoning = self._source, self._reasoning
+        if not reasoning or self._wrapped:
+            return
+        openers = (reasoning.start, *reasoning.also)
+        wrapping = reasoning.answer[:1] if reasoning.answer and reasoning.wraps else ()
+        if self.thinking:  # some models open it once more, or answer at once
+            tag = yield from source.leading((*openers, *wrapping))
+            self.thinking = tag not in wrapping
+        else:
+            tag = yield from source.leading((*openers, reasoning.end, *wrapping))
+            if tag is None:
+                return
+            self.thinking = tag in openers
+        if tag in wrapping:
+            source.at -= len(tag or "")
+        if self.thinking:
+            yield from source.skip("\n")
+            yield from self._think(reasoning)
+        yield from self._after_reasoning(reasoning)
+
+    def _think(self, reasoning: ReasoningTags) -> Reading[None]:
+        """Read reasoning up to its end, or up to the calls with which the model has left it."""
+        source, ends = self._source, [tag for tag in (reasoning.end, reasoning.also_end) if tag]
+        drafts = _Drafts(self._syntax, self._tools, source.place)
+        while True:
+            place, tag = self._next(ends)
+            text, source.at = source.text[source.at : place], place
+            self._thought(drafts.add(text))
+            if tag:
+                self._thought(drafts.rest())
+                source.at += len(tag)
+            source.mark()
+            if tag:
+                break
+            if source.final:
+                source.at = len(source.text)
+                source.mark()
+                text, after = drafts.finish(cut_off=source.cut_off)
+                self._thought(text)
+                self._out += after
+            yield from source.more()
+        self.thinking = False
+
+    def _thought(self, text: str) -> None:
+        if text:
+            self._out.append(Thought(text))
+
+    def _after_reasoning(self, reasoning: ReasoningTags) -> Reading[None]:
+        source = self._source
+        yield from source.skip("\n")
+        if reasoning.answer and (yield from source.choice(reasoning.answer[:1])):
+            self._wrapped = True
+            yield from source.skip("\n")
+        source.mark()
+
+    def _lead(self, syntax: Syntax) -> Reading[None]:
+        """Read calls that are recognised only where the answer begins."""
+        self._source.mark()
+        if lead := (yield from self._source.leading(syntax.leads)):
+            yield from self._region(syntax, lead)
+
+    def _answer(self) -> Reading[None]:
+        """Read text, and the calls in it. It ends with Ended only."""
+        source, syntax = self._source, self._syntax
+        closing = self._closing()
+        strays = self._strays()
+        tags = [*(syntax.opens if syntax else ()), *closing, *strays]
+        while True:
+            place, tag = self._next(tags)
+            if tag in strays:
+                yield from self._stray(place, strays)
+                continue
+            self._content(self._before_newlines(place) if tag or (tags and not source.final) else place)
+            if not tag:
+                yield from source.more()
+                continue
+            source.at = place + len(tag)
+            if syntax and tag not in closing:
+                yield from self._region(syntax, tag)
+            else:
+                yield from source.skip("\n")
+
+    def _closing(self) -> tuple[str, ...]:
+        """Give the tags that end the answer and are no part of it."""
+        reasoning = self._reasoning
+        if not reasoning:
+            return ()
+        wrapping = reasoning.answer[1] if self._wrapped and reasoning.answer else ""
+        return tuple(tag for tag in (wrapping, reasoning.over) if tag)
+
+    def _strays(self) -> tuple[str, ...]:
+        """Give the tags of reasoning that no text has."""
+        reasoning = self._reasoning
+        return (reasoning.start, reasoning.end, reasoning.alone) if reasoning and reasoning.alone else ()
+
+    def _stray(self, place: int, strays: tuple[str, ...]) -> Reading[None]:
+        """Read a tag of reasoning within the answer, and the reasoning behind it, if it opens some."""
+        source, reasoning = self._source, self._reasoning
+        self._content(place)
+        tag = yield from source.choice(strays)
+        source.mark()
+        if reasoning and tag == reasoning.start:
+            self.thinking = True
+            yield from source.skip("\n")
+            yield from self._think(reasoning)
+            yield from self._after_reasoning(reasoning)
+
+    def _next(self, tags: Sequence[str]) -> tuple[int, str]:
+        """Find the first of the tags; without one, give the place up to which none begins, and ""."""
+        place, tag = self._source.first_of(tags)
+        return (place, tag) if tag or not self._source.final else (self._end(tags), "")
+
+    def _end(self, tags: Sequence[str] = ()) -> int:
+        """Give the place where the text ends that the source has; a tag that was cut off is none of it."""
+        source = self._source
+        stop = len(source.text)
+        if not source.cut_off:
+            return stop
+        known = (tag for tag in (*tags, *_tags(self._reasoning, self._syntax)) if self.thinking or not tag[0].isalnum())
+        half = max((begun(source.text, tag, source.at) for tag in known if _is_tag(tag)), default=0)
+        return self._before_newlines(stop - half) if half else stop
+
+    def _before_newlines(self, stop: int) -> int:
+        """Give the place before the newlines that stand before a place."""
+        return _before_newlines(self._source.text, self._source.at, stop)
+
+    def _content(self, stop: int) -> None:
+        source = self._source
+        if stop > source.at and not (self._forced and source.cut_off):  # the beginning of a call
+            self._out.append(Content(source.text[source.at : stop], source.place))
+            source.at = stop
+        source.mark()
+
+    def _region(self, syntax: Syntax, opener: str) -> Reading[None]:
+        """Read a region of calls; `source` keeps its text from before the opener on."""
+        source = self._source
+        region = Region(source, self._tools, self._out, forced=self._forced)
+        try:
+            yield from syntax.read(region, opener)
+        except MalformedOutput as broken:
+            if isinstance(broken, OutputEnded):
+                source.at = len(source.text)
+                if source.cut_off and (region.cut_off() or region.made or self._forced or _is_tag(opener)):
+                    source.mark()
+                    return
+                if region.certain and region.between:
+                    source.mark()
+            if region.certain:
+                yield from self._rest(region, syntax.closes)
+            else:
+                if kept := source.kept():
+                    self._out.append(Content(kept, source.place - len(kept)))
+                return
+        if region.made:
+            yield from source.skip("\n")
+            source.mark()
+
+    def _rest(self, region: Region, closes: str) -> Reading[None]:
+        """Give a broken call's text up to the tag that ends it."""
+        source = self._source
+        region.raw(source.kept())
+        try:
+            while not closes:
+                region.raw(source.text[source.at :])
+                source.at = len(source.text)
+                yield from source.more()
+            yield from source.until(closes, region.raw)
+        except OutputEnded:
+            region.raw(source.text[source.at :])
+            source.at = len(source.text)
+            raise
+        region.end()
+
+
+class _Drafts:
+    """Reasoning, read like an answer: there may be calls in it."""
+
+    def __init__(self, syntax: Syntax | None, tools: Signatures, place: int) -> None:
+        """`place`: how many characters stand before the reasoning."""
+        self._reader = Tagged(None, syntax, tools, leads=False) if syntax else None
+        self._place = place
+        self._held: list[str] = []
+        self._after: list[Piece] = []  # from the first call on
+
+    def add(self, text: str) -> str:
+        """Take the next characters; gives those that are certain to be reasoning, but for newlines at the end."""
+        if text:
+            self._held.append(text)
+        if self._reader:
+            return self._certain(self._reader.feed(text))
+        held = "".join(self._held)
+        return self._taken(_before_newlines(held, 0, len(held)))
+
+    def rest(self) -> str:
+        """Say that the reasoning has come to its end: gives the rest of it, but for newlines at the end."""
+        held = "".join(self._held)
+        return self._taken(_before_newlines(held, 0, len(held)))
+
+    def finish(self, *, cut_off: bool) -> tuple[str, list[Piece]]:
+        """Say that no end of the reasoning comes: gives the rest of it, and what stands behind it.
+
+        `cut_off`: what follows is not known, so that newlines at the end are none of it either.
+        """
+        rest = self._certain(self._reader.finish(cut_off=cut_off)) if self._reader else "".join(self._held)
+        return rest.rstrip("\n") if cut_off else rest, self._after
+
+    def _certain(self, pieces: list[Piece]) -> str:
+        count = 0
+        for piece in pieces:
+            if not isinstance(piece, Content):
+                self._after.append(piece)
+            elif self._after:
+                self._after.append(Content(piece.text, self._place + piece.start))
+            else:
+                count += len(piece.text)
+        return self._taken(count)
+
+    def _taken(self, count: int) -> str:
+        """Take so many of the characters that are held."""
+        if not count:
+            return ""
+        held = "".join(self._held)
+        self._held = [held[count:]] if count < len(held) else []
+        return held[:count]
+
+
+def _before_newlines(text: str, start: int, stop: int) -> int:
+    """Give the place before the newlines that end a part of a text; where they are very many, before the last."""
+    start = max(start, stop - MOST_SPACES)
+    return start + len(text[start:stop].rstrip("\n"))
+
+
+def _tags(reasoning: ReasoningTags | None, syntax: Syntax | None) -> list[str]:
+    """Give the texts that a model writes for no reader."""
+    own = (reasoning.start, *reasoning.also, reasoning.end, reasoning.also_end, reasoning.over) if reasoning else ()
+    answer = reasoning.answer or () if reasoning else ()
+    return [tag for tag in (*own, *answer, *(syntax.opens if syntax else ())) if tag]
+
+
+def _is_tag(text: str) -> bool:
+    """Whether a text that opens something means nothing else: brackets and fences do."""
+    return bool(text.strip("`json\n[{ "))

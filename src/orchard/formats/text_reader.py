@@ -1,0 +1,228 @@
+"""The text of an answer as it comes, and how to read it piece by piece.
+
+Readers are generators: they yield where they need more text, and are resumed once some was appended or once the text
+is known to be over. So a reader is written as if the whole text lay before it.
+"""
+
+import re
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+Reading = Generator[None, None, T]
+"""A reader; what it returns is what it has read."""
+
+_SPACE = " \t\r\n"
+_LONGEST_NAME = 256
+_NAME = re.compile(r"[\w.:/$-]+")
+MOST_SPACES = 64  # more than these aren't held back for what may follow them
+
+
+class MalformedOutput(Exception):
+    """The text is not what a reader expects; `TextReader.at` is the first character that doesn't fit."""
+
+
+class OutputEnded(MalformedOutput):
+    """The text is over where a reader expects more."""
+
+
+class TextReader:
+    """The text that hasn't been read yet begins at `at` in `text`. What was read is kept from the last `mark` on."""
+
+    def __init__(self, text: str = "", *, final: bool = False) -> None:
+        """`final`: nothing will be appended."""
+        self.text = text
+        self.at = 0
+        self.final = final
+        self.cut_off = False  # where it is final: the model had more to say
+        self._before = 0  # characters of the answer before `text`
+        self._mark = 0
+        self._kept: list[str] = []
+
+    @property
+    def place(self) -> int:
+        """How many characters of the answer have been read."""
+        return self._before + self.at
+
+    def append(self, text: str) -> None:
+        """Take the next characters. What was read is dropped from `text`, so the cost is that of what is new."""
+        if self.at:
+            if self._mark < self.at:
+                self._kept.append(self.text[self._mark : self.at])
+            self._before += self.at
+            self.text = self.text[self.at :] + text
+            self.at = self._mark = 0
+        else:
+            self.text += text
+
+    def mark(self) -> None:
+        """Forget what was read: it has been given out."""
+        self._kept.clear()
+        self._mark = self.at
+
+    def kept(self) -> str:
+        """Give what was read since the last mark, as the model wrote it, and forget it."""
+        kept = "".join(self._kept) + self.text[self._mark : self.at]
+        self.mark()
+        return kept
+
+    def back(self) -> None:
+        """Go back to the last mark."""
+        if self._kept:
+            kept = "".join(self._kept)
+            self.text, self._before, self._mark = kept + self.text, self._before - len(kept), 0
+            self._kept.clear()
+        self.at = self._mark
+
+    def more(self) -> Reading[None]:
+        """Wait for more text. Raises Ended where none comes."""
+        if self.final:
+            raise OutputEnded
+        yield
+
+    def peek(self) -> Reading[str]:
+        """Give the next character without reading it."""
+        while self.at >= len(self.text):
+            yield from self.more()
+        return self.text[self.at]
+
+    def skip(self, chars: str = _SPACE) -> Reading[str]:
+        """Read over white space, or over `chars`; gives the character after it."""
+        while (found := (yield from self.peek())) in chars:
+            self.at += 1
+        return found
+
+    def spaces(self) -> Reading[str]:
+        """Read white space; gives it."""
+        found = []
+        while (yield from self.peek()) in _SPACE:
+            found.append(self.text[self.at])
+            self.at += 1
+        return "".join(found)
+
+    def choice(self, tags: Iterable[str], ends: Collection[str] = ()) -> Reading[str | None]:
+        """Read the tag that stands here, the longest where several do; None, and nothing is read, where none does.
+
+        One of `ends` is also there where the end of the text has cut it off. Raises Ended where a limit has done that.
+        """
+        tags = sorted(tags, key=len, reverse=True)
+        while True:
+            rest = self.text[self.at : self.at + len(tags[0])] if tags else ""
+            tags = [tag for tag in tags if tag.startswith(rest) or rest.startswith(tag)]
+            if not tags:
+                return None
+            if len(rest) >= len(tags[0]) or self.final:
+                found = next((tag for tag in tags if rest.startswith(tag)), None)
+                if not found and rest and all(tag in ends for tag in tags):
+                    found = tags[0]
+                elif self.cut_off and len(rest) < len(tags[0]):
+                    raise OutputEnded
+                self.at = min(self.at + len(found or ""), len(self.text))
+                return found
+            yield from self.more()
+
+    def leading(self, tags: Iterable[str]) -> Reading[str | None]:
+        """Read white space and the tag after it; None, and nothing is read, where another text follows.
+
+        A tag that a limit has cut off is taken out of the text.
+        """
+        tags = tuple(tags)
+        while True:
+            rest = self.text[self.at :].lstrip(_SPACE)
+            spaces = len(self.text) - self.at - len(rest)
+            found = next((tag for tag in tags if rest.startswith(tag)), None)
+            if found and spaces <= MOST_SPACES:
+                self.at += spaces + len(found)
+                return found
+            begun = spaces <= MOST_SPACES and any(tag.startswith(rest) for tag in tags)
+            if self.final or not begun:
+                if self.cut_off and begun and rest:
+                    self.text = self.text[: self.at]
+                return None
+            yield from self.more()
+
+    def literal(self, tag: str) -> Reading[None]:
+        """Read a tag. Raises Broken where something else stands here."""
+        if not (yield from self.choice((tag,))):
+            raise OutputEnded if self.final and tag.startswith(self.text[self.at :]) else MalformedOutput
+
+    def first_of(self, tags: Sequence[str]) -> tuple[int, str]:
+        """Find the first of the tags; without one, give the place up to which none begins, and "".
+
+        At the end none begins, unless a limit has cut it off.
+        """
+        text, at = self.text, self.at
+        found = [(place, -len(tag), tag) for tag in tags if (place := text.find(tag, at)) >= 0]
+        if found:
+            place, _, tag = min(found)
+            return place, tag
+        if (self.final and not self.cut_off) or not tags:
+            return len(text), ""
+        return len(text) - max([begun(text, tag, at) for tag in tags]), ""
+
+    def until(self, tag: str, give: Callable[[str], object]) -> Reading[None]:
+        """Read up to a tag and over it; `give` gets the text before it as it comes."""
+        while True:
+            end = self.text.find(tag, self.at)
+            stop = end if end >= 0 else len(self.text) - begun(self.text, tag, self.at)
+            if stop > self.at:
+                found, self.at = self.text[self.at : stop], stop
+                give(found)
+            if end >= 0:
+                self.at += len(tag)
+                return
+            yield from self.more()
+
+    def name(self) -> Reading[str]:
+        """Read the name of a function. Raises Broken where none stands here, or it is longer than a name ever is."""
+        while (yield from self.peek()):
+            found = _NAME.match(self.text, self.at)
+            length = found.end() - self.at if found else 0
+            if not found or length > _LONGEST_NAME:
+                raise MalformedOutput
+            if found.end() < len(self.text):
+                self.at += length
+                return found[0]
+            yield from self.more()
+        raise MalformedOutput
+
+    def word(self, tag: str, stops: str) -> Reading[str]:
+        """Read up to a tag and over it; gives the text before it.
+
+        Raises Broken where a character of `stops` comes before it, or the text is longer than a name ever is.
+        """
+        while True:
+            end = self.text.find(tag, self.at, self.at + _LONGEST_NAME + len(tag))
+            whole = len(self.text) - begun(self.text, tag, self.at)
+            edge = end if end >= 0 else min(whole, self.at + _LONGEST_NAME)
+            bad = [place for stop in stops if (place := self.text.find(stop, self.at, edge)) >= 0]
+            if bad:
+                self.at = min(bad)
+                raise MalformedOutput
+            if end >= 0:
+                found, self.at = self.text[self.at : end], end + len(tag)
+                return found
+            if whole > self.at + _LONGEST_NAME:
+                raise MalformedOutput
+            yield from self.more()
+
+
+def begun(text: str, tag: str, start: int = 0) -> int:
+    """Count the last characters of a text, from `start` on, that may be the beginning of a tag."""
+    first = tag[0]
+    place = text.find(first, max(start, len(text) - len(tag) + 1))
+    while place >= 0:
+        if tag.startswith(text[place:]):
+            return len(text) - place
+        place = text.find(first, place + 1)
+    return 0
+
+
+def run(reading: Reading[T]) -> T:
+    """Let a reader read a source that is final."""
+    try:
+        next(reading)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    raise AssertionError("the source was not final")

@@ -1,0 +1,72 @@
+"""What a process writes to stderr: it is passed on, and its end is kept, because that is where a crash is explained."""
+
+import asyncio
+import os
+import re
+import sys
+from contextlib import suppress
+
+_CHUNK_BYTES = 65536
+_KEPT_BYTES = 8192
+_MOST_CHARS = 400
+_SECONDS_FOR_THE_REST = 1.0
+_LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
+# An absolute path, but not a part of a URL or of a word.
+_PATH = re.compile(r"(?<![\w.:/~-])~?/(?:[^\s/'\"`()<>:,;]+/)*([^\s/'\"`()<>:,;]+)")
+
+
+class CrashReason:
+    """One process's stderr: a pipe, into which it writes."""
+
+    def __init__(self) -> None:
+        """Open the pipe. Raises OSError where there may be no more open files."""
+        self._read_end, self.write_end = os.pipe()
+        self._tail = b""
+        self._relaying: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Pass on what the process writes; it has its copy of the pipe's `write_end` by now."""
+        os.close(self.write_end)
+        self._relaying = asyncio.create_task(self._relay())
+
+    def discard(self) -> None:
+        """Close the pipe of a process that could not be started."""
+        os.close(self.write_end)
+        os.close(self._read_end)
+
+    async def end(self) -> None:
+        """Wait for what an ended process has left in the pipe; others that still hold it are not waited for."""
+        if self._relaying:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._relaying, _SECONDS_FOR_THE_REST)
+
+    @property
+    def reason(self) -> str:
+        """What the process said last, on one line: of a traceback, the exception. Empty if it only logged."""
+        lines = [line for line in self._tail.decode(errors="replace").splitlines() if line.strip()]
+        logged = max((number for number, line in enumerate(lines) if _LOG_LINE.match(line)), default=-1)
+        said = lines[logged + 1 :]
+        # The lines of a traceback are indented; what follows them is the exception, on one line or several.
+        trace = max((number for number, line in enumerate(said) if line.startswith(" ")), default=-1)
+        return " ".join(line.strip() for line in said[trace + 1 :] or said[-1:])[:_MOST_CHARS]
+
+    async def _relay(self) -> None:
+        reader = asyncio.StreamReader()
+        pipe = os.fdopen(self._read_end, "rb", 0)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), pipe
+        )
+        try:
+            while data := await reader.read(_CHUNK_BYTES):
+                self._tail = (self._tail + data)[-_KEPT_BYTES:]
+                if sys.stderr is not None:
+                    with suppress(OSError, ValueError):  # the terminal may be gone
+                        sys.stderr.buffer.write(data)
+                        sys.stderr.buffer.flush()
+        finally:
+            transport.close()
+
+
+def without_folders(text: str) -> str:
+    """Replace each absolute path in a text with its last part: callers need not know where files are."""
+    return _PATH.sub(r"\1", text)

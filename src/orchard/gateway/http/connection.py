@@ -1,0 +1,263 @@
+"""One HTTP connection: uvicorn's, with limits on how many there are, on the heads of requests and on what is sent
+ahead, with requests that hear of its end, and with errors in our own shape where what arrives is no HTTP."""
+
+import asyncio
+import logging
+import socket
+import uuid
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.dialects.openai.errors import fail
+from orchard.gateway.http import heads
+from orchard.gateway.http.budget import Budget, Share
+
+log = logging.getLogger("orchard.gateway.http.connection")
+
+# What is parsed at a time: the parser says nothing of a header before it is whole.
+_PIECE = 8 * 1024
+# What may wait behind a request that is being answered: so many requests, and so many bytes of their bodies.
+_MAX_PIPELINED = 16
+_MAX_AHEAD_BYTES = 64 * 1024
+# How long somebody who is refused may go on sending, so that he gets to reading why.
+_LINGER_SECONDS = 2.0
+_NO_HTTP = "this is no valid HTTP/1.1 request (a client of https:// must be told http:// instead)"
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+# Pauses between the signs of life that a client which has closed its side is asked for. Some take no more than five.
+_PROBE_SECONDS = (0.05, 1.0, 5.0, 30.0, 120.0)
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's knobs can't do this: its concurrency limit answers in plain text, it waits for a head for ever and
+    keeps one of any size, and only the newest request of a connection hears of its end."""
+
+    def __init__(self, *args: Any, settings: Settings, head_budget: Budget, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._settings = settings
+        self._timer: asyncio.TimerHandle | None = None
+        self._head = heads.Head()
+        self._share = Share(head_budget)
+        self._unfinished: dict[RequestResponseCycle, int] = {}
+        """Requests whose answer is not complete, oldest first, and the sizes of their heads."""
+        self._unread = 0
+        """Bytes since the parser last told of anything but headers."""
+        self._refusal: OrchardError | None = None
+        self._half_closed = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request, unless there are too many connections."""
+        super().connection_made(transport)
+        if len(self.connections) > self._settings.max_connections:
+            message = f"the server has {self._settings.max_connections} connections already"
+            self._write(OrchardError("overloaded", message, retry_after=1))
+            transport.close()
+        else:
+            self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell every request, and forget the timer, which would keep the connection in memory."""
+        self._stop_timer()
+        for cycle in self._unfinished:
+            _end(cycle)
+        self._unfinished.clear()
+        self._share.take(0)
+        super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """The client has closed its side. Whether ours stays open: it may still wait for answers."""
+        self._stop_timer()
+        self._drop_broken()
+        self._half_closed = bool(self._unfinished)
+        if self._half_closed:
+            self._probe(_PROBE_SECONDS)
+        return self._half_closed
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has arrived, unless it comes after something that can't be understood or is too much."""
+        self._unset_keepalive_if_required()
+        view = memoryview(data)
+        for begin in range(0, len(data), _PIECE):
+            if self._refusal is None and not self.transport.is_closing():
+                self._parse(view[begin : begin + _PIECE])
+
+    def on_message_begin(self) -> None:
+        """A further request begins."""
+        super().on_message_begin()
+        self._head = heads.Head()
+        self._unread = 0
+        self._expect_head()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the request's target."""
+        self._head.target(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; trailers are counted and dropped, as the headers they come after have been acted on."""
+        self._head.field(name, value)
+        if not self._head.is_complete:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head is here; the body has a time limit of its own."""
+        self._stop_timer()
+        self._head.is_complete = True
+        self._unread = 0
+        self._check_head()
+        if self._unfinished and self._should_upgrade():
+            raise OrchardError("invalid_request", "a WebSocket can't begin behind a request that is being answered")
+        if len(self._unfinished) > _MAX_PIPELINED:
+            message = f"more than {_MAX_PIPELINED} requests wait for their turn on this connection"
+            raise OrchardError("overloaded", message, retry_after=1)
+        before = self.cycle
+        super().on_headers_complete()
+        if self.cycle is not before:
+            self._unfinished[self.cycle] = self._head.size
+        self._read_on()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        self._unread = 0
+        super().on_body(body)
+        if sum(len(cycle.body) for cycle, _ in self.pipeline) > _MAX_AHEAD_BYTES:
+            message = f"more than {_MAX_AHEAD_BYTES} bytes of bodies wait for their turn on this connection"
+            raise OrchardError("payload_too_large", message)
+        self._read_on()
+
+    def on_message_complete(self) -> None:
+        """A request is whole."""
+        self._unread = 0
+        super().on_message_complete()
+        if self.cycle:
+            self.cycle.more_body = False  # uvicorn leaves it, where the answer was complete before
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, or tell what was wrong with it."""
+        self._unfinished = {cycle: size for cycle, size in self._unfinished.items() if not cycle.response_complete}
+        if self._refusal is None:  # else there may be more than it was granted
+            self._share.take(self._unread + sum(self._unfinished.values()))
+        super().on_response_complete()
+        if self._unfinished or self.transport.is_closing():
+            return
+        if self._refusal:
+            self._write_last(self._refusal)
+        elif self._half_closed:
+            self.transport.close()
+
+    def _parse(self, piece: memoryview) -> None:
+        try:
+            self.parser.feed_data(piece)
+            self._unread += len(piece)
+            heads.check_size(self._unread)
+            self._share.take(self._unread + sum(self._unfinished.values()))
+        except httptools.HttpParserUpgrade:
+            if self._should_upgrade():
+                self._share.take(0)
+                self.handle_websocket_upgrade()
+            else:
+                self._unsupported_upgrade_warning()
+        except httptools.HttpParserError as error:
+            cause = error.__context__  # what one of our callbacks raised
+            self._refuse(cause if isinstance(cause, OrchardError) else OrchardError("invalid_request", _NO_HTTP))
+        except OrchardError as error:
+            self._refuse(error)
+
+    def _check_head(self) -> None:
+        """Refuse heads that servers read in different ways, and take the host from the target where it names one."""
+        names = [name for name, _ in self.headers]
+        hosts = names.count(b"host")
+        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
+            raise OrchardError("invalid_request", f"a request must have one Host header, not {hosts}")
+        codings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+        if codings and codings != [b"chunked"]:
+            raise OrchardError("invalid_request", "the only Transfer-Encoding that is understood is 'chunked', once")
+        if not self.url.startswith((b"/", b"*")):
+            self._take_absolute_target()
+
+    def _take_absolute_target(self) -> None:
+        """Make of `http://host/path` the path and the Host header, which RFC 9112 (3.2.2) says to ignore then."""
+        target = httptools.parse_url(self.url)
+        if target.host is None:
+            raise OrchardError("invalid_request", "the target of the request must be a path")
+        host = b"[%s]" % target.host if b":" in target.host else target.host
+        port = b":%d" % target.port if target.port else b""
+        self.headers[:] = [(b"host", host + port), *(header for header in self.headers if header[0] != b"host")]
+        self.url = (target.path or b"/") + (b"?" + target.query if target.query else b"")
+
+    def _read_on(self) -> None:
+        """While requests wait for their turn uvicorn stops reading; then nobody would hear that the client leaves."""
+        if self.pipeline:
+            self.flow.resume_reading()
+
+    def _expect_head(self) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_later(self._settings.head_timeout, self._late)
+
+    def _stop_timer(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+
+    def _late(self) -> None:
+        limit = self._settings.head_timeout
+        self._refuse(OrchardError("timeout", f"the head of the request did not arrive within {limit:g} seconds"))
+
+    def _drop_broken(self) -> None:
+        """End the request whose body will never be whole, if there is one; it is the newest."""
+        if self.cycle in self._unfinished and self.cycle.more_body:
+            del self._unfinished[self.cycle]
+            if self.pipeline:
+                self.pipeline.popleft()
+            _end(self.cycle)
+
+    def _refuse(self, error: OrchardError) -> None:
+        """Read no more, and tell why once what came before has been answered."""
+        self._stop_timer()
+        self._refusal = error
+        self._drop_broken()
+        if self._unfinished:
+            return
+        if self.cycle and self.cycle.more_body and self.cycle.response_started:
+            self.transport.close()  # it is being answered, or has been
+        else:
+            self._write_last(error)
+
+    def _write_last(self, error: OrchardError) -> None:
+        """Write an answer, and close once the client has stopped sending: closing earlier may take the answer away."""
+        self._write(error)
+        self.transport.write_eof()
+        self._timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+
+    def _write(self, error: OrchardError) -> None:
+        """Write an answer without an application."""
+        request_id = f"req_{uuid.uuid4().hex}"
+        status, headers, body = fail(error)
+        log.info("%s refused with %d: %s", request_id, status, error.message)
+        own = {"content-length": str(len(body)), "connection": "close", "x-request-id": request_id}
+        lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
+        lines += [f"{name}: {value}" for name, value in (headers | own).items()]
+        self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
+
+    def _probe(self, pauses: Sequence[float]) -> None:
+        """Find out whether a client that has closed its side is gone: what reaches a closed socket is answered by a
+        reset. An interim response may precede any answer, but for HTTP/1.0; one that has begun is a probe itself."""
+        sock = self.transport.get_extra_info("socket")
+        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.transport.abort()
+        if self.transport.is_closing() or not pauses:
+            return
+        oldest = next(iter(self._unfinished), None)
+        if oldest and not oldest.response_started and oldest.scope["http_version"] == "1.1":
+            self.transport.write(_CONTINUE)
+        self._timer = self.loop.call_later(pauses[0], self._probe, pauses[1:])
+
+
+def _end(cycle: RequestResponseCycle) -> None:
+    """Tell a request that its client is gone."""
+    cycle.disconnected = True
+    cycle.message_event.set()

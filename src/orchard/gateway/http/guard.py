@@ -1,0 +1,120 @@
+"""Who a request comes by: the name that it was sent to, and the web page that sent it.
+
+A page of any site can make a browser send requests to this machine, and a site whose name suddenly stands for this
+machine's address (DNS rebinding) can read the answers, too.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.gateway.replies.errors import failure
+
+_READS = ("GET", "HEAD", "OPTIONS")
+_ELSEWHERE = (b"cross-site", b"same-site")
+# Ends of the paths that only ask for an answer. Desktop apps ask from origins of their own.
+_GENERATES = (
+    "/chat/completions",
+    "/completions",
+    "/embeddings",
+    "/messages",
+    "/messages/count_tokens",
+    "/responses",
+    "/responses/compact",
+    "/responses/input_tokens",
+)
+_APP = re.compile(rb"(?!https?:)[a-z][a-z0-9+.-]*://.*|https?://tauri\.localhost")
+# A name, or an address; in brackets with colons; a port may follow.
+_AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)(?:%[^\]]*)?\]|([^\s:/?#@\[\]]+?)\.?)(?::\d{0,5})?")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Guard:
+    """ASGI middleware: refuses requests that were sent to a name which is not this server's, unless keys are asked for,
+    and those by which a web page of another origin would change something, unless CORS names it."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._any_host = settings.asks_for_keys
+        self._hosts = {settings.host.lower(), *settings.allowed_hosts}
+        self._origins = {origin.encode() for origin in settings.cors_origins}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run as an ASGI application."""
+        app = self._app
+        if scope["type"] in ("http", "websocket"):
+            try:
+                self._check_host(scope)
+                self._check_origin(scope)
+            except OrchardError as error:
+                app = failure(scope, error)
+        await app(scope, receive, send)
+
+    def _check_host(self, scope: Scope) -> None:
+        for given in _headers(scope, b"host"):
+            host = host_of(given.decode("latin-1"))
+            if host is None:
+                raise OrchardError(
+                    "invalid_request", "the Host header must be a name or an address, with or without a port"
+                )
+            if not self._any_host and not self._is_ours(host, scope):
+                message = f"'{host}' is not a name of this server: use localhost or its address, or start it with"
+                raise OrchardError("forbidden", f"{message} --allowed-host {host}")
+
+    def _is_ours(self, host: str, scope: Scope) -> bool:
+        address = _address(host)
+        if str(address or host) in self._hosts or host == "localhost" or host.endswith(".localhost"):
+            return True
+        return address is not None and (address.is_loopback or address == _address((scope.get("server") or [""])[0]))
+
+    def _check_origin(self, scope: Scope) -> None:
+        if scope["type"] == "http" and scope["method"] in _READS:
+            return
+        origins = _headers(scope, b"origin")
+        known = bool(origins) and (b"*" in self._origins or all(origin in self._origins for origin in origins))
+        if known or not _is_cross_site(scope, origins):
+            return
+        named = origins[0].decode("ascii", "backslashreplace") if origins else "another site"
+        if not origins or not all(map(_APP.fullmatch, origins)):
+            message = f"a web page of {named} may not do this: start the server with --cors-origin to let it"
+            raise OrchardError("forbidden", message)
+        if not _is_generation(scope):
+            message = f"an application of the origin {named} may only ask for answers, unless --cors-origin names it"
+            raise OrchardError("forbidden", message)
+
+
+def host_of(authority: str) -> str | None:
+    """Give the name or the address in a Host header, without port, brackets and final dot; None: there is none."""
+    found = _AUTHORITY.fullmatch(authority.strip().lower())
+    return (found[1] or found[2]) if found else None
+
+
+def _address(host: str) -> Address | None:
+    """Give an address; one of IPv4 in the form of IPv6 as what it stands for."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _is_cross_site(scope: Scope, origins: Iterable[bytes]) -> bool:
+    hosts = _headers(scope, b"host")
+    own = [scheme + host.lower() for host in hosts for scheme in (b"http://", b"https://")]
+    if any(origin not in own for origin in origins):
+        return True
+    return any(site in _ELSEWHERE for site in _headers(scope, b"sec-fetch-site"))
+
+
+def _is_generation(scope: Scope) -> bool:
+    path: str = scope["path"]
+    return (scope["type"] == "websocket" or scope["method"] == "POST") and path.endswith(_GENERATES)
+
+
+def _headers(scope: Scope, name: bytes) -> list[bytes]:
+    return [value for key, value in scope["headers"] if key == name]

@@ -1,0 +1,37 @@
+"""Where the log goes: to the terminal, and to a file where the settings name one."""
+
+import logging
+import os
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+
+from orchard.core.errors import OrchardError
+from orchard.gateway.http.request_context import RequestIdFilter
+
+_FORMAT = "%(asctime)s %(levelname)-7s %(request_id)s %(message)s"
+# The file is put aside at this size, and so many of these are kept. Workers, which write to it too, notice that.
+_MAX_BYTES = 10_000_000
+_KEPT = 5
+
+
+def configure(level: str, file: str | None) -> None:
+    """Log from now on as the settings say. Raises OrchardError("invalid_request") where the file can't be written."""
+    handlers: list[logging.Handler] = [logging.StreamHandler()]
+    if file:
+        try:
+            handlers.append(_PrivateFile(file, maxBytes=_MAX_BYTES, backupCount=_KEPT, encoding="utf-8"))
+        except OSError as error:
+            raise OrchardError("invalid_request", f"can't log to {file}: {error.strerror}") from None
+    for handler in handlers:
+        handler.addFilter(RequestIdFilter())
+    logging.basicConfig(level=level.upper(), format=_FORMAT, handlers=handlers, force=True)
+    # uvicorn's own lines (start, stop) repeat what the command line says.
+    logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))
+
+
+class _PrivateFile(RotatingFileHandler):
+    """A log file that only its owner may read: it names models, and folders on this machine."""
+
+    def _open(self) -> TextIOWrapper:
+        os.close(os.open(self.baseFilename, os.O_CREAT | os.O_WRONLY, 0o600))
+        return super()._open()

@@ -1,0 +1,1 @@
+"""What the server counts, and how it reports that."""

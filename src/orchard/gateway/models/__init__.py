@@ -1,0 +1,1 @@
+"""Which models exist, where their files are, and downloads."""

@@ -1,0 +1,45 @@
+"""Models in GGUF, which can't be served: they are recognised, to say so and how to get them in MLX format."""
+
+import logging
+import os
+from collections.abc import Iterable
+
+from orchard.gateway.models import hub_cache, subfolders
+
+log = logging.getLogger("orchard.gateway")
+
+GGUF = (
+    "it is in GGUF, the format of llama.cpp, and Orchard reads folders in MLX format (config.json and "
+    "model*.safetensors): look for the model under mlx-community on the Hugging Face Hub and fetch it with "
+    "'orchard pull ID', or convert the original with 'mlx_lm.convert --hf-path ID'"
+)
+"""Why a model for llama.cpp can't be served, and how to get one that can."""
+
+
+def is_gguf(names: Iterable[str]) -> bool:
+    """Return whether these files are of a model that is only there in GGUF."""
+    ends = {os.path.splitext(name)[1].lower() for name in names}
+    return ".gguf" in ends and not ends & {".safetensors", ".npz"}
+
+
+def is_here(name: str, model_dir: str) -> bool:
+    """Return whether what the cache, or `model_dir` where it isn't empty, has under that name is in GGUF."""
+    repo = hub_cache.folder_of(name)
+    folders = list(hub_cache.snapshots(repo)) if repo else []
+    if model_dir and (folder := subfolders.subfolder(model_dir, name)):
+        folders.append(folder)
+    return any(map(_holds_gguf, folders))
+
+
+def warn(model_dir: str) -> None:
+    """Log which folders of `model_dir` are not served as they hold GGUF."""
+    for name in subfolders.folders(model_dir) if model_dir else ():
+        if _holds_gguf(os.path.join(model_dir, name)):
+            log.warning("'%s' in %s is not served: %s", name, model_dir, GGUF)
+
+
+def _holds_gguf(folder: str) -> bool:
+    try:
+        return is_gguf(os.listdir(folder))
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,462 @@
+"""Which models exist: those that the configuration names, and those that are found on this machine.
+
+Found are the bundled demo, the MLX models of the local Hugging Face cache, and the sub-folders of `model_dir`. What
+changes on disk is seen by the next request. No name of a client's is used as a path, but for sub-folders of
+`model_dir` that a listing has; where these are links to other places, that is for who made them to decide.
+"""
+
+import functools
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct, structs
+
+from orchard.config import ModelSettings, ModelType, Settings
+from orchard.core.errors import OrchardError
+from orchard.core.model_config import Capability, Kind, capabilities
+from orchard.core.options import TextOptions
+from orchard.core.request import Adapter
+from orchard.demo import MODEL_PATH
+from orchard.gateway.crash_reason import without_folders
+from orchard.gateway.models import gguf, hub_cache, subfolders
+from orchard.gateway.models.download import Downloads
+from orchard.gateway.models.gguf import GGUF, is_gguf
+from orchard.gateway.models.model_files import Folders, ModelFiles
+from orchard.gateway.models.names import checked_adapter, checked_name, folder_at, listed, spellings, unknown
+
+DEMO = "demo"
+BUILT_IN_ALIASES = {
+    "gemma": "mlx-community/gemma-3-4b-it-4bit",
+    "qwen": "mlx-community/Qwen3-VL-4B-Instruct-4bit",
+}
+
+_DEFAULTS = Settings()
+# Kinds that a worker can run. Of a vision model it is the part for text: no picture is taken yet.
+SERVED_KINDS: tuple[Kind, ...] = ("text", "vision")
+_KINDS: dict[ModelType, Kind] = {
+    "lm": "text",
+    "multimodal": "vision",
+    "embeddings": "embeddings",
+    "whisper": "whisper",
+    "image-generation": "image",
+    "image-edit": "image",
+}
+# Looking through all models for the names to suggest takes at most this share of the time.
+_LOOKING_SHARE = 0.05
+_FALLBACK_ADVICE = "; start the server with `--fallback-model NAME` to have one model answer for all unknown names"
+
+
+class ModelEntry(Struct, frozen=True):
+    """A model that can be served: its name on the wire, its folder, and the tokens it can attend to (None: unknown).
+
+    `path` empty: it has to be downloaded first (`Registry.fetch`). `repo`, `revision`: what it is on the Hugging Face
+    Hub. `configured`: it was named by the configuration or the command line, not found. `base`: the id of the model
+    that it is with an adapter. `ttl`: seconds without a request after which it is unloaded. `size_bytes`: of its
+    weights. `created`: when its files were made, in seconds since the epoch.
+    """
+
+    id: str
+    path: str
+    context_window: int | None
+    backend: Literal["text", "fake"] = "text"
+    kind: Kind = "text"
+    aliases: tuple[str, ...] = ()
+    capabilities: tuple[Capability, ...] = ()
+    size_bytes: int = 0
+    options: TextOptions = TextOptions()
+    base: str | None = None
+    configured: bool = False
+    on_demand: bool = False
+    pinned: bool = False
+    ttl: float | None = None
+    repo: str | None = None
+    revision: str | None = None
+    created: int = 0
+
+    @property
+    def bundled(self) -> bool:
+        """Whether it is the model that comes with Orchard."""
+        return self.path == str(MODEL_PATH)
+
+    @property
+    def folder(self) -> str | None:
+        """Its folder with links followed, the same for the same files; None: it is not here."""
+        return os.path.realpath(self.path) if self.path else None
+
+    @property
+    def adapter(self) -> str | None:
+        """The name of its LoRA adapter: that of the configuration, or the folder's."""
+        if self.base is not None:
+            return self.id.removeprefix(f"{self.base}:")
+        return Path(self.options.adapter_path).name if self.options.adapter_path else None
+
+
+class _ModelSource(Struct, frozen=True):
+    """Where a model's files are: in a folder, or in the cache under the id of a repository (its folder, if known)."""
+
+    name: str
+    folder: str | None = None
+    repo: str | None = None
+    revision: str | None = None
+
+
+class _Configured:
+    """A model that the configuration names: as it was given, and as it was seen last (`entry`).
+
+    `further_names` are names that it has where no other model has them, `adapter_names` those of its adapter.
+    """
+
+    def __init__(
+        self,
+        given: ModelEntry,
+        source: _ModelSource | None = None,
+        model_type: ModelType | None = None,
+        further_names: Iterable[str] = (),
+        adapter_path: str | None = None,
+    ) -> None:
+        self.given = given
+        self.entry = given
+        self.source = source
+        self.kind = _KINDS[model_type] if model_type else None
+        self.further_names = further_names
+        self.adapter_names = {given.adapter, *(spellings(adapter_path) if adapter_path else ())}
+
+
+class Registry:
+    """Which models a server has, by the names that clients have for them. Several threads may ask at once."""
+
+    def __init__(self, entries: Sequence[ModelEntry] = (), settings: Settings = _DEFAULTS) -> None:
+        """Have these models and no others."""
+        self._settings = settings
+        self._finds = False
+        self._model_dir = os.path.expanduser(settings.model_dir or "")
+        self._folders = Folders()
+        self._downloads = Downloads()
+        self._configured: dict[str, _Configured] = {}
+        self._names: dict[str, str] = {}  # every name that a configured model has, and its id
+        self._shown: list[str] = []
+        self._look_again = 0.0
+        for entry in entries:
+            self._add(_Configured(entry))
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> "Registry":
+        """Have the models that the settings name, and find the others. Raises OrchardError where one is missing."""
+        registry = cls((), settings)
+        registry._finds = True
+        for model in settings.models:
+            registry._configure(model)
+        for configured in registry._configured.values():
+            for name in configured.further_names:
+                registry._names.setdefault(name, configured.entry.id)
+        if settings.fallback_model is not None:
+            registry.find(settings.fallback_model)
+        registry.all()  # whatever has to be read is read before the first request
+        gguf.warn(registry._model_dir)
+        return registry
+
+    def all(self) -> list[ModelEntry]:
+        """Give every model, the configured ones first."""
+        configured = [self._seen(one) for one in self._configured.values()]
+        folders = {entry.folder for entry in configured}
+        found: dict[str, ModelEntry] = {}
+        for source in self._sources():
+            if source.name not in self._names and source.name not in found:
+                entry = self._found(source)
+                if entry and entry.folder not in folders:
+                    found[source.name] = entry
+        entries = [*configured, *found.values()]
+        self._shown = [name for entry in entries for name in (entry.id, *entry.aliases)]
+        return entries
+
+    def configured(self) -> list[ModelEntry]:
+        """Give the models that the configuration names, as they were seen last."""
+        return [one.entry for one in self._configured.values()]
+
+    def find(self, name: str, adapter: Adapter | None = None) -> ModelEntry:
+        """Give the model that serves requests for that name, with that adapter; it may have to be downloaded.
+
+        Raises OrchardError: model_not_found, or invalid_request where it has no such adapter or can't be served.
+        """
+        entry = self._here(name) or self._on_the_hub(name) or self._fallback(name)
+        if adapter is not None:
+            entry = self._adapted(entry, adapter)
+        _check_kind(entry)
+        return entry
+
+    def named(self, name: str) -> ModelEntry:
+        """Give the model that has that name itself; it may have to be downloaded. Raises OrchardError, like `find`."""
+        entry = self._here(name) or self._on_the_hub(name)
+        if entry is None:
+            raise self._not_found(name)
+        _check_kind(entry)
+        return entry
+
+    def known(self, name: str) -> ModelEntry:
+        """Give the model that has that name, or stands in for it. Raises OrchardError("model_not_found")."""
+        return self._here(name) or self._fallback(name)
+
+    async def fetch(self, entry: ModelEntry, note: Callable[[str], None]) -> ModelEntry:
+        """Download a model that is not here, and give it as it is then; `note` is told of the progress.
+
+        All who fetch a model share one download; it goes on where one of them gives up. Raises OrchardError.
+        """
+        assert entry.repo
+        await self._downloads.fetch(entry.repo, entry.revision, note)
+        try:
+            self._read(_ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
+        except ValueError as error:
+            reason = without_folders(str(error))
+            message = f"'{entry.repo}' was downloaded, but is not a model that can be served: {reason}"
+            raise OrchardError("model_failed", message) from None
+        return self.find(entry.id)
+
+    async def close(self) -> None:
+        """End the downloads; the next one of a model goes on where its last one was."""
+        await self._downloads.close()
+
+    def _add(self, configured: _Configured) -> None:
+        entry = configured.entry
+        for name in dict.fromkeys((entry.id, *entry.aliases)):
+            if name in self._names:
+                message = f"two models of the configuration are called '{name}': give one of them another name"
+                raise OrchardError("invalid_request", message)
+            self._names[name] = entry.id
+        self._configured[entry.id] = configured
+
+    def _configure(self, model: ModelSettings) -> None:
+        """Add a model that the settings name, and what it is with each of its adapters."""
+        source = _source(model.model_path, model.revision)
+        bare = ModelEntry(
+            checked_name(model.served_model_name or source.name),
+            "",
+            None,
+            aliases=tuple(map(checked_name, model.aliases)),
+            options=_with_adapter(model.text, model.text.adapter_path),
+            configured=True,
+            on_demand=model.on_demand,
+            pinned=model.pinned,
+            ttl=self._settings.ttl if model.ttl is None else model.ttl,
+            repo=source.repo,
+            revision=source.revision,
+        )
+        names = _further_names(model.model_path, source)
+        found = [_Configured(bare, source, model.model_type, names, model.text.adapter_path)]
+        for name, folder in model.adapters.items():
+            adapted = structs.replace(
+                bare,
+                id=checked_name(f"{bare.id}:{name}"),
+                aliases=(),
+                options=_with_adapter(model.text, checked_adapter(bare.id, name, folder)),
+                base=bare.id,
+                on_demand=True,
+                pinned=False,
+            )
+            found.append(_Configured(adapted, source, model.model_type, adapter_path=folder))
+        for configured in found:
+            if not self._may_download(source.repo):
+                self._look_at(configured)
+            self._add(configured)
+
+    def _look_at(self, configured: _Configured) -> None:
+        """See that a configured model is here. Raises OrchardError("model_not_found")."""
+        assert configured.source
+        try:
+            self._refresh(configured)
+        except ValueError as error:
+            repo = configured.source.repo
+            advice = f"; 'orchard pull {repo}' fetches it" if repo and hub_cache.folder_of(repo) is None else ""
+            message = f"model '{configured.entry.id}' can't be served: {error}{advice}"
+            raise OrchardError("model_not_found", message) from None
+
+    def _refresh(self, configured: _Configured) -> None:
+        """See what the files of a configured model say now. Raises ValueError with what is wrong with them."""
+        assert configured.source
+        path, files = self._read(configured.source)
+        entry = _with_files(configured.given, path, files, configured.kind)
+        configured.entry = structs.replace(entry, aliases=self._aliases(entry))
+
+    def _seen(self, configured: _Configured) -> ModelEntry:
+        if configured.source:
+            try:
+                self._refresh(configured)
+            except ValueError:
+                # Its load says what is wrong, unless it can be downloaded.
+                if self._may_download(configured.source.repo):
+                    return structs.replace(configured.entry, path="")
+        return configured.entry
+
+    def _here(self, name: str) -> ModelEntry | None:
+        """Give a model that is here, or configured, by its id or alias."""
+        if (owner := self._names.get(name.rstrip("/") or name)) is not None:
+            return self._seen(self._configured[owner])
+        if not self._finds:
+            return None
+        if name == DEMO:
+            return self._found(_ModelSource(DEMO, str(MODEL_PATH)))
+        if (repo := hub_cache.folder_of(name)) and (entry := self._found(_ModelSource(name, repo, name))):
+            return self._as_configured(entry)
+        folder = subfolders.subfolder(self._model_dir, name) if self._model_dir else None
+        if folder and (entry := self._found(_ModelSource(name, folder))):
+            return self._as_configured(entry)
+        return self._here(BUILT_IN_ALIASES[name]) if name in BUILT_IN_ALIASES else None
+
+    def _as_configured(self, found: ModelEntry) -> ModelEntry:
+        """Return the configured model of the same folder, if there is one: it isn't loaded twice with other options."""
+        same = (one for one in self._configured.values() if one.entry.folder == found.folder)
+        return next((self._seen(one) for one in same if one.entry.base is None), found)
+
+    def _on_the_hub(self, name: str) -> ModelEntry | None:
+        """Give a model that is to be downloaded."""
+        repo = BUILT_IN_ALIASES.get(name, name)
+        if "/" not in repo or not self._may_download(repo):
+            return None
+        return ModelEntry(repo, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=repo)
+
+    def _fallback(self, name: str) -> ModelEntry:
+        """Give the model that answers for a name that none has. Raises OrchardError("model_not_found")."""
+        fallback = self._settings.fallback_model
+        if fallback is None or name == fallback:
+            raise self._not_found(name, "; it is the fallback model" if fallback else _FALLBACK_ADVICE)
+        return self._here(fallback) or self._on_the_hub(fallback) or self._fallback(fallback)
+
+    def _may_download(self, repo: str | None) -> bool:
+        return repo is not None and self._settings.allow_download and hub_cache.is_repo_id(repo)
+
+    def _found(self, source: _ModelSource) -> ModelEntry | None:
+        """Describe a model that is not configured; None where it is none."""
+        entry = ModelEntry(source.name, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=source.repo)
+        try:
+            source.name.encode()  # it must fit into JSON
+            found = _with_files(entry, *self._read(source))
+        except ValueError:
+            return None
+        return structs.replace(found, aliases=self._aliases(found))
+
+    def _aliases(self, entry: ModelEntry) -> tuple[str, ...]:
+        """Add to a model's own aliases the built-in one, if it is that model's and means nothing else."""
+        if entry.repo is None or self._names.get(entry.repo, entry.repo) != entry.id:
+            return entry.aliases
+        built_in = [alias for alias, repo in BUILT_IN_ALIASES.items() if repo == entry.repo]
+        return entry.aliases + tuple(alias for alias in built_in if self._names.get(alias, entry.id) == entry.id)
+
+    def _read(self, source: _ModelSource) -> tuple[str, ModelFiles]:
+        """Give a model's folder and what its files say. Raises ValueError with what keeps it from being served."""
+        folders: Iterable[str] = [source.folder] if source.folder else []
+        if source.repo:
+            repo = source.folder or hub_cache.folder_of(source.repo)
+            folders = hub_cache.snapshots(repo, source.revision) if repo else []
+        reasons = []
+        for folder in folders:
+            try:
+                return folder, self._folders.read(folder)
+            except ValueError as error:
+                reasons.append(str(error))
+        raise ValueError(reasons[0] if reasons else "it is not in the local Hugging Face cache")
+
+    def _sources(self) -> Iterator[_ModelSource]:
+        """Give what may be a model, the first of each name being the one that counts."""
+        if self._finds:
+            yield _ModelSource(DEMO, str(MODEL_PATH))
+            for repo, folder in hub_cache.repos():
+                yield _ModelSource(repo, folder, repo)
+            for name in subfolders.subfolders(self._model_dir) if self._model_dir else ():
+                yield _ModelSource(name, os.path.join(self._model_dir, name))
+
+    def _adapted(self, entry: ModelEntry, adapter: Adapter) -> ModelEntry:
+        base = entry.base or entry.id
+        variants = [one for one in self._configured.values() if base in (one.entry.base, one.entry.id)]
+        for one in variants:
+            if adapter.name.rstrip("/") in one.adapter_names:
+                return self._seen(one)
+        allowed = [one.entry.adapter for one in variants if one.entry.adapter]
+        message = f"model '{base}' has no adapter '{adapter.name}'; "
+        message += f"it has {listed(allowed)}" if allowed else "its configuration names none as `adapters`"
+        raise OrchardError("invalid_request", message, param=adapter.param)
+
+    def _not_found(self, name: str, advice: str = "") -> OrchardError:
+        if (began := time.monotonic()) >= self._look_again:
+            self.all()
+            self._look_again = time.monotonic() + (time.monotonic() - began) / _LOOKING_SHARE
+        message = unknown(name, self._shown)
+        if is_gguf([name]) or (self._finds and gguf.is_here(name, self._model_dir)):
+            message = f"model '{name}' can't be served: {GGUF}"
+        elif repo := BUILT_IN_ALIASES.get(name):
+            message = f"'{name}' stands for '{repo}', which is not here: 'orchard pull {repo}' downloads it"
+        elif "/" in name and hub_cache.is_repo_id(name):
+            message += f"; 'orchard pull {name}' downloads it, if the Hugging Face Hub has it"
+        return OrchardError("model_not_found", message + advice, param="model")
+
+
+def resolve(name: str) -> ModelEntry:
+    """Find a model by what a user types: `demo`, a folder, or the id of a model in the local Hugging Face cache.
+
+    Nothing is downloaded. Raises OrchardError("model_not_found") with a sentence that says what to do.
+    """
+    registry = Registry()
+    registry._configure(ModelSettings(model_path=name))
+    (entry,) = registry.configured()
+    return entry
+
+
+def _source(name: str, revision: str | None = None) -> _ModelSource:
+    """Say where a model is that a user names. Raises OrchardError (model_not_found, invalid_request)."""
+    folder = MODEL_PATH if name == DEMO else folder_at(name)
+    if folder and revision:
+        raise OrchardError("invalid_request", f"'{name}' is a folder: it has no revisions, so leave out 'revision'")
+    if folder:
+        return _ModelSource(DEMO if name == DEMO else folder.name, str(folder))
+    if is_gguf([name]):
+        raise OrchardError("model_not_found", f"model '{name}' can't be served: {GGUF}")
+    name = BUILT_IN_ALIASES.get(name, name)
+    if hub_cache.is_repo_id(name) and ("/" in name or hub_cache.folder_of(name)):
+        return _ModelSource(name, repo=name, revision=revision)
+    raise OrchardError(
+        "model_not_found",
+        f"no model '{name}': it is neither 'demo', nor a folder, nor the id of a model on the Hugging Face Hub "
+        "('orchard models' lists what is here; 'orchard pull ID' fetches a model)",
+    )
+
+
+def _further_names(path: str, source: _ModelSource) -> tuple[str, ...]:
+    """Give the names that a model has by the way besides those of the configuration: nothing is opened by them."""
+    is_path = source.folder is not None and path != DEMO
+    return (source.name, path, *((Path(path).name, *spellings(path)) if is_path else ()))
+
+
+def _with_adapter(options: TextOptions, path: str | None) -> TextOptions:
+    return structs.replace(options, adapter_path=str(Path(path).expanduser())) if path else options
+
+
+def _with_files(entry: ModelEntry, path: str, files: ModelFiles, kind: Kind | None = None) -> ModelEntry:
+    """Put into an entry what a model's files say of it; `kind` is what the configuration says it is."""
+    windows = [window for window in (files.context_window, entry.options.context_length) if window]
+    able = files.capabilities
+    if entry.options.chat_template_file:
+        able = capabilities(files.kind, _text(entry.options.chat_template_file))
+    return structs.replace(
+        entry,
+        path=path,
+        kind=kind or files.kind,
+        context_window=min(windows, default=None),
+        capabilities=able,
+        size_bytes=files.size_bytes,
+        created=files.created,
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _text(path: str) -> str:
+    try:
+        return Path(path).expanduser().read_text(errors="replace")
+    except OSError:  # the worker says so when it loads the model
+        return ""
+
+
+def _check_kind(entry: ModelEntry) -> None:
+    if entry.kind not in SERVED_KINDS:
+        what = f"model '{entry.id}' is of the kind '{entry.kind}', which is not served yet"
+        raise OrchardError("invalid_request", f"{what}; only language models are", param="model")

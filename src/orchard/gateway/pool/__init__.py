@@ -1,0 +1,1 @@
+"""Which model is in memory, and the worker processes."""

@@ -1,0 +1,248 @@
+"""Which model runs where: the models share the memory and the worker processes of one server."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from orchard.config import Settings
+from orchard.core.request import Adapter, Request
+from orchard.gateway.metrics.counters import Metrics, ModelNow
+from orchard.gateway.models.registry import SERVED_KINDS, ModelEntry, Registry
+from orchard.gateway.pool import placement
+from orchard.gateway.pool.failures import SHUTTING_DOWN
+from orchard.gateway.pool.processes import Processes
+from orchard.gateway.pool.served_model import ServedModel
+from orchard.gateway.replies.event_stream import EventStream
+from orchard.gateway.replies.merge import Merge
+
+_REFILL_SECONDS = 2.0  # after the last load; so long a new process waits for a moment without requests at a time ...
+_REFILL_PATIENCE = 3  # ... and so many times at most
+
+
+class Pool:
+    """All models that were asked for, and who of them is in memory."""
+
+    def __init__(self, registry: Registry, settings: Settings) -> None:
+        self.registry = registry
+        self.models: dict[str, ServedModel] = {}
+        """Those that the configuration names or that were asked for, by id."""
+        self.processes = Processes(settings)
+        self.metrics = Metrics()
+        self._settings = settings
+        self._most = settings.max_loaded_models or 1
+        self._backend = "text"
+        """What the next load is likely to want."""
+        self._queue: dict[str, ServedModel] = {}
+        self._settling: asyncio.Handle | None = None
+        self._refilling: asyncio.TimerHandle | None = None
+        self._open: set[EventStream] = set()
+        self._draining = False
+        self._closing = False
+
+    @property
+    def budget(self) -> int | None:
+        """Bytes that all models may take together; None: not known before a process has started."""
+        return self._settings.memory_limit or self.processes.memory_bytes
+
+    def start(self) -> None:
+        """Begin to load what the configuration names, as far as there is room."""
+        models = [self._model(entry) for entry in self.registry.configured()]
+        first = self._first()
+        if self._settings.max_loaded_models is None:
+            self._most = 1 + sum(not self.is_bundled(model.entry) for model in first)
+        for model in first:
+            model.want()
+        self._backend = next((model.entry.backend for model in models), self._backend)
+        self._keep_spare()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all models that are loaded with the server are ready, and requests are taken."""
+        first = [model for model in self._first() if not self._steps_aside(model.entry)]
+        return not self._draining and all(model.state == "ready" for model in first)
+
+    def is_bundled(self, entry: ModelEntry) -> bool:
+        """Whether it is the model that comes with Orchard, and none that was named beside others."""
+        return entry.bundled and not (entry.configured and len(self.registry.configured()) > 1)
+
+    def listed(self, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
+        """Return the models that clients are shown: the bundled one only while no other is configured or in memory."""
+        return [entry for entry in entries if not self._steps_aside(entry)]
+
+    def _steps_aside(self, entry: ModelEntry) -> bool:
+        loaded = [model.entry for model in self.models.values() if model.worker]
+        return self.is_bundled(entry) and any(one.id != entry.id for one in [*self.registry.configured(), *loaded])
+
+    def now(self) -> Mapping[str, ModelNow]:
+        """How each model stands that is here or being fetched; what else clients asked for may not even exist."""
+        models = self.models.items()
+        return {id_: model.now for id_, model in models if model.entry.path or model.state == "queued"}
+
+    def find(self, name: str, adapter: Adapter | None = None) -> ServedModel:
+        """Give the model of that name. Raises OrchardError("model_not_found")."""
+        return self._model(self.registry.find(name, adapter))
+
+    def only(self) -> str | None:
+        """Return the model for requests that name none: the only configured or loaded one, else the fallback."""
+        configured = [entry for entry in self.registry.configured() if entry.base is None and _is_served(entry)]
+        loaded = self.listed([model.entry for model in self.models.values() if model.state in ("loading", "ready")])
+        for entries in (configured, loaded):
+            if len(entries) == 1:
+                return entries[0].id
+        return self._settings.fallback_model
+
+    def named(self, name: str) -> ServedModel:
+        """Give the model that has that name itself, also one in memory whose files are gone. Raises OrchardError."""
+        model = self.models.get(name)
+        return model if model and model.worker else self._model(self.registry.named(name))
+
+    def open(self, *requests: Request) -> EventStream:
+        """Begin a request, or several as one, and give the events; the caller closes the stream.
+
+        Raises OrchardError if one of them can't begin.
+        """
+        if self._draining:
+            raise SHUTTING_DOWN.error()
+        models = [self.find(request.model, request.adapter) for request in requests]
+        stream = EventStream()
+        parts: Sequence[EventStream] = [stream]
+        if len(requests) > 1:
+            merge = Merge([request.generate.n for request in requests])
+            stream, parts = merge.stream, merge.parts
+        for model, request, part in zip(models, requests, parts, strict=True):
+            model.submit(request, part)
+        self._open.add(stream)
+        return stream
+
+    def release(self, stream: EventStream) -> None:
+        """Close a stream that `open` gave."""
+        stream.close()
+        self._open.discard(stream)
+
+    async def unload_all(self) -> list[str]:
+        """Unload every model that is not pinned, once its requests have ended; give the ids of those that went."""
+        models = [model for model in self.models.values() if model.worker and not model.entry.pinned]
+        gone = await asyncio.gather(*(model.unload() for model in models))
+        return [model.entry.id for model, was in zip(models, gone, strict=True) if was]
+
+    def drain(self, grace: float) -> None:
+        """Refuse new requests from now on, and end those that still run after `grace` seconds."""
+        self._draining = True
+        asyncio.get_running_loop().call_later(grace, self._cut)
+
+    def _cut(self) -> None:
+        for stream in list(self._open):
+            stream.close(SHUTTING_DOWN)
+
+    def stop(self) -> None:
+        """End every request and every process at once; what they have not saved is lost."""
+        self._draining = True
+        self._cut()
+        self._close_models()
+        self.processes.kill()
+
+    async def close(self) -> None:
+        """End every process."""
+        self._close_models()
+        await self.processes.close()
+        await self.registry.close()
+
+    def _close_models(self) -> None:
+        self._closing = True
+        if self._refilling:
+            self._refilling.cancel()
+        for model in self.models.values():
+            model.close()
+
+    def changed(self, model: ServedModel) -> None:
+        """A model waits, or no longer, or there may be more room: to be looked into soon."""
+        if model.waits:
+            self._queue.setdefault(model.entry.id, model)
+        if self._settling is None:
+            self._settling = asyncio.get_running_loop().call_soon(self._settle)
+
+    def rested(self) -> None:
+        """A model has become idle: whoever waits may have its room."""
+        if self._queue and self._settling is None:
+            self._settling = asyncio.get_running_loop().call_soon(self._settle)
+
+    def share(self) -> None:
+        """Divide the memory between the models that are in it; nobody gets more before others have less."""
+        budget = self.budget
+        placed = [model for model in self.models.values() if model.worker]
+        stay = [model for model in placed if model.state != "unloading"]
+        if budget is None or not stay:
+            return
+        budget -= sum(model.allowance or 0 for model in placed if model.state == "unloading")
+        shares = placement.allowances([model.seat.need for model in stay], budget)
+        for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
+            model.allow(share)
+
+    def _first(self) -> list[ServedModel]:
+        """Give the models that are loaded with the server."""
+        entries = [entry for entry in self.registry.configured() if not entry.on_demand and _is_served(entry)]
+        return [self._model(entry) for entry in entries]
+
+    def _model(self, entry: ModelEntry) -> ServedModel:
+        if entry.id not in self.models:
+            # Names of models that may not even exist must not pile up.
+            self.models = {id_: model for id_, model in self.models.items() if not model.forgettable}
+            self.models[entry.id] = ServedModel(entry, self._settings, self)
+        model = self.models[entry.id]
+        if model.worker is None:
+            model.entry = entry  # its files may have changed
+        return model
+
+    def _settle(self) -> None:
+        """Load what there is room for, and make room for what waits."""
+        self._settling = None
+        if self._closing:
+            return
+        self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
+        waiting = [model.seat for model in self._queue.values() if model.worker is None]
+        placed = [model.seat for model in self.models.values() if model.worker]
+        plan = placement.plan(waiting, placed, self._most, self.budget)
+        for id_, reason in plan.refuse.items():
+            self.models[id_].refuse_room(reason)
+        for id_ in plan.drop:
+            self.models[id_].drop()
+        for model in self.models.values():
+            model.held = model.entry.id in plan.hold
+            model.flush()
+        for id_, other in plan.evict.items():
+            self.models[id_].evict(other)
+        for id_ in plan.load:
+            self.models[id_].place()
+            self._backend = self.models[id_].entry.backend
+        self.share()
+        for id_ in plan.load:
+            self.models[id_].begin()
+        self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
+        self._keep_spare()
+
+    def _keep_spare(self) -> None:
+        """See to it that there is a spare process before the next load, and only one."""
+        if self._queue or self._loads:
+            return
+        self.processes.trim()
+        if self._refilling is None and not self.processes.has_spare:
+            self._refill_later(_REFILL_PATIENCE)
+
+    @property
+    def _loads(self) -> bool:
+        return any(model.state == "loading" for model in self.models.values())
+
+    def _refill_later(self, patience: int) -> None:
+        self._refilling = asyncio.get_running_loop().call_later(_REFILL_SECONDS, self._refill, patience)
+
+    def _refill(self, patience: int) -> None:
+        """Start a process when nobody minds: a load or requests need the CPU more."""
+        self._refilling = None
+        busy = any(model.seat.busy for model in self.models.values())
+        if self._loads or (busy and patience):
+            self._refill_later(max(0, patience - 1))
+        else:
+            self.processes.refill(self._backend)
+
+
+def _is_served(entry: ModelEntry) -> bool:
+    return entry.kind in SERVED_KINDS

@@ -1,0 +1,128 @@
+"""All worker processes of a server. One is kept spare: its libraries are imported, so that a load takes no longer than
+the model does."""
+
+import asyncio
+import contextvars
+
+from orchard.config import Settings
+from orchard.gateway.pool.watchdog import Watchdog
+from orchard.gateway.pool.worker_process import WorkerProcess
+
+_MOST_LOADS = 64
+_MOST_GROWTH_BYTES = 512 * 2**20
+
+
+class Processes:
+    """Starts them, watches over them, and hands them on from one model to the next."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._memory_bytes: int | None = None
+        self._settings = settings
+        self._interval = Watchdog(settings.watchdog_timeout).interval
+        self._tasks: dict[WorkerProcess, asyncio.Task[None]] = {}
+        self._spare: list[WorkerProcess] = []
+        self._ticking: asyncio.TimerHandle | None = None
+        self._closing = False
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """What the device lets models use; None: no process has said so yet."""
+        for worker in self._tasks:
+            self._memory_bytes = worker.memory_bytes or self._memory_bytes
+        return self._memory_bytes
+
+    @property
+    def all(self) -> list[WorkerProcess]:
+        """Every process that is not gone."""
+        return list(self._tasks)
+
+    def take(self, backend: str) -> WorkerProcess:
+        """Give a process to load a model in: a spare one, or one that is only starting now."""
+        fit = [worker for worker in self._spare if worker.backend == backend]
+        if not fit:
+            return self._start(backend)
+        worker = min(fit, key=_is_starting)
+        self._spare.remove(worker)
+        return worker
+
+    def give(self, worker: WorkerProcess) -> None:
+        """Take back a process that is idle again; one that did not give all memory back ends."""
+        grown = worker.rss_bytes - worker.empty_rss_bytes
+        if self._closing or worker.loads >= _MOST_LOADS or grown > _MOST_GROWTH_BYTES:
+            worker.on_change = _nothing
+            worker.close()
+        else:
+            self._keep(worker)
+
+    @property
+    def has_spare(self) -> bool:
+        """Whether there is one to spare."""
+        return bool(self._spare)
+
+    def can_load(self, backend: str) -> bool:
+        """Whether there is one to spare that need not start first."""
+        return any(worker.backend == backend and worker.phase == "idle" for worker in self._spare)
+
+    def refill(self, backend: str) -> None:
+        """Start a spare process, unless there is one."""
+        if not any(worker.backend == backend for worker in self._spare):
+            self._keep(self._start(backend))
+
+    def trim(self) -> None:
+        """End all spare processes but one."""
+        for worker in sorted(self._spare, key=_is_starting)[1:]:
+            worker.close()
+
+    def kill(self) -> None:
+        """End all processes without waiting for what they would save; `close` sees them off."""
+        self._closing = True
+        for worker in self.all:
+            worker.close()
+            worker.kill()
+
+    async def close(self) -> None:
+        """End all processes, and wait until they are gone."""
+        self._closing = True
+        if self._ticking:
+            self._ticking.cancel()
+        tasks = list(self._tasks.values())
+        for worker in self.all:
+            worker.close()
+        await asyncio.gather(*tasks)
+
+    def _keep(self, worker: WorkerProcess) -> None:
+        self._spare.append(worker)
+        worker.on_change = lambda: self._spare_changed(worker)
+
+    def _spare_changed(self, worker: WorkerProcess) -> None:
+        """A spare process that ends is no longer one; nobody has lost anything."""
+        if worker.phase not in ("starting", "idle") and worker in self._spare:
+            self._spare.remove(worker)
+
+    def _start(self, backend: str) -> WorkerProcess:
+        worker = WorkerProcess(backend, self._settings)
+        # A context of its own: what the process's end logs belongs to no request.
+        task = asyncio.create_task(worker.run(), context=contextvars.Context())
+        self._tasks[worker] = task
+        task.add_done_callback(lambda _: self._tasks.pop(worker))
+        if self._ticking is None:
+            self._tick_later()
+        return worker
+
+    def _tick_later(self) -> None:
+        self._ticking = asyncio.get_running_loop().call_later(self._interval, self._tick)
+
+    def _tick(self) -> None:
+        self._ticking = None
+        for worker in self.all:
+            worker.tick()
+        if self._tasks:
+            self._tick_later()
+
+
+def _is_starting(worker: WorkerProcess) -> bool:
+    return worker.phase == "starting"
+
+
+def _nothing() -> None:
+    pass

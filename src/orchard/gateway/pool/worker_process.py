@@ -1,0 +1,321 @@
+"""One worker process as the gateway sees it: a socket, a process, and the streams that run through it."""
+
+import asyncio
+import itertools
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Literal
+
+from orchard import wire
+from orchard.config import Settings
+from orchard.core.cache_report import CacheState
+from orchard.core.errors import OrchardError
+from orchard.core.options import Batching, TextOptions
+from orchard.core.request import Request
+from orchard.gateway.caller import environment_without_keys
+from orchard.gateway.crash_reason import CrashReason, without_folders
+from orchard.gateway.pool.watchdog import Watchdog
+from orchard.gateway.replies.event_stream import EventStream
+
+log = logging.getLogger("orchard.gateway.pool.worker_process")
+
+_CLOSE_SECONDS = 8.0  # it may save cached prompts, which it gives itself five seconds for
+_CRASH_SECONDS = 1.0  # for the process to end by itself, so that it is known how it did
+_START_SECONDS = 60.0  # while it imports its libraries it answers nothing
+
+# starting: it imports its libraries. idle: it can load. ending: its socket is closed. gone: its memory is back, too.
+Phase = Literal["starting", "idle", "loading", "ready", "unloading", "ending", "gone"]
+
+
+class WorkerProcess:
+    """One process, which `run` spawns. `on_change` is called when its phase, or how far its load is, has changed."""
+
+    def __init__(self, backend: str, settings: Settings) -> None:
+        self.backend = backend
+        self.phase: Phase = "starting"
+        self.on_change: Callable[[], None] = lambda: None
+        self.name = "spare"
+        """The model it has, for the log."""
+        self.memory_bytes = 0
+        """What the device lets models use, once it is idle."""
+        self.progress = 0.0
+        self.load_seconds = 0.0
+        """How long the load took, once it is ready."""
+        self.weights_bytes = 0
+        self.batching: Batching | None = None
+        """How the rows of the model loaded last are decoded."""
+        self.loads = 0
+        self.failure: str | None = None
+        """Why it ended, or why it can't be started. It names no folders."""
+        self.refused = False
+        """It could not load its model, and ended in good order, or it never began."""
+        self.running = 0
+        self.waiting = 0
+        self.mlx_bytes = 0
+        self.rss_bytes = 0
+        self.empty_rss_bytes = 0
+        """What it took before its first load."""
+        self._settings = settings
+        self._watchdog = Watchdog(settings.watchdog_timeout)
+        self._streams: dict[str, EventStream] = {}
+        self._questions: dict[int, asyncio.Future[CacheState]] = {}
+        self._numbers = itertools.count()
+        self._ping: int | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._last_words: CrashReason | None = None
+        self._closing = False
+        self._killed = False
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, once there is a process."""
+        return self._process.pid if self._process else None
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests can be submitted."""
+        return self.phase == "ready"
+
+    @property
+    def crashed(self) -> bool:
+        """Whether it ended unasked."""
+        return not self._closing
+
+    async def run(self) -> None:
+        """Start the process and carry its frames until it is gone."""
+        try:
+            reader = await self._spawn()
+            while (message := await wire.read(reader)) is not None:
+                self._receive(message)
+        except wire.WireError as error:
+            self.failure = f"it broke the protocol: {error}"
+        except OSError as error:
+            self.failure = f"its process can't be started: {error.strerror or error}"
+            self.refused = True
+        finally:
+            await self._end()
+
+    def load(self, name: str, path: str, options: TextOptions) -> None:
+        """Load a model; it must be idle."""
+        self.name = name
+        self.loads += 1
+        self.progress = 0.0
+        self._watchdog.heard()
+        self._send(wire.Load(name, path, options))
+        self._become("loading")
+
+    def unload(self) -> None:
+        """Free the model; it must be ready, and have no requests. It is idle again thereafter."""
+        self._watchdog.heard()
+        self._send(wire.Unload())
+        self._become("unloading")
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Let the model take so much from now on; it must be loading or ready."""
+        self._send(wire.LimitMemory(memory_bytes))
+
+    def submit(self, request: Request, stream: EventStream) -> None:
+        """Hand a request over; its events go to `stream`, and closing the stream cancels it."""
+        if not self._streams:
+            self._watchdog.heard()
+        self._streams[request.id] = stream
+        stream.on_drop = lambda: self._cancel(request.id)
+        stream.on_lag = lambda lags: self._send(wire.Pause(request.id) if lags else wire.Resume(request.id))
+        self._send(wire.Submit(request))
+
+    async def cache(self, request_id: str | None) -> CacheState:
+        """Ask what is cached, or for the report on one request. Raises OrchardError("unavailable")."""
+        number = next(self._numbers)
+        answer: asyncio.Future[CacheState] = asyncio.get_running_loop().create_future()
+        self._questions[number] = answer
+        self._send(wire.AskCache(number, request_id))
+        try:
+            async with asyncio.timeout(self._settings.cache_timeout):
+                return await answer
+        except TimeoutError:
+            message = f"model '{self.name}' is busy and did not say what it has cached; try again"
+            raise OrchardError("unavailable", message, retry_after=1) from None
+        finally:
+            del self._questions[number]
+
+    def close(self) -> None:
+        """Ask the process to end, by the end of its socket."""
+        if self.phase in ("ending", "gone"):
+            return
+        if self.phase == "starting":  # it only listens when all is imported
+            self.kill()
+        self._closing = True
+        if self._writer:
+            self._writer.close()
+        self._become("unloading")
+
+    def tick(self) -> None:
+        """Ping it; where it has something to do and has been silent for too long, end it. Called each interval."""
+        if self.phase in ("ending", "gone"):
+            return
+        least = _START_SECONDS if self.phase == "starting" else 0.0
+        if not self._streams and self.phase in ("idle", "ready"):
+            self._watchdog.heard()
+        elif self._watchdog.tick(least):
+            self.failure = f"it did not answer for {max(self._settings.watchdog_timeout, least):g} seconds"
+            log.error("%s: %s; its process is killed", self.name, self.failure)
+            self.kill()
+        if self.phase != "starting":
+            self._ask_for_a_sign()
+
+    def _ask_for_a_sign(self) -> None:
+        if self._ping is None:
+            self._ping = next(self._numbers)
+            self._send(wire.Ping(self._ping))
+
+    async def _spawn(self) -> asyncio.StreamReader:
+        """Start the process with one end of a socket pair. Raises OSError, for want of files or memory."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = await self._start_process(theirs.fileno())
+            except OSError:
+                ours.close()
+                raise
+        reader, self._writer = await asyncio.open_connection(sock=ours)
+        if self._killed:
+            self.kill()
+        if self._closing:
+            self._writer.close()
+        return reader
+
+    async def _start_process(self, fd: int) -> asyncio.subprocess.Process:
+        words = CrashReason()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command(fd),
+                pass_fds=[fd],
+                stderr=words.write_end,
+                env=_environment(),
+                start_new_session=True,  # else a signal to the server's group ends it before it can ignore that
+            )
+        except OSError:
+            words.discard()
+            raise
+        words.begin()
+        self._last_words = words
+        return process
+
+    def _command(self, fd: int) -> list[str]:
+        options = ["--fd", str(fd), "--backend", self.backend, "--log-level", self._settings.log_level]
+        if self._settings.log_file:
+            options += ["--log-file", self._settings.log_file]
+        return [sys.executable, "-m", "orchard.worker", *options]
+
+    def _cancel(self, request_id: str) -> None:
+        if self._streams.pop(request_id, None):
+            self._send(wire.Cancel(request_id))
+
+    def _send(self, message: wire.ToWorker) -> None:
+        if self._writer and not self._writer.is_closing():
+            self._writer.write(wire.encode(message))
+
+    def _become(self, phase: Phase) -> None:
+        self.phase = phase
+        self.on_change()
+
+    def _receive(self, message: object) -> None:
+        if isinstance(message, wire.Step):
+            self._carry(message)
+            return
+        self._watchdog.heard()
+        match message:
+            case wire.CacheIs(number, state):
+                # Whoever asked may have given up.
+                if (answer := self._questions.get(number)) and not answer.done():
+                    answer.set_result(state)
+            case wire.Pong(_, silent_seconds, mlx_bytes, rss_bytes):
+                self._ping = None
+                self._watchdog.heard(silent_seconds)
+                self.mlx_bytes, self.rss_bytes = mlx_bytes, rss_bytes
+                self.empty_rss_bytes = self.empty_rss_bytes or rss_bytes
+            case _ if self._closing:
+                pass
+            case wire.Hello(memory_bytes):
+                self.memory_bytes = memory_bytes
+                self._ask_for_a_sign()  # so that it is known what it takes without a model
+                self._become("idle")
+            case wire.Loading(fraction):
+                self.progress = fraction
+                self.on_change()
+            case wire.Ready(load_seconds, weights_bytes, batching):
+                self.load_seconds, self.weights_bytes, self.batching = load_seconds, weights_bytes, batching
+                self._become("ready")
+            case wire.LoadFailed(reason):
+                self.failure = without_folders(reason)
+                self.refused = True
+                self.close()
+            case wire.Unloaded(rss_bytes):
+                self.rss_bytes = rss_bytes
+                self.name = "spare"
+                self._become("idle")
+
+    def _carry(self, step: wire.Step) -> None:
+        self.running, self.waiting = step.running, step.waiting
+        for request_id, batch in step.events:
+            # A stream that was cancelled a moment ago is no longer here.
+            if stream := self._streams.get(request_id):
+                stream.push(batch)
+                if stream.ended:
+                    self._streams.pop(request_id, None)
+
+    async def _end(self) -> None:
+        """The socket is at its end: tell the owner at once, then see the process off."""
+        self.running = self.waiting = 0
+        self._streams.clear()
+        for answer in self._questions.values():
+            if not answer.done():
+                message = f"the process of model '{self.name}' died before it said what it has cached"
+                answer.set_exception(OrchardError("worker_crashed", message, retry_after=1))
+        if self._writer:
+            self._writer.close()
+        self._become("ending")
+        if self._process:
+            code = await _reap(self._process, _CRASH_SECONDS if self.crashed else _CLOSE_SECONDS)
+            said = ""
+            if self._last_words:
+                await self._last_words.end()
+                said = without_folders(self._last_words.reason)
+            self.failure = self.failure or _how_it_ended(code, said)
+            if self.crashed:
+                log.error("%s: the worker died: %s", self.name, self.failure)
+        self._become("gone")
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._killed = True
+        if self._process and self._process.returncode is None:
+            self._process.kill()
+
+
+async def _reap(process: asyncio.subprocess.Process, seconds: float) -> int:
+    """Wait for the process's end, and kill it where that does not come within so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await process.wait()
+    except TimeoutError:
+        process.kill()
+        return await process.wait()
+
+
+def _how_it_ended(code: int, said: str) -> str:
+    known = {one.value: one.name for one in signal.Signals}
+    how = f"ended with exit code {code}" if code >= 0 else f"was ended by {known.get(-code, f'signal {-code}')}"
+    # A process that aborts says why, as C++ does with an exception; one that is killed can't have known.
+    why = f": {said}" if said and (code > 0 or code == -signal.SIGABRT) else ""
+    return f"its process {how}{why}"
+
+
+def _environment() -> dict[str, str]:
+    """A worker never fetches anything: what it serves is already on this machine. Nor has it a use for the keys."""
+    quiet = {"TOKENIZERS_PARALLELISM": "false", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1"}  # that there is no PyTorch
+    return environment_without_keys() | quiet | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}

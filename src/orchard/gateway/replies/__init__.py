@@ -1,0 +1,1 @@
+"""From a stream of events to an HTTP response."""

@@ -1,0 +1,126 @@
+"""From an event stream to an HTTP response, streamed or whole."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from orchard.core.errors import OrchardError
+from orchard.core.events import Collected, Event, Failed, Finished, Started, Summary
+from orchard.gateway.pool.pool import Pool
+from orchard.gateway.replies.errors import failure
+from orchard.gateway.replies.event_stream import EventStream, whole
+
+SUMMARY_HEADER = "x-orchard-summarized-messages"
+WARNING_HEADER = "warning"
+
+_KEEP_ALIVE = b": keep-alive\n\n"
+_GONE = Failed("cancelled", "the client closed the connection")
+_SSE_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+
+
+class Encoder(Protocol):
+    """A dialect's streaming form of one response."""
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        """Give the server-sent events for these events."""
+        ...
+
+
+@runtime_checkable
+class KeepsAlive(Protocol):
+    """An encoder of a dialect that has something of its own to send while there is nothing to say."""
+
+    def keep_alive(self) -> bytes:
+        """Give it."""
+        ...
+
+
+class EventResponse(Response):
+    """Answers with what comes through `stream`; a client that goes away ends the work behind it.
+
+    The status is only decided when the first events are here, so that a request which fails before it has begun gets
+    an error status. While there is nothing to say, a stream gets a comment every `keep_alive` seconds, and what the
+    encoder has for that.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        stream: EventStream,
+        answer: Encoder | Callable[[Collected], bytes],
+        keep_alive: float,
+    ) -> None:
+        super().__init__()
+        self._pool = pool
+        self._stream = stream
+        self._answer = answer
+        self._keep_alive = keep_alive
+        if callable(answer):
+            stream.hold()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run as an ASGI application."""
+        watch = asyncio.create_task(self._watch(receive))
+        try:
+            if callable(self._answer):
+                response = await self._whole(self._answer, scope)
+                await response(scope, receive, send)
+            else:
+                await self._streamed(self._answer, scope, receive, send)
+        finally:
+            watch.cancel()
+            self._pool.release(self._stream)
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._stream.close(_GONE)
+
+    async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
+        try:
+            collected = await whole(self._stream)
+        except OrchardError as error:
+            return failure(scope, error)
+        return Response(answer(collected), headers=summary_header(collected.summary), media_type="application/json")
+
+    async def _streamed(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:
+        events = await self._stream.next(self._keep_alive)
+        if events and isinstance(events[0], Failed):
+            await failure(scope, events[0].error())(scope, receive, send)
+            return
+        summary = events[0].summary if events and isinstance(events[0], Started) else None
+        told = [(name.encode(), value.encode()) for name, value in summary_header(summary).items()]
+        await send({"type": "http.response.start", "status": 200, "headers": [*_SSE_HEADERS, *told]})
+        more = True
+        while more:
+            body = encoder.encode(events) if events else _silence(encoder, self._stream.note)
+            more = not (events and isinstance(events[-1], Finished | Failed))
+            if not more:
+                body = await self._ending(body)
+            await send({"type": "http.response.body", "body": body, "more_body": more})
+            if more:
+                events = await self._stream.next(self._keep_alive)
+
+    async def _ending(self, body: bytes) -> bytes:
+        """Do what has to be done before the end of a stream goes out; return that end."""
+        return body
+
+
+def summary_header(summary: Summary | None) -> dict[str, str]:
+    """Give the header that says how many messages a summary took the place of, where one did."""
+    return {SUMMARY_HEADER: str(summary.messages)} if summary else {}
+
+
+def not_stored_header(error: OrchardError) -> dict[str, str]:
+    """Return the header that warns of an answer that was to be stored and is not (RFC 7234, 5.5)."""
+    reason = error.message.encode("ascii", "replace").decode().replace('"', "'")
+    return {WARNING_HEADER: f'199 orchard "not stored: {reason}"'}
+
+
+def _silence(encoder: Encoder, note: str) -> bytes:
+    """Give what is sent while there is nothing to say: a comment says what is waited for."""
+    comment = f": {note}\n\n".encode() if note else b""
+    return comment + encoder.keep_alive() if isinstance(encoder, KeepsAlive) else comment or _KEEP_ALIVE

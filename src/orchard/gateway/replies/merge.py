@@ -1,0 +1,116 @@
+"""Several requests as one: their events become one stream that keeps the law."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from msgspec.structs import replace
+
+from orchard.core.events import Event, Failed, Finished, Reasoning, Started, Text, ToolArgs, ToolStart, Usage
+from orchard.gateway.replies.event_stream import EventStream
+
+Content = Text | Reasoning | ToolStart | ToolArgs
+
+
+class Merge:
+    """Puts the streams of several requests into `stream`: the choices of the first come first, then the second's.
+
+    `Started` comes once all have started, and what comes before it waits for it; where the reader holds, everything
+    waits for the end of all. One that fails fails all; its failure, like closing `stream`, closes the others.
+    """
+
+    def __init__(self, choices: Sequence[int]) -> None:
+        """`choices[i]` is how many answers request i makes."""
+        self.stream = EventStream()
+        self.stream.on_drop = self._close
+        self.stream.on_lag = self._lag
+        ends = list(accumulate(choices))
+        self.parts = [_Part(self, range(end - count, end)) for count, end in zip(choices, ends, strict=True)]
+        self._held: list[Content] = []
+        self._started = False
+
+    def take(self, part: "_Part", events: Sequence[Event]) -> None:
+        """Take the next events of one of the requests."""
+        for event in events:
+            match event:
+                case Started():
+                    part.started = event
+                case Finished():
+                    part.done = event
+                case Failed():
+                    self.stream.push([event])
+                    self._close()
+                    return
+                case _:
+                    self._held.append(replace(event, choice=part.choices[event.choice]))
+        self._give()
+
+    def forget(self, part: "_Part") -> bool:
+        """Forget what one of the requests has brought, unless something has been passed on; says whether that is so."""
+        if self._started:
+            return False
+        self._held = [event for event in self._held if event.choice not in part.choices]
+        part.started = part.done = None
+        return True
+
+    def _give(self) -> None:
+        started = [part.started for part in self.parts if part.started]
+        done = [part.done for part in self.parts if part.done]
+        whole = len(done) == len(self.parts)
+        events: list[Event] = []
+        if not self._started and len(started) == len(self.parts) and (whole or not self.stream.held):
+            self._started = True
+            tokens, cached = sum(one.prompt_tokens for one in started), sum(one.cached_tokens for one in started)
+            events.append(Started(tokens, cached))
+        if self._started:
+            events += self._held
+            self._held = []
+        if whole:
+            events.append(_finished(done))
+        if events:
+            self.stream.push(events)
+
+    def _lag(self, lags: bool) -> None:
+        for part in self.parts:
+            part.tell_lag(lags)
+
+    def _close(self) -> None:
+        for part in self.parts:
+            part.close()
+
+
+class _Part(EventStream):
+    """The stream of one of the requests; nobody reads it."""
+
+    def __init__(self, merge: Merge, choices: range) -> None:
+        self._merge = merge
+        super().__init__()
+        self.choices = choices
+        self.started: Started | None = None
+        self.done: Finished | None = None
+
+    @property
+    def note(self) -> str:
+        """What the caller of all of them waits for."""
+        return self._merge.stream.note
+
+    @note.setter
+    def note(self, note: str) -> None:
+        self._merge.stream.note = note
+
+    def _take(self, events: Sequence[Event]) -> None:
+        self._merge.take(self, events)
+
+    def _forget(self) -> bool:
+        return self._merge.forget(self)
+
+
+def _finished(finished: Sequence[Finished]) -> Finished:
+    reasons = tuple(reason for one in finished for reason in one.reasons)
+    stops = tuple(stop for one in finished for stop in one.stops or (None,) * len(one.reasons))
+    usage = Usage(
+        sum(one.usage.prompt_tokens for one in finished),
+        sum(one.usage.completion_tokens for one in finished),
+        sum(one.usage.reasoning_tokens for one in finished),
+        sum(one.usage.cached_tokens for one in finished),
+    )
+    return Finished(reasons, usage, stops if any(stops) else ())

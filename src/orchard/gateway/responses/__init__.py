@@ -1,0 +1,1 @@
+"""OpenAI's Responses: made, streamed, and run in the background."""

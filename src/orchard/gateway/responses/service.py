@@ -1,0 +1,276 @@
+"""Making responses, and keeping them: in the caller's presence, or in the background."""
+
+import asyncio
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Concatenate, ParamSpec, TypeVar
+
+from msgspec.structs import replace
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.core.events import Collected, Failed, Usage
+from orchard.core.request import Count, Request
+from orchard.dialects.openai.responses.compact import compacted
+from orchard.dialects.openai.responses.encode import Draft, ResponseCall, ResponseEncoder
+from orchard.dialects.openai.responses.seal import Unseal, unknown, unseal
+from orchard.gateway.caller import Caller
+from orchard.gateway.pool.pool import Pool
+from orchard.gateway.replies.errors import failure
+from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
+from orchard.gateway.replies.event_stream import EventStream
+from orchard.gateway.responses.background import Run, Runs
+from orchard.gateway.store import responses as store_responses
+from orchard.gateway.store.items import Fields
+from orchard.gateway.store.owner import Owner
+from orchard.gateway.store.responses import Past, ResponseRecord
+from orchard.gateway.store.seal_key import SealKey
+from orchard.gateway.store.store import ResponseStore
+from orchard.gateway.summarize import internal_request
+from orchard.gateway.summarize.overflow import Overflow
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SWEEP_SECONDS = 30.0
+_COMPACTION = b'"compaction"'
+_LOST = "the server that ran this response ended before it was done, or could not store it"
+
+
+class Responses:
+    """One server's responses: those it makes, and those that are kept."""
+
+    def __init__(self, pool: Pool, settings: Settings, overflow: Overflow) -> None:
+        self.pool = pool
+        self.settings = settings
+        self._overflow = overflow
+        path = os.path.expanduser(settings.responses_path)
+        self._store = ResponseStore(
+            path,
+            ttl=settings.responses_ttl,
+            max_bytes=settings.responses_max_bytes,
+            max_past_bytes=settings.max_body_bytes,
+            archive=settings.responses_archive_dir,
+        )
+        self._owner = Owner(path)
+        self._seal_key = SealKey(path)
+        self._runs = Runs(settings.responses_max_background)
+        self._gone_on_from: Counter[str] = Counter()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self._sweeper: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to throw away what expires."""
+        self._sweeper = asyncio.create_task(self._sweep())
+
+    async def close(self) -> None:
+        """End what runs in the background, and close the store."""
+        if self._sweeper:
+            self._sweeper.cancel()
+        await self._runs.close(Failed("shutting_down", "the server was shut down before this response was done"))
+        await self._work(self._store.close)
+        self._thread.shutdown()
+        self._owner.release()
+
+    async def kept(self, function: Callable[Concatenate[ResponseStore, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function of the store, in its thread. Raises OrchardError."""
+        self._store.in_use = frozenset(self._gone_on_from) | self._runs.ids
+        return await self._work(partial(function, self._store, *args, **kwargs))
+
+    @contextlib.contextmanager
+    def going_on_from(self, call: ResponseCall) -> Iterator[None]:
+        """Keep what a call goes on from for as long as this lasts."""
+        used = Counter(filter(None, [call.goes_on_from]))
+        self._gone_on_from += used
+        try:
+            yield
+        finally:
+            self._gone_on_from -= used
+
+    async def prepare(
+        self, caller: Caller, draft: Draft, request_id: str, priority: str | None, past: Past | None = None
+    ) -> ResponseCall:
+        """Make the call, with the `past` that it builds upon, which is looked up unless given. Raises OrchardError."""
+        past = past or await self.past(caller, draft)
+        call = await self._call(past, draft, request_id, priority)
+        self.pool.find(call.request.model, call.request.adapter)
+        return call
+
+    async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
+        """Give the number of tokens that a request's input has. Raises OrchardError."""
+        past = await self.past(caller, draft)
+        call = await self._call(past, draft, request_id, None)
+        # What an answer would drop may be too long.
+        request = call.count if call.droppable() else self._overflow.as_answered(call.count)
+        return await internal_request.count(self.pool, request)
+
+    async def compact(self, caller: Caller, draft: Draft, request_id: str, priority: str | None) -> bytes:
+        """Return a conversation with a summary in place of what the assistant did, as JSON. Raises OrchardError."""
+        past = await self.past(caller, draft)
+        call = await self._call(past, draft, request_id, priority)
+        if not any(message.role != "system" for message in call.request.generate.messages):
+            raise OrchardError("invalid_request", "`input` is required: there is nothing to compact.", param="input")
+        key = await self._work(self._seal_key.load)
+        with self.going_on_from(call):
+            made = await self._overflow.summarise(call.request)
+        used = Usage(made.prompt_tokens, made.completion_tokens)
+        return compacted(call, past.items, made.text, used, key)
+
+    async def unsealer(self, needed: bool = True) -> Unseal:
+        """Return what reads compaction items, where there is `needed` one. Raises OrchardError."""
+        return partial(unseal, key=await self._work(self._seal_key.load)) if needed else unknown
+
+    async def answer(self, caller: Caller, call: ResponseCall) -> Response:
+        """Make a response in the caller's presence. Raises OrchardError if it can't begin."""
+        with self.going_on_from(call):
+            stream = await self.open(call)
+        return _Answer(self, stream, caller, call)
+
+    async def open(self, call: ResponseCall) -> EventStream:
+        """Begin to make a response, and return its events; the caller closes them. Raises OrchardError."""
+        return self._overflow.open(await self._fitted(call))
+
+    async def begin(self, caller: Caller, call: ResponseCall) -> Run:
+        """Make a response in the background. Raises OrchardError if it can't begin, or can't be stored."""
+        await self._work(self._owner.hold)
+        begin, keep = partial(self.open, call), partial(self.keep, caller, call)
+        run = Run(self.pool, partial(ResponseEncoder, call), begin, keep, caller.user)
+        with self.going_on_from(call):
+            self._runs.start(call.id, run)
+            await run.stored
+        return run
+
+    async def stop(self, caller: Caller, id_: str) -> None:
+        """End the run of a response, where this server makes it, and wait until it is stored."""
+        if self.run(caller, id_):
+            await self._runs.stop(id_)
+
+    async def keep(
+        self, caller: Caller, call: ResponseCall, encoder: ResponseEncoder, events: bytes | None = None
+    ) -> None:
+        """Store a response as it stands, unless its caller minds. Raises OrchardError."""
+        if call.stored:
+            owner = None if encoder.ended else self._owner.token
+            record = ResponseRecord(encoder.response(), call.input, caller.user, owner, events)
+            await self.kept(store_responses.save, record)
+
+    def run(self, caller: Caller, id_: str) -> Run | None:
+        """Give the run of a response that this server makes in the background, if the caller may see it."""
+        run = self._runs.get(id_)
+        return run if run and caller.sees(run.user) else None
+
+    async def settled(self, caller: Caller, id_: str) -> Fields:
+        """Give a stored response that this server does not run.
+
+        It has failed where it still seems to run: the server that ran it is gone, or could not store its end.
+        """
+        found = await self.kept(store_responses.load, caller, id_)
+        owner = found.owner or self._owner.token
+        if found.running and (owner == self._owner.token or not await self._work(partial(self._owner.lives, owner))):
+            await self.kept(store_responses.fail, caller, id_, _LOST)
+            found = await self.kept(store_responses.load, caller, id_)
+        return found.response
+
+    async def _work(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def past(self, caller: Caller, draft: Draft) -> Past:
+        """Look up what a request builds upon. Raises OrchardError."""
+        if not (draft.previous or draft.conversation or draft.references):
+            return Past([], {})
+        return await self.kept(store_responses.past, caller, draft.previous, draft.conversation, draft.references)
+
+    async def _call(self, past: Past, draft: Draft, request_id: str, priority: str | None) -> ResponseCall:
+        needed = draft.compacted or any(_COMPACTION in item for item in past.items)
+        call = draft.call(request_id, priority, past.items, past.referenced, await self.unsealer(needed))
+        if past.items:
+            what = "what this request goes on from, with its input,"
+            past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
+        return call
+
+    async def _sweep(self) -> None:
+        while True:
+            # Often enough for what is in use to be renewed before it expires.
+            await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.responses_ttl / 2))
+            with contextlib.suppress(OrchardError):
+                await self.kept(ResponseStore.sweep)
+
+    async def _fitted(self, call: ResponseCall) -> Request:
+        """Drop as few of the oldest messages as it takes, where the caller allows that."""
+        most = call.droppable()
+        if not most or await self._fits(call, 0):
+            return call.request
+        least = 1
+        while least < most:
+            middle = (least + most) // 2
+            if await self._fits(call, middle):
+                most = middle
+            else:
+                least = middle + 1
+        return call.without_oldest(most)
+
+    async def _fits(self, call: ResponseCall, dropped: int) -> bool:
+        request = call.without_oldest(dropped)
+        window = self.pool.find(request.model, request.adapter).entry.context_window
+        counted = replace(request, id=f"{request.id}-{dropped}", task=Count(request.generate))
+        try:
+            tokens = await internal_request.count(self.pool, counted)
+        except OrchardError as error:
+            if error.kind == "context_length_exceeded":
+                return False
+            raise
+        return window is None or tokens < window
+
+
+class _Answer(EventResponse):
+    """A response that is made while its caller waits; it is stored before the caller sees its end."""
+
+    def __init__(self, responses: Responses, stream: EventStream, caller: Caller, call: ResponseCall) -> None:
+        self._responses = responses
+        self._caller = caller
+        self._call = call
+        self._encoder = ResponseEncoder(call)
+        answer = self._encoder if call.body.stream else self._body
+        super().__init__(responses.pool, stream, answer, responses.settings.keep_alive_interval)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run as an ASGI application."""
+        with self._responses.going_on_from(self._call):
+            await super().__call__(scope, receive, send)
+
+    def _body(self, _: Collected) -> bytes:
+        return self._encoder.body()
+
+    async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
+        # Written as a stream would be, so that its items stand in the order in which they came.
+        turn = self._stream.turn
+        while not self._encoder.ended:
+            events = await self._stream.next(self._keep_alive)
+            if turn != self._stream.turn:
+                self._encoder, turn = ResponseEncoder(self._call), self._stream.turn
+            self._encoder.each(events)
+        if self._encoder.error:
+            return failure(scope, self._encoder.error)
+        headers = summary_header(self._encoder.summary)
+        if error := await self._stored():
+            self._encoder.unstored(b"")
+            headers |= not_stored_header(error)
+        return Response(self._encoder.body(), headers=headers, media_type="application/json")
+
+    async def _ending(self, body: bytes) -> bytes:
+        gone = self._encoder.error and self._encoder.error.kind == "cancelled"
+        return self._encoder.unstored(body) if not gone and await self._stored() else body
+
+    async def _stored(self) -> OrchardError | None:
+        """Store the response; return what is wrong where that can't be done: the answer is whole all the same."""
+        try:
+            await self._responses.keep(self._caller, self._call, self._encoder)
+        except OrchardError as error:
+            return error
+        return None

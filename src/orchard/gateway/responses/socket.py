@@ -1,0 +1,193 @@
+"""Responses over one WebSocket: each event of the client asks for one, and they are made one after the other."""
+
+import asyncio
+import logging
+import time
+import uuid
+
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from orchard.core.errors import OrchardError
+from orchard.core.events import Failed
+from orchard.dialects.openai.responses import socket as dialect
+from orchard.dialects.openai.responses.encode import PRIORITY_HEADER, Draft, ResponseCall, ResponseEncoder
+from orchard.gateway.caller import Caller, Callers
+from orchard.gateway.http.budget import Share
+from orchard.gateway.http.request_context import InHand, logged_request_id
+from orchard.gateway.http.websocket import Socket
+from orchard.gateway.replies.event_stream import EventStream
+from orchard.gateway.responses.service import Responses
+from orchard.gateway.store.responses import Past
+
+log = logging.getLogger("orchard.access")
+
+LIFETIME_SECONDS = 3600.0
+_MOST_WAITING = 16
+_WAIT_SECONDS = 60.0
+_GONE = Failed("cancelled", "the client closed the connection")
+_json = msgspec.json.Encoder().encode
+
+
+class ResponsesSocket:
+    """What one client is told over one WebSocket, and what only this connection knows: the last response that is not
+    stored. `lifetime` seconds after it was opened the connection ends, once nothing is being answered."""
+
+    def __init__(
+        self,
+        socket: WebSocket,
+        responses: Responses,
+        callers: Callers,
+        lifetime: float = LIFETIME_SECONDS,
+    ) -> None:
+        self._socket = socket
+        self._responses = responses
+        self._callers = callers
+        self._caller: Caller = socket.scope["state"]["caller"]
+        self._lifetime = lifetime
+        self._connection: Socket = socket.scope["state"]["socket"]
+        self._in_hand: InHand = socket.scope["state"]["in_hand"]
+        self._waiting: asyncio.Queue[bytes] = asyncio.Queue(_MOST_WAITING)
+        self._waiting_bytes = 0
+        self._messages = Share(self._connection.message_budget)
+        self._cached = Share(self._connection.past_budget)
+        self._last: tuple[str, Past] | None = None
+
+    async def run(self) -> None:
+        """Serve until the client leaves, or the connection has lasted as long as it may."""
+        await self._socket.accept()
+        tasks = [asyncio.create_task(self._read_all()), asyncio.create_task(self._answer_all())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            ends = await asyncio.gather(*tasks, return_exceptions=True)
+            self._messages.take(0)
+            self._cached.take(0)
+        for end in ends:
+            if isinstance(end, Exception) and not isinstance(end, WebSocketDisconnect):
+                raise end
+
+    async def _read_all(self) -> None:
+        """Take what the client sends, also while it is answered: else nobody would notice that it leaves."""
+        while (message := await self._socket.receive())["type"] != "websocket.disconnect":
+            event = message["bytes"]
+            try:
+                if self._waiting.full():
+                    raise OrchardError("overloaded", f"{_MOST_WAITING} events wait on this connection already")
+                self._messages.take(self._waiting_bytes + len(event))
+            except OrchardError as error:
+                await self._socket.send_text(dialect.error_event(error))
+            else:
+                self._waiting_bytes += len(event)
+                self._waiting.put_nowait(event)
+
+    async def _answer_all(self) -> None:
+        clock = asyncio.get_running_loop().time
+        end = clock() + self._lifetime
+        while clock() < end:
+            try:
+                async with asyncio.timeout_at(end):
+                    event = await self._waiting.get()
+            except TimeoutError:
+                break
+            with self._connection.busy():
+                await self._answer(event)
+            self._waiting_bytes -= len(event)
+            self._messages.take(self._waiting_bytes)
+        await self._socket.send_text(dialect.too_old_event(self._lifetime))
+        await self._socket.close()
+
+    async def _answer(self, event: bytes) -> None:
+        """Make one response, and log it as a request of its own."""
+        request_id = f"req_{uuid.uuid4().hex}"
+        logged_request_id.set(request_id)
+        begin, how = time.monotonic(), "cancelled"
+        try:
+            with self._in_hand.one():
+                await self._make(event, request_id)
+            how = "ok"
+        except OrchardError as error:
+            how = error.kind
+            await self._socket.send_text(dialect.error_event(error))
+        except WebSocketDisconnect:
+            raise
+        except Exception as bug:
+            how = "internal"
+            log.exception("response.create broke")
+            failed = OrchardError("internal", f"the server failed: {type(bug).__name__}")
+            await self._socket.send_text(dialect.error_event(failed))
+        finally:
+            log.info("response.create %s %s %.3f s", self._socket.scope["path"], how, time.monotonic() - begin)
+
+    async def _make(self, event: bytes, request_id: str) -> None:
+        """Make a response and send its events. Raises OrchardError where it can't begin."""
+        self._callers.remember(request_id, self._caller)
+        draft = dialect.read(event, self._responses.pool.only())
+        past = self._known(draft) or await self._responses.past(self._caller, draft)
+        priority = self._socket.headers.get(PRIORITY_HEADER)
+        call = await self._responses.prepare(self._caller, draft, request_id, priority, past)
+        encoder = ResponseEncoder(call)
+        with self._responses.going_on_from(call):
+            stream = await self._responses.open(call)
+            try:
+                is_stored = await self._send_all(stream, call, encoder)
+            finally:
+                stream.close(_GONE)
+                self._responses.pool.release(stream)
+        if encoder.error is None:
+            self._remember(None if is_stored else call, encoder, past)
+
+    def _known(self, draft: Draft) -> Past | None:
+        """Return what a request goes on from where only this connection knows it. It is forgotten if that fails, as
+        clients expect."""
+        if self._last is None or self._last[0] != draft.previous:
+            return None
+        _, past = self._last
+        self._last = None
+        if draft.body.store is not False:
+            message = "`store` must be false: this goes on from a response that is not stored."
+            raise OrchardError("invalid_request", message, param="store")
+        return past
+
+    async def _send_all(self, stream: EventStream, call: ResponseCall, encoder: ResponseEncoder) -> bool:
+        """Send the events of a response; return whether it is stored. Raises OrchardError where it can't begin."""
+        begun = is_stored = False
+        while not encoder.ended:
+            events = await stream.next(_WAIT_SECONDS)
+            if not begun and events and isinstance(events[0], Failed):
+                raise events[0].error()
+            begun = begun or bool(events)
+            told = encoder.each(events)
+            if encoder.ended:
+                is_stored = await self._store(call, encoder, told)
+            for event in told:
+                await self._socket.send_text(dialect.payload(event))
+        return is_stored
+
+    async def _store(self, call: ResponseCall, encoder: ResponseEncoder, told: list[bytes]) -> bool:
+        """Store a response that has ended, before its client sees that, and say in its last event where that failed."""
+        if encoder.error and encoder.error.kind == "cancelled":
+            return False
+        try:
+            await self._responses.keep(self._caller, call, encoder)
+        except OrchardError:
+            told[-1] = encoder.unstored(told[-1])
+            return False
+        return call.stored
+
+    def _remember(self, call: ResponseCall | None, encoder: ResponseEncoder, past: Past) -> None:
+        """Keep a response that is not stored for the next one, unless all connections together hold too much."""
+        self._last = None
+        if call is None:
+            self._cached.take(0)
+            return
+        output = encoder.response()["output"]
+        extent = past.extent.plus(call.input).plus(output)
+        try:
+            self._cached.take(extent.bytes)
+        except OrchardError as error:
+            log.warning("%s is not kept for the connection it was made on: %s", call.id, error.message)
+        else:
+            self._last = call.id, Past([*past.items, *map(_json, call.input), *map(_json, output)], {}, extent)

@@ -1,0 +1,81 @@
+"""Chat completions that are stored before their caller sees the end."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import Scope
+
+from orchard.core.errors import OrchardError
+from orchard.core.events import Collected, Collector, Event, Failed
+from orchard.dialects.openai.chat.encode import ChatCall
+from orchard.dialects.openai.chat.stored import AskedChat
+from orchard.gateway.caller import Caller
+from orchard.gateway.replies.errors import failure
+from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
+from orchard.gateway.replies.event_stream import EventStream, whole
+from orchard.gateway.responses.service import Responses
+from orchard.gateway.store import completions as store_completions
+
+_json = msgspec.json.Encoder().encode
+
+
+class StoredChat(EventResponse):
+    """Answers like any chat completion, and keeps the answer with what was asked."""
+
+    def __init__(
+        self, responses: Responses, stream: EventStream, caller: Caller, call: ChatCall, asked: AskedChat
+    ) -> None:
+        self._responses = responses
+        self._caller = caller
+        self._call = call
+        self._asked = asked
+        self._gathering = _GatheringEncoder(call)
+        answer = self._gathering if call.stream else call.complete
+        super().__init__(responses.pool, stream, answer, responses.settings.keep_alive_interval)
+
+    async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
+        try:
+            collected = await whole(self._stream)
+        except OrchardError as error:
+            return failure(scope, error)
+        completion = self._call.completion(collected) | {"metadata": self._asked.metadata}
+        headers = summary_header(collected.summary)
+        if unkept := await self._kept(completion):
+            completion["store"] = False
+            headers |= not_stored_header(unkept)
+        return Response(_json(completion), headers=headers, media_type="application/json")
+
+    async def _ending(self, body: bytes) -> bytes:
+        completion = self._gathering.completion()
+        return self._gathering.encoder.unstored(body) if completion and await self._kept(completion) else body
+
+    async def _kept(self, completion: dict[str, object]) -> OrchardError | None:
+        """Store the answer; return what is wrong where that can't be done: the answer is whole all the same."""
+        stored = self._asked.completion(completion, self._call.request.id)
+        messages = self._asked.listed(self._call.completion_id)
+        try:
+            await self._responses.kept(store_completions.save, self._caller, stored, messages)
+        except OrchardError as error:
+            return error
+        return None
+
+
+class _GatheringEncoder:
+    """Writes a stream, and gathers what is written."""
+
+    def __init__(self, call: ChatCall) -> None:
+        self.encoder = call.encoder()
+        self._call = call
+        self._collector = Collector()
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        """Write the next events of the stream."""
+        if not isinstance(events[-1], Failed):
+            self._collector.add(events)
+        return self.encoder.encode(events)
+
+    def completion(self) -> dict[str, object] | None:
+        """Return the whole answer; None while there is none."""
+        result = self._collector.result
+        return self._call.completion(result, self.encoder.created) if result else None

@@ -1,0 +1,1 @@
+"""Stored responses, conversations and chat completions, in SQLite."""

@@ -1,0 +1,112 @@
+"""Stored chat completions: each is a thread of its own, and its items are the messages that were asked. What a caller
+may not see isn't there: OrchardError says "completion_not_found"."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from orchard.core.errors import OrchardError
+from orchard.gateway.caller import Caller
+from orchard.gateway.store import items as store_items
+from orchard.gateway.store.items import Fields, Page, PageQuery
+from orchard.gateway.store.store import ResponseStore
+
+_json = msgspec.json.Encoder().encode
+_VISIBLE = "t.expires > :now AND (:admin OR t.user IS :user)"
+_LIVE = f"SELECT c.body FROM completions c JOIN threads t ON t.id = c.id WHERE c.id = :id AND {_VISIBLE}"  # noqa: S608
+# Those that have all of the wanted metadata, perhaps among others.
+_LISTED = f"""
+WITH listed AS (
+    SELECT c.number, c.id, c.number AS place FROM completions c JOIN threads t ON t.id = c.id
+    WHERE {_VISIBLE} AND (:model IS NULL OR c.model = :model) AND NOT EXISTS (
+        SELECT 1 FROM json_each(:metadata) wanted WHERE NOT EXISTS (
+            SELECT 1 FROM json_each(c.metadata) own WHERE own.key = wanted.key AND own.value = wanted.value
+        )
+    )
+)
+"""  # noqa: S608
+_CONTENT = "SELECT c.id, c.body FROM listed l JOIN completions c ON c.number = l.number"
+
+
+class CompletionFilter(Struct, frozen=True):
+    """Which completions are listed: those of a model, and those with all of this metadata."""
+
+    model: str | None = None
+    metadata: Mapping[str, str] = {}
+
+
+def save(store: ResponseStore, caller: Caller, completion: Fields, messages: Sequence[Fields]) -> None:
+    """Keep a chat completion with the messages that were asked. Raises OrchardError ("payload_too_large")."""
+
+    def work(db: sqlite3.Connection) -> None:
+        id_ = completion["id"]
+        store.begin(db, id_, caller.user)
+        row = (id_, completion["model"], _text(completion["metadata"]), _json(completion))
+        db.execute("INSERT INTO completions (id, model, metadata, body) VALUES (?, ?, ?, ?)", row)
+        store_items.insert(db, id_, messages)
+        store.written(db, id_)
+
+    store.run(work)
+
+
+def load(store: ResponseStore, caller: Caller, id_: str) -> bytes:
+    """Return a completion as JSON."""
+    return store.run(lambda db: _live(store, db, caller, id_))
+
+
+def update(store: ResponseStore, caller: Caller, id_: str, metadata: Mapping[str, str]) -> bytes:
+    """Replace a completion's metadata, and return the completion."""
+
+    def work(db: sqlite3.Connection) -> bytes:
+        body = _json(msgspec.json.decode(_live(store, db, caller, id_)) | {"metadata": metadata})
+        db.execute("UPDATE completions SET metadata = ?, body = ? WHERE id = ?", (_text(metadata), body, id_))
+        store.written(db, id_)
+        return body
+
+    return store.run(work)
+
+
+def delete(store: ResponseStore, caller: Caller, id_: str) -> None:
+    """Forget a completion with its messages."""
+
+    def work(db: sqlite3.Connection) -> None:
+        _live(store, db, caller, id_)
+        db.execute("DELETE FROM threads WHERE id = ?", (id_,))
+
+    store.run(work)
+
+
+def messages(store: ResponseStore, caller: Caller, id_: str, wanted: PageQuery) -> Page:
+    """Return a page of the messages that were asked. Raises OrchardError ("item_not_found")."""
+
+    def work(db: sqlite3.Connection) -> Page:
+        _live(store, db, caller, id_)
+        return store_items.page(db, store_items.THREAD, {"id": id_}, wanted)
+
+    return store.run(work)
+
+
+def completions(store: ResponseStore, caller: Caller, only: CompletionFilter, wanted: PageQuery) -> Page:
+    """Return a page of the caller's completions. Raises OrchardError ("item_not_found") where there is no `after`."""
+
+    def work(db: sqlite3.Connection) -> Page:
+        given = store.visible(caller, "") | {"model": only.model, "metadata": _text(only.metadata)}
+        return store_items.page(db, _LISTED, given, wanted, _CONTENT)
+
+    return store.run(work)
+
+
+def _live(store: ResponseStore, db: sqlite3.Connection, caller: Caller, id_: str) -> bytes:
+    row = db.execute(_LIVE, store.visible(caller, id_)).fetchone()
+    if row is None:
+        message = f"no chat completion '{id_}' here: it is unknown, was not stored, was deleted, or has expired"
+        raise OrchardError("completion_not_found", message)
+    body: bytes = row[0]
+    return body
+
+
+def _text(metadata: Mapping[str, str]) -> str:
+    """SQLite reads JSON from texts only."""
+    return _json(metadata).decode()

@@ -1,0 +1,150 @@
+"""The file that stored responses lie in: SQLite in WAL mode, which several servers may have open at once."""
+
+import contextlib
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from orchard.core.errors import OrchardError
+from orchard.gateway.store.schema import SCRIPTS
+from orchard.gateway.throttle import Throttle
+
+log = logging.getLogger("orchard.gateway.store.store")
+
+MEMORY = ":memory:"
+"""The path of a store that is no file."""
+_BUSY_SECONDS = 10.0
+_WAL_BYTES = 16 * 1024 * 1024
+_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+T = TypeVar("T")
+
+
+class StoreFile:
+    """One connection, for one thread. The file is made when it is first needed; only its owner may read it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._log = Throttle(log)
+
+    @property
+    def begun(self) -> bool:
+        """Whether there may be something in it."""
+        return self._connection is not None or Path(self._path).exists()
+
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do some work in one transaction.
+
+        A file that is broken is set aside, and the work is done in a new one. Raises OrchardError ("unavailable") where
+        the file can't be used for now.
+        """
+        try:
+            try:
+                return self._run(work)
+            except sqlite3.DatabaseError as error:
+                if error.sqlite_errorcode not in _BROKEN or self._path == MEMORY:
+                    raise
+                self._recover(error)
+                return self._run(work)
+        except (sqlite3.Error, OSError) as error:
+            self._log.error("the store of responses, %s, can't be used: %s", self._path, error)
+            full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+            why = "the disk is full" if full else "it can't be reached"
+            raise OrchardError("unavailable", f"the store of responses can't be used: {why}", retry_after=1) from error
+
+    def shrink(self) -> None:
+        """Give pages that hold nothing back; where others are at work, the next time will do."""
+        if self._connection:
+            with contextlib.suppress(sqlite3.OperationalError):
+                # A script runs to its end; `execute` would give back one page.
+                self._connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close the connection; the next work opens another."""
+        if self._connection:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection = None
+
+    def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        connection = self._connection = self._connection or self._open()
+        with _transaction(connection):
+            return work(connection)
+
+    def _open(self) -> sqlite3.Connection:
+        if self._path != MEMORY:
+            Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # SQLite gives its other files the permissions of this one.
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            Path(self._path).chmod(0o600)
+        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        for setting in (
+            "auto_vacuum = INCREMENTAL",
+            "journal_mode = WAL",
+            "synchronous = NORMAL",
+            "foreign_keys = ON",
+            "secure_delete = ON",
+            f"journal_size_limit = {_WAL_BYTES}",
+        ):
+            connection.execute(f"PRAGMA {setting}").fetchall()
+        with _transaction(connection):
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            for script in SCRIPTS[version:]:
+                for statement in filter(str.strip, script.split(";")):
+                    connection.execute(statement)
+            if version < len(SCRIPTS):
+                connection.execute(f"PRAGMA user_version = {len(SCRIPTS)}")
+        if version > len(SCRIPTS):
+            error = sqlite3.DatabaseError(f"it is of version {version}, not {len(SCRIPTS)}")
+            error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
+            raise error
+
+    def _recover(self, error: sqlite3.DatabaseError) -> None:
+        """Open the file anew, as another server may have mended it by now; else set it aside."""
+        self.close()
+        try:
+            self._run(_check)
+        except sqlite3.DatabaseError:
+            self.close()
+            self._set_aside(error)
+
+    def _set_aside(self, error: sqlite3.DatabaseError) -> None:
+        aside = f"{self._path}.broken-{time.strftime('%Y%m%d-%H%M%S')}"
+        log.error("the store of responses is broken (%s): it is now %s, and a new one begins", error, aside)
+        for ending in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(self._path + ending, aside + ending)
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        error = sqlite3.DatabaseError(found)
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Writers wait for each other at the beginning, so that none fails half-way."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

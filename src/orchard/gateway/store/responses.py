@@ -1,0 +1,236 @@
+"""Stored responses: what each answered, what it was asked, and what it goes on from. What a caller may not see isn't
+there: OrchardError says "response_not_found"."""
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from orchard.core.errors import OrchardError
+from orchard.gateway.caller import Caller
+from orchard.gateway.store import conversations as store_conversations
+from orchard.gateway.store import items as store_items
+from orchard.gateway.store.items import Extent, Fields, Page, PageQuery
+from orchard.gateway.store.store import ResponseStore
+
+_json = msgspec.json.Encoder().encode
+_LIVE = """
+SELECT r.status, r.owner, r.body FROM responses r JOIN threads t ON t.id = r.thread
+WHERE r.id = :id AND r.body NOT NULL AND t.expires > :now AND (:admin OR t.user IS :user)
+"""
+# An id that a caller chose may mean another item in another thread; those of outputs are made here.
+_SAID = """
+SELECT i.item FROM items i JOIN responses r ON r.id = i.response JOIN threads t ON t.id = i.thread
+WHERE i.id = :id AND i.output AND r.body NOT NULL AND t.expires > :now AND t.user IS :user
+ORDER BY i.number DESC LIMIT 1
+"""
+
+
+class ResponseRecord(Struct, frozen=True):
+    """A response that is to be kept, with what it was asked. `owner`: the server that runs it, while it runs.
+
+    `user` owns it where it begins a thread. `events`: its stream, where it ran in the background.
+    """
+
+    response: Fields
+    input: Sequence[Fields]
+    user: str | None = None
+    owner: str | None = None
+    events: bytes | None = None
+
+
+class StoredResponse(Struct, frozen=True):
+    """A response that is kept: its JSON, and the server that runs it, if it is not done."""
+
+    response: Fields
+    owner: str | None
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self.response["status"] in ("queued", "in_progress")
+
+
+class Past(Struct, frozen=True):
+    """What a new response builds upon: the items before it, and others that its input refers to, by their ids."""
+
+    items: list[bytes]
+    referenced: dict[str, bytes]
+    extent: Extent = Extent(0, 0, 0)
+
+
+def save(store: ResponseStore, record: ResponseRecord) -> None:
+    """Keep a response, or what has become of it since it was kept.
+
+    Raises OrchardError ("payload_too_large") where it has no room.
+    """
+
+    def work(db: sqlite3.Connection) -> None:
+        response = record.response
+        id_, parent = response["id"], response["previous_response_id"]
+        thread = _thread(store, db, record)
+        body = _json({**response, "output": []})
+        row = (id_, thread, parent, response["status"], record.owner, body, record.events)
+        db.execute("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        # All anew, so that what one response says stays together where several run in one conversation.
+        db.execute("DELETE FROM items WHERE response = ?", (id_,))
+        for output, items in enumerate((record.input, response["output"])):
+            store_items.insert(db, thread, items, response=id_, output=output)
+        store.written(db, thread)
+
+    store.run(work)
+
+
+def load(store: ResponseStore, caller: Caller, id_: str) -> StoredResponse:
+    """Return a response."""
+
+    def work(db: sqlite3.Connection) -> StoredResponse:
+        _, owner, body = _live(store, db, caller, id_)
+        response = msgspec.json.decode(body)
+        output = db.execute("SELECT item FROM items WHERE response = ? AND output ORDER BY number", (id_,))
+        response["output"] = [Raw(item) for (item,) in output]
+        return StoredResponse(response, owner)
+
+    return store.run(work)
+
+
+def events(store: ResponseStore, caller: Caller, id_: str) -> bytes | None:
+    """Return the stream of a response that ran in the background."""
+
+    def work(db: sqlite3.Connection) -> bytes | None:
+        _live(store, db, caller, id_)
+        (found,) = db.execute("SELECT events FROM responses WHERE id = ?", (id_,)).fetchone()
+        stream: bytes | None = found
+        return stream
+
+    return store.run(work)
+
+
+def fail(store: ResponseStore, caller: Caller, id_: str, reason: str) -> None:
+    """Say that a response has failed because nobody runs it any more."""
+
+    def work(db: sqlite3.Connection) -> None:
+        _, _, body = _live(store, db, caller, id_)
+        failed = {"status": "failed", "error": {"code": "server_error", "message": reason}}
+        done = _json(msgspec.json.decode(body) | failed)
+        db.execute("UPDATE responses SET status = 'failed', owner = NULL, body = ? WHERE id = ?", (done, id_))
+
+    store.run(work)
+
+
+def delete(store: ResponseStore, caller: Caller, id_: str) -> None:
+    """Forget a response. What it said stays a part of the responses that go on from it."""
+
+    def work(db: sqlite3.Connection) -> None:
+        _live(store, db, caller, id_)
+        db.execute("UPDATE responses SET body = NULL, events = NULL WHERE id = ?", (id_,))
+        _prune(db, id_)
+
+    store.run(work)
+
+
+def input_items(store: ResponseStore, caller: Caller, id_: str, wanted: PageQuery) -> Page:
+    """Return a page of what a response was made of: what was said before it, and its own input.
+
+    Raises OrchardError ("item_not_found") where `after` is not among it.
+    """
+
+    def work(db: sqlite3.Connection) -> Page:
+        _live(store, db, caller, id_)
+        store_items.check_chain(db, id_)
+        return store_items.page(db, store_items.MADE_OF, {"id": id_}, wanted)
+
+    return store.run(work)
+
+
+def past(
+    store: ResponseStore, caller: Caller, previous: str | None, conversation: str | None, references: Sequence[str]
+) -> Past:
+    """Look up what a new response builds upon.
+
+    A reference is to an item of that conversation or chain, or else to what the caller's other responses said.
+    Raises OrchardError: "response_not_found", "conversation_not_found", "item_not_found", "invalid_request" where the
+    previous response still runs, "payload_too_large" where it is too much to go on from.
+    """
+
+    def work(db: sqlite3.Connection) -> Past:
+        items: store_items.Listed = []
+        found = Extent(0, 0, 0)
+        if previous is not None:
+            _check_previous(store, db, caller, previous)
+            listed, begin = store_items.CHAIN, previous
+        elif conversation is not None:
+            store_conversations.live(store, db, caller, conversation, "conversation")
+            listed, begin = store_items.THREAD, conversation
+        if previous or conversation:
+            found = store_items.extent(db, listed, begin)
+            found.check("what this request goes on from", store.max_past_bytes)
+            items = store_items.every(db, listed, begin)
+        known = {id_ for id_, _ in items}
+        referenced = {id_: _said(store, db, caller, id_) for id_ in references if id_ not in known}
+        return Past([item for _, item in items], referenced, found)
+
+    return store.run(work)
+
+
+def _live(
+    store: ResponseStore, db: sqlite3.Connection, caller: Caller, id_: str, param: str | None = None
+) -> tuple[str, str | None, bytes]:
+    """Return a response's status, owner and body."""
+    row = db.execute(_LIVE, store.visible(caller, id_)).fetchone()
+    if row is None:
+        message = f"no response '{id_}' here: it is unknown, was deleted, or has expired"
+        raise OrchardError("response_not_found", message, param=param)
+    return row[0], row[1], row[2]
+
+
+def _check_previous(store: ResponseStore, db: sqlite3.Connection, caller: Caller, id_: str) -> None:
+    param = "previous_response_id"
+    status, _, _ = _live(store, db, caller, id_, param)
+    if status in ("queued", "in_progress"):
+        raise OrchardError("invalid_request", f"response '{id_}' is not done yet", param=param)
+    store_items.check_chain(db, id_)
+
+
+def _said(store: ResponseStore, db: sqlite3.Connection, caller: Caller, id_: str) -> bytes:
+    row = db.execute(_SAID, store.visible(caller, id_)).fetchone()
+    if row is None:
+        message = (
+            f"no item '{id_}' here: it is neither in the conversation that the request goes on from, nor what one of "
+            "your stored responses said"
+        )
+        raise OrchardError("item_not_found", message, param="input")
+    item: bytes = row[0]
+    return item
+
+
+def _thread(store: ResponseStore, db: sqlite3.Connection, record: ResponseRecord) -> str:
+    """Return the thread of a response; one of its own where it goes on from nothing that is still here."""
+    response = record.response
+    if response["conversation"]:
+        query, key = "SELECT id FROM threads WHERE id = ?", response["conversation"]["id"]
+    else:
+        query, key = "SELECT thread FROM responses WHERE id = ?", response["previous_response_id"]
+    row = db.execute(query, (key,)).fetchone()
+    if row is None:
+        row = (response["id"],)
+        store.begin(db, row[0], record.user)
+    thread: str = row[0]
+    return thread
+
+
+def _prune(db: sqlite3.Connection, id_: str | None) -> None:
+    """Remove a deleted response that nothing goes on from, and those deleted before it that it kept alive."""
+    while id_ is not None:
+        row = db.execute("SELECT parent, thread, body IS NULL FROM responses WHERE id = ?", (id_,)).fetchone()
+        if row is None or not row[2] or db.execute("SELECT 1 FROM responses WHERE parent = ?", (id_,)).fetchone():
+            return
+        parent, thread, _ = row
+        db.execute("DELETE FROM responses WHERE id = ?", (id_,))
+        if db.execute("SELECT metadata IS NULL FROM threads WHERE id = ?", (thread,)).fetchone()[0]:
+            db.execute("DELETE FROM items WHERE response = ?", (id_,))
+            empty = not db.execute("SELECT 1 FROM responses WHERE thread = ?", (thread,)).fetchone()
+            if empty:
+                db.execute("DELETE FROM threads WHERE id = ?", (thread,))
+        id_ = parent

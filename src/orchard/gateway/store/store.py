@@ -1,0 +1,158 @@
+"""What is kept of responses, conversations and chat completions, and for how long.
+
+A **thread** is what is kept and thrown away together: a conversation object with its responses, a response with all
+that go on from it, or a chat completion. Its time begins anew whenever something is added to it. What lies in a thread
+is read and written by the functions of `store_responses`, `store_conversations` and `store_completions`.
+"""
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Set
+from typing import TypeVar
+
+import msgspec
+
+from orchard.core.errors import OrchardError
+from orchard.gateway.caller import Caller
+from orchard.gateway.store import archive
+from orchard.gateway.store.database import StoreFile
+from orchard.gateway.store.items import Fields, bytes_of_thread
+from orchard.gateway.throttle import Throttle
+
+log = logging.getLogger("orchard.gateway.store.store")
+
+_LEFT = 0.9  # of the room, where it is full: it isn't full again with the next response
+_json = msgspec.json.Encoder().encode
+# The threads of what requests and runs go on from, which are given by their own ids.
+_USED = """
+SELECT value FROM json_each(:used)
+UNION SELECT thread FROM responses WHERE id IN (SELECT value FROM json_each(:used))
+"""
+_RENEW = f"UPDATE threads SET expires = max(expires, :expires) WHERE id IN ({_USED})"  # noqa: S608
+# A run of another server is in use as well.
+_LEAST_RECENTLY_USED = f"""
+SELECT id FROM threads WHERE id != :kept AND id NOT IN ({_USED})
+AND id NOT IN (SELECT thread FROM responses WHERE status IN ('queued', 'in_progress'))
+ORDER BY expires LIMIT 1
+"""  # noqa: S608
+
+T = TypeVar("T")
+
+
+class ResponseStore:
+    """The threads of one file. What it does is one transaction each, and blocks: use one thread.
+
+    Everything raises OrchardError: "unavailable" where the file can't be used, and "payload_too_large" for what has no
+    room even when all else is thrown away.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        ttl: float,
+        max_bytes: int,
+        max_past_bytes: int,
+        archive: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Threads are kept `ttl` seconds, and all of them in `max_bytes`; what expires goes to the folder `archive`.
+
+        `max_past_bytes`: what a request may go on from.
+        """
+        self.max_past_bytes = max_past_bytes
+        self.in_use: Set[str] = frozenset()
+        """The ids of the conversations and responses that requests are going on from, and of runs: they stay."""
+        self._file = StoreFile(path)
+        self._ttl = ttl
+        self._max_bytes = max_bytes
+        self._archive = archive
+        self._clock = clock
+        self._freed = False
+        self._log = Throttle(log)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do some work in one transaction, and return what it returns."""
+        return self._file.run(work)
+
+    def visible(self, caller: Caller, id_: str) -> Fields:
+        """Return the parameters of a query for something that a caller may see and that has not expired."""
+        return {"id": id_, "now": self._clock(), "user": caller.user, "admin": caller.admin}
+
+    def begin(self, db: sqlite3.Connection, id_: str, user: str | None, metadata: Fields | None = None) -> float:
+        """Begin a thread, unless it is there, and return the time; `metadata`: it is a conversation object."""
+        now = self._clock()
+        about = None if metadata is None else _json(metadata)
+        query = "INSERT OR IGNORE INTO threads (id, created, expires, metadata, user) VALUES (?, ?, ?, ?, ?)"
+        db.execute(query, (id_, now, now + self._ttl, about, user))
+        return now
+
+    def written(self, db: sqlite3.Connection, thread: str) -> None:
+        """Let the time of a thread begin anew, and make room for what was added to it.
+
+        Raises OrchardError ("payload_too_large"), which takes the addition back, where there can't be room enough.
+        """
+        now = self._clock()
+        db.execute("UPDATE threads SET expires = ? WHERE id = ?", (now + self._ttl, thread))
+        if _size(db) <= self._max_bytes:
+            return
+        needed = bytes_of_thread(db, thread)
+        if needed <= self._max_bytes:
+            self._make_room(db, now, kept=thread)
+            needed = _size(db)
+        if needed > self._max_bytes:
+            message = f"this would make {needed} bytes to be stored; all that is stored may have {self._max_bytes}"
+            raise OrchardError("payload_too_large", message)
+
+    def sweep(self) -> None:
+        """Throw away what has expired, and what was used least recently where all of it takes too much room."""
+
+        def work(db: sqlite3.Connection) -> int:
+            now = self._clock()
+            db.execute(_RENEW, {"used": self._used(), "expires": now + self._ttl})
+            expired = db.execute("SELECT id FROM threads WHERE expires <= ?", (now,)).fetchall()
+            return sum(self._end(db, thread, now, forced=False) for (thread,) in expired) + self._make_room(db, now)
+
+        if self._file.begun and (self._file.run(work) or self._freed):
+            self._freed = False
+            self._file.shrink()
+
+    def _make_room(self, db: sqlite3.Connection, now: float, kept: str = "") -> int:
+        """Throw away what was used least recently, but for `kept`; return how many threads went."""
+        gone = 0
+        enough = self._max_bytes * (_LEFT if _size(db) > self._max_bytes else 1)
+        while _size(db) > enough:
+            given = {"used": self._used(), "kept": kept}
+            oldest = db.execute(_LEAST_RECENTLY_USED, given).fetchone()
+            if oldest is None:
+                break
+            gone += self._end(db, oldest[0], now, forced=True)
+        self._freed = self._freed or bool(gone)
+        return gone
+
+    def _used(self) -> bytes:
+        return _json(list(self.in_use))
+
+    def _end(self, db: sqlite3.Connection, thread: str, now: float, *, forced: bool) -> bool:
+        """Archive a thread and throw it away; unless forced, it stays where it can't be archived."""
+        if self._archive is not None:
+            try:
+                archive.write(self._archive, thread, archive.whole(db, thread, now))
+            except OSError as error:
+                self._log.error("conversation %s can't be archived in %s: %s", thread, self._archive, error)
+                if not forced:
+                    return False
+        db.execute("DELETE FROM threads WHERE id = ?", (thread,))
+        return True
+
+
+def _size(db: sqlite3.Connection) -> int:
+    pages, free, size = (
+        db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    )
+    return int((pages - free) * size)

@@ -1,0 +1,1 @@
+"""Summaries of conversations that exceed the context window."""

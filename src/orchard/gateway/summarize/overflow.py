@@ -1,0 +1,260 @@
+"""Conversations that exceed the context window: where that is wanted, their older messages become a summary.
+
+A request goes to the model as it came. Only where that is refused for its length, and nobody has seen anything of an
+answer yet, is it shortened and tried again, once. The caller gets the first refusal where that doesn't help.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event, Failed, Started, Summary
+from orchard.core.request import Count, Generate, Request
+from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.pool.pool import Pool
+from orchard.gateway.replies.event_stream import EventStream
+from orchard.gateway.summarize.internal_request import InternalRequest
+from orchard.gateway.summarize.messages import LongConversation, keys, whole_transcript, with_summary
+from orchard.gateway.summarize.summaries import Made, Maker, Room, Summaries
+
+log = logging.getLogger("orchard.gateway.summarize.overflow")
+
+_SHARE = 8  # the part of the window, one in so many, that is for a summary, and that is left for the answer
+_MOST_SUMMARY = 4096
+_LEAST_SUMMARY = 32
+_CANCELLED = Failed("cancelled", "the request was cancelled")
+
+
+class Shortened(Struct, frozen=True):
+    """A request with a summary in place of its older messages, and what is told of that."""
+
+    request: Request
+    summary: Summary
+
+
+class Overflow:
+    """What one server does with conversations that are too long, and the summaries it has."""
+
+    def __init__(self, pool: Pool, settings: Settings) -> None:
+        self._pool = pool
+        self._otherwise = settings.context_overflow
+        self._summaries = Summaries()
+
+    def open(self, request: Request) -> EventStream:
+        """Begin a request; to be released like what the pool opens. Raises OrchardError."""
+        stream = self._pool.open(self.as_answered(request))
+        task = request.task
+        if not self._is_wanted(request) or not isinstance(task, Generate) or task.prompt is not None:
+            return stream
+        return _Shortening(self, self._pool, request, stream)
+
+    def as_answered(self, request: Request) -> Request:
+        """Return a request to count that fails where an answer would, because nothing would be summarised for it."""
+        if not isinstance(request.task, Count) or self._is_wanted(request):
+            return request
+        return replace(request, task=Count(request.task.of, must_fit=True))
+
+    def _is_wanted(self, request: Request) -> bool:
+        return (request.overflow or self._otherwise) == "summarize"
+
+    async def summarise(self, request: Request) -> Made:
+        """Make a summary of a whole conversation; what its system says guides it. Raises OrchardError."""
+        task, inquiry = request.generate, InternalRequest(self._pool, request)
+        entry = self._pool.find(request.model, request.adapter).entry
+        guides = [message for message in task.messages if message.role == "system"]
+        transcript = whole_transcript(task.messages)
+        names = keys(f"{entry.id}\0{msgspec.json.encode(guides).decode()}" if guides else entry.id, transcript)
+        window = entry.context_window or await inquiry.count(task) + _MOST_SUMMARY
+        room = Room(window, min(max(window // _SHARE, _LEAST_SUMMARY), _MOST_SUMMARY))
+        maker = Maker(inquiry, self._summaries, transcript, names, guided_by=guides)
+        return await self._summaries.made(names[-1], lambda: maker.make(room))
+
+    async def shorten(self, request: Request, refused: Failed) -> Shortened:
+        """Make a request that fits, if that can be. Raises OrchardError: `refused` where it can't."""
+        try:
+            return await self._shorten(request, refused)
+        except OrchardError as error:
+            if error.kind != "context_length_exceeded":
+                raise
+            log.info("the conversation can't be shortened: %s", error.message)
+            raise refused.error() from error
+
+    async def _shorten(self, request: Request, refused: Failed) -> Shortened:
+        task, inquiry = request.generate, InternalRequest(self._pool, request)
+        entry = self._pool.find(request.model, request.adapter).entry
+        conversation = LongConversation(task.messages)
+        count = conversation.furthest
+        if not count:
+            raise OrchardError("context_length_exceeded", "none of its messages may be summarised")
+        transcript = conversation.transcript()
+        names = keys(entry.id, transcript)
+        window = await _limit(entry, inquiry, task, refused)
+        share = max(1, window // _SHARE)
+        answer = min(task.max_tokens or share, share)
+        # A cut that does not move from turn to turn leaves the prompt's head as it is, and costs no new summary.
+        if known := await self._known(request, conversation, names, inquiry, window - answer):
+            return known
+        kept = await inquiry.count(with_summary(task, conversation, count, ""))
+        room = Room(window, min(share, _MOST_SUMMARY, window - answer - kept))
+        if room.summary < _LEAST_SUMMARY:
+            raise OrchardError("context_length_exceeded", f"the messages to be kept have {kept} tokens already")
+        maker = Maker(inquiry, self._summaries, transcript, names)
+        try:
+            made = await self._summaries.made(names[count], lambda: maker.make(room))
+        except OrchardError as error:
+            if error.kind != "context_length_exceeded":
+                raise
+            # It may have come far enough.
+            known = await self._known(request, conversation, names, inquiry, window - answer)
+            if known is None:
+                raise
+            return Shortened(known.request, Summary(known.summary.messages, *maker.spent))
+        log.info("%d of %d messages were summarised", count, len(task.messages))
+        return _shortened(request, conversation, count, made)
+
+    async def _known(
+        self,
+        request: Request,
+        conversation: LongConversation,
+        names: Sequence[bytes],
+        inquiry: InternalRequest,
+        most: int,
+    ) -> Shortened | None:
+        """Give the request with the longest summary that is known already, if that makes it short enough."""
+        known = self._summaries.longest(names, conversation.may_replace)
+        if not known:
+            return None
+        found = _shortened(request, conversation, known, Made(self._summaries.get(names[known]) or ""))
+        if known == conversation.furthest or await _fits(inquiry, found.request.generate, most):
+            return found
+        return None
+
+
+def _shortened(request: Request, conversation: LongConversation, count: int, made: Made) -> Shortened:
+    task = with_summary(request.generate, conversation, count, made.text)
+    return Shortened(replace(request, task=task), Summary(count, made.prompt_tokens, made.completion_tokens))
+
+
+async def _limit(entry: ModelEntry, inquiry: InternalRequest, task: Generate, refused: Failed) -> int:
+    """Give how many tokens prompt and answer may have together, as far as that is known. Raises OrchardError."""
+    window = entry.context_window
+    if window is not None and refused.param is not None:
+        return window
+    # Of an unknown window, or of a memory that is smaller than the window (which is nobody's field's fault), all that
+    # is known is that this conversation is too long for it.
+    tokens = await inquiry.count(task)
+    return tokens - 1 if window is None else min(window, tokens - 1)
+
+
+async def _fits(inquiry: InternalRequest, task: Generate, most: int) -> bool:
+    try:
+        return await inquiry.count(task) <= most
+    except OrchardError as error:
+        if error.kind == "context_length_exceeded":
+            return False
+        raise
+
+
+class _Shortening(EventStream):
+    """A request's events, or those of its shortened form; nothing is done until the first of them is here."""
+
+    def __init__(self, overflow: Overflow, pool: Pool, request: Request, inner: EventStream) -> None:
+        self._inner = inner
+        super().__init__()
+        self._overflow = overflow
+        self._pool = pool
+        self._request = request
+        self._refused: Failed | None = None
+        self._work: asyncio.Task[Shortened] | None = None
+        self._summary: Summary | None = None
+        self._begun = False
+        self._closed: Failed | None = None
+
+    @property
+    def note(self) -> str:
+        """What the caller waits for."""
+        return "summarising earlier messages" if self._work else self._inner.note
+
+    @note.setter
+    def note(self, note: str) -> None:
+        self._inner.note = note
+
+    async def next(self, timeout: float) -> list[Event]:
+        """Give the next events; wait for some up to `timeout` seconds ([] after that)."""
+        if self._begun:
+            return self._told_anew(await self._inner.next(timeout))
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout
+        while True:
+            if self._work and not await self._shortened(self._work, deadline - clock()):
+                return []
+            events = await self._inner.next(max(0.0, deadline - clock()))
+            if not events:
+                return []
+            first = events[0]
+            if self._refused is None and isinstance(first, Failed) and first.kind == "context_length_exceeded":
+                self._refused = first
+                self._pool.release(self._inner)
+                self._work = asyncio.create_task(self._overflow.shorten(self._request, first))
+                continue
+            self._begun = True
+            self._turn = self._inner.turn
+            return self._told(events)
+
+    @property
+    def turn(self) -> int:
+        """How often it began anew."""
+        return self._inner.turn
+
+    def hold(self, held: bool = True) -> None:
+        """The reader promises to show nobody anything before the end; `held` False: no longer."""
+        super().hold(held)
+        self._inner.hold(held)
+
+    def close(self, reason: Failed | None = None) -> None:
+        """Stop the work; a reader that still waits gets `reason`."""
+        self._closed = self._closed or reason or _CANCELLED
+        if self._work:
+            self._work.cancel()
+        self._inner.close(reason)
+        self._pool.release(self._inner)
+
+    async def _shortened(self, work: "asyncio.Task[Shortened]", timeout: float) -> bool:
+        """Go on with what the work has brought, if that is done in time."""
+        await asyncio.wait({work}, timeout=max(0.0, timeout))
+        if not work.done():
+            return False
+        self._work = None
+        try:
+            if self._closed:
+                raise self._closed.error()
+            found = work.result()
+            self._inner, self._summary = self._pool.open(found.request), found.summary
+            if self.held:
+                self._inner.hold()
+        except OrchardError as error:
+            self._inner = EventStream()
+            self._inner.push([Failed.of(error)])
+        return True
+
+    def _told_anew(self, events: list[Event]) -> list[Event]:
+        """Give what follows, which may be the first events once more: of a request that another process has begun."""
+        if not events or self._turn == self._inner.turn:
+            return events
+        self._turn = self._inner.turn
+        return self._told(events)
+
+    def _told(self, events: list[Event]) -> list[Event]:
+        """Give the first events, which tell of the summary."""
+        first = events[0]
+        if isinstance(first, Started) and self._summary:
+            return [replace(first, summary=self._summary), *events[1:]]
+        if self._refused and isinstance(first, Failed) and first.kind == "context_length_exceeded":
+            return [self._refused]
+        return events

@@ -1,0 +1,167 @@
+"""Summaries: made piece by piece, kept by what they replace, and shared by those who need the same one at once."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from orchard.core.errors import OrchardError
+from orchard.core.request import Generate, Message
+from orchard.gateway.summarize.internal_request import InternalRequest
+from orchard.gateway.summarize.messages import ReadPosition, piece, summariser
+
+_MOST_KEPT = 512
+_MOST_PIECES = 32  # what has more is not summarised
+_MOST_COUNTS = 8  # of one piece, each of them for a shorter one
+_CHARS_PER_TOKEN = 3.0  # fewer than prose has; what is counted then says better
+_LEAST_CHARS = 64
+_SPARE = 0.9  # a piece that was too long becomes shorter than the numbers say, so that the next count is the last
+
+
+class Made(Struct, frozen=True):
+    """A summary, and what was spent on it now."""
+
+    text: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Room(Struct, frozen=True):
+    """Tokens: what prompt and answer of one request may have together, and what a summary may have of that."""
+
+    window: int
+    summary: int
+
+
+class Summaries:
+    """The summaries that were used last, and those in the making."""
+
+    def __init__(self, most: int = _MOST_KEPT) -> None:
+        self._most = most
+        self._kept: OrderedDict[bytes, str] = OrderedDict()
+        self._jobs: dict[bytes, _Job] = {}
+
+    def get(self, key: bytes) -> str | None:
+        """Give a summary."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        return self._kept.get(key)
+
+    def put(self, key: bytes, text: str) -> None:
+        """Keep a summary; the one that was used least recently goes for it."""
+        self._kept[key] = text
+        self._kept.move_to_end(key)
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+    def longest(self, keys: Sequence[bytes], allowed: Callable[[int], bool]) -> int:
+        """Give for how many messages there is a summary; `keys` has their names by this number. 0: there is none."""
+        known = (count for count in range(len(keys) - 1, 0, -1) if keys[count] in self._kept and allowed(count))
+        return next(known, 0)
+
+    async def made(self, key: bytes, make: Callable[[], Awaitable[Made]]) -> Made:
+        """Wait until it is made, by whoever asked first: the others have spent nothing. Raises what making it raises.
+
+        When nobody waits any more, it isn't made.
+        """
+        job = self._jobs.get(key)
+        shared = job is not None
+        if job is None:
+            job = self._jobs[key] = _Job(asyncio.ensure_future(make()))
+        job.waiters += 1
+        try:
+            made = await asyncio.shield(job.work)
+        finally:
+            job.waiters -= 1
+            if not job.waiters:
+                del self._jobs[key]
+                job.work.cancel()
+        return Made(made.text) if shared else made
+
+
+class _Job:
+    def __init__(self, work: "asyncio.Future[Made]") -> None:
+        self.work = work
+        self.waiters = 0
+
+
+class Maker:
+    """Makes the summary of a conversation, piece by piece: each time of the summary so far and what comes next."""
+
+    def __init__(
+        self,
+        inquiry: InternalRequest,
+        summaries: Summaries,
+        transcript: Sequence[str],
+        keys: Sequence[bytes],
+        *,
+        guided_by: Sequence[Message] = (),
+    ) -> None:
+        """`guided_by`: messages of the system that the model has before it when it summarises."""
+        self._guided_by = tuple(guided_by)
+        self._inquiry = inquiry
+        self._summaries = summaries
+        self._transcript = transcript
+        self._keys = keys
+        self._chars_per_token = _CHARS_PER_TOKEN
+        self.spent = (0, 0)
+        """Tokens of prompts and of answers."""
+
+    async def make(self, room: Room) -> Made:
+        """Go on from the longest part that is known. Raises OrchardError."""
+        done = self._summaries.longest(self._keys, lambda _: True)
+        place, text = ReadPosition(done), self._summaries.get(self._keys[done]) or ""
+        for _ in range(_MOST_PIECES):
+            if place.message == len(self._transcript):
+                return Made(text, *self.spent)
+            transcript, end = await self._next(place, text, room)
+            try:
+                answer = await self._inquiry.answer(self._task(transcript, text, room))
+            except OrchardError as error:
+                if error.kind != "context_length_exceeded":
+                    raise
+                room = Room(room.window // 2, room.summary)  # the memory is smaller than the window
+                continue
+            usage = answer.usage
+            self.spent = self.spent[0] + usage.prompt_tokens, self.spent[1] + usage.completion_tokens
+            place, text = end, answer.choices[0].text.strip()
+            if not text:
+                raise _failed("the model's summary of the earlier messages is empty")
+            if not place.char:
+                self._summaries.put(self._keys[place.message], text)
+        raise _failed(f"the earlier messages were not summarised in {_MOST_PIECES} pieces")
+
+    async def _next(self, place: ReadPosition, earlier: str, room: Room) -> tuple[str, ReadPosition]:
+        """Give the longest piece that fits, or one not much shorter."""
+        most = room.window - room.summary
+        chars = int(most * self._chars_per_token)
+        for _ in range(_MOST_COUNTS):
+            if chars < _LEAST_CHARS:
+                break
+            transcript, end = piece(self._transcript, place, chars)
+            tokens = await self._count(transcript, earlier, room)
+            if tokens is not None and tokens <= most:
+                if tokens > most // 2:  # else it was short for other reasons, and says little
+                    self._chars_per_token = len(transcript) / tokens
+                return transcript, end
+            chars = int(min(chars, len(transcript)) * _SPARE * (most / tokens if tokens else 0.25))
+        raise _failed("the earlier messages can't be summarised in the context window")
+
+    def _task(self, transcript: str, earlier: str, room: Room) -> Generate:
+        task = summariser(transcript, earlier, room.summary)
+        return replace(task, messages=(*self._guided_by, *task.messages))
+
+    async def _count(self, transcript: str, earlier: str, room: Room) -> int | None:
+        """Give the tokens of the prompt; None where they are too many to be counted."""
+        try:
+            return await self._inquiry.count(self._task(transcript, earlier, room))
+        except OrchardError as error:
+            if error.kind == "context_length_exceeded":
+                return None
+            raise
+
+
+def _failed(message: str) -> OrchardError:
+    return OrchardError("context_length_exceeded", message)

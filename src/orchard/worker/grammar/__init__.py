@@ -1,0 +1,1 @@
+"""Grammars that bind answers and tool calls."""

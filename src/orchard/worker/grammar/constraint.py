@@ -1,0 +1,273 @@
+"""What binds an answer: a grammar (see `grammar_text`), from where on it binds, and what of it stands in the prompt.
+
+Reasoning is free, while it leaves room for a short answer. Between its end and the answer two newlines may stand; the
+formats drop them.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from orchard.core.errors import OrchardError
+from orchard.core.request import Generate, TextPart, Tool
+from orchard.engine.sampling.grammar import (
+    MOST_NEWLINES,
+    BoundGrammar,
+    CompiledGrammar,
+    GrammarVocabulary,
+    ReasoningTokens,
+)
+from orchard.formats import Family
+from orchard.worker.grammar import input_grammar, lark
+from orchard.worker.grammar.shortest_answer import ShortestAnswers
+from orchard.worker.grammar.writer import ToolCalls, Wanted, Written, fault, strict_refusal
+from orchard.worker.output import Vocabulary
+from orchard.worker.prompt.special_tokens import template_source
+
+_CACHED = 64
+_UNKNOWN = 64  # tokens that are kept for an answer of which no short one was found
+_ANY_OBJECT = {"type": "object"}
+
+
+class Constraint(Struct, frozen=True):
+    """What is to bind one answer, before it is compiled.
+
+    `key` tells what is wanted apart from all else; what takes long to compile is long. `param`: the field to blame
+    where it can't be kept, `what` names it. `begun`: what of the answer stands in the prompt. `max_tokens`: how long
+    the answer may be.
+    """
+
+    key: bytes
+    wanted: Wanted
+    param: str
+    what: str
+    reasoning: ReasoningTokens | None = None
+    begun: bytes = b""
+    max_tokens: int | None = None
+
+
+class _Compiled(Struct, frozen=True):
+    """`rules` bind an answer without reasoning, `whole` also what the reasoning before it is told by, if they must."""
+
+    rules: CompiledGrammar
+    whole: CompiledGrammar
+    written: Written
+
+
+class _Refused(Struct, frozen=True):
+    message: str
+    param: str | None = None
+
+
+class Constraints:
+    """The grammars for one model. `describe` and `known` are quick; `compile` may take seconds."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        vocabulary: Vocabulary,
+        vocab_size: int,
+        eos_token_ids: Collection[int],
+        write: Callable[[Wanted], Written | None],
+    ) -> None:
+        """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits, `write` is `Writer.write`."""
+        self._hf = tokenizer
+        self._vocabulary = vocabulary
+        self._vocab_size = vocab_size
+        self._eos = sorted(token for token in eos_token_ids if token < vocab_size)
+        self._added = {token.content: id_ for id_, token in tokenizer.added_tokens_decoder.items()}
+        self._special = special_tokens(tokenizer)
+        self._tags = lark.Tags(self._special)
+        self._write = write
+        self._alphabet: GrammarVocabulary | None = None
+        self._short_answers: ShortestAnswers | None = None
+        self._compiled: OrderedDict[bytes, _Compiled | _Refused | None] = OrderedDict()
+        self._lock = threading.Lock()  # of `_compiled`, which several threads look at
+        self._compiling = threading.Lock()
+
+    def describe(self, task: Generate, family: Family, prompt: str, max_tokens: int | None = None) -> Constraint | None:
+        """Return what is to bind the answer to a rendered prompt; None where nothing does.
+
+        `max_tokens`: how long the answer may be. Raise OrchardError where no answer of this model can be bound.
+        """
+        if not (task.grammar or task.must_call or any(tool.strict for tool in task.tools)):
+            return None
+        param = task.grammar.param if task.grammar else "tool_choice" if task.must_call else "tools"
+        if not (self._vocabulary.exact and self._eos):
+            if not (task.grammar or task.must_call or any(tool.input_grammar is not None for tool in task.tools)):
+                return None
+            message = "this model's tokens have no text of their own, or none ends a turn: its answers can't be bound"
+            raise OrchardError("invalid_request", message, param=param)
+        reasoning = self._reasoning(task, family, prompt)
+        tags = (reasoning.within.decode(), reasoning.end.decode()) if reasoning and reasoning.within else None
+        header = family.headers.answer if family.headers else ""
+        begun = task.continue_last or prompt.endswith(header)
+        wanted = Wanted(
+            task.grammar,
+            _calls(task.tools, family),
+            must_call=task.must_call,
+            several=task.parallel_tool_calls,
+            header="" if begun else header,
+            reasoning=tags,
+        )
+        key = msgspec.msgpack.encode((wanted, reasoning is None))
+        what = f"the {task.grammar.kind} of `{param}`" if task.grammar else "the tools' format"
+        return Constraint(key, wanted, param, what, reasoning, _begun(task, prompt), max_tokens)
+
+    def known(self, constraint: Constraint) -> bool:
+        """Say whether `compile` would only look it up."""
+        with self._lock:
+            return constraint.key in self._compiled
+
+    def compile(self, constraint: Constraint) -> BoundGrammar | None:
+        """Return the grammar; None where nothing can be bound. Raise OrchardError on what can't be kept."""
+        found = self._found(constraint)
+        if found is None:
+            return None
+        if isinstance(found, _Refused) and found.param:
+            raise OrchardError("invalid_request", found.message, param=found.param)
+        if isinstance(found, _Refused):
+            raise _cannot_keep(constraint, found.message)
+        reasoning = self._in_time(constraint.reasoning, found, constraint.max_tokens)
+        rules, begun = found.whole if reasoning and reasoning.within else found.rules, constraint.begun
+        taken = rules.alphabet.cut(begun)
+        if begun and rules.first.deep_copy().try_consume_tokens(taken) != len(taken):
+            reason = "the unfinished message that the answer goes on with doesn't keep it"
+            raise _cannot_keep(constraint, reason)
+        return BoundGrammar(f"{hash(found.written.text):x}", rules, reasoning, found.written.trigger.encode(), begun)
+
+    def _found(self, constraint: Constraint) -> _Compiled | _Refused | None:
+        """Compile, or find what was compiled."""
+        with self._lock:
+            if constraint.key in self._compiled:
+                self._compiled.move_to_end(constraint.key)
+                return self._compiled[constraint.key]
+        with self._compiling:
+            found = self._compile(constraint)
+        with self._lock:
+            self._compiled[constraint.key] = found
+            if len(self._compiled) > _CACHED:
+                self._compiled.popitem(last=False)
+        return found
+
+    def _compile(self, constraint: Constraint) -> _Compiled | _Refused | None:
+        try:
+            written = self._write(constraint.wanted)
+        except OrchardError as error:
+            return _Refused(error.message, error.param)
+        except ValueError as error:
+            return _Refused(str(error))
+        if written is None:
+            return None
+        rules = CompiledGrammar(self._letters(), written.text, lark.LIMITS)
+        whole = CompiledGrammar(self._letters(), written.whole, lark.LIMITS) if written.whole else rules
+        if reason := fault(rules.first) or fault(whole.first):
+            return _Refused(reason)
+        if constraint.reasoning and not written.trigger:
+            rules.shortest = self._shortest(written)
+        return _Compiled(rules, whole, written)
+
+    def _reasoning(self, task: Generate, family: Family, prompt: str) -> ReasoningTokens | None:
+        """Say what reasoning may come before the answer."""
+        tags, headers = family.reasoning_tags, family.headers
+        if tags is None:
+            return None
+        start, end = tags
+        if headers:
+            end = headers.between
+        if family.begin(prompt).thinking:
+            return ReasoningTokens(end.encode(), opened=True)
+        closed = prompt.endswith(headers.answer) if headers else prompt.rstrip().endswith(end)
+        if (
+            closed
+            or task.continue_last
+            or task.prompt is not None
+            or task.template_args.get("enable_thinking") is False
+        ):
+            return None
+        if start in self._added:
+            return ReasoningTokens(end.encode(), start=self._added[start])
+        return ReasoningTokens(end.encode(), within=start.encode())
+
+    def _in_time(
+        self, reasoning: ReasoningTokens | None, compiled: _Compiled, max_tokens: int | None
+    ) -> ReasoningTokens | None:
+        """Say when the reasoning must end for an answer to follow it; None where the model may not begin it.
+
+        It doesn't begin where an answer of `max_tokens` has no room for both. Where only calls are bound, none is due.
+        """
+        if reasoning is None:
+            return None
+        closing = tuple(self._tags.cut(reasoning.end.decode(), self._letters().cut))
+        if compiled.rules.shortest is None:
+            return None if reasoning.within else replace(reasoning, closing=closing)
+        needs = MOST_NEWLINES + compiled.rules.shortest + 1  # the token that ends the turn
+        opening = len(self._tags.cut(reasoning.within.decode(), self._letters().cut)) or 1
+        if not reasoning.opened and max_tokens is not None and max_tokens <= opening + len(closing) + needs:
+            return None
+        return replace(reasoning, closing=closing, needs=needs)
+
+    def _shortest(self, written: Written) -> int:
+        """Return the tokens of a short answer, without reasoning."""
+        if self._short_answers is None:
+            self._short_answers = ShortestAnswers(self._letters(), list(self._special.values()), self._eos)
+        found = self._short_answers.find(written.text, lark.LIMITS, written.ends)
+        return _UNKNOWN if found is None else len(found)
+
+    def _letters(self) -> GrammarVocabulary:
+        if self._alphabet is None:
+            pieces = [self._vocabulary.bytes_of(token) for token in range(self._vocab_size)]
+            special = [token for token in (*self._special.values(), *self._eos) if token < self._vocab_size]
+
+            def cut(text: str) -> list[int]:
+                tokens: list[int] = self._hf.encode(text, add_special_tokens=False)
+                return tokens
+
+            self._alphabet = GrammarVocabulary(pieces, special, self._eos, cut)
+        return self._alphabet
+
+
+def _cannot_keep(constraint: Constraint, reason: str) -> OrchardError:
+    return OrchardError("invalid_request", f"{constraint.what} can't be kept: {reason}", param=constraint.param)
+
+
+def special_tokens(tokenizer: Any) -> dict[str, int]:
+    """Return the ids of the tokens that are no text to a grammar, by their text; `tokenizer` is mlx-lm's wrapper."""
+    added, template = tokenizer.added_tokens_decoder, template_source(tokenizer)
+    # A tag that is no special token, but a token of its own that the template writes, is no text either.
+    return {
+        token.content: id_
+        for id_, token in added.items()
+        if token.special or (token.content.startswith(("<", "[")) and token.content in template)
+    }
+
+
+def _calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:
+    """Return what calls of these tools look like, as far as the family knows. Raise OrchardError as `Writer.write`."""
+    found = []
+    for tool in tools:
+        loose = None if tool.strict else family.calls([replace(tool, parameters=_ANY_OBJECT)])
+        try:
+            shape = family.calls([tool if tool.input_grammar is None else input_grammar.marked(tool)])
+        except ValueError as error:
+            if loose is None:
+                raise strict_refusal(tool.name, str(error)) from error
+            shape = loose
+        if shape:
+            found.append(ToolCalls(tool.name, shape, loose, tool.input_grammar))
+        elif tool.input_grammar is not None:
+            raise strict_refusal(tool.name, "how this model writes calls is not known", of_input=True)
+    return tuple(found)
+
+
+def _begun(task: Generate, prompt: str) -> bytes:
+    """Give what of the answer that a grammar binds stands in the prompt already."""
+    if not (task.grammar and task.continue_last):
+        return b""
+    text = "".join(part.text for part in task.messages[-1].parts if isinstance(part, TextPart)).lstrip()
+    return (text if prompt.endswith(text) else text.rstrip()).encode()

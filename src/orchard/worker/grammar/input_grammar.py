@@ -1,0 +1,227 @@
+r"""Grammars of custom tools: what a call's input keeps, as plain text or within a JSON string.
+
+Their syntax is llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md). A call ends its
+input with a text of its own, and in JSON a character may be written as two. llguidance's lexer takes the longest text
+of a terminal and never goes back, so it would run into both: `/.*/` before a newline would take the backslash of `\n`.
+Therefore terminals become rules here, whose lexemes are single characters.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+
+from llguidance import LLMatcher
+from msgspec.structs import replace
+
+from orchard.core.request import Tool
+from orchard.formats.call_grammar import CallShape, literal, parameters, parts
+from orchard.worker.grammar.lark import byte_tokenizer, first_bytes
+
+MOST_CHARACTERS = 32 * 1024
+_MOST_CLASSES = 256
+_MARK = {"type": "string", "const": "input"}
+_TOKEN = re.compile(
+    r"""(?P<space>(?:(?:\#|//)[^\n]*|\s+)+)
+    |(?P<range>"[^"\\]"\s*\.\.\s*"[^"\\]")
+    |(?P<text>"(?:\\.|[^"\\\x00-\x1f\x7f])*")(?P<caseless>i?)
+    |/(?P<regex>(?:\\.|[^/\\\n])+)/(?P<flags>[ims]*)(?![a-z])
+    |%import\s+common\s*\.\s*(?P<imported>[A-Z_]+)(?:\s*->\s*(?P<alias>[A-Z_][A-Z_0-9]*))?
+    |(?P<ignore>%ignore(?=\s))
+    |(?P<alternative>->\s*\w+)
+    |(?P<terminal>_?[A-Z][A-Z_0-9\-]*)(?P<defines>\s*:(?!:))?
+    |[!?]*(?P<rule>_?[a-z][a-z_0-9\-]*)(?P<starts>\s*:(?!:))?
+    |(?P<operator>~\s*[0-9]+(?:\s*\.\.\s*[0-9]+)?|\{\s*[0-9]*\s*,?\s*[0-9]*\s*\}|[|()\[\]?*+])
+    |(?P<unknown>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ATOM = re.compile(
+    r"""(?P<open>\((?:\?(?:(?P<flags>[is]*):|P?<\w+>))?)(?!\?)
+    |(?P<operator>(?:\{[0-9]*,?[0-9]*\}|[*+?])(?P<lazy>\??))
+    |(?P<other>\(\?|[\^$]|\\[AzZGbB<>])
+    |(?P<close>\))
+    |(?P<bar>\|)
+    |(?P<atom>\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\[\]\\])*\]|\\[xu]\{[0-9a-fA-F]+\}|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}
+        |\\[pP](?:\{[^}]*\}|\w)|\\.|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_QUOTE = re.compile(r'\\.|"', re.DOTALL)
+_COMMON = {
+    "LF": r"\n",
+    "CR": r"\r",
+    "NEWLINE": r"(?:\r?\n)+",
+    "WS": r"[ \t\f\r\n]+",
+    "WS_INLINE": r"[ \t]+",
+    "ESCAPED_STRING": r'"(?:[^"\\]|\\.)*"',
+    "DIGIT": "[0-9]",
+    "HEXDIGIT": "[a-fA-F0-9]",
+    "INT": "[0-9]+",
+    "SIGNED_INT": r"[+\-]?[0-9]+",
+    "DECIMAL": r"(?:[0-9]+\.[0-9]*|\.[0-9]+)",
+    "FLOAT": r"(?:[0-9]+[eE][+\-]?[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+\-]?[0-9]+)?)",
+    "SIGNED_FLOAT": r"[+\-]?(?:[0-9]+[eE][+\-]?[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+\-]?[0-9]+)?)",
+    "NUMBER": r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+\-]?[0-9]+)?",
+    "SIGNED_NUMBER": r"[+\-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+\-]?[0-9]+)?",
+    "LCASE_LETTER": "[a-z]",
+    "UCASE_LETTER": "[A-Z]",
+    "LETTER": "[A-Za-z]",
+    "WORD": "[A-Za-z]+",
+    "CNAME": "[_A-Za-z][_A-Za-z0-9]*",
+}
+"""The terminals that can be imported (https://github.com/lark-parser/lark/blob/master/lark/grammars/common.lark)."""
+_ESCAPED = {code: json.dumps(chr(code)) for code in (*range(32), ord('"'), ord("\\"))}
+_PLAIN = r"\x22\\\x00-\x1f"  # within a class: the characters that a JSON string escapes
+
+
+def check(source: str) -> None:
+    """Raise ValueError, with what is wrong, where a grammar can't be read."""
+    if len(source) > MOST_CHARACTERS:
+        raise ValueError(f"it has {len(source):,} characters; there may be {MOST_CHARACTERS:,}")
+    if reason := LLMatcher(byte_tokenizer(), source).get_error():
+        raise ValueError(reason)
+
+
+def expression(source: str, *, json: bool) -> str:
+    """Return the expression for the texts of a grammar, as they are or as they stand in a JSON string.
+
+    Raises ValueError, with a sentence, where the grammar has what can't be said so.
+    """
+    check(source)
+    return f"%lark {{\n{''.join(_Rewriter(source, json=json).lines())}\n}}"
+
+
+def marked(tool: Tool) -> Tool:
+    """Return a tool whose input is marked in the expression of its calls."""
+    return replace(tool, parameters={**parameters(tool), "properties": {"input": _MARK}})
+
+
+def body(call: CallShape, source: str, tokens: Collection[str]) -> str:
+    """Return the expression of a marked tool's arguments, whose input keeps a grammar.
+
+    `tokens`: the texts that are special tokens of the model. Raises ValueError, with a sentence.
+    """
+    found = []
+    for kind, part in parts(call.body):
+        if kind == "text" and part["schema"] == _MARK:
+            end = part["end"]
+            stop = literal(end) if end in call.tags and end in tokens else _characters(end)
+            found.append(f"{expression(source, json=False)} {stop}")
+        elif kind == "json":
+            begin, end = ('"{" " "? "\\"input\\":" " "? ', ' " "? "}"') if part != _MARK else ("", "")
+            found.append(f'{begin}"\\"" {expression(source, json=True)} "\\""{end}')
+        else:
+            found.append(part)
+    return "".join(found)
+
+
+def _characters(value: str) -> str:
+    """Give the expression for a text by single characters, so that it hides nothing that may go on otherwise."""
+    return " ".join(f'"{json.dumps(char)[1:-1]}"' for char in value)
+
+
+class _Rewriter:
+    def __init__(self, source: str, *, json: bool) -> None:
+        self._source = source
+        self._json = json
+        self._classes: set[str] = set()
+        self._ignored = 0
+        self._skips = re.search(r"^\s*%ignore\s", source, re.MULTILINE) is not None
+        self._in_rule = False
+
+    def lines(self) -> Iterator[str]:
+        for found in _TOKEN.finditer(self._source):
+            yield self._token(found)
+        if not self._skips:
+            yield "\nstart: r_start\n"
+            return
+        yield f"\nskip: ({' | '.join(f'skip_{number}' for number in range(self._ignored))})*\nstart: skip r_start\n"
+
+    def _token(self, found: re.Match[str]) -> str:
+        """Write one token of the grammar anew."""
+        if found["space"] or found["alternative"]:
+            return "\n" if "\n" in found[0] else " "
+        if found["unknown"]:
+            place = self._source[found.start() :].split("\n")[0][:40]
+            raise ValueError(f"{place!r} can't be kept within a call")
+        if found["rule"] or found["operator"]:
+            self._in_rule |= found["starts"] is not None
+            return f"r_{found['rule']}{found['starts'] or ''}" if found["rule"] else found[0]
+        return self._definition(found) or self._terminal(self._atoms(found))
+
+    def _definition(self, found: re.Match[str]) -> str:
+        """Write what begins the definition of a terminal; "" where nothing does."""
+        if found["imported"]:
+            if found["imported"] not in _COMMON:
+                raise ValueError(f"it imports {found['imported']}, which is not known")
+            name = found["alias"] or found["imported"]
+            return f"\nt_{name.lower()}: {self._regex(_COMMON[found['imported']], '')}\n"
+        if found["ignore"]:
+            self._ignored, self._in_rule = self._ignored + 1, False
+            return f"skip_{self._ignored - 1}:"
+        if found["defines"]:
+            self._in_rule = False
+            return f"t_{found['terminal'].lower()}:"
+        return ""
+
+    def _atoms(self, found: re.Match[str]) -> str:
+        """Write a terminal, or what stands in the place of one."""
+        if found["terminal"]:
+            return f"t_{found['terminal'].lower()}"
+        if found["regex"]:
+            return self._regex(found["regex"], found["flags"])
+        if found["range"]:
+            return self._class(f"[{_code(found[0][1])}-{_code(found[0][-2])}]", "")
+        value = json.loads(re.sub(r"(?<!\\)((?:\\\\)*)\\x(..)", r"\1\\u00\2", found["text"]))
+        return " ".join(self._class(_code(char), "i" if found["caseless"] else "") for char in value) or '""'
+
+    def _terminal(self, expression: str) -> str:
+        return f"(({expression}) skip)" if self._in_rule and self._skips else f"({expression})"
+
+    def _regex(self, regex: str, flags: str) -> str:
+        """Give the expression of rules for a regular expression."""
+        written = ["("]
+        scopes = [flags]
+        for found in _ATOM.finditer(regex):
+            if found["other"]:
+                raise ValueError(f"{found[0]!r} in a regular expression can't be kept within a call")
+            if found["open"]:
+                scopes.append((found["flags"] or "") + scopes[-1])
+                written.append("(")
+            elif found["operator"]:
+                written.append(found["operator"].removesuffix(found["lazy"]) if found["lazy"] else found["operator"])
+            elif found["close"] or found["bar"]:
+                empty = written[-1] in ("(", "|")
+                written += ['""'] if empty else []
+                written.append(found[0])
+                scopes = scopes[:-1] if found["close"] else scopes
+            else:
+                any_char = r"[\s\S]" if "s" in scopes[-1] else r"[^\n]"
+                written.append(self._class(any_char if found["atom"] == "." else found["atom"], scopes[-1]))
+        return " ".join([*written, *(['""'] if written[-1] in ("(", "|") else []), ")"])
+
+    def _class(self, atom: str, flags: str) -> str:
+        """Give the expression for one of some characters."""
+        # A bare quote would look like the beginning of a text to those who read the expression.
+        atom = _QUOTE.sub(lambda found: r"\x22" if found[0].endswith('"') else found[0], atom)
+        own = atom if atom.startswith("[") else f"[{atom}]"
+        self._classes.add(own)
+        if len(self._classes) > _MOST_CLASSES:
+            raise ValueError(f"it has more than {_MOST_CLASSES} kinds of characters")
+        flag = "i" if "i" in flags else ""
+        return _escaped(own, flag) if self._json else f"/{own}/{flag}"
+
+
+def _code(char: str) -> str:
+    return f"\\x{{{ord(char):x}}}"
+
+
+@lru_cache(maxsize=1024)
+def _escaped(own: str, flag: str) -> str:
+    """Give the expression for one of some characters, as they are within a JSON string."""
+    members = first_bytes(f"/{own}/{flag}")
+    special = sorted(members & _ESCAPED.keys())
+    if not special:
+        return f"/{own}/{flag}"
+    others = [f"/[{own}--[{_PLAIN}]]/{flag}"] if members - _ESCAPED.keys() else []
+    escapes = [json.dumps(_ESCAPED[code][1:-1]) for code in special]
+    return f"({' | '.join([*others, *escapes])})"

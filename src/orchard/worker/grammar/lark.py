@@ -1,0 +1,221 @@
+"""Grammars in llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md), put together."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
+
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+
+from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parts
+
+# Text that a grammar forces is not cut into tokens by llguidance: the model may write it with any, as everything else.
+_HEAD = '%llguidance {"no_forcing": true}\n'
+_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
+_SYNTAX = set("/\\.+*?()|[]{}^$&~#-")  # what means more than itself in a regular expression
+
+ANY = "/(?s:.*)/"
+"""The terminal of all texts."""
+# None is above llguidance's own: nothing may take seconds or gigabytes. A step is a row's token, while which all others
+# wait.
+_TRIED = 48  # characters of a text
+_PRINTABLE = (1 << 127) - (1 << 32)  # of the bytes that may come next
+_LETTERS = (1 << 123) - (1 << 97)
+LIMITS = LLParserLimits(
+    initial_lexer_fuel=1_000_000,
+    step_lexer_fuel=50_000,
+    step_max_items=50_000,
+    max_lexer_states=50_000,
+    max_grammar_size=100_000,
+    verbose_errors=False,
+)
+"""What one grammar may cost."""
+
+FREE = r"free: | /[^\s\[{](?s:.*)/" + "\n"
+"""A rule called `free`: text that does not begin like a call without tags."""
+
+
+class Tags:
+    """The texts that are special tokens: as such they are no text to a grammar, and `<[id]>` stands for them."""
+
+    def __init__(self, tokens: Mapping[str, int]) -> None:
+        self._tokens = dict(tokens)
+        longest_first = sorted(map(re.escape, tokens), key=len, reverse=True)
+        self._pattern = re.compile(f"({'|'.join(longest_first)})") if tokens else None
+
+    def literal(self, text: str) -> str:
+        """Give the expression for a text; "" for none."""
+        return " ".join(self._symbol(part) for part in self._parts(text))
+
+    def cut(self, text: str, cut: Callable[[bytes], list[int]]) -> list[int]:
+        """Cut a text into tokens: those that it names, and those that `cut` makes of what is between them."""
+        cuts = ([self._tokens[part]] if part in self._tokens else cut(part.encode()) for part in self._parts(text))
+        return [token for tokens in cuts for token in tokens]
+
+    def in_body(self, body: str, tags: Sequence[str], terminals: dict[str, str]) -> str:
+        """Put tokens in the place of the tags that stand in an expression, and terminals in that of its texts.
+
+        `terminals`: what they are called, by what they are. Here are added those that need a name.
+        """
+        found = []
+        for kind, part in parts(body):
+            if kind == "json":
+                found.append(json_body(part))
+            elif kind == "text":
+                token = part["end"] in tags and part["end"] in self._tokens
+                kept = part.get("alone" if token else "kept", ANY)
+                text = text_up_to("" if token else part["end"], kept)
+                if "&" in text or "~" in text:
+                    text = terminals.setdefault(text, f"TEXT_{len(terminals)}")
+                found.append(f"{text} {self._symbol(part['end'])}" if token else text)
+            else:
+                found.append(self._tagged(part, tags))
+        return "".join(found)
+
+    def _tagged(self, expression: str, tags: Sequence[str]) -> str:
+        def told(found: re.Match[str]) -> str:
+            text = json.loads(found[0])
+            return self.literal(text) if any(tag in text for tag in tags) else found[0]
+
+        return _LITERAL.sub(told, expression)
+
+    def up_to(self, text: str) -> str:
+        """Give rules called `up_to`: any text, and then this one."""
+        first, *rest = self._parts(text)
+        if first in self._tokens:
+            return f"up_to: {ANY} {self.literal(text)}\n"
+        return f"up_to: up_to_text {' '.join(map(self._symbol, rest))}\nup_to_text[lazy]: {ANY} {json.dumps(first)}\n"
+
+    def _parts(self, text: str) -> list[str]:
+        return [part for part in (self._pattern.split(text) if self._pattern else [text]) if part]
+
+    def _symbol(self, part: str) -> str:
+        return f"<[{self._tokens[part]}]>" if part in self._tokens else json.dumps(part, ensure_ascii=False)
+
+
+def whole(answer: str, rules: str = "", reasoning: tuple[str, str] | None = None, tags: Tags | None = None) -> str:
+    """Give a grammar: an expression and the rules that it uses.
+
+    `reasoning`: the texts that begin and end what may come before it, and `tags` of the model.
+    """
+    start = answer
+    if reasoning and tags:
+        start = f'({tags.literal(reasoning[0])} up_to "\\n"? "\\n"?)? ({answer})'
+        rules += tags.up_to(reasoning[1])
+    return f"{_HEAD}start: {start}\n{rules}"
+
+
+def text_up_to(tag: str, kept: str = ANY) -> str:
+    """Give the terminal for texts up to a tag that they don't have and over it; `kept` has them, with the tag."""
+    mark = tag.strip()
+    if not mark:
+        return f"{ANY} & ({kept})" if kept != ANY else ANY
+    if mark[0] != "<":
+        whole = "".join(map(_escaped, mark))
+        text = f"/(?s:.*){''.join(map(_escaped, tag))}/ & ~/(?s:.*){whole}(?s:.+)/"
+        return text if kept == ANY else f"{text} & ({kept})"
+    rest = mark[1:]
+    other = ""
+    for place, char in reversed(list(enumerate(rest))):
+        following = f"|{_escaped(char)}{other}" if place < len(rest) - 1 else ""
+        other = f"(?:[^<{_escaped(char)}][^<]*{following})?"
+    text = f"/[^<]*(?:<{other})*{''.join(map(_escaped, tag))}/"
+    return text if kept == ANY else f"{text} & ({kept})"
+
+
+@lru_cache(maxsize=1024)
+def fault(terminal: str) -> str:
+    """Say in a few words what is wrong with a terminal: it can't be read, or no text has it. "" where all is well."""
+    matcher = LLMatcher(byte_tokenizer(), f"{_HEAD}start: T\nT: {terminal}", limits=LIMITS)
+    if reason := matcher.get_error().removesuffix("<non-verbose/>"):
+        if "fuel exhausted" in reason:
+            return "its lengths and repetitions are too large together"
+        said = next((line for line in reason.splitlines() if "error: " in line or "supported" in line), reason)
+        return re.split(r"error: |\(in regex\): ", said)[-1].partition(" in regex")[0].strip()
+    some = matcher.is_accepting() or any(matcher.compute_bitmask()[:32])
+    return "" if some else "nothing keeps it"
+
+
+def first_bytes(terminal: str) -> set[int]:
+    """Return the bytes with which the texts of a terminal may begin. Raises ValueError where it can't be read."""
+    if reason := fault(terminal):
+        raise ValueError(f"{terminal}: {reason}")
+    mask = int.from_bytes(
+        LLMatcher(byte_tokenizer(), f"{_HEAD}start: T\nT: {terminal}", limits=LIMITS).compute_bitmask(), "little"
+    )
+    return {byte for byte in range(256) if mask >> byte & 1}
+
+
+@lru_cache(maxsize=1024)
+def fault_within(grammar: str) -> str:
+    """Say what shows only within a text of a grammar: repetitions within repetitions may be read in too many ways."""
+    matcher = LLMatcher(byte_tokenizer(), grammar, limits=LIMITS)
+    for _ in range(_TRIED):
+        allowed = int.from_bytes(matcher.compute_bitmask(), "little")
+        if "lexer error" in matcher.get_error():
+            return "it repeats too much within repetitions"
+        next_bytes = allowed & _LETTERS or allowed & _PRINTABLE
+        if not next_bytes or not matcher.consume_token(next_bytes.bit_length() - 1):
+            break
+    return ""
+
+
+@cache
+def byte_tokenizer() -> LLTokenizer:
+    """Return a tokenizer whose tokens are bytes: it shows what a grammar is, whatever the model."""
+    return LLTokenizer("byte")
+
+
+def _escaped(char: str) -> str:
+    if char == "\n":
+        return "\\n"
+    return f"\\{char}" if char in _SYNTAX else char
+
+
+def choice(texts: Sequence[str]) -> str:
+    """Give the expression for one of some texts."""
+    return " | ".join(json.dumps(text, ensure_ascii=False) for text in texts)
+
+
+def calls(shape: CallsShape, tags: Tags, *, several: bool) -> str:
+    """Give rules called `calls`: what a model writes for one or more calls."""
+    more = f" ({_join(tags.literal(shape.separator), 'call')})*" if several else ""
+    rules = [f"calls: {_join(tags.literal(shape.prefix), 'call')}{more} {tags.literal(shape.suffix)}"]
+    rules.append("call: " + " | ".join(f"call_{number}" for number in range(len(shape.calls))))
+    terminals: dict[str, str] = {}
+    for number, call in enumerate(shape.calls):
+        rules.append(f"call_{number}: {_join(tags.literal(call.begin), *_body(call, tags, terminals))}")
+    return _lines(rules, terminals)
+
+
+def triggered(shape: CallsShape, tags: Tags, *, several: bool) -> str | None:
+    """Give rules called `calls`, without what stands before them up to the trigger; None where some don't have it.
+
+    Where nothing holds several calls together, each has a trigger of its own.
+    """
+    begins = [shape.prefix + call.begin for call in shape.calls]
+    if not all(shape.trigger in begin for begin in begins):
+        return None
+    held = shape.prefix or shape.suffix
+    more = f" ({_join(tags.literal(shape.separator), 'call')})*" if held and several else ""
+    rules = [f"calls: first{more} {tags.literal(shape.suffix)}"]
+    rules.append("first: " + " | ".join(f"first_{number}" for number in range(len(shape.calls))))
+    rules.append("call: " + " | ".join(f"call_{number}" for number in range(len(shape.calls))))
+    terminals: dict[str, str] = {}
+    for number, (call, begin) in enumerate(zip(shape.calls, begins, strict=True)):
+        body = _body(call, tags, terminals)
+        rules.append(f"first_{number}: {_join(tags.literal(begin.partition(shape.trigger)[2]), *body)}")
+        rules.append(f"call_{number}: {_join(tags.literal(call.begin), *body)}")
+    return _lines(rules, terminals)
+
+
+def _body(call: CallShape, tags: Tags, terminals: dict[str, str]) -> tuple[str, str]:
+    return f"({tags.in_body(call.body, call.tags, terminals)})", tags.literal(call.end)
+
+
+def _lines(rules: list[str], terminals: Mapping[str, str]) -> str:
+    return "".join(f"{line}\n" for line in [*rules, *(f"{name}: {text}" for text, name in terminals.items())])
+
+
+def _join(*parts: str) -> str:
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,157 @@
+"""How few tokens keep a grammar: its texts are tried, letter by letter, the short ones first.
+
+A compiled grammar doesn't say how short its texts may be. What is found here keeps it, and is mostly one of the
+shortest.
+"""
+
+import heapq
+import itertools
+import string
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llguidance import LLMatcher, LLParserLimits
+from llguidance.numpy import fill_next_token_bitmask
+from msgspec import Struct
+
+from orchard.engine.sampling.grammar import CompiledGrammar, GrammarVocabulary, Words
+
+_LONGEST = 2048  # steps of the first answer that is tried
+_OTHERS = 600  # steps of shorter ones
+_FREE = 40  # where more letters may follow than these, any text may
+_FEW_LETTERS = 26  # those of texts that are listed
+_DEEPER = 3  # characters that an open bracket or string costs at least, with what else is to come in it
+_CLOSING, _QUOTE = b'}])",:/', b'"'
+_FEW_SIGNS = 4  # those behind which something else comes
+_FIRST_OF_ITS_KIND = (b"0123456789", string.ascii_letters.encode())
+_SPACE, _NEXT = b"\n \r\t", b","
+
+
+class _Place(Struct, frozen=True):
+    """A text that can go on to keep the grammar: its last tokens, those before, and how deep in JSON it ends."""
+
+    matcher: LLMatcher
+    tokens: Sequence[int] = ()
+    before: "_Place | None" = None
+    length: int = 0
+    depth: int = 0
+    quoted: bool = False
+    escaped: bool = False
+
+    def all_tokens(self) -> list[int]:
+        place: _Place | None = self
+        found: list[Sequence[int]] = []
+        while place is not None:
+            found.append(place.tokens)
+            place = place.before
+        return [token for tokens in reversed(found) for token in tokens]
+
+
+class ShortestAnswers:
+    """Finds short answers by the grammars of one model. Belongs to one thread."""
+
+    def __init__(self, alphabet: GrammarVocabulary, special: Sequence[int], eos: Sequence[int]) -> None:
+        """`special`: the tokens that are no text, but for those that end a turn, `eos`."""
+        self._alphabet = alphabet
+        self._special = [token for token in special if token not in eos]
+        kept = {*special, *eos}
+        # Masks over few tokens are cheap; these have the same ids.
+        pieces = [piece if len(piece) == 1 or token in kept else b"" for token, piece in enumerate(alphabet.pieces)]
+        self._letters = GrammarVocabulary(pieces, sorted(kept), list(eos), lambda text: [])
+        self._token = {piece: token for token, piece in enumerate(pieces) if len(piece) == 1 and token not in kept}
+        self._bytes: Words = np.array([piece[0] for piece in self._token], np.uint8)
+        self._ids: Words = np.array([*self._token.values()], np.int64)
+
+    def find(self, text: str, limits: LLParserLimits, ends: Sequence[str]) -> list[int] | None:
+        """Return the tokens of a short answer by a grammar as `LLMatcher` takes it; None where none is found soon.
+
+        `ends`: texts that end free text in it.
+        """
+        begin = _Place(CompiledGrammar(self._letters, text, limits).first)
+        hints = [tokens for end in ends if (tokens := self._spelled(end.encode()))]
+        found = self._straight(begin, hints) or self._straight(begin, hints, spaces=True)
+        if shorter := self._shorter(begin, hints, found.length if found else _LONGEST):
+            found = shorter
+        return None if found is None else self._rewritten(found.all_tokens())
+
+    def _straight(self, place: _Place, hints: list[list[int]], *, spaces: bool = False) -> _Place | None:
+        """Take what looks shortest at each step; with `spaces`, white space rather than a comma."""
+        for _ in range(_LONGEST):
+            if place.matcher.is_accepting():
+                return place
+            after = next(
+                filter(None, (self._go(place, tokens) for tokens in self._next(place, hints, spaces=spaces))), None
+            )
+            if after is None:
+                return None
+            place = after
+        return None
+
+    def _shorter(self, begin: _Place, hints: list[list[int]], most: int) -> _Place | None:
+        """Look for an answer of fewer letters than `most`."""
+        best: _Place | None = None
+        number = itertools.count()
+        waiting = [(0, next(number), begin)]
+        for _ in range(_OTHERS):
+            if not waiting:
+                break
+            *_, place = heapq.heappop(waiting)
+            if place.length >= most:
+                continue
+            if place.matcher.is_accepting():
+                best, most = place, place.length
+                continue
+            for tokens in self._next(place, hints):
+                if after := self._go(place, tokens):
+                    heapq.heappush(waiting, (after.length + _DEEPER * after.depth, next(number), after))
+        return best
+
+    def _next(self, place: _Place, hints: list[list[int]], *, spaces: bool = False) -> list[list[int]]:
+        """Give what may be tried next, what looks shortest first."""
+        words = np.zeros((1, -(-len(self._alphabet.pieces) // 32)), np.int32)
+        fill_next_token_bitmask(place.matcher, words)
+        special = [[token] for token in self._special if words[0, token // 32] >> (token % 32) & 1]
+        found = bytes(self._bytes[(words[0, self._ids // 32] >> (self._ids % 32) & 1).astype(bool)])
+        kinds = [bytes(sorted(set(found) & set(kind))) for kind in _FIRST_OF_ITS_KIND]
+        digits, letters = kinds
+        if len(found) > _FREE:
+            signs = bytes(letter for letter in found if letter < 128 and not chr(letter).isalnum())
+            ends = self._each(_QUOTE if _QUOTE in signs else signs if len(signs) <= _FEW_SIGNS else b"")
+            more = self._each((letters or digits or found)[:1])
+            return [*ends, *special, *hints, *more] if place.quoted else [*special, *hints, *ends, *more]
+        closing = bytes(letter for letter in _CLOSING if letter in found)
+        others = bytes(set(found) - {*closing, *digits, *letters, *_SPACE})
+        tries = closing + digits[:1] + (letters[:1] if len(letters) > _FEW_LETTERS else letters) + others
+        if spaces and tries == _NEXT:  # where another one may follow, white space may lead to the end
+            tries = bytes(letter for letter in _SPACE if letter in found) + tries
+        return [*special, *self._each(tries or found)]
+
+    def _each(self, letters: bytes) -> list[list[int]]:
+        return [[self._token[bytes([letter])]] for letter in letters]
+
+    def _go(self, place: _Place, tokens: Sequence[int]) -> _Place | None:
+        matcher = place.matcher.deep_copy()
+        if matcher.try_consume_tokens(list(tokens)) < len(tokens):
+            return None
+        depth, quoted, escaped = place.depth, place.quoted, place.escaped
+        for letter in b"".join(self._letters.pieces[token] for token in tokens if token not in self._special):
+            if letter in _QUOTE and not escaped:
+                quoted = not quoted
+                depth += 1 if quoted else -1
+            elif not quoted:
+                depth += (letter in b"{[") - (letter in b"}]")
+            escaped = quoted and letter in b"\\" and not escaped
+        return _Place(matcher, tokens, place, place.length + len(tokens), max(depth, 0), quoted, escaped)
+
+    def _rewritten(self, tokens: list[int]) -> list[int]:
+        """Spell a text with the model's longer tokens."""
+        found: list[int] = []
+        for special, group in itertools.groupby(tokens, lambda token: token in self._special):
+            own = list(group)
+            found += own if special else self._alphabet.cut(b"".join(self._letters.pieces[token] for token in own))
+        return found
+
+    def _spelled(self, text: bytes) -> list[int] | None:
+        letters: list[Any] = [self._token.get(bytes([letter])) for letter in text]
+        return None if None in letters else letters

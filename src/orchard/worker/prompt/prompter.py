@@ -1,0 +1,444 @@
+"""A request becomes tokens: the chat template or a raw prompt, the tokenizer, and what may be refused."""
+
+import inspect
+import logging
+import math
+import os
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from transformers.utils.chat_template_utils import render_jinja_template
+
+from orchard.core.errors import OrchardError
+from orchard.core.options import SamplingDefaults, TextOptions
+from orchard.core.request import (
+    Generate,
+    ImagePart,
+    Message,
+    Part,
+    ReasoningPart,
+    Sampling,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from orchard.engine.job import SamplingParams
+from orchard.formats import Family, choose
+from orchard.formats.families.also_hermes import also_hermes
+from orchard.worker.grammar.constraint import Constraint, Constraints, special_tokens
+from orchard.worker.grammar.process import GrammarProcess
+from orchard.worker.lane import within
+from orchard.worker.output import Vocabulary
+from orchard.worker.prompt import special_tokens as markers
+from orchard.worker.prompt.chat_messages import EFFORTS, TemplateCapabilities, Turn, tools_of, turns_of, variables_of
+from orchard.worker.prompt.completion_prompt import RawPrompts
+from orchard.worker.prompt.template_probe import converted, probe
+
+log = logging.getLogger("orchard.worker")
+
+_SLICE = 16_384  # characters handled at once: the interpreter's lock is never held for long
+_RENDER_SECONDS = 10.0
+_COUNTED_WINDOWS = 4  # a prompt of more context windows than this is refused also where it is only counted
+_LONG_CHARS_PER_TOKEN = 6  # more than prose has, so a text with more characters hardly fits
+_COMMON_ARGS = {
+    "enable_thinking",
+    "reasoning_effort",
+    "thinking_budget",
+}  # what requests can set by fields of their own
+
+
+class Prepared(Struct, frozen=True):
+    """A request that the engine can take. `text` is the rendered prompt, but for reasoning that the answer goes on
+    with; `max_tokens` is what the window leaves.
+
+    `boundaries`: the places but the first where a message begins in `tokens`, ascending. `constraint`: what is to bind
+    the answer (see `Prompter.constraints`).
+    """
+
+    tokens: list[int]
+    text: str
+    params: SamplingParams
+    max_tokens: int
+    boundaries: tuple[int, ...] = ()
+    constraint: Constraint | None = None
+
+
+class _Rendered(Struct, frozen=True):
+    """A prompt; `budget` is that of the reasoning, `opened`: the answer begins within it."""
+
+    text: str
+    tokens: list[int]
+    budget: int | None = None
+    opened: bool = False
+
+
+class Prompter:
+    """Prepares requests for one model. `prepare` takes as long as the prompt needs: call it off the event loop.
+
+    A `max_tokens` beyond what the context window leaves is not an error: the answer ends at the window, with the
+    reason "length".
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        vocabulary: Vocabulary,
+        context_window: int,
+        vocab_size: int,
+        defaults: SamplingDefaults,
+        *,
+        max_new_tokens: int | None = None,
+        options: TextOptions,
+    ) -> None:
+        """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits.
+
+        `defaults` and `max_new_tokens`: what the model's generation_config.json says; the options go before it.
+
+        Raises OrchardError (model_failed) where the options name a parser or a converter that isn't known.
+        """
+        self._tokenizer = tokenizer
+        self._vocabulary = vocabulary
+        self._window = context_window
+        self._vocab_size = vocab_size
+        own_defaults = [(name, getattr(options.defaults, name)) for name in SamplingDefaults.__struct_fields__]
+        self._defaults = replace(defaults, **{name: value for name, value in own_defaults if value is not None})
+        self._max_tokens = options.default_max_tokens or max_new_tokens
+        self._thinks = options.enable_thinking
+        self._thinking_budget = options.thinking_budget
+        self._max_rows = options.max_rows
+        self._hf = tokenizer._tokenizer
+        own = inspect.signature(self._hf.apply_chat_template).parameters.keys() - {"documents", "kwargs"}
+        self._reserved = own | {"messages", "self"}
+        self._longest, self._most_words = (max(bound, 1) for bound in vocabulary.bounds())
+        self._xtc_keep = markers.xtc_keep(tokenizer)
+        self._raw = RawPrompts(tokenizer, vocab_size)
+        self._has_template = bool(tokenizer.has_chat_template)
+        self._takes = TemplateCapabilities()
+        source = markers.template_source(tokenizer)
+        if self._has_template:
+            self._takes = probe(self._fill, source)
+            self._opener = markers.turn_opener(tokenizer, self._fill)
+        try:
+            self._takes = converted(self._takes, options.message_converter)
+            self.family = self._family(source, options)
+        except ValueError as error:
+            raise OrchardError("model_failed", str(error)) from error
+        self._thinking = markers.thinking(tokenizer, self.family)
+        self._grammars = GrammarProcess(special_tokens(tokenizer))
+        self.constraints = Constraints(tokenizer, vocabulary, vocab_size, tokenizer.eos_token_ids, self._grammars.write)
+        log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
+        log.debug("the chat template: %s", self._takes)
+
+    def _family(self, source: str, options: TextOptions) -> Family:
+        """Choose how answers are read. Where the template has no place for tools, they are described in Hermes' way.
+
+        A model may call in the way that it was made for all the same.
+        """
+        takes = self._takes
+        family = choose(
+            source,
+            markers.added_tokens(self._tokenizer),
+            tool_call_parser=options.tool_call_parser,
+            reasoning_parser=options.reasoning_parser,
+        )
+        return family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
+
+    def close(self) -> None:
+        """End what compiles grammars. Any thread may call this."""
+        self._grammars.close()
+
+    def check_template(self) -> None:
+        """Raise OrchardError (model_failed) where the chat template is broken in itself.
+
+        One that runs and refuses a lone user message may be made for other conversations.
+        """
+        if not self._has_template:
+            return
+        try:
+            self._apply(Generate((Message("user", (TextPart("Hi"),)),)))
+        except Exception as error:
+            # Like Python's, Jinja's error of a source that does not compile has the number of the line.
+            if (line := getattr(error, "lineno", None)) is not None:
+                reason = str(error).splitlines()[0]
+                message = f"the model's chat template is broken: line {line}: {reason}"
+                raise OrchardError("model_failed", message) from error
+            log.info("the chat template refuses a lone user message: %s", error)
+
+    def prepare(self, task: Generate) -> Prepared:
+        """Render, tokenise and check. Raises OrchardError on what the caller did wrong."""
+        self._check(task)
+        task = self._with_defaults(task)
+        rendered = self._read(task, self._window)
+        left = self._window - len(rendered.tokens)
+        wanted = self._max_tokens if task.max_tokens is None else task.max_tokens
+        max_tokens = left if wanted is None else min(left, wanted)
+        params = self._params(task.sampling, task.top_logprobs, rendered)
+        if _open_thought(task):  # of the answer itself nothing is there
+            task = replace(task, continue_last=False)
+        constraint = self.constraints.describe(task, self.family, rendered.text, max_tokens)
+        opener = self._opener if task.prompt is None else None
+        boundaries = tuple(place for place, token in enumerate(rendered.tokens) if token == opener and place)
+        return Prepared(rendered.tokens, rendered.text, params, max_tokens, boundaries, constraint)
+
+    def count(self, task: Generate, *, must_fit: bool = False) -> int:
+        """Return the tokens of a prompt, which may be some times too long for the window unless it `must_fit`."""
+        self._check(task)
+        limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
+        return len(self._read(self._with_defaults(task), limit).tokens)
+
+    def _with_defaults(self, task: Generate) -> Generate:
+        """Let the options say how a model thinks, where the request does not. A budget of 0 turns the thinking off."""
+        if task.prompt is not None:
+            return task
+        given = dict(task.template_args)
+        if switch := self._takes.switch:
+            own = given.get(switch.name)
+            # An effort stands beside what turns the thinking on or off.
+            if own is not None and own in (switch.on, switch.off) and own not in EFFORTS:
+                given["enable_thinking"] = own == switch.on
+        if self._thinks is not None:
+            given.setdefault("enable_thinking", self._thinks)
+        budget, thinks = task.thinking_budget, given.get("enable_thinking")
+        known = self._thinking_budget
+        # Who turns the thinking on doesn't mean a budget of 0.
+        if budget is None and known is not None and thinks is not False and (known or not thinks):
+            budget = given.setdefault("thinking_budget", known)
+            given.setdefault("enable_thinking", known > 0)
+        return replace(task, template_args=given, thinking_budget=budget)
+
+    def _read(self, task: Generate, limit: int) -> _Rendered:
+        """Give the prompt of fewer than `limit` tokens."""
+        if task.prompt is not None:
+            text, tokens = self._continued(task, task.prompt, limit)
+            self._refuse_beyond(limit, len(tokens), "prompt")
+            return _Rendered(text, tokens)
+        if not self._has_template:
+            message = "this model has no chat template, so it can't hold a conversation; it takes raw prompts"
+            raise OrchardError("invalid_request", message, param="messages")
+        self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
+        text = self._render(task)
+        tokens = self._tokenize(text, "messages", limit)
+        if thought := _open_thought(task):
+            text = text.removesuffix(thought if text.endswith(thought) else thought.strip())
+        if not tokens:
+            message = "the model's chat template made an empty prompt of these messages"
+            raise OrchardError("invalid_request", message, param="messages")
+        return _Rendered(text, tokens, self._budget(task, text), self.family.begin(text).thinking)
+
+    def _continued(self, task: Generate, prompt: str | tuple[int, ...], limit: int) -> tuple[str, list[int]]:
+        """Give the text and the tokens of a raw prompt."""
+        if isinstance(prompt, str):
+            text, tokens = prompt, self._tokenize(prompt, "prompt", limit, raw=True)
+        else:
+            self._refuse_beyond(limit, len(prompt), "prompt")
+            tokens = self._raw.check(prompt)
+            text = self._vocabulary.decode(prompt)
+        return text, tokens if task.suffix is None else self._raw.around(tokens, task.suffix)
+
+    def _check(self, task: Generate) -> None:
+        for token, bias in task.sampling.logit_bias.items():
+            if not 0 <= token < self._vocab_size:
+                raise OrchardError(
+                    "invalid_request",
+                    f"{token} is no token id of this model: they go from 0 to {self._vocab_size - 1}",
+                    param="logit_bias",
+                )
+            if not math.isfinite(bias):
+                raise OrchardError("invalid_request", f"the bias of token {token} is not a number", param="logit_bias")
+        if not 1 <= task.n <= self._max_rows:
+            raise OrchardError("invalid_request", f"n must be from 1 to {self._max_rows}", param="n")
+        least = 1 if task.prompt is None else 0
+        if task.max_tokens is not None and task.max_tokens < least:
+            raise OrchardError("invalid_request", f"max_tokens must be at least {least}", param="max_tokens")
+        parts = (part for message in task.messages for part in message.parts)
+        if any(isinstance(piece, ImagePart) for part in parts for piece in _pieces(part)):
+            raise OrchardError(
+                "invalid_request", "Pictures can't be read yet, by any model: leave them out.", param="messages"
+            )
+        for name in task.template_args:
+            if name in self._reserved:
+                raise OrchardError(
+                    "invalid_request", f"'{name}' can't be set for the chat template", param="chat_template_kwargs"
+                )
+
+    def _budget(self, task: Generate, text: str) -> int | None:
+        """Give the budget of the reasoning that the prompt has opened or the model may open; None where there is none.
+
+        A model whose reasoning does not end with a token of its own gets the budget as a variable of its template only.
+        Where the template has ended the reasoning, or the caller turned it off, there is none.
+        """
+        if task.thinking_budget is None or self._thinking is None or (task.continue_last and not _open_thought(task)):
+            return None
+        tail = text.rstrip()
+        if tail.endswith(self._thinking.start):
+            return task.thinking_budget
+        if tail.endswith(self._thinking.end) or task.template_args.get("enable_thinking") is False:
+            return None
+        return task.thinking_budget
+
+    def _params(self, sampling: Sampling, top_logprobs: int | None, rendered: _Rendered) -> SamplingParams:
+        """Settle how tokens are drawn: as the request says, else as the model's defaults do, else neutrally."""
+        names = SamplingDefaults.__struct_fields__
+        wanted = [(name, getattr(sampling, name), getattr(self._defaults, name)) for name in names]
+        settled = {name: default if own is None else own for name, own, default in wanted}
+        known = {name: value for name, value in settled.items() if value is not None}
+        return SamplingParams(
+            **{"seed": int.from_bytes(os.urandom(8)), **known},
+            xtc_keep=self._xtc_keep,
+            thinking_budget=rendered.budget,
+            think_start=self._thinking.start_id if self._thinking and not rendered.opened else -1,
+            think_end=self._thinking.end_id if self._thinking else -1,
+            think_blank=self._thinking.blank if self._thinking else (),
+            logit_bias=sampling.logit_bias,
+            top_logprobs=top_logprobs,
+        )
+
+    def _render(self, task: Generate) -> str:
+        try:
+            return self._apply(task)
+        except OrchardError:
+            raise
+        except Exception as error:
+            # A variable of the caller's may have taken the place of something that the template needs.
+            own = sorted(task.template_args.keys() - _COMMON_ARGS)
+            given = f" with {', '.join(own)} set" if own else ""
+            message = f"the model's chat template refused these messages{given}: {error or type(error).__name__}"
+            param = "chat_template_kwargs" if own else "messages"
+            raise OrchardError("invalid_request", message, param=param) from error
+
+    def _apply(self, task: Generate) -> str:
+        turns = turns_of(task.messages, self._takes, task.tools)
+        variables = variables_of(task.template_args, self._takes) | {"tools": tools_of(task.tools, self._takes)}
+        # An assistant's message without a text has been left out.
+        if task.continue_last and turns and turns[-1]["role"] == "assistant":
+            return self._unfinished(turns, variables)
+        return self._fill(turns, add_generation_prompt=True, **variables)
+
+    def _unfinished(self, turns: list[Turn], variables: dict[str, Any]) -> str:
+        """Render up to the end of the last turn's text."""
+        text = self._fill(turns, add_generation_prompt=False, continue_final_message=True, **variables)
+        content = turns[-1]["content"]
+        said = content if isinstance(content, str) else content[-1]["text"]
+        if not said:
+            return self._unfinished_thought(text, turns, variables)
+        for ending in (said, said.strip()):
+            if (place := text.rfind(ending)) >= 0:
+                return text[: place + len(ending)]
+        raise ValueError("it changes the last message, so that the answer can't go on with it")
+
+    def _unfinished_thought(self, text: str, turns: list[Turn], variables: dict[str, Any]) -> str:
+        """Cut a rendered conversation at the end of the last turn's reasoning, which is all that the turn has."""
+        earlier = self._fill(turns[:-1], add_generation_prompt=False, **variables) if turns[1:] else ""
+        thought: str = turns[-1].get("reasoning_content", "")
+        for ending in (thought, thought.strip()):
+            place = text.rfind(ending)
+            shown = ending and text.count(ending) > earlier.count(ending)
+            if shown and self.family.begin(text[:place]).thinking:
+                return text[: place + len(ending)]
+        raise ValueError("it doesn't show the reasoning of the last message, so that the answer can't go on with it")
+
+    def _fill(self, turns: list[Turn], **variables: Any) -> str:
+        """Render. Raise OrchardError where that takes too long, and whatever the template raises."""
+        try:
+            return within(_RENDER_SECONDS, partial(self._filled, turns, variables))
+        except TimeoutError as error:
+            message = f"the model's chat template did not come to an end in {_RENDER_SECONDS:g} seconds"
+            raise OrchardError("invalid_request", message, param="messages") from error
+
+    def _filled(self, turns: list[Turn], variables: dict[str, Any]) -> str:
+        # Not mlx-lm's apply_chat_template: it sets enable_thinking where the request says nothing, and the template's
+        # own default is what the model was made for. Nor transformers': it takes away what is None, and DeepSeek's
+        # templates ask for that.
+        if template := self._tokenizer._chat_template:
+            text: str = template(turns, **variables)
+            return text
+        if not turns:
+            raise ValueError("there are none")
+        source = self._hf.get_chat_template(tools=variables.get("tools"))
+        (text,), _ = render_jinja_template([turns], chat_template=source, **self._hf.special_tokens_map | variables)
+        return text
+
+    def _tokenize(self, text: str, param: str, limit: int, *, raw: bool = False) -> list[int]:
+        """Tokenise; a text that can't fit is refused before the work of tokenising all of it."""
+        self._refuse_beyond(limit, self._fewest_tokens([text], limit), param, at_least=True)
+        if len(text) > _LONG_CHARS_PER_TOKEN * limit:
+            count = 0
+            for start in range(0, len(text), _SLICE):
+                count += len(self._encode(text[start : start + _SLICE]))
+                if count > 2 * limit:
+                    # A cut changes only the tokens around it, so half of these is certain.
+                    self._refuse_beyond(limit, count // 2, param, at_least=True)
+        tokens = self._raw.encode(text) if raw else self._encode(text)
+        self._refuse_beyond(limit, len(tokens), param)
+        return tokens
+
+    def _encode(self, text: str) -> list[int]:
+        # The template wrote the special tokens itself. verbose=False: no warning of a length that is checked here.
+        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False, verbose=False)
+        return tokens
+
+    def _fewest_of(self, messages: tuple[Message, ...], limit: int) -> int:
+        """Give a lower bound without rendering: what a template may leave out does not count.
+
+        Every template writes at least one token for a message, a call and a result. Texts of users and tools are
+        written in full, but for the space around them; what assistants said may have been thinking, and only one
+        system message may be kept.
+        """
+        turns = sum(map(_turns, messages))
+        if turns >= limit:
+            return turns
+        told = (part for message in messages if message.role in ("user", "tool") for part in message.parts)
+        texts = [piece.text for part in told for piece in _pieces(part) if isinstance(piece, TextPart)]
+        return max(turns, self._fewest_tokens((text.strip() for text in texts), limit))
+
+    def _fewest_tokens(self, texts: Iterable[str], limit: int) -> int:
+        """Give a cheap lower bound: from the longest token, and from the token with the most words in it.
+
+        The texts may stand next to each other, or with anything between them.
+        """
+        texts = list(texts)
+        chars = sum(map(len, texts))
+        if chars < limit:
+            return 0
+        if (bound := chars // self._longest) >= limit:
+            return bound
+        words = 0
+        for text in texts:
+            for start in range(0, len(text), _SLICE):
+                words += len(text[start : start + _SLICE].split()) - 1  # a cut may make two words of one
+            if words // self._most_words >= limit:
+                break
+        return max(0, words) // self._most_words
+
+    def _refuse_beyond(self, limit: int, count: int, param: str, *, at_least: bool = False) -> None:
+        if count < limit:
+            return
+        # The first sentence is OpenAI's: clients look for it.
+        raise OrchardError(
+            "context_length_exceeded",
+            f"This model's maximum context length is {self._window} tokens. However, your {param} resulted in "
+            f"{'at least ' if at_least else ''}{count} tokens, and the answer needs one more. "
+            f"Please reduce the length of the {param}.",
+            param=param,
+        )
+
+
+def _open_thought(task: Generate) -> str:
+    """Give the reasoning that the answer goes on with: that of a last message without a text."""
+    parts = task.messages[-1].parts if task.continue_last and task.messages else ()
+    if any(isinstance(part, TextPart) and part.text for part in parts):
+        return ""
+    return "\n".join(part.text for part in parts if isinstance(part, ReasoningPart))
+
+
+def _pieces(part: Part) -> tuple[Part, ...]:
+    return part.parts if isinstance(part, ToolResultPart) else (part,)
+
+
+def _turns(message: Message) -> int:
+    calls = sum(isinstance(part, ToolCallPart) for part in message.parts)
+    results = sum(isinstance(part, ToolResultPart) for part in message.parts)
+    return calls + max(1, results)

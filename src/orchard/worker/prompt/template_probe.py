@@ -1,0 +1,195 @@
+"""Finds out what a chat template takes, by rendering small conversations: templates differ more than their names do."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Literal
+
+from msgspec.structs import replace
+
+from orchard.core.errors import OrchardError
+from orchard.core.request import Message, Part, ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
+from orchard.formats.converters import converter
+from orchard.worker.prompt.chat_messages import EFFORTS, Efforts, Switch, TemplateCapabilities, Turn, tools_of, turns_of
+
+Render = Callable[..., str]
+
+_CALL = ToolCallPart("call_Qid", "Qfunction", '{"Qname": "Qvalue"}')
+_OTHER = ToolCallPart("call_Qother", "Qfurther", '{"Qname": "Qlast"}')
+_PARAMETERS = {"type": "object", "properties": {"Qname": {"type": "string"}}}
+_TOOLS = tuple(Tool(name, "", _PARAMETERS) for name in (_CALL.name, _OTHER.name))
+_UNDESCRIBED = (Tool(_CALL.name, None, _PARAMETERS),)
+_UNLISTED = (Tool(_CALL.name, "", {"type": "object"}),)
+_LISTED_NULL = (Tool(_CALL.name, "", {"type": "object", "properties": {"Qname": {"type": ["string", "null"]}}}),)
+_SWITCHES = (
+    Switch("enable_thinking", True, False),
+    Switch("thinking", True, False),
+    Switch("thinking_mode", "enabled", "disabled"),
+    Switch("thinking_mode", "on", "off"),
+    Switch("reasoning", True, False),
+    Switch("reasoning_effort", "high", "no_think"),
+    Switch("reasoning_effort", "high", "minimal"),
+    Switch("thinking_budget", None, 0),
+)
+_EFFORTS = ("reasoning_effort", "thinking_effort", "reasoning_strength")
+_NO_EFFORT = "Qeffort"
+
+
+def _said(role: Literal["system", "user", "assistant", "tool"], *parts: str | Part) -> Message:
+    return Message(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts))
+
+
+def _told(call: ToolCallPart, text: str) -> Message:
+    return _said("tool", ToolResultPart(call.id, (TextPart(text),)))
+
+
+# Gemma 4's field of a message; a tag of that name is another thing.
+_WITHIN = re.compile(r"""\.tool_responses\b|['"]tool_responses['"]""")
+# The kind of a content block.
+_BLOCKS = re.compile(r"""['"]thinking['"]""")
+
+_RULES, _ASKED, _MORE = _said("system", "Qrules"), _said("user", "Qasked"), _said("user", "Qmore")
+
+
+class _Probe:
+    def __init__(self, render: Render) -> None:
+        self._render = render
+
+    def shows(
+        self,
+        takes: TemplateCapabilities,
+        messages: list[Message],
+        *needles: str,
+        never: Sequence[str] = (),
+        tools: tuple[Tool, ...] = (),
+    ) -> bool:
+        """Whether the template renders these messages, with the needles in this order."""
+        given = tools_of(tools, takes)
+        text = _rendered(self._render, turns_of(tuple(messages), takes), add_generation_prompt=False, tools=given)
+        if text is None:
+            return False
+        places = [text.rfind(needle) for needle in needles]
+        return -1 not in places and places == sorted(places) and not any(one in text for one in never)
+
+    def thinking(self, takes: TemplateCapabilities, source: str) -> TemplateCapabilities:
+        """Find out by which variables the template is told whether and how much the model thinks."""
+        turns = turns_of((_ASKED,), takes)  # Granite reads them only where there is no system message
+        prompt = partial(_rendered, self._render, turns, add_generation_prompt=True, tools=None)
+        if prompt() is None:
+            return takes
+        found = next((switch for switch in _SWITCHES if _switched(prompt, switch, source)), None)
+        return replace(
+            takes,
+            switch=None if found == _SWITCHES[0] else found,
+            thinking_off=prompt(enable_thinking=False) is not None,
+            thinking_budget=prompt(thinking_budget=100) is not None,
+            efforts=_efforts(prompt, source, found.set(on=True) if found else {}),
+        )
+
+
+def _switched(prompt: Callable[..., str | None], switch: Switch, source: str) -> bool:
+    if isinstance(switch.off, str) and not _quoted(switch.off, source):
+        return False  # it is written into the prompt, whatever it is
+    on, off = prompt(**switch.set(on=True)), prompt(**switch.set(on=False))
+    return on is not None and off is not None and on != off
+
+
+def _efforts(prompt: Callable[..., str | None], source: str, thinking: dict[str, object]) -> Efforts | None:
+    """Find the efforts that the template tells apart; None: it takes all of them under the usual name."""
+    name = next((name for name in _EFFORTS if re.search(rf"\b{name}\b", source)), _EFFORTS[0])
+    prompts = {effort: prompt(**thinking | {name: effort}) for effort in (*EFFORTS, _NO_EFFORT)}
+    other = prompts.pop(_NO_EFFORT)
+    taken = tuple(effort for effort, text in prompts.items() if text is not None)
+    if other is not None and _NO_EFFORT not in other:  # what it doesn't know means one of those that it names
+        named = tuple(effort for effort in taken if prompts[effort] != other or _quoted(effort, source))
+        same = {prompts[effort] == other for effort in named if effort != "none"}
+        taken = named if same == {True, False} else taken
+    return None if name == _EFFORTS[0] and taken == EFFORTS else Efforts(name, taken)
+
+
+def _quoted(text: str, source: str) -> bool:
+    return f"'{text}'" in source or f'"{text}"' in source
+
+
+def _rendered(render: Render, turns: list[Turn], **variables: object) -> str | None:
+    try:
+        return render(turns, **variables)
+    except OrchardError as error:  # it takes too long, which is no refusal
+        raise OrchardError("model_failed", error.message) from error
+    except Exception:  # templates refuse by raising whatever they like
+        return None
+
+
+def converted(takes: TemplateCapabilities, name: str | None) -> TemplateCapabilities:
+    """Let the converter of that name have its way. Raises ValueError that lists those known."""
+    return takes if name is None else replace(takes, **converter(name))
+
+
+def probe(render: Render, source: str) -> TemplateCapabilities:
+    """Say what a template takes; `render` takes turns and variables, `source` is the template's text."""
+    template = _Probe(render)
+    shows = template.shows
+    takes = TemplateCapabilities()
+    takes = replace(takes, system=shows(takes, [_RULES, _ASKED], "Qrules", "Qasked"))
+    takes = replace(takes, lone_system=not takes.system or shows(takes, [_RULES], "Qrules"))
+    lead = [_RULES] if takes.system else []
+    later = [*lead, _ASKED, _said("assistant", "Qsaid"), _said("system", "Qlater"), _MORE]
+    takes = replace(
+        takes,
+        later_system=takes.system and shows(takes, later, "Qsaid", "Qlater", "Qmore"),
+        repeats=shows(takes, [*lead, _ASKED, _MORE], "Qasked", "Qmore"),
+        tools=shows(takes, [*lead, _ASKED], "Qfunction", tools=_TOOLS),
+    )
+    takes = template.thinking(takes, source)
+    if _BLOCKS.search(source):
+        takes = _in_blocks(shows, takes)
+    if not takes.tools:  # the model gets to know of them in Hermes' way, and its calls are written so as well
+        return replace(takes, calls=False)
+    takes = replace(
+        takes,
+        undescribed=shows(takes, [*lead, _ASKED], "Qfunction", tools=_UNDESCRIBED),
+        unlisted=shows(takes, [*lead, _ASKED], "Qfunction", tools=_UNLISTED),
+        listed_null=shows(takes, [*lead, _ASKED], "Qfunction", tools=_LISTED_NULL),
+    )
+    called = [_ASKED, _said("assistant", _CALL), _told(_CALL, "Qresult")]
+    needles = ["Qvalue", "response:Qfunction", "Qresult"] if _WITHIN.search(source) else ["Qvalue", "Qresult"]
+    for form in _forms(takes, source):
+        # The object must not be written as Python would write it.
+        if shows(form, called, *needles, never=("'Qname': 'Qvalue'",), tools=_TOOLS):
+            # Mistral's older ones leave the system message out while the last message is a result.
+            kept = form.system and shows(form, [_RULES, *called], "Qrules", tools=_TOOLS)
+            found = _beside(partial(shows, tools=_TOOLS), form)
+            return replace(found, system=kept, later_system=form.later_system and kept)
+    takes = replace(takes, calls=False)
+    results = shows(replace(takes, lone_results=True), [*called, _said("assistant", "Qsaid")], "Qresult", "Qsaid")
+    return replace(takes, lone_results=results)
+
+
+def _in_blocks(shows: Callable[..., bool], takes: TemplateCapabilities) -> TemplateCapabilities:
+    """Find out whether reasoning shows as a content block only."""
+    thought = [_ASKED, _said("assistant", ReasoningPart("Qthought"), "Qsaid")]
+    blocks = replace(takes, thinking_blocks=True)
+    printed = ("'Qthought'", '"Qthought"')
+    if shows(takes, thought, "Qthought") or not shows(blocks, thought, "Qthought", "Qsaid", never=printed):
+        return takes
+    return blocks
+
+
+def _forms(takes: TemplateCapabilities, source: str) -> Iterator[TemplateCapabilities]:
+    """The ways to write a call, the commonest first."""
+    if "<|tool_calls_section_begin|>" in source:
+        takes = replace(takes, ids="numbered")
+    for results_within in (False, True):
+        for ids in (takes.ids, "short"):
+            for text_arguments in (False, True):
+                yield replace(takes, results_within=results_within, ids=ids, text_arguments=text_arguments)
+
+
+def _beside(shows: Callable[..., bool], takes: TemplateCapabilities) -> TemplateCapabilities:
+    """Find out what may stand beside a call."""
+    both = [_ASKED, _said("assistant", _CALL, _OTHER), _told(_CALL, "Qresult"), _told(_OTHER, "Qend")]
+    takes = replace(takes, several_calls=shows(takes, both, "Qvalue", "Qlast", "Qend"))
+    texts = [_ASKED, _said("assistant", "Qtext", _CALL), _told(_CALL, "Qresult")]
+    takes = replace(takes, text_beside_calls=shows(takes, texts, "Qtext", "Qvalue"))
+    all_three = [_ASKED, _said("assistant", ReasoningPart("Qthought"), "Qtext", _CALL), _told(_CALL, "Qresult")]
+    return replace(takes, reasoning_beside_text=shows(takes, all_three, "Qvalue"))

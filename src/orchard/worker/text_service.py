@@ -1,0 +1,346 @@
+"""The service of a text model: prompts, grammars and tokens are made in a thread each, the rest happens here.
+
+submit ─▶ prompt thread (template, tokenizer) ─▶ grammar thread, where there is a grammar to compile ─▶ engine thread
+─▶ answers (characters, format, stop strings) ─▶ emit
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from orchard.backends import text as backend
+from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
+from orchard.backends.text import TextModel, load
+from orchard.core.cache_report import CacheState
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
+from orchard.core.options import Batching, TextOptions
+from orchard.core.request import Count, Request
+from orchard.engine.batching.batch import BatchMode
+from orchard.engine.engine import Engine
+from orchard.engine.job import Begun, Drawn, EngineStep, Job, JobFailed, SamplingParams
+from orchard.engine.memory import recommended
+from orchard.engine.sampling.grammar import BoundGrammar
+from orchard.formats.families.plain import Plain
+from orchard.worker.cache_reports import CacheReports
+from orchard.worker.echo import Echo
+from orchard.worker.grammar.constraint import Constraint
+from orchard.worker.lane import Lane
+from orchard.worker.output import ChoiceOutput, StopStrings, Vocabulary
+from orchard.worker.prompt.prompter import Prepared, Prompter
+
+log = logging.getLogger("orchard.worker")
+
+_RETRY_AFTER = 5
+_BATCHING: dict[BatchMode, Batching] = {
+    BatchMode.ALL: "together",
+    BatchMode.LIKE: "by_length",
+    BatchMode.NONE: "in_turn",
+}
+
+
+def prepare() -> int:
+    """Import what a load needs, and give the bytes that the device lets models use."""
+    backend.prepare()
+    return recommended()
+
+
+class _Live:
+    """A request that was submitted and has not ended. It has answers once the engine has its job."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.preparing: asyncio.Task[None] | None = None
+        self.answers: list[ChoiceOutput] = []
+        self.prompt_tokens = 0
+        self.cached_tokens = 0
+        self.sampling = SettledSampling()
+        self.begun = False
+        self.echo: Echo | None = None
+
+    def finished(self) -> Finished | None:
+        """Give the last event once every choice has ended."""
+        reasons = tuple(answer.reason for answer in self.answers if answer.reason)
+        if len(reasons) < len(self.answers):
+            return None
+        completion = sum(answer.completion_tokens for answer in self.answers)
+        reasoning = sum(answer.reasoning_tokens for answer in self.answers)
+        stops = tuple(answer.stopped_by for answer in self.answers)
+        usage = Usage(self.prompt_tokens, completion, reasoning, self.cached_tokens)
+        return Finished(reasons, usage, stops if any(stops) else ())
+
+    def nothing(self) -> Finished:
+        """Give the last event of a request that wants no token but those of its prompt."""
+        reasons: list[FinishReason] = ["length"] * self.request.generate.n
+        return Finished(tuple(reasons), Usage(self.prompt_tokens, 0, 0, self.cached_tokens))
+
+
+class TextService:
+    """Serves one text model from a folder in mlx-lm's format."""
+
+    def __init__(self, path: str, options: TextOptions) -> None:
+        """Requests wait for the prompt thread or for the engine, `options.max_waiting` of them at most."""
+        self._engine: Engine[TextModel] = Engine(
+            lambda: load(path, options, self._engine.advance), self._deliver, options, self._advanced
+        )
+        self._prompts = Lane("prompt")
+        self._grammars = Lane("grammar")
+        self._end_compiling: Callable[[], None] = lambda: None
+        self._options = options
+        self._live: dict[str, _Live] = {}
+        self._running = 0  # as the engine said last
+        self._told = (0, 0)
+
+    @property
+    def _waiting(self) -> int:
+        return max(0, len(self._live) - self._running)
+
+    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+        """Load the model, make it warm, and say what it is like.
+
+        Raises OrchardError("model_failed", ...) with the reason.
+        """
+        self._emit = emit
+        self._progress = progress
+        self._loop = asyncio.get_running_loop()
+        try:
+            model = await asyncio.wrap_future(self._engine.start())
+            await self._prompts.do(self._adopt, model)
+            return Loaded(self._engine.weights_bytes, _BATCHING[self._engine.together])
+        except OrchardError:
+            raise
+        except Exception as error:
+            log.exception("loading failed")
+            raise OrchardError("model_failed", f"the model can't be run: {type(error).__name__}: {error}") from error
+
+    def _adopt(self, model: TextModel) -> None:
+        """Keep what the model's surroundings need, but not the model: the engine's thread frees it."""
+        tokenizer = model.tokenizer
+        self._vocabulary = Vocabulary(tokenizer)
+        self._reports = CacheReports(self._vocabulary)
+        self._prompter = Prompter(
+            tokenizer,
+            self._vocabulary,
+            model.context_window,
+            model.vocab_size,
+            model.defaults,
+            max_new_tokens=model.max_new_tokens,
+            options=self._options,
+        )
+        self._end_compiling = self._prompter.close
+        self._prompter.check_template()
+
+    def submit(self, request: Request) -> None:
+        """Begin a request; whatever is wrong with it comes as a `Failed` event."""
+        if len(self._live) >= self._options.max_rows + self._options.max_waiting:
+            message = f"{self._options.max_waiting} requests are waiting for this model already"
+            self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
+            return
+        live = self._live[request.id] = _Live(request)
+        live.preparing = self._loop.create_task(self._prepare(live))
+        self._tell([])
+
+    def cancel(self, request_id: str) -> None:
+        """Drop a request before the engine's next step; no event of it is emitted after this. Unknown ids are fine."""
+        if live := self._live.pop(request_id, None):
+            if live.preparing:
+                live.preparing.cancel()
+            else:
+                self._engine.cancel(request_id)
+            self._tell([])
+
+    def pause(self, request_id: str) -> None:
+        """Let the engine stop working on a request. Unknown ids are fine."""
+        self._engine.pause(request_id)
+
+    def resume(self, request_id: str) -> None:
+        """Let the engine go on with a paused request. Unknown ids are fine."""
+        self._engine.resume(request_id)
+
+    async def cache(self, request_id: str | None) -> CacheState:
+        """Say what is cached; with a request's id, give only the report on that one (none where it is unknown)."""
+        reports = self._reports.find(request_id)
+        if request_id is not None:
+            return CacheState({}, reports)
+        counters: asyncio.Future[dict[str, int]] = self._loop.create_future()
+
+        def settle(found: dict[str, int]) -> None:
+            if not counters.done():
+                counters.set_result(found)
+
+        self._engine.report(lambda found: self._cross(partial(settle, dict(found))))
+        return CacheState(await counters, reports)
+
+    def signs(self) -> Heartbeat:
+        """Give the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
+        silent = max(self._engine.silent_seconds, self._prompts.silent_seconds, self._grammars.silent_seconds)
+        return Heartbeat(silent, self._engine.mlx_bytes)
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Weights, keys and values, and cached prompts may take so many bytes together from now on."""
+        self._engine.limit_memory(memory_bytes)
+
+    async def close(self, save_seconds: float) -> None:
+        """Stop the engine and free the model; another service may be made in the same process then."""
+        for request_id in list(self._live):
+            self.cancel(request_id)
+        self._engine.close(save_seconds)
+        self._end_compiling()
+        for lane in (self._grammars, self._prompts):
+            await asyncio.to_thread(lane.close)
+        await asyncio.to_thread(self._engine.join)
+
+    async def _prepare(self, live: _Live) -> None:
+        """Make the request's prompt and hand it to the engine."""
+        request = live.request
+        try:
+            if isinstance(request.task, Count):
+                count = partial(self._prompter.count, request.generate, must_fit=request.task.must_fit)
+                self._count(request.id, await self._prompts.do(count))
+                return
+            prepared = await self._prompts.do(self._prompter.prepare, request.task)
+            grammar = await self._compile(prepared.constraint) if prepared.constraint else None
+            live.preparing = None
+            self._begin(live, prepared, grammar)
+        except OrchardError as error:
+            self._fail(request.id, Failed.of(error))
+        except Exception as error:
+            log.exception("request %s could not be prepared", request.id)
+            self._fail(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
+
+    async def _compile(self, constraint: Constraint) -> BoundGrammar | None:
+        """Make a grammar, in the prompts' thread where nothing is to be compiled."""
+        constraints = self._prompter.constraints
+        lane, size = (self._prompts, 0) if constraints.known(constraint) else (self._grammars, len(constraint.key))
+        return await lane.do(constraints.compile, constraint, size=size)
+
+    def _begin(self, live: _Live, prepared: Prepared, grammar: BoundGrammar | None) -> None:
+        request, task = live.request, live.request.generate
+        live.prompt_tokens = len(prepared.tokens)
+        if task.echo:
+            live.echo = Echo(self._vocabulary, prepared.text, prepared.tokens, task.n, task.top_logprobs)
+        live.sampling = _settled(prepared.params)
+        scored = live.echo.top_logprobs if live.echo else None
+        if not prepared.max_tokens and scored is None:
+            self._answer_nothing(live)
+            return
+        stops = StopStrings(task.stop)
+        begin = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
+        live.answers = [
+            ChoiceOutput(
+                self._vocabulary,
+                begin() if task.prompt is None else Plain(),
+                stops,
+                choice,
+                may_call=bool(task.tools),
+                one_call=not task.parallel_tool_calls,
+                hide_reasoning=task.hide_reasoning,
+            )
+            for choice in range(task.n if prepared.max_tokens else 0)
+        ]
+        self._engine.submit(
+            Job(
+                request.id,
+                prepared.tokens,
+                prepared.params,
+                max(prepared.max_tokens, 1),
+                len(live.answers) or 1,
+                request.priority,
+                prepared.boundaries,
+                grammar=grammar,
+                prompt_logprobs=scored,
+            )
+        )
+
+    def _answer_nothing(self, live: _Live) -> None:
+        """A raw prompt may ask for no tokens at all."""
+        del self._live[live.request.id]
+        started = Started(live.prompt_tokens, sampling=live.sampling)
+        self._tell([(live.request.id, [started, *(live.echo.begin() if live.echo else ()), live.nothing()])])
+
+    def _count(self, request_id: str, tokens: int) -> None:
+        del self._live[request_id]
+        self._tell([(request_id, [Started(tokens), Finished((), Usage(tokens, 0))])])
+
+    def _fail(self, request_id: str, failed: Failed) -> None:
+        del self._live[request_id]
+        self._tell([(request_id, [failed])])
+
+    def _advanced(self, fraction: float) -> None:
+        """Called in the engine's thread."""
+        self._cross(partial(self._progress, fraction))
+
+    def _deliver(self, step: EngineStep) -> None:
+        """Called in the engine's thread: a step's news cross over in one call."""
+        self._cross(partial(self._on_step, step))
+
+    def _cross(self, call: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
+            self._loop.call_soon_threadsafe(call)
+
+    def _on_step(self, step: EngineStep) -> None:
+        self._running = step.running
+        events: dict[str, list[Event]] = {}
+        for begun in step.begun:
+            if live := self._live.get(begun.job):
+                events.setdefault(begun.job, []).extend(self._on_begun(live, begun))
+        for scored in step.scored:
+            if (live := self._live.get(scored.job)) and live.echo:
+                events.setdefault(scored.job, []).extend(live.echo.score(scored.samples))
+        for drawn in step.drawn:
+            if live := self._live.get(drawn.job):
+                events.setdefault(drawn.job, []).extend(self._on_token(live, drawn))
+        for broken in step.broken:
+            if self._live.pop(broken.job, None):
+                events.setdefault(broken.job, []).append(_failed(broken))
+        self._tell([(request_id, found) for request_id, found in events.items() if found])
+
+    def _on_begun(self, live: _Live, begun: Begun) -> list[Event]:
+        """The request is accepted only now: one that was too large for the memory never begins."""
+        if live.begun:  # the engine had put it off in favour of another
+            return []
+        live.begun = True
+        live.cached_tokens = begun.cached_tokens
+        self._reports.add(begun, live.prompt_tokens)
+        started = Started(live.prompt_tokens, begun.cached_tokens, sampling=live.sampling)
+        return [started, *(live.echo.begin() if live.echo else ())]
+
+    def _on_token(self, live: _Live, drawn: Drawn) -> list[Event]:
+        if not live.answers:  # the engine has drawn a token because it had to; the prompt was all that was wanted
+            del self._live[drawn.job]
+            return [live.nothing()]
+        answer = live.answers[drawn.choice]
+        if answer.reason:  # a stop string ended this choice; the engine will know in a moment
+            return []
+        try:
+            events = answer.feed(drawn)
+        except Exception as error:
+            log.exception("the output of request %s could not be read", drawn.job)
+            self._engine.cancel(drawn.job)
+            del self._live[drawn.job]
+            return [Failed("internal", f"the model's output could not be read: {type(error).__name__}")]
+        if answer.reason and not drawn.reason:
+            self._engine.cancel(drawn.job, drawn.choice)
+        if finished := live.finished():
+            del self._live[drawn.job]
+            events.append(finished)
+        return events
+
+    def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
+        """Emit events, or new numbers where there are any."""
+        numbers = self._running, self._waiting
+        if events or numbers != self._told:
+            self._told = numbers
+            self._emit(events, *numbers)
+
+
+def _failed(broken: JobFailed) -> Failed:
+    if broken.by_grammar:
+        return Failed("invalid_request", broken.message)
+    return Failed("context_length_exceeded" if broken.too_large else "internal", broken.message)
+
+
+def _settled(params: SamplingParams) -> SettledSampling:
+    return SettledSampling(params.temperature, params.top_p, params.presence_penalty, params.frequency_penalty)

@@ -1,0 +1,147 @@
+"""API keys and origins on the command line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from orchard.cli import serve as serve_command
+from orchard.cli.app import app
+from orchard.cli.keys import first_key
+from orchard.cli.settings.values import KEY_FILE
+from orchard.config import Settings
+from orchard.gateway.pool import worker_process
+from tests.support.serving import serve
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """The settings that `orchard serve` would have served with."""
+    settings: list[Settings] = []
+    monkeypatch.setattr(serve_command, "serve", lambda given, *_: settings.append(given))
+    return settings
+
+
+def test_keys_come_from_flags_the_environment_and_files(served: list[Settings], tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text("# ours\nfrom-file\n\n  another  \n#no\n")
+    config = tmp_path / "orchard.yaml"
+    config.write_text(f"server: {{api_keys: [y], api_key_file: {file}}}")
+    run = CliRunner().invoke
+    run(app, ["serve", "--api-key", "a", "--api-key", "b,a"])
+    run(app, ["serve", "--api-key-file", str(file)], env={"ORCHARD_API_KEY": "c, d"})
+    run(app, ["serve", "--api-key", "e"], env={"ORCHARD_API_KEY": "c"})
+    run(app, ["serve"], env={"ORCHARD_API_KEY": ""})
+    run(app, ["serve", "--config", str(config)])
+    run(app, ["serve", "--config", str(config)], env={"ORCHARD_API_KEYS": "z"})
+    assert [settings.api_keys for settings in served] == [
+        ("a", "b"),
+        ("c", "d", "from-file", "another"),
+        ("e",),
+        (),
+        ("y", "from-file", "another"),
+        ("z", "from-file", "another"),
+    ]
+
+
+def test_admin_keys_are_given_like_the_others(served: list[Settings]) -> None:
+    run = CliRunner().invoke
+    run(app, ["serve", "--admin-key", "a,b", "--api-key", "c"])
+    run(app, ["serve"], env={"ORCHARD_ADMIN_KEY": "d"})
+    assert [(settings.admin_keys, settings.api_keys) for settings in served] == [(("a", "b"), ("c",)), (("d",), ())]
+    assert all(settings.asks_for_keys for settings in served)
+
+
+@pytest.mark.parametrize("key", ["", ",", "a b", "schlüssel", "a\tb"])
+def test_what_can_be_no_key_is_refused_without_being_repeated(served: list[Settings], key: str) -> None:
+    result = CliRunner().invoke(app, ["serve", "--api-key", key], env={"COLUMNS": "200"})
+    assert (result.exit_code, served) == (2, [])
+    assert "must be of printable ASCII characters without spaces" in result.output
+    assert "schlüssel" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "holds no key"),
+        (b"# nothing\n\n", "holds no key"),
+        (b"\xff\xfe", "it is no text"),
+        (b"two words", "without spaces"),
+        (None, "there is no file"),
+    ],
+)
+def test_a_file_without_keys_is_refused(tmp_path: Path, content: bytes | None, words: str) -> None:
+    file = tmp_path / "keys"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        KEY_FILE.read(str(file))
+    assert "two words" not in str(caught.value)
+
+
+def test_a_server_that_has_no_keys_though_it_should_does_not_start(served: list[Settings], tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["serve", "--api-key-file", str(tmp_path / "none")])
+    assert (result.exit_code, served) == (2, [])
+
+
+def test_origins(served: list[Settings]) -> None:
+    run = CliRunner().invoke
+    run(app, ["serve", "--cors-origin", "https://Example.com", "--cors-origin", "http://localhost:3000"])
+    run(app, ["serve", "--cors-origin", "*"])
+    run(app, ["serve", "--allowed-origins", "http://a,http://b"])
+    assert [settings.cors_origins for settings in served] == [
+        ("https://example.com", "http://localhost:3000"),
+        ("*",),
+        ("http://a", "http://b"),
+    ]
+
+
+def test_allowed_hosts(served: list[Settings]) -> None:
+    run = CliRunner().invoke
+    run(
+        app,
+        ["serve", "--allowed-host", "Example.com.", "--allowed-host", "[2001:DB8::0:1]", "--allowed-host", "my_box"],
+    )
+    run(app, ["serve"])
+    assert [settings.allowed_hosts for settings in served] == [("example.com", "2001:db8::1", "my_box"), ()]
+
+
+def test_clients_send_the_first_of_several() -> None:
+    assert [first_key(given) for given in (None, "", "a", "a, b", " ")] == [None, None, "a", "a", None]
+
+
+def test_the_chat_sends_its_key() -> None:
+    def say(key: str, url: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "orchard", "chat", "-m", "hello there", "--url", url]
+        environment = os.environ | {"ORCHARD_API_KEY": key}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+
+    with serve(api_keys=("the-key",)) as server:
+        assert say("the-key,another", server.url).stdout == "hello there\n"
+        refused = say("wrong", server.url)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "the API key is wrong" in refused.stderr
+
+
+def test_help_shows_no_key() -> None:
+    command = [sys.executable, "-m", "orchard", "serve", "--help"]
+    environment = os.environ | {"ORCHARD_API_KEY": "the-secret", "COLUMNS": "200"}
+    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    assert "--api-key-file" in shown
+    assert "the-secret" not in shown
+
+
+def test_workers_are_given_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORCHARD_API_KEY", "the-secret")
+    monkeypatch.setenv("ORCHARD_API_KEYS", "the-secret")
+    monkeypatch.setenv("ORCHARD_ADMIN_KEY", "the-secret")
+    assert "the-secret" not in worker_process._environment().values()
+
+
+def test_the_banner_shows_how_to_send_a_key() -> None:
+    text = serve_command.banner(["demo"], "http://127.0.0.1:8000", has_keys=True)
+    assert 'curl http://127.0.0.1:8000/v1/chat/completions -H "authorization: Bearer $ORCHARD_API_KEY" -H' in text
+    assert "any API key" not in text

@@ -1,0 +1,155 @@
+"""The line of the terminal that shows what loads."""
+
+import errno
+import io
+import logging
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from rich.console import Console
+
+from orchard.cli.progress import ProgressLine
+from orchard.gateway.metrics.counters import ModelNow
+
+WIDTH = 80
+
+
+class Screen:
+    """The lines of a terminal after what was written to it: carriage returns, line ends and erasures are played."""
+
+    def __init__(self) -> None:
+        self.file = io.StringIO()
+
+    @property
+    def lines(self) -> list[str]:
+        lines = [""]
+        column = 0
+        text = self.file.getvalue()
+        while text:
+            if text.startswith("\x1b[2K"):
+                lines[-1], text = "", text[4:]
+            elif text[0] == "\r":
+                column, text = 0, text[1:]
+            elif text[0] == "\n":
+                lines.append("")
+                column, text = 0, text[1:]
+            else:
+                lines[-1] = lines[-1][:column].ljust(column) + text[0] + lines[-1][column + 1 :]
+                column, text = column + 1, text[1:]
+        return [line.rstrip() for line in lines]
+
+
+@pytest.fixture
+def screen() -> Screen:
+    return Screen()
+
+
+@pytest.fixture
+def line(screen: Screen) -> ProgressLine:
+    console = Console(file=screen.file, force_terminal=True, color_system=None, width=WIDTH)
+    return ProgressLine(lambda: console)
+
+
+@pytest.fixture
+def log(screen: Screen) -> Iterator[logging.Logger]:
+    root = logging.getLogger()
+    handler = logging.StreamHandler(screen.file)
+    root.addHandler(handler)
+    yield root
+    root.removeHandler(handler)
+
+
+READY = ModelNow(state="ready")
+
+
+def now(progress: float) -> ModelNow:
+    return ModelNow(state="loading", note=f"loading {progress:.0%}", progress=progress)
+
+
+def test_a_bar_grows_in_its_line_and_is_gone_in_the_end(screen: Screen, line: ProgressLine) -> None:
+    line.show({"apple": now(0.25)})
+    assert len(screen.lines) == 1
+    assert screen.lines[0].startswith("apple: loading 25% ━")
+    line.show({"apple": now(0.5)})
+    assert len(screen.lines) == 1
+    assert screen.lines[0].startswith("apple: loading 50% ━")
+    line.show({"apple": READY})
+    assert screen.lines == [""]
+
+
+def test_several_models_share_the_line(screen: Screen, line: ProgressLine) -> None:
+    fetched = ModelNow(state="queued", note="downloading 12%")
+    line.show({"apple": now(0.25), "pear": READY, "plum": fetched})
+    assert len(screen.lines) == 1
+    assert screen.lines[0].startswith("apple: loading 25% ━")
+    assert screen.lines[0].endswith("plum: downloading 12%")
+    assert "pear" not in screen.lines[0]
+
+
+def test_many_models_or_long_names_do_not_wrap(screen: Screen, line: ProgressLine) -> None:
+    line.show({f"a-model-with-a-rather-long-name-{number}": now(0.5) for number in range(9)})
+    line.show({"n" * 200: now(0.5)})
+    assert len(screen.lines) == 1
+    assert len(screen.lines[0]) < WIDTH
+
+
+def test_log_lines_stand_whole_above_the_bar(screen: Screen, line: ProgressLine, log: logging.Logger) -> None:
+    line.show({"apple": now(0.25)})
+    log.error("one")
+    log.error("two")
+    line.show({"apple": now(0.5)})
+    assert screen.lines[:2] == ["one", "two"]
+    assert screen.lines[2].startswith("apple: loading 50%")
+    line.show({})
+    assert screen.lines == ["one", "two", ""]
+
+
+def test_what_another_process_writes_is_whole(screen: Screen, line: ProgressLine) -> None:
+    line.show({"apple": now(0.25)})
+    screen.file.write("a line as long as the bar is, or longer, as the worker's log lines are\n")
+    line.show({"apple": now(0.5)})
+    assert screen.lines[0] == "a line as long as the bar is, or longer, as the worker's log lines are"
+    assert screen.lines[1].startswith("apple: loading 50%")
+
+
+def test_nothing_is_written_while_nothing_is_under_way(screen: Screen, line: ProgressLine) -> None:
+    line.show({"apple": READY})
+    assert screen.file.getvalue() == ""
+
+
+def test_a_terminal_that_is_gone_hurts_nobody(log: logging.Logger) -> None:
+    class Gone(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(errno.EIO, "Input/output error")
+
+    line = ProgressLine(lambda: Console(file=Gone(), force_terminal=True, width=WIDTH))
+    line.show({"apple": now(0.25)})
+    log.error("one")
+    line.show({})
+
+
+def test_serve_shows_it_on_a_terminal() -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "orchard", "serve", "demo", "--port", "0", "--responses-path", ":memory:"]
+    environment = {**os.environ, "TERM": "xterm"}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        while b"demo: loading" not in shown:
+            shown += os.read(ours, 4096)
+        process.terminate()
+        with suppress(OSError):  # what a terminal whose last writer is gone gives on Linux
+            while os.read(ours, 4096):
+                pass
+        assert process.wait(30) == 0
+    os.close(ours)
+
+
+def test_without_a_terminal_there_is_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert ProgressLine.of_terminal() is None

@@ -1,0 +1,146 @@
+"""The commands of `orchard chat`, and what it sends after them."""
+
+import json
+import stat
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from orchard.cli import chat
+from orchard.cli.client import AnswerPiece, ChatClient
+from orchard.cli.talk import HELP, ChatSession, Turn, command
+from orchard.core.errors import OrchardError
+from tests.cli.test_app import reader
+
+
+class Answering:
+    """A client that answers everything with "yes", and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    def answer(self, body: dict[str, Any]) -> Generator[AnswerPiece, None, None]:
+        self.asked.append(json.loads(json.dumps(body)))
+        yield AnswerPiece("text", "yes")
+
+
+@pytest.fixture
+def client() -> Answering:
+    return Answering()
+
+
+@pytest.fixture
+def conversation(client: Answering) -> ChatSession:
+    return ChatSession(cast(ChatClient, client), "m")
+
+
+def say(conversation: ChatSession, *lines: str) -> None:
+    chat.converse(conversation, reader([*lines, EOFError]))
+
+
+def test_what_is_set_is_sent(conversation: ChatSession, client: Answering) -> None:
+    say(conversation, "/system Be brief.", "/set temperature 0.3", "/set max_tokens 9", "/set seed 7", "one")
+    say(conversation, "/system", "/set seed", "/think", "two")
+    first, second = client.asked
+    system, one, yes = (
+        {"role": role, "content": text}
+        for role, text in (("system", "Be brief."), ("user", "one"), ("assistant", "yes"))
+    )
+    assert first == {"model": "m", "messages": [system, one], "temperature": 0.3, "max_tokens": 9, "seed": 7}
+    assert second == {
+        "model": "m",
+        "messages": [one, yes, {"role": "user", "content": "two"}],
+        "temperature": 0.3,
+        "max_tokens": 9,
+        "chat_template_kwargs": {"enable_thinking": True},
+    }
+
+
+def test_text_of_several_lines_is_one_message(conversation: ChatSession, client: Answering) -> None:
+    say(conversation, '"""def f():', "    return 1", "", '/reset"""', '"""', "/etc", '"""', '"""one"""')
+    texts = [body["messages"][-1]["content"] for body in client.asked]
+    assert texts == ["def f():\n    return 1\n\n/reset", "/etc", "one"]
+
+
+def test_an_interrupt_gives_several_lines_up(conversation: ChatSession, client: Answering) -> None:
+    chat.converse(conversation, reader(['"""one', KeyboardInterrupt, "two", EOFError]))
+    assert [body["messages"][-1]["content"] for body in client.asked] == ["two"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("/foo", "there is no command /foo; /help lists them"),
+        ("/foo bar", "there is no command /foo"),
+        ("/Reset", "there is no command /Reset"),
+        ("/save-as file", "there is no command /save-as"),
+        ("/reset!", "there is no command /reset!"),
+        ("/load2", "there is no command /load2"),
+        ("/reset now", "nothing may follow /reset"),
+        ("/set", "/set takes one of temperature, top_p"),
+        ("/set heat 1", "/set takes one of temperature, top_p"),
+        ("/set temperature hot", "temperature: must be a number .*2.*, not 'hot'"),
+        ("/set temperature 3", "temperature: must be a number .*2.*, not '3'"),
+        ("/set max_tokens 0", "max_tokens: must be"),
+        ("/save", "/save needs the name of a file"),
+        ("/load", "/load needs the name of a file"),
+        ("/load /nonsuch/file", "/nonsuch/file can't be read: No such file"),
+        ("/load ~nobody.such/file", "~nobody.such/file can't be found"),
+        ("/save ~nobody.such/file", "~nobody.such/file can't be found"),
+        ("/save /nonsuch/file", "/nonsuch/file can't be written: No such file"),
+    ],
+)
+def test_wrong_commands_are_errors_and_are_not_sent(
+    conversation: ChatSession, client: Answering, line: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conversation.talk.messages.append(Turn("user", "kept"))
+    with pytest.raises(OrchardError, match=why) as wrong:
+        command(conversation, line)
+    say(conversation, line)
+    assert wrong.value.message in capsys.readouterr().err
+    assert client.asked == []
+    assert conversation.talk.messages == [Turn("user", "kept")]
+
+
+@pytest.mark.parametrize("line", ["/etc/passwd is what?", "/ is a slash", "what is /foo?"])
+def test_text_with_a_slash_is_sent(conversation: ChatSession, client: Answering, line: str) -> None:
+    say(conversation, line)
+    assert client.asked[0]["messages"][0]["content"] == line
+
+
+def test_help_is_shown(conversation: ChatSession, capsys: pytest.CaptureFixture[str]) -> None:
+    say(conversation, "/help")
+    assert HELP in capsys.readouterr().out
+
+
+def test_a_talk_is_saved_and_goes_on(conversation: ChatSession, client: Answering, tmp_path: Path) -> None:
+    file = tmp_path / "a talk.json"
+    say(conversation, "/system Be brief.", "/set top_k 5", "/think", "one", f"/save {file}")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    other = ChatSession(cast(ChatClient, client), "m")
+    say(other, f"/load {file}", "two")
+    assert other.talk.messages[:2] == conversation.talk.messages
+    assert client.asked[1] == {
+        **client.asked[0],
+        "messages": [
+            *client.asked[0]["messages"],
+            *({"role": r, "content": c} for r, c in (("assistant", "yes"), ("user", "two"))),
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", '{"messages": [{"role": "tool", "content": ""}]}', '{"messages": [], "settings": {"top_p": 3}}'],
+)
+def test_a_file_that_is_no_talk_changes_nothing(conversation: ChatSession, tmp_path: Path, content: str) -> None:
+    file = tmp_path / "file"
+    file.write_text(content)
+    say(conversation, "one")
+    before = conversation.talk
+    with pytest.raises(OrchardError, match="is no talk that /save wrote"):
+        command(conversation, f"/load {file}")
+    assert conversation.talk is before

@@ -1,0 +1,76 @@
+"""Fields that all dialects have: the model, which may be left out, and the adapter, which has two names."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from orchard.core.errors import OrchardError
+from orchard.core.request import Adapter, Request
+from orchard.dialects.anthropic.messages import encode as anthropic_messages
+from orchard.dialects.openai.chat import encode as openai_chat
+from orchard.dialects.openai.completions import encode as openai_completions
+from orchard.dialects.openai.responses import encode as openai_responses
+
+MESSAGES = [{"role": "user", "content": "Hi"}]
+
+
+def _chat(body: bytes, default: str | None) -> Request:
+    return openai_chat.parse(body, "req_1", default=default).request
+
+
+def _completion(body: bytes, default: str | None) -> Request:
+    return openai_completions.parse(body, "req_1", default=default).requests[0]
+
+
+def _response(body: bytes, default: str | None) -> Request:
+    return openai_responses.read(body, default=default).call("req_1").request
+
+
+def _message(body: bytes, default: str | None) -> Request:
+    return anthropic_messages.parse(body, "req_1", default=default).request
+
+
+def _count(body: bytes, default: str | None) -> Request:
+    return anthropic_messages.parse_count(body, "req_1", default=default).request
+
+
+Read = Callable[[bytes, str | None], Request]
+every_dialect = pytest.mark.parametrize("parse", [_chat, _completion, _response, _message, _count])
+
+
+def read(parse: Read, default: str | None = "default", **fields: Any) -> Request:
+    body = {"messages": MESSAGES, "prompt": "Hi", "input": "Hi", "max_tokens": 5, **fields}
+    del body["input" if parse is _completion else "prompt"]
+    return parse(json.dumps(body).encode(), default)
+
+
+def refused(parse: Read, default: str | None = "default", **fields: Any) -> OrchardError:
+    with pytest.raises(OrchardError) as caught:
+        read(parse, default, **fields)
+    assert caught.value.kind == "invalid_request"
+    return caught.value
+
+
+@every_dialect
+def test_the_model_may_be_left_out_where_there_is_a_default(parse: Read) -> None:
+    assert read(parse).model == "default"
+    assert read(parse, model=None).model == "default"
+    assert read(parse, model="own").model == "own"
+    for given in ({}, {"model": None}):
+        error = refused(parse, None, **given)
+        assert (error.param, error.message) == ("model", "`model` is required.")
+    for wrong in ("", 5, ["own"]):
+        assert "non-empty string" in refused(parse, model=wrong).message
+
+
+@every_dialect
+def test_an_adapter_has_two_names(parse: Read) -> None:
+    assert read(parse).adapter is None
+    assert read(parse, adapters="poet").adapter == Adapter("poet", "adapters")
+    assert read(parse, adapter_path="lora/poet").adapter == Adapter("lora/poet", "adapter_path")
+    assert read(parse, adapters="poet", adapter_path="poet").adapter == Adapter("poet", "adapters")
+    assert refused(parse, adapters="poet", adapter_path="lora/poet").param == "adapter_path"
+    for wrong in ("", 5, ["poet"]):
+        assert refused(parse, adapter_path=wrong).param == "adapter_path"

@@ -1,0 +1,48 @@
+"""Attention to quantised keys and values."""
+
+import mlx.core as mx
+import pytest
+from mlx_lm.models import base
+from mlx_lm.models.cache import QuantizedKVCache
+
+from orchard.engine.batching import attention
+
+SCALE = 32**-0.5
+
+
+def drawn(heads: int, tokens: int) -> mx.array:
+    return mx.random.normal((1, heads, tokens, 32))
+
+
+@pytest.mark.parametrize(("tokens", "mask"), [(1, None), (5, "causal")])
+@pytest.mark.parametrize("sinks", [None, mx.array([1.0, -1.0])])
+def test_quantised_keys_mean_what_they_are_unpacked_to(tokens: int, mask: str | None, sinks: mx.array | None) -> None:
+    mx.random.seed(3)
+    cache = QuantizedKVCache(group_size=32, bits=8)
+    cache.update_and_fetch(drawn(1, 9), drawn(1, 9))
+    keys, values = cache.update_and_fetch(drawn(1, tokens), drawn(1, tokens))
+    queries = drawn(2, tokens)
+    plain = [mx.dequantize(of[0], of[1], of[2], group_size=32, bits=8) for of in (keys, values)]
+    expected = mx.fast.scaled_dot_product_attention(queries, *plain, scale=SCALE, mask=mask, sinks=sinks)
+    found = attention.attend(queries, keys, values, cache, scale=SCALE, mask=mask, sinks=sinks)
+    assert mx.allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("cuda", "multiplied"), [(False, [1]), (True, [])])
+def test_packed_keys_are_multiplied_for_one_token_and_never_on_cuda(
+    cuda: bool, multiplied: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For several it takes six times as long on a CPU; on CUDA the result may be wrong."""
+    packed: list[int] = []
+
+    def spy(queries: mx.array, *_: object, **__: object) -> mx.array:
+        packed.append(queries.shape[2])
+        return queries
+
+    monkeypatch.setattr(attention, "on_cuda", lambda: cuda)
+    monkeypatch.setattr(base, "quantized_scaled_dot_product_attention", spy)
+    cache = QuantizedKVCache(group_size=32, bits=4)
+    for tokens in (7, 2, 1):
+        keys, values = cache.update_and_fetch(drawn(1, tokens), drawn(1, tokens))
+        attention.attend(drawn(2, tokens), keys, values, cache, scale=SCALE, mask=None)
+    assert packed == multiplied

@@ -1,0 +1,197 @@
+"""What a model is given: which tokens, embeddings and positions, in which pieces."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+import pytest
+
+from orchard.core.options import TextOptions
+from orchard.engine.batching.batch import BatchMode
+from orchard.engine.batching.prefill import Prefill
+from orchard.engine.job import Job
+from orchard.engine.kv_store import KVStore
+from orchard.engine.model import Embedded, LanguageModel
+from orchard.engine.scheduler import Limits
+from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
+from tests.support.engine_driver import greedy, prompt
+from tests.support.tiny_models import Course, Other, alone, make_runner, network, run, words
+
+N, DELTA = 9, 100
+CHUNKS = Limits(max_rows=64, memory_bytes=2**40, chunk=4, idle_chunk=4)
+
+__all__ = ["no_reserve"]
+
+
+class Pass(NamedTuple):
+    """A forward pass: its tokens, and its positions as (3, 1, n) or (rows,) in lists; None: it was given none."""
+
+    tokens: list[list[int]]
+    positions: Any
+    embedded: int
+
+    @property
+    def decodes(self) -> bool:
+        return len(self.tokens[0]) == 1 and not self.embedded
+
+
+def spied() -> tuple[LanguageModel, list[Pass]]:
+    passes: list[Pass] = []
+
+    def before(tokens: mx.array, given: dict[str, Any]) -> None:
+        positions, embeddings = given["positions"], given["embeddings"]
+        listed = None if positions is None else positions.tolist()
+        passes.append(Pass(words(tokens), listed, 0 if embeddings is None else embeddings.shape[1]))
+
+    return Other(network("qwen3"), before=before), passes
+
+
+def three(count: int) -> mx.array:
+    """Positions as M-RoPE has them, each unlike all others."""
+    return mx.arange(count) + mx.array([1000, 2000, 3000])[:, None, None]
+
+
+def embedded_job(name: str = "a", count: int = 6, delta: int = DELTA, positions: bool = True) -> Job:
+    tokens = prompt(1, N)
+    embeddings = network("qwen3").network.model.embed_tokens(mx.array([tokens]))
+    given = Embedded(embeddings, three(N) if positions else None, delta)
+    return greedy(name, tokens, count, embed=lambda: given)
+
+
+def check_tokens(course: Course, jobs: Sequence[Job]) -> None:
+    """The positions are only looked at, so the answers are those of the words themselves."""
+    for job in jobs:
+        plain = Job(job.id, job.prompt, job.params, job.max_tokens, job.choices)
+        assert course.outcomes[job.id].tokens == alone(network("qwen3"), plain), job.id
+
+
+def check_prompt(passes: list[Pass], sizes: list[int]) -> None:
+    pieces = [one for one in passes if one.embedded]
+    assert [one.embedded for one in pieces] == sizes
+    assert [word for one in pieces for word in one.tokens[0]] == prompt(1, N)[: sum(sizes)]
+    for axis, start in enumerate((1000, 2000, 3000)):
+        places = [place for one in pieces for place in one.positions[axis][0]]
+        assert places == list(range(start, start + sum(sizes)))
+
+
+def test_pieces_of_an_embedded_prompt() -> None:
+    model, passes = spied()
+    runner = make_runner(model, CHUNKS)
+    passes.clear()
+    check_tokens(run(runner, [embedded_job()]), [embedded_job()])
+    check_prompt(passes, [4, 4])
+    # The last one is read by its id, at the place that follows the prompt's.
+    assert [one.positions for one in passes[2:]] == [[N - 1 + DELTA + step] for step in range(len(passes) - 2)]
+    assert passes[2].tokens == [[prompt(1, N)[-1]]]
+
+
+@pytest.mark.parametrize(("delta", "positions"), [(0, True), (0, False), (DELTA, False)])
+def test_positions_are_given_only_where_they_are_not_the_lengths(delta: int, positions: bool) -> None:
+    model, passes = spied()
+    runner = make_runner(model, CHUNKS)
+    passes.clear()
+    run(runner, [embedded_job(delta=delta, positions=positions)])
+    assert {one.positions is None for one in passes if one.embedded} == {not positions}
+    assert {one.positions is None for one in passes if not one.embedded} == {delta == 0}
+
+
+@pytest.mark.parametrize("together", [BatchMode.ALL, BatchMode.LIKE])
+def test_positions_in_company(together: BatchMode) -> None:
+    """Every row of a pass has its own; a pass without such a row has none."""
+    model, passes = spied()
+    runner = make_runner(model, together=together, short=8)
+    passes.clear()
+    jobs = [embedded_job(), greedy("b", prompt(2, 3), 6), greedy("c", prompt(3, 20), 6), greedy("d", prompt(4, 12), 6)]
+    check_tokens(run(runner, jobs), jobs)
+    answer = alone(network("qwen3"), greedy("a", prompt(1, N), 6))[0]
+    own = {tuple(prompt(1, N)[-1:] + answer)[step]: N - 1 + step for step in range(6)}
+    shared = [one for one in passes if one.positions and len(one.tokens) > 1]
+    assert shared
+    for one in shared:
+        assert len(one.positions) == len(one.tokens)
+        moved = [(word, place) for (word,), place in zip(one.tokens, one.positions, strict=True) if place >= DELTA]
+        ((word, place),) = moved
+        assert place == own[word] + DELTA
+    assert any(one.positions is None for one in passes if one.decodes) == (together is BatchMode.LIKE)
+
+
+def test_positions_of_the_rows_that_fill_a_group_up() -> None:
+    model, passes = spied()
+    runner = make_runner(model)
+    runner._rows._batch._multiple = 4
+    passes.clear()
+    jobs = [embedded_job(), greedy("b", prompt(2, N), 6)]
+    check_tokens(run(runner, jobs), jobs)
+    (first, *_) = [one for one in passes if len(one.tokens) == 4]
+    assert sorted(first.positions) == [N - 1, *[N - 1 + DELTA] * 3] or sorted(first.positions) == [
+        *[N - 1] * 3,
+        N - 1 + DELTA,
+    ]
+
+
+@little_memory
+def test_positions_after_a_preemption() -> None:
+    """The whole prompt is read from its embeddings then, and what was generated at the places it had."""
+    model, passes = spied()
+    jobs = [greedy("b", prompt(2, N), 30), embedded_job("a", 30)]
+    runner = make_runner(model, tight(network("qwen3"), jobs, 15))
+    preempted = preemptions(runner)
+    passes.clear()
+    check_tokens(run(runner, jobs), jobs)
+    assert preempted == ["a"]
+    again = passes[next(n for n, one in enumerate(passes) if one.embedded == N) :]
+    check_prompt(again, [N])
+    answer = alone(network("qwen3"), greedy("a", prompt(1, N), 30))[0]
+    generated = next(one for one in again if not one.embedded and len(one.tokens[0]) > 1)
+    count = len(generated.tokens[0])
+    assert generated.tokens == [answer[:count]]
+    assert generated.positions == list(range(N + DELTA, N + DELTA + count))
+    first = next(one for one in again if one.decodes and one.tokens[-1] == [answer[count]])
+    assert max(first.positions) == N + DELTA + count
+
+
+def test_an_embedded_prompt_is_not_cached() -> None:
+    model, _ = spied()
+    runner = make_runner(model, cache_bytes=2**24)
+    for _ in range(2):
+        course = run(runner, [embedded_job()])
+        check_tokens(course, [embedded_job()])
+        begun = course.outcomes["a"].begun[0]
+        assert (begun.cached_tokens, begun.miss) == (0, None)
+    assert runner.store.numbers()["entries"] == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "boundaries", "options", "pieces"),
+    [
+        ("qwen3", (3, 8), {}, [10, 9]),  # it can be cut anywhere
+        ("gemma3_text", (3, 8), {}, [3, 5, 2, 9]),
+        ("gemma3_text", (10, 19, 20), {}, [10, 9]),
+        ("qwen3", (), {"kv_bits": 8, "kv_group_size": 32, "quantized_kv_start": 4}, [4, 6, 9]),
+        ("qwen3", (), {"kv_bits": 8, "kv_group_size": 32, "quantized_kv_start": 19}, [10, 9]),
+    ],
+)
+def test_pieces(kind: str, boundaries: tuple[int, ...], options: dict[str, Any], pieces: list[int]) -> None:
+    sizes: list[int] = []
+    model = Other(network(kind), before=lambda tokens, given: sizes.append(tokens.shape[1]))
+    reading = Prefill(prompt(1, 20), boundaries, KVStore(model, TextOptions(**options), 2**24))
+    assert reading.left == 19
+    assert reading.advance(model, 10) == 10
+    assert reading.left == 9
+    assert reading.advance(model, 100) == 9
+    assert (reading.left, reading.done) == (0, 19)
+    assert sizes == pieces
+
+
+def test_what_is_known_is_not_read_again() -> None:
+    sizes: list[int] = []
+    model = Other(network("gemma3_text"), before=lambda tokens, given: sizes.append(tokens.shape[1]))
+    store = KVStore(model, TextOptions(), 2**24)
+    Prefill(prompt(1, 20), (8,), store).advance(model, 100)
+    reading = Prefill([*prompt(1, 12), 301, 302], (8, 10), store)
+    assert (reading.cached, reading.left) == (8, 5)
+    assert reading.miss
+    assert reading.miss.place == 8
+    sizes.clear()
+    reading.advance(model, 100)
+    assert sizes == [2, 3]

@@ -1,0 +1,105 @@
+"""Payloads of real MLX arrays, through host memory, the cache and the disk."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import mlx.core as mx
+import pytest
+
+from orchard.engine.prefix_cache.arrays import Cut, State
+from orchard.engine.prefix_cache.cache import Match, PrefixCache
+from orchard.engine.prefix_cache.disk_io import DiskTier
+from tests.engine.prefix_cache.test_disk_io import fetch, settle
+
+TYPES = [mx.bfloat16, mx.float16, mx.float32, mx.uint32, mx.int8, mx.uint8, mx.int32, mx.bool_]
+
+
+def arrays(tokens: int, seed: int = 0) -> dict[str, mx.array]:
+    """Keys and values as they are, and quantised: words and scales of different widths."""
+    key = mx.random.key(seed)
+    return {
+        "0.keys": mx.random.normal((1, 2, tokens, 8), key=key).astype(mx.bfloat16),
+        "0.values": mx.random.normal((1, 1, tokens, 16), key=key).astype(mx.bfloat16),
+        "1.words": mx.random.randint(0, 2**31 - 1, (1, 2, tokens, 4), key=key).astype(mx.uint32),
+    }
+
+
+def same(one: Cut | State, other: Cut | State) -> bool:
+    return one.arrays.keys() == other.arrays.keys() and all(
+        one.arrays[name].dtype == other.arrays[name].dtype and mx.array_equal(one.arrays[name], other.arrays[name])
+        for name in one.arrays
+    )
+
+
+def joined(match: Match) -> Cut:
+    pieces: Sequence[tuple[Cut, int]] = match.pieces
+    return Cut(
+        {
+            name: mx.concatenate([piece.arrays[name][:, :, :used] for piece, used in pieces], axis=2)
+            for name in pieces[0][0].arrays
+        }
+    )
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_every_type_survives_the_host(dtype: mx.Dtype) -> None:
+    values = mx.random.randint(-(2**31), 2**31 - 1, (1, 2, 6, 4), key=mx.random.key(1)).astype(dtype)
+    cut = Cut({"a": values, "none": mx.zeros((1, 0, 6, 4), dtype)})
+    host = cut.to_host()
+    assert sum(len(array.data) for array in host.values()) == cut.nbytes
+    assert same(Cut.from_host(host), cut)
+    assert same(State.from_host(State({"a": values}).to_host()), State({"a": values}))
+
+
+def test_bfloat16_keeps_every_bit() -> None:
+    bits = mx.arange(2**16, dtype=mx.uint32).astype(mx.uint16).reshape(1, 1, -1, 1)
+    back = Cut.from_host(Cut({"a": bits.view(mx.bfloat16)}).to_host())
+    assert mx.array_equal(back.arrays["a"].view(mx.uint16), bits)
+
+
+def test_a_transposed_array_is_written_as_it_reads() -> None:
+    values = mx.arange(24, dtype=mx.float32).reshape(1, 3, 2, 4).swapaxes(1, 2).astype(mx.bfloat16)
+    assert same(Cut.from_host(Cut({"a": values}).to_host()), Cut({"a": values}))
+
+
+def test_a_part_owns_its_memory() -> None:
+    mx.synchronize()
+    before = mx.get_active_memory()
+    whole = Cut({"a": mx.ones((1, 1, 10_000, 64), mx.bfloat16)})
+    part = whole.part(5000, 5100)
+    del whole
+    mx.synchronize()
+    assert part.nbytes == 100 * 64 * 2
+    assert mx.get_active_memory() - before <= part.nbytes + 2**14
+
+
+def test_nothing_can_be_cut_too() -> None:
+    nothing = Cut({}).part(2, 5)
+    assert (nothing.nbytes, nothing.to_host()) == (0, {})
+
+
+def test_arrays_go_through_memory_and_disk(tmp_path: Path) -> None:
+    text = list(range(1000))
+    whole, state = Cut(arrays(1000)), State({"conv": mx.random.normal((1, 3, 5)).astype(mx.bfloat16)})
+    disk = DiskTier(tmp_path, "model", 10**9)
+    cache = PrefixCache(10**9, True, disk, Cut.from_host, State.from_host)
+    settle(disk)
+    cache.insert(text, 0, whole, state)
+    cache.insert([*text[:700], 5], 700, Cut(arrays(1, 1)), state)  # splits a node
+    assert same(joined(cache.find(text, 1000)), whole)
+    while cache.tend(10**6):
+        pass
+    cache.shrink(0)
+    match = fetch(cache, text)
+    assert (match.length, match.cold) == (1000, False)
+    assert same(joined(match), whole)
+    assert same(match.snapshot, state)
+    disk.close()
+
+    disk = DiskTier(tmp_path, "model", 10**9)
+    cache = PrefixCache(10**9, True, disk, Cut.from_host, State.from_host)
+    settle(disk)
+    match = fetch(cache, text)
+    assert same(joined(match), whole)
+    assert same(match.snapshot, state)
+    disk.close()

@@ -1,0 +1,453 @@
+"""The prefix cache in memory, against a model that is a set of texts. Payloads are bytes, eight a token."""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from orchard.engine.prefix_cache import radix_tree
+from orchard.engine.prefix_cache.cache import Match, PrefixCache
+from orchard.engine.prefix_cache.disk_io import DiskTier
+from orchard.engine.prefix_cache.values import HostArray, HostArrays
+
+WIDTH = 8  # bytes a token
+Text = tuple[int, ...]
+
+
+def content(text: Sequence[int], start: int = 0) -> bytes:
+    """What the payload of text[start:] holds: as in real ones, each token's bytes depend on those before."""
+    sums = accumulate(text, lambda known, token: zlib.crc32(token.to_bytes(4, "little"), known), initial=7)
+    return b"".join(value.to_bytes(WIDTH, "little") for value in list(sums)[start + 1 :])
+
+
+class Bytes:
+    """A payload."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.nbytes = len(data)
+
+    def part(self, begin: int, end: int) -> "Bytes":
+        assert 0 <= begin < end <= len(self.data) // WIDTH
+        return Bytes(self.data[begin * WIDTH : end * WIDTH])
+
+    def to_host(self) -> HostArrays:
+        half = len(self.data) // 2
+        return {
+            "one": HostArray("U8", (half,), self.data[:half]),
+            "two": HostArray("U8", (len(self.data) - half,), self.data[half:]),
+        }
+
+
+class State:
+    """A snapshot."""
+
+    def __init__(self, text: Sequence[int], nbytes: int = 3 * WIDTH) -> None:
+        self.data = content(text)[-WIDTH:] * (nbytes // WIDTH)
+        self.nbytes = nbytes
+
+    def to_host(self) -> HostArrays:
+        return {"state": HostArray("U8", (self.nbytes,), self.data)}
+
+
+def make_payload(arrays: HostArrays) -> Bytes:
+    return Bytes(bytes(arrays["one"].data) + bytes(arrays["two"].data))
+
+
+def make_snapshot(arrays: HostArrays) -> State:
+    state = State([0])
+    state.data = bytes(arrays["state"].data)
+    state.nbytes = len(state.data)
+    return state
+
+
+def new(
+    budget: int = 10**9, needs_snapshot: bool = False, disk: DiskTier | None = None, most_texts: int | None = None
+) -> PrefixCache:
+    return PrefixCache(budget, needs_snapshot, disk, make_payload, make_snapshot, most_texts=most_texts)
+
+
+def put(cache: PrefixCache, text: Sequence[int], with_snapshot: bool = False, start: int | None = None) -> None:
+    start = cache.covered(text) if start is None else start
+    payload = Bytes(content(text, start)) if start < len(text) else None
+    cache.insert(text, start, payload, State(text) if with_snapshot else None)
+
+
+def look(cache: PrefixCache, text: Sequence[int], limit: int | None = None, disk: bool = True) -> Match:
+    """Find, and check that what is found is what was computed for this very text."""
+    match = cache.find(text, len(text) if limit is None else limit, disk)
+    data = b"".join(piece.data[: used * WIDTH] for piece, used in match.pieces)
+    assert content(text)[: len(data)] == data
+    assert match.length <= match.parted <= len(text)
+    if not match.cold:
+        assert len(data) == match.length * WIDTH
+    if match.snapshot is not None:
+        assert match.snapshot.data == State(text[: match.length], match.snapshot.nbytes).data
+    assert match.closest[: match.parted - match.begin] == list(
+        text[match.begin : match.parted] if match.closest else []
+    )
+    return match
+
+
+def check(cache: PrefixCache) -> None:
+    """The cache's books are right, and a node in memory has its ancestors there."""
+    memory: Any = cache._memory
+    nodes = [node for node in memory.root.subtree() if node is not memory.root]
+    held = [slot for node in nodes for slot in node.slots if slot.value is not None]
+    assert set(held) == set(memory._order)
+    assert memory.nbytes == sum(slot.value.nbytes for slot in held) <= cache.budget
+    assert set(memory.unsaved) <= set(held)
+    for node in nodes:
+        assert 0 < node.end - node.start <= radix_tree.MAX_EDGE
+        assert node.start == node.parent.end
+        assert node.parent.children[node.edge[:4]] is node
+        assert node.payload.value is not None or node.payload.file is not None
+        above = node.parent
+        for slot in node.slots:
+            if slot.value is not None and above is not memory.root:
+                assert above.payload.value is not None
+            if slot.file is not None and above is not memory.root:
+                assert above.payload.file is not None
+
+
+def long(seed: int, length: int) -> list[int]:
+    return [(seed * 1_000_003 + n * 7919) % 150_000 for n in range(length)]
+
+
+@pytest.fixture
+def short_edges() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(radix_tree, "MAX_EDGE", 4)
+        yield
+
+
+def test_an_empty_cache_knows_nothing() -> None:
+    cache = new()
+    match = look(cache, [1, 2, 3])
+    assert (match.length, match.pieces, match.parted, match.closest, match.cold) == (0, [], 0, [], False)
+    assert cache.covered([1]) == 0
+    assert not cache.has_snapshot([1])
+    assert not cache.tend(1000)
+    called: list[int] = []
+    cache.fetch(match, lambda: called.append(1))
+    assert called == [1]
+
+
+def test_a_prefix_is_found_to_the_token() -> None:
+    cache = new()
+    text = long(1, 2000)
+    put(cache, text)
+    for length in (1, 511, 512, 513, 1999, 2000):
+        assert look(cache, text, length).length == length
+        assert look(cache, [*text[:length], 150_001, 5]).length == length
+    assert look(cache, [150_001, *text]).length == 0
+
+
+def test_the_limit_may_lie_anywhere() -> None:
+    cache = new()
+    put(cache, [1, 2, 3, 4, 5])
+    match = look(cache, [1, 2, 3, 4, 5], 4)
+    assert (match.length, match.parted) == (4, 5)
+    assert look(cache, [1, 2], 0).length == 0
+
+
+def test_text_is_shared() -> None:
+    cache = new()
+    one, other = [*long(1, 700), *long(2, 100)], [*long(1, 700), *long(3, 900)]
+    put(cache, one)
+    put(cache, other, start=0)  # the overlap is dropped
+    assert cache.nbytes == (700 + 100 + 900) * WIDTH
+    put(cache, one, start=300)
+    assert cache.nbytes == (700 + 100 + 900) * WIDTH
+    check(cache)
+
+
+def test_what_doesnt_follow_on_is_ignored() -> None:
+    cache = new()
+    put(cache, [1, 2, 3])
+    cache.insert([1, 2, 9, 4, 5], 3, Bytes(content([1, 2, 9, 4, 5], 3)), None)
+    cache.insert([1, 2, 3, 4], 0, None, State([1, 2, 3, 4]))
+    cache.insert([], 0, None, None)
+    assert cache.nbytes == 3 * WIDTH
+    assert look(cache, [1, 2, 9, 4]).length == 2
+
+
+def test_a_snapshot_makes_a_place_usable() -> None:
+    cache = new(needs_snapshot=True)
+    text = long(1, 1000)
+    put(cache, text[:600], with_snapshot=True)
+    put(cache, text)
+    assert look(cache, text).length == 600
+    put(cache, text[:100], with_snapshot=True)  # in the middle of a node
+    assert cache.has_snapshot(text[:100])
+    assert not cache.has_snapshot(text[:101])
+    assert look(cache, text, 599).length == 100
+    match = look(cache, text, 99)
+    assert (match.length, match.snapshot, match.parted) == (0, None, 1000)
+    assert cache.nbytes == 1000 * WIDTH + 2 * State([1]).nbytes
+    check(cache)
+
+
+def test_a_match_says_where_the_prompt_left_the_closest_text() -> None:
+    cache = new()
+    put(cache, [*range(100), 1, 1, 1])
+    put(cache, [*range(100), 2, 2, 2])
+    match = look(cache, [*range(100), 3, 3])
+    assert (match.parted, match.begin) == (100, 84)
+    assert match.closest == [*range(84, 100), 2, 2, 2]
+    look(cache, [*range(100), 1, 1])
+    assert look(cache, [*range(100), 3]).closest == [*range(84, 100), 1, 1, 1]
+    match = look(cache, [*range(50), 7])
+    assert (match.begin, match.closest) == (34, list(range(34, 66)))
+    assert look(cache, [9]).closest == list(range(16))
+    assert look(cache, range(40)).closest == []
+    assert look(cache, [*range(100), 2, 2, 2, 5]).closest == [*range(87, 100), 2, 2, 2]
+
+
+def test_what_was_used_least_recently_goes_first() -> None:
+    cache = new(budget=30 * WIDTH)
+    for token in (1, 2, 3):
+        put(cache, [token] * 10)
+    look(cache, [1] * 10)
+    put(cache, [4] * 10)
+    assert [look(cache, [token] * 10).length for token in (1, 2, 3, 4)] == [10, 0, 10, 10]
+
+
+def test_leaves_go_before_what_they_hang_on() -> None:
+    cache = new(budget=40 * WIDTH)
+    put(cache, [1] * 10 + [2] * 10)
+    put(cache, [1] * 10 + [3] * 10)
+    put(cache, [4] * 15)
+    assert look(cache, [1] * 10 + [2] * 10).length == 10
+    assert look(cache, [1] * 10 + [3] * 10).length == 20
+
+
+def test_snapshots_go_by_their_own_use() -> None:
+    snapshot = State([1]).nbytes
+    cache = new(budget=30 * WIDTH + 2 * snapshot, needs_snapshot=True)
+    text = [1] * 30
+    for length in (10, 20):
+        put(cache, text[:length], with_snapshot=True)
+    look(cache, text[:15])
+    put(cache, text, with_snapshot=True)
+    assert [cache.has_snapshot(text[:length]) for length in (10, 20, 30)] == [True, False, True]
+
+
+def test_more_than_the_budget_keeps_its_head() -> None:
+    cache = new(budget=1000 * WIDTH)
+    put(cache, long(1, 5000))
+    assert look(cache, long(1, 5000)).length == 512
+    check(cache)
+    none = new(budget=0)
+    put(none, [1, 2, 3], with_snapshot=True)
+    assert none.nbytes == 0
+    check(none)
+
+
+def test_only_so_many_texts_are_kept() -> None:
+    cache = new(most_texts=2)
+    put(cache, long(1, 1500))
+    put(cache, long(1, 2000))  # goes on with the first
+    put(cache, [*long(1, 700), *long(2, 700)])
+    assert look(cache, long(1, 2000)).length == 2000
+    put(cache, long(3, 600))
+    assert [look(cache, long(n, 600)).length for n in (1, 3)] == [600, 600]
+    assert look(cache, long(1, 2000)).length == 2000
+    assert look(cache, [*long(1, 700), *long(2, 700)]).length == 700
+    put(cache, long(4, 100))
+    put(cache, long(5, 100))
+    assert [look(cache, long(n, 100)).length for n in (1, 3, 4, 5)] == [0, 0, 100, 100]
+    assert cache.nbytes == 200 * WIDTH
+    check(cache)
+
+
+def test_a_new_budget_holds_at_once() -> None:
+    cache = new(budget=3000 * WIDTH)
+    put(cache, long(1, 2000))
+    cache.limit(1000 * WIDTH)
+    assert cache.budget == 1000 * WIDTH
+    assert 0 < cache.nbytes <= 1000 * WIDTH
+    check(cache)
+    cache.limit(3000 * WIDTH)
+    put(cache, long(1, 2000))
+    assert look(cache, long(1, 2000)).length == 2000
+
+
+def test_memory_can_be_taken_back() -> None:
+    cache = new()
+    put(cache, long(1, 5000))
+    match = look(cache, long(1, 5000))
+    cache.shrink(2000 * WIDTH)
+    assert 1000 * WIDTH < cache.nbytes <= 2000 * WIDTH
+    cache.shrink(0)
+    assert cache.nbytes == 0
+    check(cache)
+    assert sum(used for _, used in match.pieces) == 5000
+
+
+def test_counters() -> None:
+    cache = new()
+    put(cache, [1, 2, 3])
+    look(cache, [1, 2])
+    look(cache, [1, 2], disk=False)
+    look(cache, [5], disk=False)
+    counters = cache.counters
+    assert (counters["hits"], counters["misses"], counters["tokens"], counters["entries"]) == (1, 1, 2, 1)
+    assert (counters["bytes"], counters["disk_bytes"]) == (3 * WIDTH, 0)
+
+
+def test_a_payload_that_breaks_leaves_the_cache_whole() -> None:
+    class Broken(Bytes):
+        def part(self, begin: int, end: int) -> Bytes:
+            if begin >= 512:
+                raise MemoryError
+            return super().part(begin, end)
+
+    cache = new()
+    with pytest.raises(MemoryError):
+        cache.insert(long(1, 2000), 0, Broken(content(long(1, 2000))), None)
+    check(cache)
+    assert look(cache, long(1, 2000)).length == 512
+
+
+texts = st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tuple)
+
+
+class Unlimited(RuleBasedStateMachine):
+    """Without a budget everything can be predicted."""
+
+    needs_snapshot = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(radix_tree, "MAX_EDGE", 4)
+        self.cache = new(needs_snapshot=self.needs_snapshot)
+        self.known: set[Text] = {()}
+        self.snapshots: set[Text] = set()
+
+    def teardown(self) -> None:
+        self.patch.undo()
+
+    @rule(text=texts, with_snapshot=st.booleans(), data=st.data())
+    def insert(self, text: Text, with_snapshot: bool, data: st.DataObject) -> None:
+        covered = self.cache.covered(text)
+        assert covered == max(n for n in range(len(text) + 1) if text[:n] in self.known)
+        start = data.draw(st.integers(0, len(text)))
+        put(self.cache, text, with_snapshot, start)
+        if start <= covered and (start < len(text) or covered == len(text)):
+            self.known |= {text[:n] for n in range(len(text) + 1)}
+            if with_snapshot:
+                self.snapshots.add(text)
+
+    @rule(text=texts, data=st.data())
+    def find(self, text: Text, data: st.DataObject) -> None:
+        limit = data.draw(st.integers(0, len(text)))
+        match = look(self.cache, text, limit)
+        usable = self.snapshots | {()} if self.needs_snapshot else self.known
+        assert match.length == max(n for n in range(limit + 1) if text[:n] in usable)
+        assert match.parted == max(n for n in range(len(text) + 1) if text[:n] in self.known)
+        assert (match.snapshot is not None) == (self.needs_snapshot and match.length > 0)
+        if match.closest:
+            assert text[: match.begin] + tuple(match.closest) in self.known
+            assert tuple(match.closest) != text[match.begin : match.begin + len(match.closest)] or len(
+                match.closest
+            ) == (match.parted - match.begin)
+
+    @rule(text=texts)
+    def snapshot(self, text: Text) -> None:
+        assert self.cache.has_snapshot(text) == (text in self.snapshots)
+
+    @invariant()
+    def nothing_is_stored_twice(self) -> None:
+        check(self.cache)
+        assert self.cache.nbytes == (len(self.known) - 1) * WIDTH + len(self.snapshots) * State([0]).nbytes
+
+
+class UnlimitedWithSnapshots(Unlimited):
+    needs_snapshot = True
+
+
+class Limited(RuleBasedStateMachine):
+    """Under a budget: what was used last is there, as long as it fits."""
+
+    budget = 40 * WIDTH
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(radix_tree, "MAX_EDGE", 4)
+        self.cache = new(self.budget)
+        self.used: list[Text] = []
+
+    def teardown(self) -> None:
+        self.patch.undo()
+
+    @rule(text=texts)
+    def insert(self, text: Text) -> None:
+        put(self.cache, text)
+        self.used.append(text)
+
+    @rule(text=texts)
+    def find(self, text: Text) -> None:
+        match = look(self.cache, text)
+        if match.length:
+            self.used.append(text[: match.length])
+
+    @precondition(lambda self: self.used)
+    @rule()
+    def shrink(self) -> None:
+        self.cache.shrink(self.budget // 2)
+        self.used = []
+
+    @invariant()
+    def what_was_used_last_is_there(self) -> None:
+        check(self.cache)
+        needed: set[Text] = set()
+        for count, text in enumerate(reversed(self.used), 1):
+            needed |= {text[:n] for n in range(1, len(text) + 1)}
+            # A use keeps whole nodes, so the last one of each text may bring up to three tokens more.
+            if (len(needed) + 3 * count) * WIDTH > self.budget:
+                break
+            assert self.cache.covered(text) == len(text)
+
+
+class Few(RuleBasedStateMachine):
+    """Of the texts in memory, only so many are no other's beginning."""
+
+    most = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(radix_tree, "MAX_EDGE", 4)
+        self.cache = new(30 * WIDTH, needs_snapshot=True, most_texts=self.most)
+
+    def teardown(self) -> None:
+        self.patch.undo()
+
+    @rule(text=texts, with_snapshot=st.booleans())
+    def insert(self, text: Text, with_snapshot: bool) -> None:
+        put(self.cache, text, with_snapshot)
+
+    @rule(text=texts)
+    def find(self, text: Text) -> None:
+        look(self.cache, text)
+
+    @invariant()
+    def they_are_few(self) -> None:
+        check(self.cache)
+        nodes = list(self.cache._memory.root.subtree())
+        held = [node for node in nodes if node.payload.value is not None]
+        above = {node.parent for node in held}
+        assert sum(node not in above for node in held) <= self.most
+
+
+TestUnlimited = Unlimited.TestCase
+TestFew = Few.TestCase
+TestUnlimitedWithSnapshots = UnlimitedWithSnapshots.TestCase
+TestLimited = Limited.TestCase

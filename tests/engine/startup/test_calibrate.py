@@ -1,0 +1,238 @@
+"""What is found out of a model before it serves."""
+
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx import nn
+from mlx_lm.models.base import create_attention_mask
+from mlx_lm.models.cache import ChunkedKVCache, KVCache
+from msgspec.structs import replace
+
+from orchard.core.errors import OrchardError
+from orchard.core.options import TextOptions
+from orchard.engine.batching.batch import BatchMode
+from orchard.engine.startup import calibrate, warmup
+from tests.engine.batching.test_batch import InLists
+from tests.support.engine_driver import greedy, prompt
+from tests.support.tiny_models import Other, network
+
+QUANTIZED: dict[str, Any] = {"kv_bits": 8, "kv_group_size": 32}
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe"])
+@pytest.mark.parametrize("options", [{}, QUANTIZED, {**QUANTIZED, "quantized_kv_start": 5}], ids=str)
+def test_rows_of_mlx_lms_models_share_all_passes(kind: str, options: dict[str, Any]) -> None:
+    assert calibrate.how_together(network(kind), TextOptions(**options)) is BatchMode.ALL
+
+
+@pytest.mark.parametrize(
+    ("kind", "together"),
+    [
+        ("gpt_oss", BatchMode.ALL),
+        ("gemma3n", BatchMode.ALL),  # layers that read another layer's cache
+        ("gemma4_text", BatchMode.ALL),
+        ("mamba", BatchMode.ALL),  # it asks for the class of its cache
+        ("deepseek_v32", BatchMode.LIKE),  # it looks into its cache
+        ("gemma2", BatchMode.NONE),  # attention of its own
+    ],
+)
+def test_how_far_peculiar_models_share_passes(kind: str, together: BatchMode, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        assert calibrate.how_together(network(kind), TextOptions()) is together
+    assert not any("\n" in record.message or "argument types" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("gemma2", "the model's own attention can't read them quantised"),
+        ("gemma4_text", "the model's own attention can't read them quantised"),
+        ("deepseek_v32", "the model's own attention can't read them quantised"),
+        ("mamba", "none of the model's layers keeps every token"),
+    ],
+)
+def test_models_that_can_not_read_quantised_keys_do_without(
+    kind: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = TextOptions(**QUANTIZED)
+    assert calibrate.quantisable(network(kind), options) == replace(options, kv_bits=None)
+    assert f"--kv-bits 8 has no effect, keys and values stay as they are: {why}" in caplog.text
+    assert "argument types" not in caplog.text
+    calibrate.fit(network(kind), options, 0, lambda: None)
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "gpt_oss", "gemma3n"])
+def test_models_that_read_quantised_keys_share_passes_as_before(kind: str) -> None:
+    options = TextOptions(**QUANTIZED)
+    assert calibrate.quantisable(network(kind), options) is options
+    assert calibrate.how_together(network(kind), options) is BatchMode.ALL
+
+
+def test_caches_in_lists() -> None:
+    assert calibrate.how_together(InLists(), TextOptions()) is BatchMode.ALL
+
+
+def test_a_cache_of_an_unknown_kind() -> None:
+    model = network("qwen3")
+    assert (
+        calibrate.how_together(Other(model, lambda: [ChunkedKVCache(64), KVCache()]), TextOptions()) is BatchMode.NONE
+    )
+
+
+class Peculiar:
+    """One layer of attention, in the manner of a model that mlx-lm may come to have.
+
+    `masked`: it looks at the mask that its cache gives. `own`: with its own attention, which knows nothing of `Parts`.
+    """
+
+    vocab_size, eos_token_ids, fingerprint = 50, frozenset[int](), "peculiar"
+
+    def __init__(self, masked: bool, own: bool) -> None:
+        mx.random.seed(0)
+        self._masked, self._own = masked, own
+        self._embed, self._head = nn.Embedding(50, 32), nn.Linear(32, 50)
+        self._projections = [nn.Linear(32, 32) for _ in range(3)]
+        self._rope = nn.RoPE(32)
+        self._embed.weight = self._embed.weight * 4
+
+    def new_cache(self) -> list[Any]:
+        return [KVCache()]
+
+    def forward(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
+        hidden = self._embed(tokens)
+        one_mask = create_attention_mask(hidden, cache[0])
+        queries, keys, values = (projection(hidden)[:, None] for projection in self._projections)
+        queries, keys = self._rope(queries, offset=cache[0].offset), self._rope(keys, offset=cache[0].offset)
+        keys, values = cache[0].update_and_fetch(keys, values)
+        mask = one_mask if self._masked or tokens.shape[1] > 1 else None
+        attend = mx.fast.scaled_dot_product_attention if self._own else _through_the_module
+        attended: mx.array = attend(queries, keys, values, scale=32**-0.5, mask=mask)
+        logits: mx.array = self._head(hidden + attended[:, 0])
+        return logits
+
+
+def _through_the_module(queries: mx.array, keys: Any, values: Any, scale: float, mask: Any) -> mx.array:
+    from orchard.engine.batching.attention import attend
+
+    return attend(queries, keys, values, None, scale=scale, mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("masked", "own", "expected"),
+    [
+        (True, False, BatchMode.ALL),
+        (True, True, BatchMode.LIKE),
+        (False, False, BatchMode.NONE),
+        (False, True, BatchMode.NONE),
+    ],
+)
+def test_a_peculiar_attention(masked: bool, own: bool, expected: BatchMode) -> None:
+    assert calibrate.how_together(Peculiar(masked, own), TextOptions()) is expected
+
+
+def test_a_model_that_takes_one_row_only() -> None:
+    def before(tokens: mx.array, given: dict[str, Any]) -> None:
+        if tokens.shape[0] > 1:
+            raise RuntimeError("one at a time")
+
+    assert calibrate.how_together(Other(network("qwen3"), before=before), TextOptions()) is BatchMode.NONE
+
+
+def test_keys_that_can_not_be_quantised_so() -> None:
+    for start in (0, 1000):
+        given = TextOptions(kv_bits=8, kv_group_size=64, quantized_kv_start=start)  # a head is 32 wide
+        with pytest.raises(OrchardError, match="groups of 64"):
+            calibrate.quantisable(network("qwen3"), given)
+
+
+def test_the_runner_that_it_makes() -> None:
+    options = TextOptions(max_rows=3, prefill_chunk=17, prompt_cache_bytes=10_000, memory_limit=2**40)
+    runner = calibrate.fit(network("qwen3"), options, 0, lambda: None)
+    limits = runner._scheduler._limits
+    assert (limits.max_rows, limits.chunk, limits.idle_chunk) == (3, 17, 68)
+    assert runner.idle
+    assert runner.store.numbers()["budget_bytes"] == 10_000
+    assert runner.store.numbers()["entries"] == 0
+    assert runner.together is BatchMode.ALL
+
+
+def test_a_model_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Other(network("qwen3"))
+    model.fingerprint = "tried once"
+    tried: list[str] = []
+    for name in ("how_together", "_pace"):
+        monkeypatch.setattr(calibrate, name, spying(getattr(calibrate, name), tried))
+    for way in ("every_way", "once"):
+        monkeypatch.setattr(warmup, way, spying(getattr(warmup, way), tried))
+    runners = [calibrate.fit(model, TextOptions(), 0, lambda: None) for _ in range(2)]
+    assert tried == ["how_together", "every_way", "_pace", "once"]
+    first, second = (runner._scheduler._limits for runner in runners)
+    assert first == second
+    assert runners[0].store.tokens_per_second == runners[1].store.tokens_per_second > 0
+    # In another process, its kernels may be gone.
+    monkeypatch.setattr(warmup, "_done", set())
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/nowhere")
+    calibrate.fit(model, TextOptions(), 0, lambda: None)
+    assert tried[4:] == ["every_way"]
+    monkeypatch.setattr(warmup, "_done", set())
+    monkeypatch.undo()
+    if mx.default_device() == mx.cpu:
+        assert warmup.is_kept()
+
+
+def spying(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+    def called(*args: Any, **kwargs: Any) -> Any:
+        names.append(function.__name__)
+        return function(*args, **kwargs)
+
+    return called
+
+
+def test_other_options_are_tried_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(calibrate, "how_together", spying(calibrate.how_together, tried))
+    calibrate.fit(network("qwen3"), TextOptions(max_kv_size=31), 0, lambda: None)
+    calibrate.fit(network("qwen3"), TextOptions(max_kv_size=33), 0, lambda: None)
+    assert tried == ["how_together"] * 2
+
+
+def test_progress_is_told_to_the_end() -> None:
+    told: list[float] = []
+    calibrate.fit(network("qwen3"), TextOptions(), 0, lambda: None, told.append)
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+@pytest.mark.parametrize("limit", [1_000, 400])
+def test_weights_that_leave_nothing(limit: int) -> None:
+    with pytest.raises(OrchardError) as caught:
+        calibrate.fit(network("qwen3"), TextOptions(memory_limit=limit), 1_000, lambda: None)
+    assert caught.value.kind == "model_failed"
+    assert "1,000 bytes" in str(caught.value)
+    assert f"{limit:,} leaves nothing" in str(caught.value)
+
+
+def test_cached_prompts_leave_half_to_requests(caplog: pytest.LogCaptureFixture) -> None:
+    options = TextOptions(memory_limit=100_000, prompt_cache_bytes=60_000)
+    runner = calibrate.fit(network("qwen3"), options, 1_000, lambda: None)
+    assert runner.store.numbers()["budget_bytes"] == 49_500
+    assert "may take 49500 bytes of memory, not 60000" in caplog.text
+
+
+def test_how_many_prompts_a_step_reads() -> None:
+    runner = calibrate.fit(network("qwen3"), TextOptions(prompts_at_once=2, prefill_chunk=9), 0, lambda: None)
+    for number in range(3):
+        runner.add(greedy(str(number), prompt(number, 20), 2))
+    runner.step()
+    left = [work.left for work in runner._work.values()]
+    assert sum(tokens < 19 for tokens in left) == 2
+
+
+def test_a_piece_of_a_prompt_is_a_power_of_two() -> None:
+    tokens, rate = calibrate._pace(network("qwen3"))
+    assert rate > 0
+    assert 32 <= tokens <= 1024
+    assert tokens.bit_count() == 1

@@ -1,0 +1,62 @@
+"""Families that read Hermes' calls beside their own."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchard.formats import Family, choose
+from orchard.formats.families.also_hermes import also_hermes
+from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
+
+HERMES = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+LONG = f'{{"content": "{"x" * 80}"'
+BROKEN = f'<tool_call>\n{{"name": "write", "arguments": {LONG} oops</tool_call>'
+LFM = "<|tool_call_start|>[now()]<|tool_call_end|>"
+QWEN = "<tool_call>\n<function=now>\n</function>\n</tool_call>"
+
+SPECIMENS: list[tuple[str, str, list[Call | str]]] = [
+    ("lfm2", f"So:\n{HERMES}\n{LFM} Done.", ["So:", Call("now"), Call("now"), " Done."]),
+    ("lfm2", f"{BROKEN}{HERMES}", [Call("write", f"{LONG} oops"), Call("now")]),
+    ("lfm2", BROKEN.removesuffix("ll>"), [Call("write", f"{LONG} oops</tool_ca", over=False)]),
+    ("lfm2", "<tool_call>\nnone</tool_call>", ["<tool_call>\nnone</tool_call>"]),
+    ("gemma3", f"```tool_code\nnow()\n```\n{HERMES}", [Call("now"), Call("now")]),
+    ("qwen3_coder", f"{QWEN}\n{HERMES}\n{QWEN}", [Call("now")] * 3),
+    ("qwen3_coder", f"{BROKEN}{QWEN}", [Call("write", f"{LONG} oops"), Call("now")]),
+    ("deepseek_v3", HERMES, [Call("now")]),
+    ("json", f'{{"name": "now"}}\n{HERMES}', [Call("now"), Call("now")]),
+    ("hermes", HERMES, [Call("now")]),
+]
+
+
+def family(parser: str) -> Family:
+    return also_hermes(choose("", tool_call_parser=parser))
+
+
+@pytest.mark.parametrize(("parser", "text", "expected"), SPECIMENS)
+def test_both_ways_are_read(parser: str, text: str, expected: list[Call | str]) -> None:
+    assert whole(parse(family(parser).begin("", TOOLS), text)) == expected
+    assert whole(parse(family(parser).begin("", TOOLS), *text)) == expected
+
+
+@given(data=st.data(), specimen=st.sampled_from(SPECIMENS), places=st.lists(st.integers(0, 1000), max_size=12))
+def test_damaged_answers_are_read_the_same_however_they_are_cut(
+    data: st.DataObject, specimen: tuple[str, str, list[Call | str]], places: list[int]
+) -> None:
+    parser, text, _ = specimen
+    begin, end = sorted(data.draw(st.lists(st.integers(0, len(text)), min_size=2, max_size=2)))
+    text = text[:begin] + data.draw(st.sampled_from(["", '"', "{", "</", "<tool_call>", text])) + text[end:]
+    uncut = parse(family(parser).begin("", TOOLS), text)
+    pieces = parse(family(parser).begin("", TOOLS), *cut(text, places))
+    assert whole(pieces) == whole(uncut)
+    assert marked(pieces) == marked(uncut)
+
+
+def test_calls_are_forced_as_the_prompt_describes_them() -> None:
+    lfm = choose("", tool_call_parser="lfm2")
+    assert also_hermes(lfm).calls(TOOLS) == lfm.calls(TOOLS)
+    assert also_hermes(lfm, described=True).calls(TOOLS) == choose("", tool_call_parser="hermes").calls(TOOLS)
+
+
+def test_harmony_is_left_as_it_is() -> None:
+    harmony = choose("", tool_call_parser="harmony")
+    assert also_hermes(harmony) is harmony

@@ -1,0 +1,88 @@
+"""What a grammar for calls keeps out, and that any text may stand in a string (see also test_forced_calls)."""
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from llguidance import LLMatcher, LLTokenizer
+
+from orchard.core.request import Tool
+from orchard.formats import choose
+from orchard.formats.call_grammar import CallsShape
+from orchard.formats.registry import CALLS
+from orchard.worker.grammar import lark
+from tests.support.format_reading import TOOLS, Call, parse, prepared, whole
+from tests.support.specimens.one import SPECIMENS
+
+STRING = Tool("write", parameters={"properties": {"content": {"type": "string"}}, "required": ["content"]})
+PARTS = ["<", "/", "p", "a", ">", "\n", "</p", "</parameter", "</arg_valu", "x"]
+
+
+@cache
+def byte_tokens() -> Any:
+    return LLTokenizer("byte")
+
+
+def shape_of(parser: str, tools: list[Tool]) -> CallsShape:
+    return prepared(choose("", tool_call_parser=parser).calls(tools))
+
+
+def accepts(shape: CallsShape, text: str) -> bool:
+    matcher = LLMatcher(byte_tokens(), lark.whole("calls", lark.calls(shape, lark.Tags({}), several=True)))
+    assert not matcher.get_error()
+    tokens = byte_tokens().tokenize_str(text)
+    return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
+
+
+@pytest.mark.parametrize("row", CALLS, ids=lambda row: row.names[0])
+def test_every_family_has_a_shape_and_a_specimen_of_it(row: Any) -> None:
+    shape = shape_of(row.names[0], TOOLS)
+    assert [call.name for call in shape.calls] == [tool.name for tool in TOOLS]
+    assert all(shape.trigger in shape.prefix + call.begin for call in shape.calls)
+    assert any(specimen.forced for specimen in SPECIMENS if specimen.parser in row.names)
+
+
+@pytest.mark.parametrize(
+    ("parser", "text"),
+    [
+        ("hermes", '<tool_call>\n{"name": "other", "arguments": {}}\n</tool_call>'),
+        ("hermes", '<tool_call>\n{"name": "weather", "arguments": {"days": 3}}\n</tool_call>'),
+        ("qwen3_coder", "<tool_call>\n<function=weather>\n</function>\n</tool_call>"),
+        ("qwen3_coder", "<tool_call>\n<function=now>\n<parameter=a>\nb\n</parameter>\n</function>\n</tool_call>"),
+        (
+            "qwen3_coder",
+            "<tool_call>\n<function=weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\nthree\n</parameter>\n"
+            "</function>\n</tool_call>",
+        ),
+        (
+            "glm45",
+            "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n<arg_key>unit</arg_key>\n"
+            "<arg_value>K</arg_value>\n</tool_call>",
+        ),
+    ],
+)
+def test_a_grammar_lets_nothing_else_through(parser: str, text: str) -> None:
+    assert not accepts(shape_of(parser, TOOLS), text)
+
+
+@pytest.mark.parametrize(
+    ("parser", "opening", "close"),
+    [
+        ("qwen3_coder", "<parameter=content>\n", "\n</parameter>\n"),
+        ("minimax_m2", '<parameter name="content">', "</parameter>\n"),
+        ("glm45", "<arg_key>content</arg_key>\n<arg_value>", "</arg_value>\n"),
+        ("glm47", "<arg_key>content</arg_key><arg_value>", "</arg_value>"),
+    ],
+)
+@given(value=st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
+def test_any_text_may_stand_in_a_string_and_is_read_as_it_is(parser: str, opening: str, close: str, value: str) -> None:
+    assume(close.strip() not in value)
+    shape = shape_of(parser, [STRING])
+    (call,) = shape.calls
+    text = f"{shape.prefix}{call.begin}{opening}{value}{close}{call.end}{shape.suffix}"
+    assert accepts(shape, text)
+    expected = Call("write", json.dumps({"content": value}))
+    assert whole(parse(choose("", tool_call_parser=parser).begin("", [STRING]), text)) == [expected]

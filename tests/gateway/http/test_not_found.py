@@ -1,0 +1,125 @@
+"""What is said of addresses that are not served."""
+
+import httpx
+import pytest
+
+from orchard.config import Settings
+from orchard.gateway.http.app import create_app
+from orchard.gateway.http.not_found import advice, shown
+from orchard.gateway.models.registry import Registry
+from orchard.gateway.pool.pool import Pool
+
+KNOWN = [
+    "/",
+    "/health",
+    "/metrics",
+    "/v1/chat/completions",
+    "/v1/chat/completions/{completion_id}",
+    "/v1/completions",
+    "/v1/conversations/{conversation_id}/items/{item_id}",
+    "/v1/embeddings",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+    "/v1/models",
+    "/v1/models/{model_id:path}",
+    "/v1/responses",
+    "/openai/deployments/{deployment:path}/chat/completions",
+]
+
+
+def client() -> httpx.AsyncClient:
+    """A client of an application without any process."""
+    settings = Settings(responses_path=":memory:")
+    app = create_app(Pool(Registry((), settings), settings), settings)
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/v1/chat/completions", "/v1/chat/completions"),
+        ("/v1/v1/messages", "/v1/messages"),
+        ("/v1/chat/completions/", "/v1/chat/completions"),
+        ("//v1//chat/completions", "/v1/chat/completions"),
+        ("/v1/chat/completions/chat/completions", "/v1/chat/completions"),
+        ("/v1/chat/completions/v1/models", "/v1/models"),
+        ("/v1/v1/models/org/name", "/v1/models/org/name"),
+        ("/v1/openai/deployments/a/b/chat/completions", "/openai/deployments/a/b/chat/completions"),
+        ("/messages", "/v1/messages"),
+        ("/v1/health", "/health"),
+        ("/v1/chat/completion", "/v1/chat/completions"),
+        ("/v1/chat", "/v1/chat/completions"),
+        ("/v1/chta/completions", "/v1/chat/completions"),
+        ("/v1/response", "/v1/responses"),
+        ("/api/chat", "/v1/chat/completions"),
+        ("/api/chat/", "/v1/chat/completions"),
+        ("/api/generate", "/v1/completions"),
+        ("/api/tags", "/v1/models"),
+        ("/api/v0/models", "/v1/models"),
+        ("/api/v0/models/org/name", "/v1/models/org/name"),
+        ("/api/v0/chat/completions", "/v1/chat/completions"),
+        ("/api/v1/models/load", "/v1/models/{id}/load"),
+    ],
+)
+def test_a_wrong_address_is_told_the_right_one(path: str, meant: str) -> None:
+    assert advice(path, KNOWN) == f"there is no such address; use {meant}"
+
+
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/x/" * 500, "/" + "y" * 5000, "/v1/(a+)+$/{id}"])
+def test_an_address_like_no_other_is_told_of_the_list(path: str) -> None:
+    assert advice(path, KNOWN) == "there is no such address; /docs lists those that there are"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/v1/audio/transcriptions", "audio is not served yet"),
+        ("/audio/speech", "audio is not served yet"),
+        ("/openai/deployments/whisper/audio/translations", "audio is not served yet"),
+        ("/v1/images/generations", "images are not served yet"),
+        ("/v1/images/edits", "images are not served yet"),
+        ("/v1/files", "files are not served"),
+        ("/api/pull", "orchard pull ID"),
+        ("/v1", "the beginning of addresses such as /v1/chat/completions"),
+        ("/v1/", "the beginning of addresses such as /v1/chat/completions"),
+    ],
+)
+def test_what_is_not_served_is_said(path: str, words: str) -> None:
+    assert words in advice(path, KNOWN)
+
+
+def test_long_paths_are_shortened() -> None:
+    assert shown("/short") == "/short"
+    assert len(shown("/" * 100_000)) < 250
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "words"),
+    [
+        ("POST", "/v1/v1/chat/completions", 404, "POST /v1/v1/chat/completions: there is no such address; use /v1/"),
+        ("POST", "/v1/chat/completions/chat/completions", 404, "use /v1/chat/completions."),
+        ("GET", "/v1/v1/models/org/name", 404, "use /v1/models/org/name."),
+        ("GET", "/v1/models/", 404, "use /v1/models."),
+        ("GET", "/anthropic/v1/models/", 404, "use /v1/models."),
+        ("POST", "/v1/audio/speech", 404, "audio is not served yet"),
+        ("GET", "/v1/completions", 405, "this address takes POST only"),
+        ("POST", "/anthropic/v1/models", 405, "this address takes GET only"),
+        ("PUT", "/anthropic/v1/models/fake", 405, "this address takes GET only"),
+        ("DELETE", "/v1/chat/completions", 405, "this address takes GET and POST only"),
+        ("GET", "/v1/models/gpt", 404, "`--fallback-model NAME`"),
+    ],
+)
+async def test_every_404_says_what_to_do(method: str, path: str, status: int, words: str) -> None:
+    async with client() as http:
+        response = await http.request(method, path)
+    assert response.status_code == status
+    assert words in response.json()["error"]["message"]
+    if status == 405:
+        assert f"takes {' and '.join(response.headers['allow'].split(', '))} only" in words
+
+
+async def test_a_404_speaks_the_callers_dialect() -> None:
+    async with client() as http:
+        error = (await http.post("/anthropic/v1/message", json={})).json()
+    assert (error["type"], error["error"]["type"]) == ("error", "not_found_error")
+    assert error["error"]["message"].endswith("use /v1/messages.")

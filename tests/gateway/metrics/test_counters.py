@@ -1,0 +1,231 @@
+"""What is counted, and how it is told."""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from orchard.core.events import Event, Failed, Finished, Reasoning, Started, Text, ToolArgs, ToolStart, Usage
+from orchard.core.request import Count, Generate, Request
+from orchard.gateway.metrics.counters import GAP_BOUNDS, Histogram, Meter, Metrics, ModelNow, Rate, http_scope
+from orchard.gateway.metrics.exposition import render
+from orchard.gateway.metrics.stats import stats
+
+NOW = {"apple": ModelNow(state="ready", running=2, waiting=1, mlx_bytes=1000, rss_bytes=2000)}
+
+
+class Clock:
+    """A clock that the test turns."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Route:
+    path = "/v1/chat/completions"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def metrics(clock: Clock) -> Metrics:
+    return Metrics(clock)
+
+
+def begin(metrics: Metrics, *, count: bool = False) -> Meter:
+    task = Count(Generate()) if count else Generate()
+    return metrics.meter(Request("req_1", "a name of the client's", task), "apple")
+
+
+def play(metrics: Metrics, clock: Clock, *batches: Sequence[Event], seconds: float = 1.0) -> Meter:
+    """Let batches come, each a second after the one before, the first a second after the request."""
+    meter = begin(metrics)
+    for events in batches:
+        clock.now += seconds
+        meter.see(events)
+    return meter
+
+
+def samples(metrics: Metrics, accept: str = "") -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Parse a scrape: values by name and labels."""
+    body, _ = render(metrics, NOW, 4096, accept)
+    families = list(text_string_to_metric_families(body.decode()))
+    assert len({family.name for family in families}) == len(families)
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float:
+    return samples(metrics)[name, frozenset(labels.items())]
+
+
+def test_tokens_times_and_outcome_of_a_request(metrics: Metrics, clock: Clock) -> None:
+    token = http_scope.set({"route": Route()})
+    play(
+        metrics,
+        clock,
+        [Started(10, 4)],
+        [Reasoning("hm")],
+        [Text("a"), Text("b", 1)],
+        [Text("c")],
+        [Finished(("stop",), Usage(10, 9, 2, 4))],
+        seconds=0.25,
+    )
+    http_scope.reset(token)
+    route = {"model": "apple", "route": "/v1/chat/completions", "outcome": "ok"}
+    assert value(metrics, "orchard_requests_total", **route) == 1
+    expected = {
+        "orchard_prompts_total": 1,
+        "orchard_prompt_cache_hits_total": 1,
+        "orchard_prompt_tokens_total": 10,
+        "orchard_prompt_cached_tokens_total": 4,
+        "orchard_completion_tokens_total": 9,
+        "orchard_reasoning_tokens_total": 2,
+        "orchard_time_to_first_token_seconds_count": 1,
+        "orchard_time_to_first_token_seconds_sum": 0.5,
+        "orchard_inter_token_seconds_count": 2,
+        "orchard_inter_token_seconds_sum": 0.5,
+        "orchard_requests_running": 2,
+        "orchard_requests_waiting": 1,
+    }
+    assert {name: value(metrics, name, model="apple") for name in expected} == expected
+    assert value(metrics, "orchard_inter_token_seconds_bucket", model="apple", le="0.2") == 0
+    assert value(metrics, "orchard_inter_token_seconds_bucket", model="apple", le="0.5") == 2
+    assert value(metrics, "orchard_inter_token_seconds_bucket", model="apple", le="+Inf") == 2
+
+
+def test_tokens_are_counted_while_they_come_and_are_exact_in_the_end(metrics: Metrics, clock: Clock) -> None:
+    meter = play(metrics, clock, [Started(3)], [Text("a")], [ToolStart(0, "id", "f"), ToolArgs(0, "{")])
+    assert metrics.of("apple").completion_tokens.total == 2
+    meter.see([ToolArgs(0, "}"), Finished(("tool_calls",), Usage(3, 17))])
+    assert metrics.of("apple").completion_tokens.total == 17
+
+
+@pytest.mark.parametrize(
+    "last", [Failed("worker_crashed", "it died"), Finished(("stop",), Usage(3, 1))], ids=["failed", "finished"]
+)
+def test_the_end_of_a_stream_is_no_token(metrics: Metrics, clock: Clock, last: Event) -> None:
+    play(metrics, clock, [Started(3)], [Text("a")], [last])
+    counted = metrics.of("apple")
+    assert (sum(counted.first_token.counts), sum(counted.gap.counts)) == (1, 0)
+    assert counted.requests == {("", "ok" if isinstance(last, Finished) else "worker_crashed"): 1}
+
+
+def test_a_request_that_is_begun_anew_has_one_prompt_and_one_end(metrics: Metrics, clock: Clock) -> None:
+    meter = play(metrics, clock, [Started(3, 1)], [Started(3, 2), Text("a")], [Failed("internal", "a bug")])
+    meter.see([Text("late")])
+    meter.end("cancelled")
+    counted = metrics.of("apple")
+    assert (counted.prompts, counted.prompt_tokens, counted.cached_tokens) == (1, 3, 1)
+    assert counted.requests == {("", "internal"): 1}
+    assert counted.completion_tokens.total == 1
+
+
+def test_a_count_of_tokens_reads_no_prompt(metrics: Metrics) -> None:
+    begin(metrics, count=True).see([Started(500), Finished((), Usage(500, 0))])
+    counted = metrics.of("apple")
+    assert (counted.prompts, counted.prompt_tokens, sum(counted.first_token.counts)) == (0, 0, 0)
+    assert counted.requests == {("", "ok"): 1}
+
+
+def test_what_the_pool_says_of_loads_and_crashes(metrics: Metrics) -> None:
+    counted = metrics.of("apple")
+    counted.load.add(2.0)
+    counted.failed_loads += 1
+    counted.unloads["idle",] += 3
+    counted.crashes += 2
+    counted.restarts += 1
+    assert value(metrics, "orchard_model_load_seconds_sum", model="apple") == 2
+    assert value(metrics, "orchard_model_load_failures_total", model="apple") == 1
+    assert value(metrics, "orchard_model_unloads_total", model="apple", reason="idle") == 3
+    assert value(metrics, "orchard_worker_crashes_total", model="apple") == 2
+    assert value(metrics, "orchard_worker_restarts_total", model="apple") == 1
+    model = stats(metrics, NOW, None)["models"]["apple"]
+    fields = ("loads", "load_seconds", "load_failures", "unloads", "crashes", "restarts")
+    assert [model[name] for name in fields] == [1, 2.0, 1, 3, 2, 1]
+
+
+def test_state_and_memory(metrics: Metrics) -> None:
+    assert value(metrics, "orchard_model_state", model="apple", state="ready") == 1
+    assert value(metrics, "orchard_model_state", model="apple", state="failed") == 0
+    assert value(metrics, "orchard_worker_memory_bytes", model="apple", kind="mlx") == 1000
+    assert value(metrics, "orchard_worker_memory_bytes", model="apple", kind="rss") == 2000
+    assert value(metrics, "orchard_memory_limit_bytes") == 4096
+    told = stats(metrics, {**NOW, "pear": ModelNow(state="stopped")}, 4096)
+    assert told["memory"] == {"limit_bytes": 4096, "mlx_bytes": 1000, "rss_bytes": 2000}
+    assert told["models"]["pear"]["memory"] == {"mlx_bytes": None, "rss_bytes": None}
+
+
+def test_stats_tell_of_the_last_minute(metrics: Metrics, clock: Clock) -> None:
+    clock.now += 1000
+    play(metrics, clock, [Started(8, 6)], *[[Text("a")]] * 29, [Finished(("stop",), Usage(8, 120))])
+    told = stats(metrics, NOW, None)
+    model = told["models"]["apple"]
+    assert (told["tokens_per_second"], model["tokens_per_second"]) == (2, 2)
+    assert model["cached_share"] == 0.75
+    assert model["first_token_ms"] == {"median": 2000, "p95": 2000}
+    assert model["between_tokens_ms"] == {"median": 1000, "p95": 1000}
+    assert model["requests"] == {"ok": 1}
+    clock.now += 60
+    assert stats(metrics, NOW, None)["tokens_per_second"] == 0
+
+
+def test_stats_of_a_model_that_has_done_nothing(metrics: Metrics) -> None:
+    model = stats(metrics, NOW, None)["models"]["apple"]
+    assert (model["cached_share"], model["load_seconds"]) == (None, None)
+    assert model["first_token_ms"] == {"median": None, "p95": None}
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [("", "text/plain"), ("application/openmetrics-text; version=1.0.0,text/plain;q=0.5", "application/openmetrics")],
+)
+def test_the_format_is_the_one_that_is_asked_for(metrics: Metrics, accept: str, expected: str) -> None:
+    body, content_type = render(metrics, NOW, None, accept)
+    assert content_type.startswith(expected)
+    assert body.endswith(b"# EOF\n") == ("openmetrics" in content_type)
+
+
+def test_names_from_outside_stay_labels(metrics: Metrics) -> None:
+    name = 'a "quoted"\\ model\nof two lines'
+    metrics.of(name).prompt_tokens += 5
+    assert value(metrics, "orchard_prompt_tokens_total", model=name) == 5
+
+
+@given(st.lists(st.floats(0, 100), max_size=1000))
+def test_every_value_is_in_the_bucket_that_ends_above_it(values: list[float]) -> None:
+    histogram = Histogram(GAP_BOUNDS)
+    for one in values:
+        histogram.add(one)
+    assert histogram.sum == pytest.approx(math.fsum(values))
+    ends = [*GAP_BOUNDS, math.inf]
+    for place, end in enumerate(ends):
+        assert sum(histogram.counts[: place + 1]) == sum(one <= end for one in values)
+    median, most = histogram.quantiles(0.5, 1.0)
+    assert most == max(values, default=None)
+    assert median == (statistics.median_low(values) if values else None)
+
+
+@given(st.lists(st.tuples(st.floats(0, 30), st.integers(0, 9)), max_size=200))
+def test_a_rate_forgets_nothing_of_the_last_minute(steps: list[tuple[float, int]]) -> None:
+    rate, now = Rate(), 0.0
+    added: list[tuple[float, int]] = []
+    for seconds, count in steps:
+        now += seconds
+        rate.add(count, now)
+        added.append((now, count))
+    assert rate.total == sum(count for _, count in added)
+    assert rate.last_minute(now) == sum(count for time, count in added if int(time) > now - 60)

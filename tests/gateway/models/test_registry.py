@@ -1,0 +1,583 @@
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchard.config import ModelSettings, Settings
+from orchard.core.errors import OrchardError
+from orchard.core.options import TextOptions
+from orchard.core.request import Adapter
+from orchard.gateway.models import hub_cache
+from orchard.gateway.models.registry import BUILT_IN_ALIASES, ModelEntry, Registry, resolve
+from tests.support.model_folders import cache_model, make_model
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty Hugging Face cache."""
+    from huggingface_hub import constants
+
+    path = tmp_path / "hub"
+    path.mkdir()
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(path))
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, cache: Path) -> Path:
+    """A folder that looks like a model, beside an empty cache."""
+    return make_model(tmp_path / "Tiny-1B")
+
+
+@pytest.fixture
+def model_dir(tmp_path: Path, cache: Path) -> Path:
+    path = tmp_path / "models"
+    path.mkdir()
+    return path
+
+
+def ids(registry: Registry) -> list[str]:
+    return [entry.id for entry in registry.all()]
+
+
+def make_adapter(folder: Path) -> str:
+    folder.mkdir()
+    for name in ("adapter_config.json", "adapters.safetensors"):
+        (folder / name).touch()
+    return str(folder)
+
+
+def refused(registry: Registry, name: str, adapter: str | None = None) -> OrchardError:
+    with pytest.raises(OrchardError) as raised:
+        registry.find(name, Adapter(adapter) if adapter else None)
+    return raised.value
+
+
+# What a user types
+
+
+def test_the_demo_is_always_here(cache: Path) -> None:
+    entry = resolve("demo")
+    assert entry.id == "demo"
+    assert entry.context_window
+    assert entry.capabilities == ("tools", "thinking")
+    assert ids(Registry.from_settings(Settings())) == ["demo"]
+
+
+def test_a_folder_is_served_under_its_name(folder: Path) -> None:
+    entry = resolve(str(folder))
+    assert (entry.id, entry.path, entry.context_window, entry.size_bytes) == ("Tiny-1B", str(folder), 4096, 100)
+    assert (entry.kind, entry.capabilities) == ("text", ("tools",))
+    assert entry.created == int((folder / "config.json").stat().st_mtime)
+
+
+def test_a_name_must_fit_into_json(folder: Path) -> None:
+    odd = folder.rename(folder.parent / "caf\udce9")
+    with pytest.raises(OrchardError, match="surrogates not allowed"):
+        resolve(str(odd))
+
+
+@pytest.mark.parametrize(
+    "name", ["nowhere", "org/nowhere", "not a name!", "/no/such/folder", "", "~nobody/model", "a" * 5000, "a\0b"]
+)
+def test_a_name_that_is_nothing(name: str, cache: Path) -> None:
+    with pytest.raises(OrchardError) as raised:
+        resolve(name)
+    assert raised.value.kind == "model_not_found"
+    assert "orchard pull" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("config.json", None, "no config.json"),
+        ("config.json", "{", "can't be read"),
+        ("config.json", "[" * 100_000, "can't be read"),
+        ("config.json", b'{"model_type": "\xff"}', "can't be read"),
+        ("config.json", "[]", "no JSON object"),
+        ("config.json", "{}", "model_type"),
+        ("model.safetensors", None, "safetensors"),
+        ("model.safetensors.index.json", "{", "can't be read"),
+        ("model.safetensors.index.json", '{"weight_map": {"a": "model-2.safetensors"}}', "1 of its 2 files"),
+    ],
+)
+def test_a_folder_that_is_no_model_says_why(folder: Path, file: str, content: str | bytes | None, reason: str) -> None:
+    if content is None:
+        (folder / file).unlink()
+    else:
+        (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(OrchardError, match=reason):
+        resolve(str(folder))
+
+
+# The cache
+
+
+def test_a_cached_model_is_found_by_its_id(cache: Path) -> None:
+    snapshot = cache_model(cache, "org/Tiny-1B")
+    registry = Registry.from_settings(Settings())
+    entry = registry.find("org/Tiny-1B")
+    assert (entry.path, entry.context_window, entry.repo) == (str(snapshot), 4096, "org/Tiny-1B")
+    assert (entry.configured, resolve("org/Tiny-1B").path) == (False, str(snapshot))
+    assert ids(registry) == ["demo", "org/Tiny-1B"]
+
+
+def test_found_models_run_as_the_settings_say(cache: Path) -> None:
+    cache_model(cache, "org/a")
+    text = TextOptions(context_length=1000)
+    entry = Registry.from_settings(Settings(text=text, ttl=60)).find("org/a")
+    assert (entry.options, entry.ttl, entry.context_window) == (text, 60, 1000)
+
+
+def test_a_cache_that_is_a_file_holds_nothing(cache: Path) -> None:
+    cache.rmdir()
+    cache.write_text("no folder")
+    assert ids(Registry.from_settings(Settings())) == ["demo"]
+
+
+def test_what_is_no_whole_model_is_not_listed(cache: Path) -> None:
+    cache_model(cache, "org/half", shards=3, here=2)
+    cache_model(cache, "org/nothing", here=0)
+    numbered = cache_model(cache, "org/no-index", shards=3, here=2)
+    (numbered / "model.safetensors.index.json").unlink()
+    (cache / "models--a--b--c").mkdir()
+    (cache / "datasets--org--data").mkdir()
+    registry = Registry.from_settings(Settings())
+    assert ids(registry) == ["demo"]
+    assert refused(registry, "org/half").kind == "model_not_found"
+
+
+def test_a_download_that_ends_while_the_server_runs_is_seen(cache: Path) -> None:
+    registry = Registry.from_settings(Settings())
+    snapshot = cache_model(cache, "org/new", shards=2, here=1)
+    assert refused(registry, "org/new").kind == "model_not_found"
+    (snapshot / "model-00002-of-00002.safetensors").write_bytes(b"0" * 50)
+    assert registry.find("org/new").size_bytes == 150
+    assert ids(registry) == ["demo", "org/new"]
+    shutil.rmtree(snapshot.parent.parent)
+    assert refused(registry, "org/new").kind == "model_not_found"
+    assert ids(registry) == ["demo"]
+
+
+def test_what_does_not_change_is_read_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = cache_model(cache, "org/a")
+    old = (snapshot.stat().st_mtime - 60,) * 2
+    os.utime(snapshot / "config.json", old)
+    os.utime(snapshot, old)
+    registry = Registry.from_settings(Settings())
+    # With the times as they were nobody looks into the file.
+    (snapshot / "config.json").write_text("{}")
+    os.utime(snapshot / "config.json", old)
+    assert registry.find("org/a").context_window == 4096
+    (snapshot / "config.json").write_text(json.dumps({"model_type": "qwen3", "max_position_embeddings": 8192}))
+    assert registry.find("org/a").context_window == 8192
+
+
+def test_revisions(cache: Path) -> None:
+    main = cache_model(cache, "org/a", commit="111")
+    other = cache_model(cache, "org/a", commit="222", ref="v2")
+    registry = Registry.from_settings(
+        Settings(
+            models=(
+                ModelSettings(model_path="org/a", revision="v2", served_model_name="by-tag"),
+                ModelSettings(model_path="org/a", revision="111", served_model_name="by-commit"),
+            )
+        )
+    )
+    assert [registry.find(name).path for name in ("by-tag", "by-commit")] == [str(other), str(main)]
+    with pytest.raises(OrchardError, match="can't be served"):
+        Registry.from_settings(Settings(models=(ModelSettings(model_path="org/a", revision="v3"),)))
+    with pytest.raises(OrchardError, match="can't be served"):
+        Registry.from_settings(Settings(models=(ModelSettings(model_path="org/a", revision="../snapshots/111"),)))
+    for folder in ("demo", str(main)):
+        with pytest.raises(OrchardError, match="has no revisions"):
+            Registry.from_settings(Settings(models=(ModelSettings(model_path=folder, revision="v2"),)))
+
+
+def test_an_old_snapshot_serves_while_the_new_one_is_downloaded(cache: Path) -> None:
+    old = cache_model(cache, "org/a", commit="111")
+    new = cache_model(cache, "org/a", commit="222", here=0)
+    registry = Registry.from_settings(Settings())
+    assert registry.find("org/a").path == str(old)
+    (new / "model.safetensors").touch()
+    assert registry.find("org/a").path == str(new)
+
+
+def test_a_model_without_a_main_branch_here_is_found(cache: Path) -> None:
+    snapshot = cache_model(cache, "org/a", ref=None)
+    assert Registry.from_settings(Settings()).find("org/a").path == str(snapshot)
+
+
+# Folders
+
+
+def test_sub_folders_are_models(model_dir: Path) -> None:
+    plain, owned = make_model(model_dir / "plain"), make_model(model_dir / "org" / "owned")
+    make_model(model_dir / "plain" / "inner")
+    make_model(model_dir / ".hidden")
+    make_model(model_dir / "a" / "b" / "too-deep")
+    registry = Registry.from_settings(Settings(model_dir=str(model_dir)))
+    assert ids(registry) == ["demo", "org/owned", "plain"]
+    assert (registry.find("plain").path, registry.find("org/owned").path) == (str(plain), str(owned))
+    for name in ("plain/inner", ".hidden", "a/b/too-deep", "org"):
+        assert refused(registry, name).kind == "model_not_found"
+
+
+def test_gguf_is_called_by_its_name(cache: Path, model_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
+    make_model(model_dir / "org" / "whole")
+    snapshot = cache / "models--org--cached-GGUF" / "snapshots" / "c0ffee"
+    for folder in (model_dir / "plain", model_dir / "org" / "owned", snapshot):
+        folder.mkdir(parents=True)
+        (folder / "tiny.Q8_0.gguf").touch()
+    registry = Registry.from_settings(Settings(model_dir=str(model_dir)))
+    warned = [record.message for record in caplog.records]
+    assert [line.split()[0] for line in warned] == ["'org/owned'", "'plain'"]
+    assert all("it is in GGUF" in line and "mlx-community" in line for line in warned)
+    assert ids(registry) == ["demo", "org/whole"]
+    for name in ("plain", "org/owned", "org/cached-GGUF", "tiny.Q8_0.gguf"):
+        error = refused(registry, name)
+        assert error.kind == "model_not_found"
+        assert f"model '{name}' can't be served: it is in GGUF" in error.message
+    assert "GGUF" not in refused(registry, "org").message
+
+
+def test_no_other_path_is_taken(model_dir: Path, tmp_path: Path) -> None:
+    make_model(model_dir / "inside")
+    outside = make_model(tmp_path / "outside")
+    registry = Registry.from_settings(Settings(model_dir=str(model_dir)))
+    names = ["../outside", "inside/../../outside", str(outside), f"/{outside}", "./inside", "inside/", "inside/.", "..",
+             "", "~", "inside\0", "//inside", "inside//", "../models/inside", "..\\outside", "Inside"]  # fmt: skip
+    for name in names:
+        assert refused(registry, name).kind == "model_not_found", name
+
+
+@pytest.fixture(scope="module")
+def walled(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+    """A registry over a folder with one model, beside which there is another model."""
+    root = tmp_path_factory.mktemp("walled")
+    make_model(root / "models" / "inside")
+    make_model(root / "outside")
+    return Registry.from_settings(Settings(model_dir=str(root / "models")))
+
+
+@given(st.lists(st.sampled_from(["..", ".", "inside", "outside", "", "~", "models", "\\", "\0", " "]), max_size=6))
+def test_no_path_leads_out(walled: Registry, parts: list[str]) -> None:
+    name = "/".join(parts)
+    if name == "inside":
+        assert walled.find(name).path.endswith("models/inside")
+    else:
+        assert refused(walled, name).kind == "model_not_found"
+
+
+def test_a_link_in_the_folder_is_its_owners_choice(model_dir: Path, tmp_path: Path) -> None:
+    (model_dir / "linked").symlink_to(make_model(tmp_path / "elsewhere"))
+    registry = Registry.from_settings(Settings(model_dir=str(model_dir)))
+    assert registry.find("linked").path == str(model_dir / "linked")
+
+
+def test_a_folder_that_comes_later_is_seen(model_dir: Path) -> None:
+    registry = Registry.from_settings(Settings(model_dir=str(model_dir)))
+    make_model(model_dir / "later")
+    assert registry.find("later").id == "later"
+
+
+# Configured models
+
+
+def test_configured_models_come_first_and_hide_found_ones(cache: Path, folder: Path) -> None:
+    cache_model(cache, "org/a")
+    cache_model(cache, "org/b")
+    models = (
+        ModelSettings(model_path=str(folder), served_model_name="org/a", aliases=("short",), ttl=5, pinned=True),
+        ModelSettings(model_path="demo", on_demand=True, text=TextOptions(max_rows=2)),
+    )
+    registry = Registry.from_settings(Settings(models=models, ttl=60))
+    assert ids(registry) == ["org/a", "demo", "org/b"]
+    first, second = registry.configured()
+    assert registry.find("org/a") == registry.find("short") == first
+    assert (first.path, first.ttl, first.pinned, first.on_demand) == (str(folder), 5, True, False)
+    assert (second.ttl, second.on_demand, second.options.max_rows, second.configured) == (60, True, 2, True)
+
+
+def test_a_renamed_model_is_not_found_a_second_time(cache: Path, model_dir: Path) -> None:
+    cache_model(cache, "org/a")
+    make_model(model_dir / "b")
+    models = (
+        ModelSettings(model_path="org/a", served_model_name="gpt-4"),
+        ModelSettings(model_path=str(model_dir / "b"), served_model_name="gpt-5"),
+    )
+    registry = Registry.from_settings(Settings(models=models, model_dir=str(model_dir)))
+    assert ids(registry) == ["gpt-4", "gpt-5", "demo"]
+    assert registry.find("org/a").id == "gpt-4"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({}, {}),
+        ({}, {"served_model_name": "x", "aliases": ("demo",)}),
+        ({"served_model_name": "x", "aliases": ("y",)}, {"served_model_name": "y"}),
+        ({"served_model_name": "x", "aliases": ("z",)}, {"served_model_name": "y", "aliases": ("z",)}),
+    ],
+)
+def test_names_that_clash(first: dict[str, Any], second: dict[str, Any], cache: Path) -> None:
+    models = tuple(ModelSettings(model_path="demo", **more) for more in (first, second))
+    with pytest.raises(OrchardError, match="two models of the configuration are called"):
+        Registry.from_settings(Settings(models=models))
+
+
+def test_a_missing_model_says_how_to_get_it(cache: Path) -> None:
+    with pytest.raises(OrchardError, match="'orchard pull org/a' fetches it"):
+        Registry.from_settings(Settings(models=(ModelSettings(model_path="org/a"),)))
+
+
+def test_what_the_configuration_says_of_a_model_goes_before_its_files(cache: Path, tmp_path: Path) -> None:
+    template = tmp_path / "t.jinja"
+    template.write_text("<think>")
+    text = TextOptions(chat_template_file=str(template), context_length=10**6)
+    registry = Registry.from_settings(
+        Settings(models=(ModelSettings(model_path="demo", model_type="whisper", text=text),))
+    )
+    entry = registry.known("demo")
+    assert (entry.kind, entry.capabilities, entry.context_window) == ("whisper", ("thinking",), 32768)
+
+
+def test_a_configured_model_that_is_deleted_stays_known(folder: Path) -> None:
+    registry = Registry.from_settings(Settings(models=(ModelSettings(model_path=str(folder)),)))
+    shutil.rmtree(folder)
+    assert registry.find("Tiny-1B").path == str(folder)  # its load says what is wrong
+    assert ids(registry) == ["Tiny-1B", "demo"]
+
+
+# Kinds that are not served
+
+
+@pytest.mark.parametrize(
+    ("config", "extra", "kind"),
+    [
+        ({"model_type": "bert"}, "config.json", "embeddings"),
+        ({"model_type": "whisper"}, "config.json", "whisper"),
+        ({}, "model_index.json", "image"),
+    ],
+)
+def test_other_kinds_are_listed_and_refused(cache: Path, config: dict[str, Any], extra: str, kind: str) -> None:
+    snapshot = cache_model(cache, "org/a", config=config)
+    (snapshot / extra).touch()
+    registry = Registry.from_settings(Settings())
+    assert [entry.kind for entry in registry.all()] == ["text", kind]
+    assert registry.known("org/a").kind == kind
+    error = refused(registry, "org/a")
+    assert (error.kind, error.param) == ("invalid_request", "model")
+    assert f"'{kind}', which is not served yet" in error.message
+
+
+def test_of_a_vision_model_the_text_part_is_served(cache: Path) -> None:
+    cache_model(cache, "org/v", config={"model_type": "qwen3_vl", "vision_config": {"depth": 1}})
+    entry = Registry.from_settings(Settings()).find("org/v")
+    assert (entry.kind, entry.backend, entry.capabilities) == ("vision", "text", ("vision", "tools"))
+
+
+# Names that are not here
+
+
+def test_the_closest_names_are_told(cache: Path) -> None:
+    for name in ("org/Qwen3-4B-4bit", "org/Llama-3-8B", "other/gemma-2"):
+        cache_model(cache, name)
+    registry = Registry.from_settings(Settings())
+    assert "the closest name is 'org/Qwen3-4B-4bit'" in refused(registry, "qwen3-4b").message
+    assert "'demo', 'org/Llama-3-8B', 'org/Qwen3-4B-4bit', 'other/gemma-2'" in refused(registry, "zzz").message
+    assert refused(registry, "x" * 10**5).kind == "model_not_found"
+
+
+def test_the_fallback_answers_for_names_that_are_not_here(cache: Path) -> None:
+    cache_model(cache, "org/a")
+    registry = Registry.from_settings(Settings(fallback_model="demo"))
+    assert registry.find("claude-opus-4").id == registry.known("gpt-4").id == "demo"
+    assert registry.find("org/a").id == "org/a"
+    with pytest.raises(OrchardError, match=r"no model 'nothing' here; .*; it is the fallback model"):
+        Registry.from_settings(Settings(fallback_model="nothing"))
+
+
+def test_built_in_aliases(cache: Path) -> None:
+    registry = Registry.from_settings(Settings())
+    assert refused(registry, "gemma").kind == "model_not_found"
+    for repo in BUILT_IN_ALIASES.values():
+        cache_model(cache, repo)
+    for alias, repo in BUILT_IN_ALIASES.items():
+        assert registry.find(alias).id == resolve(alias).id == repo
+        assert registry.find(repo).aliases == (alias,)
+
+
+def test_a_configured_alias_goes_before_a_built_in_one(cache: Path) -> None:
+    repo = BUILT_IN_ALIASES["gemma"]
+    cache_model(cache, repo)
+    models = (ModelSettings(model_path="demo", aliases=("gemma",)), ModelSettings(model_path=repo))
+    registry = Registry.from_settings(Settings(models=models))
+    assert registry.find("gemma").id == "demo"
+    assert registry.find(repo).aliases == ()
+
+
+def test_a_built_in_alias_of_a_configured_model(cache: Path) -> None:
+    repo = BUILT_IN_ALIASES["qwen"]
+    cache_model(cache, repo)
+    registry = Registry.from_settings(
+        Settings(models=(ModelSettings(model_path=repo, served_model_name="mine", aliases=("also",)),))
+    )
+    for _ in range(2):
+        assert registry.find("qwen").aliases == ("also", "qwen")
+
+
+def test_a_configured_model_by_its_path(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.chdir(tmp_path)
+    for written in ("./link/", "link", "~/link", f"{tmp_path}/link"):
+        model = ModelSettings(model_path=written, served_model_name="mine", aliases=("also",))
+        registry = Registry.from_settings(Settings(models=(model,)))
+        names = ("mine", "also", written, written.rstrip("/"), f"{tmp_path}/link", f"{tmp_path}/link/", str(folder))
+        for name in (*names, "link", "Tiny-1B"):
+            assert registry.find(name).id == "mine", (written, name)
+        for name in (f"{tmp_path}/./link", "../link", str(tmp_path), f"{folder}/config.json", "/"):
+            assert refused(registry, name).kind == "model_not_found"
+        assert ids(registry) == ["mine", "demo"]
+
+
+def test_a_served_name_goes_before_a_folders(folder: Path, tmp_path: Path) -> None:
+    other = make_model(tmp_path / "elsewhere" / "Tiny-1B")
+    models = (ModelSettings(model_path=str(other), served_model_name="x"), ModelSettings(model_path=str(folder)))
+    registry = Registry.from_settings(Settings(models=models))
+    assert (registry.find("Tiny-1B").path, registry.find(str(other)).id) == (str(folder), "x")
+
+
+def test_a_configured_folder_is_known_by_what_it_is_found_as(cache: Path, model_dir: Path) -> None:
+    """It must not be loaded a second time, with other options."""
+    snapshot = cache_model(cache, "org/a")
+    local = make_model(model_dir / "org" / "b")
+    models = (
+        ModelSettings(model_path=str(snapshot), served_model_name="a"),
+        ModelSettings(model_path=str(local), served_model_name="b"),
+    )
+    registry = Registry.from_settings(Settings(models=models, model_dir=str(model_dir)))
+    assert (registry.find("org/a").id, registry.find("org/b").id) == ("a", "b")
+    assert ids(registry) == ["a", "b", "demo"]
+
+
+def test_an_alias_that_is_not_here_says_what_to_pull(cache: Path) -> None:
+    for alias, repo in BUILT_IN_ALIASES.items():
+        message = refused(Registry.from_settings(Settings()), alias).message
+        assert f"'{alias}' stands for '{repo}', which is not here: 'orchard pull {repo}'" in message
+
+
+def test_an_id_of_the_hub_that_is_not_here_says_how_to_pull_it(cache: Path) -> None:
+    registry = Registry.from_settings(Settings())
+    assert "'orchard pull org/Some-1B' downloads it" in refused(registry, "org/Some-1B").message
+    for name in ("gpt-4o", "a/b/c", "../x"):
+        assert "orchard pull" not in refused(registry, name).message
+
+
+# Adapters
+
+
+def test_an_adapter_makes_another_model(cache: Path, tmp_path: Path) -> None:
+    path = make_adapter(tmp_path / "poet")
+    model = ModelSettings(model_path="demo", aliases=("d",), adapters={"poet": path}, pinned=True)
+    registry = Registry.from_settings(Settings(models=(model, ModelSettings(model_path="demo", served_model_name="x"))))
+    assert ids(registry) == ["demo", "demo:poet", "x"]
+    base, adapted = registry.find("d"), registry.find("d", Adapter("poet"))
+    assert adapted == registry.find("demo:poet") == registry.find("demo:poet", Adapter("poet"))
+    assert (adapted.base, adapted.options.adapter_path, adapted.path) == ("demo", path, base.path)
+    assert (base.options.adapter_path, base.base) == (None, None)
+    assert (adapted.aliases, adapted.pinned, adapted.on_demand) == ((), False, True)
+    error = refused(registry, "demo", "painter")
+    assert (error.kind, error.param) == ("invalid_request", "adapters")
+    assert "it has 'poet'" in error.message
+    assert "no adapter 'poet'; its configuration names none" in refused(registry, "x", "poet").message
+    assert "no adapter '/etc'" in refused(registry, "demo", "/etc").message
+
+
+def test_an_adapter_by_its_folder(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_adapter(tmp_path / "poet")
+    (tmp_path / "link").symlink_to("poet")
+    one = make_adapter(tmp_path / "own")
+    models = (
+        ModelSettings(model_path="demo", adapters={"rhymes": "./link/"}),
+        ModelSettings(model_path="demo", served_model_name="x", text=TextOptions(adapter_path=one)),
+    )
+    registry = Registry.from_settings(Settings(models=models))
+    for name in ("rhymes", "./link/", "./link", f"{tmp_path}/link", f"{tmp_path}/link/", f"{tmp_path}/poet"):
+        assert registry.find("demo", Adapter(name)).id == "demo:rhymes"
+    for name in ("own", one):
+        assert registry.find("x", Adapter(name, "adapter_path")).id == "x"
+    for name in ("link", "poet", "../own", f"{tmp_path}/own", "demo:rhymes"):
+        assert refused(registry, "demo", name).param == "adapters"
+    with pytest.raises(OrchardError) as raised:
+        registry.find("x", Adapter("/etc", "adapter_path"))
+    assert (raised.value.kind, raised.value.param) == ("invalid_request", "adapter_path")
+
+
+def test_an_adapter_that_is_none_is_an_error_at_start(tmp_path: Path, cache: Path) -> None:
+    with pytest.raises(OrchardError, match=r"adapter 'poet' of model 'demo' .* has no adapter_config.json"):
+        Registry.from_settings(Settings(models=(ModelSettings(model_path="demo", adapters={"poet": str(tmp_path)}),)))
+
+
+# Models to be downloaded
+
+
+def test_with_leave_to_download_a_model_need_not_be_here(cache: Path) -> None:
+    models = (ModelSettings(model_path="org/configured", served_model_name="mine"),)
+    registry = Registry.from_settings(Settings(models=models, allow_download=True))
+    assert (registry.find("mine").path, registry.find("mine").repo) == ("", "org/configured")
+    assert (registry.find("org/asked").path, registry.find("org/asked").repo) == ("", "org/asked")
+    assert registry.find("gemma").repo == BUILT_IN_ALIASES["gemma"]
+    for name in ("plain", "a/b/c", "../x", "org/..", "org/a b", "-org/a", "org/" + "a" * 100):
+        assert refused(registry, name).kind == "model_not_found", name
+    snapshot = cache_model(cache, "org/configured")
+    assert registry.find("mine").path == str(snapshot)
+
+
+# As tests make it
+
+
+def test_given_entries_are_all_there_is() -> None:
+    entries = [ModelEntry("a", "", None, "fake", aliases=("b",)), ModelEntry("a:x", "", None, "fake", base="a")]
+    registry = Registry(entries)
+    assert (registry.all(), registry.configured()) == (entries, entries)
+    assert registry.find("b") == entries[0]
+    assert registry.find("b", Adapter("x")) == entries[1]
+    assert refused(registry, "demo").message.startswith("no model 'demo' here; this server has 'a', 'b', 'a:x'; ")
+
+
+def test_the_layout_is_that_of_huggingface_hub(cache: Path) -> None:
+    from huggingface_hub.file_download import repo_folder_name
+    from huggingface_hub.utils import HFValidationError, validate_repo_id
+
+    for name in (
+        "org/a",
+        "a",
+        "a.b/c_d-e",
+        "a--b/c",
+        "a/..",
+        "a/b/c",
+        ".a/b",
+        "a-/b",
+        "a/b.",
+        "_a/b",
+        "",
+        "é/b",
+        "a/b\n",
+    ):
+        try:
+            validate_repo_id(name)
+            valid = True
+        except HFValidationError:
+            valid = False
+        assert hub_cache.is_repo_id(name) == valid, name
+        if valid:
+            (cache / repo_folder_name(repo_id=name, repo_type="model")).mkdir()
+            assert hub_cache.folder_of(name)

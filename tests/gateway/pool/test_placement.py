@@ -1,0 +1,160 @@
+"""Who is loaded, who goes and who waits."""
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from orchard.gateway.pool.placement import PlacementPlan, ResidentModel, allowances, need, plan
+
+
+def seat(id_: str, phase: Any = "ready", need: int = 10, **fields: Any) -> ResidentModel:
+    return ResidentModel(id=id_, phase=phase, need=need, **fields)
+
+
+def waiting(id_: str, need: int = 10, **fields: Any) -> ResidentModel:
+    return seat(id_, "waiting", need, **fields)
+
+
+def test_what_fits_is_loaded() -> None:
+    assert plan([waiting("b"), waiting("c")], [seat("a")], 3, 30) == PlacementPlan(load=["b", "c"])
+
+
+def test_while_the_budget_is_unknown_one_is_loaded() -> None:
+    assert plan([waiting("a"), waiting("b")], [], 3, None) == PlacementPlan(load=["a"])
+    assert plan([waiting("b")], [seat("a", "loading")], 3, None) == PlacementPlan()
+
+
+@pytest.mark.parametrize(
+    ("placed", "expected"),
+    [
+        ([seat("old", used=1), seat("new", used=2)], PlacementPlan(evict={"old": "x"}, hold={"old"})),
+        ([seat("old", used=1, busy=True), seat("new", used=2)], PlacementPlan(evict={"new": "x"}, hold={"new"})),
+        ([seat("old", used=1, pinned=True), seat("new", used=2)], PlacementPlan(evict={"new": "x"}, hold={"new"})),
+        ([seat("old", used=1, busy=True), seat("new", used=2, busy=True)], PlacementPlan(hold={"old"})),
+        ([seat("own", used=1, resident=True), seat("new", used=2)], PlacementPlan(evict={"new": "x"}, hold={"new"})),
+        ([seat("own", resident=True), seat("new", used=2, busy=True)], PlacementPlan(hold={"new"})),
+        ([seat("own", resident=True), seat("pinned", pinned=True)], PlacementPlan(evict={"own": "x"}, hold={"own"})),
+        ([seat("loads", "loading"), seat("pinned", pinned=True)], PlacementPlan()),
+        ([seat("leaves", "leaving"), seat("idle")], PlacementPlan()),
+    ],
+    ids=[
+        "least recently used",
+        "idle before busy",
+        "never pinned",
+        "busy ones yield",
+        "on demand before resident",
+        "busy before resident",
+        "resident if there is no other",
+        "never loading",
+        "one leaves",
+    ],
+)
+def test_who_makes_room(placed: list[ResidentModel], expected: PlacementPlan) -> None:
+    assert plan([waiting("x")], placed, 2, 100) == expected
+
+
+def test_nobody_goes_in_vain() -> None:
+    placed = [seat("small", need=10, used=1), seat("large", need=80, used=2)]
+    assert plan([waiting("x", 90)], placed, 3, 100) == PlacementPlan(evict={"large": "x"}, hold={"large"})
+    placed = [seat("small", need=10, used=1, busy=True), seat("large", need=80, resident=True)]
+    assert plan([waiting("x", 90)], placed, 3, 100) == PlacementPlan(evict={"large": "x"}, hold={"large"})
+
+
+def test_nobody_overtakes() -> None:
+    placed = [seat("a", need=80, busy=True)]
+    assert plan([waiting("first", 50), waiting("second", 10)], placed, 3, 100) == PlacementPlan(hold={"a"})
+
+
+def test_modest_ones_make_nobody_go_and_hold_up_nobody() -> None:
+    placed = [seat("a", need=80)]
+    assert plan([waiting("b", 50, modest=True), waiting("c")], placed, 3, 100) == PlacementPlan(load=["c"], drop=["b"])
+
+
+def test_what_can_never_fit_is_refused_and_holds_up_nobody() -> None:
+    made = plan([waiting("x", 200), waiting("c")], [seat("a", need=30, pinned=True)], 3, 100)
+    assert made.load == ["c"]
+    assert "200 bytes" in made.refuse["x"]
+    assert "pinned models take 30" in made.refuse["x"]
+    assert "as many are pinned" in plan([waiting("x")], [seat("a", pinned=True)], 1, None).refuse["x"]
+
+
+@pytest.mark.parametrize(
+    ("weights", "budget", "expected"), [(80, None, 90), (80, 100, 90), (96, 100, 100), (120, 100, 120)]
+)
+def test_a_model_needs_a_little_more_than_its_weights(weights: int, budget: int | None, expected: int) -> None:
+    assert need(weights, budget) == expected
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1), st.integers(1000, 10_000))
+def test_all_is_divided_and_nothing_twice(needs: list[int], budget: int) -> None:
+    shares = allowances(needs, budget)
+    assert sum(shares) <= budget
+    if sum(needs) <= budget:
+        assert all(share >= one for share, one in zip(shares, needs, strict=True))
+        assert sum(shares) > budget - len(needs)
+
+
+_PHASES = st.sampled_from(("loading", "ready", "leaving"))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 60), st.booleans()), max_size=4),
+    st.lists(st.tuples(st.integers(1, 40), _PHASES, st.booleans(), st.booleans(), st.integers(0, 3)), max_size=3),
+    st.integers(1, 4),
+)
+@example([(47, True), (1, False)], [(54, "leaving", False, False, 0)], 4)
+def test_plans_keep_the_law(queue: list[tuple[int, bool]], placed: list[tuple[Any, ...]], most: int) -> None:
+    waits = [waiting(f"w{number}", size, modest=modest) for number, (size, modest) in enumerate(queue)]
+    seats = [
+        seat(f"p{number}", phase, size, busy=busy and phase == "ready", pinned=pinned, used=used)
+        for number, (size, phase, busy, pinned, used) in enumerate(placed)
+    ]
+    made = plan(waits, seats, most, 100)
+    by_id = {one.id: one for one in (*waits, *seats)}
+    if made.load:
+        after = [*seats, *(by_id[id_] for id_ in made.load)]
+        assert len(after) <= most
+        assert sum(one.need for one in after) <= 100
+    for id_ in made.hold:
+        assert by_id[id_].phase == "ready"
+        assert not by_id[id_].pinned
+    assert all(not by_id[id_].busy and id_ in made.hold for id_ in made.evict)
+    # A modest one that waits for who is leaving holds up nobody.
+    open_ = [
+        one.id
+        for one in waits
+        if one.id in made.load or not (one.modest or one.id in made.refuse or one.id in made.drop)
+    ]
+    assert made.load == open_[: len(made.load)]
+    if len(made.load) < len(open_) and all(one.phase == "ready" for one in seats):
+        assert made.hold or made.load, "somebody waits, and nobody makes room"
+
+
+def test_what_makes_nobody_go_waits_for_who_is_leaving() -> None:
+    leaving = [seat("a", "leaving", need=80)]
+    assert plan([waiting("b", 50, modest=True)], leaving, 1, 100) == PlacementPlan()
+    assert plan([waiting("b", 50, modest=True)], [*leaving, seat("c", need=60)], 3, 100) == PlacementPlan(drop=["b"])
+
+
+def bundled(id_: str, phase: Any = "ready", **fields: Any) -> ResidentModel:
+    return seat(id_, phase, modest=True, bundled=True, **fields)
+
+
+@pytest.mark.parametrize(
+    ("asking", "placed", "expected"),
+    [
+        (bundled("x", "waiting"), [seat("a")], PlacementPlan(load=["x"])),
+        (bundled("x", "waiting", need=60), [seat("a", need=60)], PlacementPlan(drop=["x"])),
+        (bundled("x", "waiting"), [seat("a", pinned=True)], PlacementPlan(load=["x"])),
+        (waiting("x"), [bundled("own")], PlacementPlan(load=["x"], evict={"own": "x"}, hold={"own"})),
+        (waiting("x"), [bundled("own", busy=True)], PlacementPlan(load=["x"])),
+        (waiting("x"), [bundled("own", pinned=True)], PlacementPlan(load=["x"])),
+        (waiting("x", modest=True), [bundled("own", "loading")], PlacementPlan(load=["x"])),
+    ],
+)
+def test_the_bundled_model_takes_nobodys_place_and_goes_for_any_other(
+    asking: ResidentModel, placed: list[ResidentModel], expected: PlacementPlan
+) -> None:
+    assert plan([asking], placed, 1, 100) == expected

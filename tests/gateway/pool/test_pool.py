@@ -1,0 +1,763 @@
+"""The pool in virtual time, with processes that are simulated: what it does in one situation after the other."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from orchard.config import Settings
+from orchard.core.cache_report import CacheState
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event, Failed, Finished, Started, Text
+from orchard.core.options import TextOptions
+from orchard.core.request import Generate, Message, Request, Sampling, TextPart
+from orchard.demo import MODEL_PATH
+from orchard.gateway.models.registry import ModelEntry, Registry
+from orchard.gateway.pool import processes
+from orchard.gateway.pool.pool import Pool
+from orchard.gateway.replies.event_stream import EventStream
+from tests.support.pool_simulation import Process, World, run
+
+_BUDGET = 10_000
+_WEIGHTS = {"a": 1000, "b": 1000, "c": 1000, "large": 9000, "too large": 11_000}
+
+
+class Hub(Registry):
+    """A registry whose models have to be downloaded first, which takes a minute."""
+
+    begun = 0
+    fails = False
+
+    async def fetch(self, entry: ModelEntry, note: Callable[[str], None]) -> ModelEntry:
+        self.begun += 1
+        note("downloading 50%")
+        await asyncio.sleep(60)
+        if self.fails:
+            raise OrchardError("unavailable", "the hub is gone")
+        return replace(entry, path=entry.id)
+
+
+class Stage:
+    """A pool with models that are called as their paths."""
+
+    def __init__(self, models: dict[str, dict[str, Any]], most: int, **settings: Any) -> None:
+        self.world = World(1, _WEIGHTS, most, _BUDGET)
+        self.numbers = 0
+        entries = [
+            ModelEntry(name, name, None, size_bytes=_WEIGHTS[name], **{"configured": True, "on_demand": True} | fields)
+            for name, fields in models.items()
+        ]
+        self.pool = Pool(Registry(entries), Settings(**{"max_loaded_models": most} | settings))
+
+    def open(self, model: str, pieces: int = 1, ttl: float | None = None) -> EventStream:
+        self.numbers += 1
+        task = Generate((Message("user", (TextPart("hi"),)),), sampling=Sampling(top_k=pieces))
+        return self.pool.open(Request(f"req_{self.numbers}", model, task, ttl=ttl))
+
+    async def ask(self, model: str, pieces: int = 1, ttl: float | None = None) -> list[Event]:
+        return await self.read(self.open(model, pieces, ttl))
+
+    async def read(self, stream: EventStream, until: type[Event] | None = None) -> list[Event]:
+        events: list[Event] = []
+        while not (events and isinstance(events[-1], until or (Finished, Failed))):
+            events += await stream.next(1000)
+        if until is None:
+            self.pool.release(stream)
+        return events
+
+    async def until(self, model: str, state: str) -> None:
+        await self.see(lambda: self.state(model) == state)
+
+    async def see(self, true: Callable[[], bool]) -> None:
+        for _ in range(100_000):
+            if true():
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError("that never comes true")
+
+    def state(self, model: str) -> str:
+        return self.pool.models[model].state
+
+    def process(self, model: str) -> Process:
+        (found,) = (process for process in self.world.alive if process.path == model)
+        return found
+
+
+Story = Callable[[Stage], Coroutine[Any, Any, None]]
+
+
+def play(monkeypatch: pytest.MonkeyPatch, stage: Stage, story: Story) -> None:
+    monkeypatch.setattr(processes, "Worker", stage.world.make)
+
+    async def whole() -> None:
+        stage.pool.start()
+        async with asyncio.timeout(100_000):
+            await story(stage)
+        stage.world.closing = True
+        await stage.pool.close()
+        assert not stage.world.alive
+
+    run(whole())
+
+
+def failure(events: list[Event]) -> Failed:
+    assert isinstance(events[-1], Failed)
+    return events[-1]
+
+
+def test_requests_share_the_load_that_they_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        streams = [stage.open("a") for _ in range(3)]
+        health = stage.pool.models["a"].now.health()
+        assert (health["state"], health["waiting"]) == ("queued", 3)
+        for stream in streams:
+            assert isinstance((await stage.read(stream))[-1], Finished)
+        assert stage.world.loads == 1
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_request_without_a_model_means_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        assert stage.pool.only() is None
+        await stage.ask("a")
+        assert stage.pool.only() == "a"
+        await stage.ask("b")
+        assert stage.pool.only() is None
+        await stage.pool.models["a"].unload()
+        assert stage.pool.only() == "b"
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 2), story)
+
+
+@pytest.mark.parametrize(
+    ("models", "only"),
+    [
+        ({}, "other"),
+        ({"a": {}, "b": {}}, "other"),
+        ({"a": {}}, "a"),
+        ({"a": {}, "b": {"base": "a"}, "c": {"kind": "whisper"}}, "a"),
+        ({"a": {"configured": False}}, "a"),
+    ],
+)
+def test_the_only_configured_model_goes_before_the_fallback(models: dict[str, dict[str, Any]], only: str) -> None:
+    assert Stage(models, 1, fallback_model="other").pool.only() == only
+
+
+def test_what_is_configured_is_loaded_at_the_start_as_far_as_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.until("a", "ready")
+        await stage.until("c", "ready")
+        await asyncio.sleep(100)
+        assert [stage.state(model) for model in ("a", "large", "c", "b")] == ["ready", "unloaded", "ready", "unloaded"]
+
+    models: dict[str, dict[str, Any]] = {name: {"on_demand": False} for name in ("a", "large", "c")}
+    play(monkeypatch, Stage(models | {"b": {}}, 3), story)
+
+
+def test_the_idle_model_that_was_used_least_recently_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await stage.ask("b")
+        await stage.ask("a")
+        await stage.ask("c")
+        assert [stage.state(model) for model in "abc"] == ["ready", "unloaded", "ready"]
+
+    play(monkeypatch, Stage({"a": {}, "b": {}, "c": {}}, 2), story)
+
+
+def test_a_swap_hands_the_process_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        for model in "abababab":
+            await stage.ask(model)
+        assert stage.world.loads == 8
+        assert len(stage.world.processes) <= 2  # one, and one that is kept spare
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_a_pinned_model_never_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        failed = failure(await stage.ask("b"))
+        assert failed.kind == "model_failed"
+        assert "as many are pinned" in failed.message
+        assert await stage.pool.unload_all() == []
+        assert await stage.pool.find("a").unload()
+        assert isinstance((await stage.ask("b"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {"pinned": True}, "b": {}}, 1), story)
+
+
+def test_a_model_that_can_never_fit_is_refused_at_once_with_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        failed = failure(await stage.ask("too large"))
+        assert failed.kind == "model_failed"
+        assert "11,000 bytes" in failed.message
+        assert "10,000" in failed.message
+        assert stage.state("a") == "ready"
+        with pytest.raises(OrchardError, match="11,000"):
+            await stage.pool.find("too large").load()
+
+    play(monkeypatch, Stage({"a": {}, "too large": {}}, 2), story)
+
+
+def test_a_model_that_is_too_large_is_refused_also_as_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        assert "11,000 bytes" in failure(await stage.ask("too large")).message
+        assert stage.world.loads == 0
+
+    play(monkeypatch, Stage({"too large": {}}, 1), story)
+
+
+def test_memory_makes_models_go_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await stage.ask("b")
+        assert sum(process.allowance or 0 for process in stage.world.alive) == _BUDGET
+        await stage.ask("large")
+        assert [stage.state(model) for model in ("a", "b", "large")] == ["unloaded", "unloaded", "ready"]
+
+    play(monkeypatch, Stage({"a": {}, "b": {}, "large": {}}, 3), story)
+
+
+def test_a_models_own_limit_is_never_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
+
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        assert stage.process("a").allowance == 2000
+
+    play(monkeypatch, Stage({"a": {"options": TextOptions(memory_limit=2000)}}, 1), story)
+
+
+def test_a_busy_model_goes_when_its_requests_have_ended_and_new_ones_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", pieces=20)
+        await stage.read(running, Started)
+        other = stage.open("b")
+        await asyncio.sleep(0.01)
+        late = stage.open("a")
+        order: list[str] = []
+
+        async def read(name: str, stream: EventStream) -> None:
+            assert isinstance((await stage.read(stream))[-1], Finished)
+            order.append(name)
+
+        await asyncio.gather(read("late", late), read("running", running), read("other", other))
+        assert order == ["running", "other", "late"]
+        assert stage.world.loads == 3
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_requests_go_on_where_nobody_waits_for_their_room_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", pieces=50)
+        await stage.read(running, Started)
+        other = stage.open("b")
+        await asyncio.sleep(0.01)
+        late = stage.open("a")
+        assert late.note == "waiting for room"
+        stage.pool.release(other)
+        assert isinstance((await stage.read(late))[-1], Finished)
+        assert not running.ended
+        assert stage.world.loads == 1
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_a_request_that_nobody_has_seen_anything_of_goes_to_the_next_process_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        seen, unseen, whole = stage.open("a", 9), stage.open("a", 9), stage.open("a", 9)
+        whole.hold()
+        await stage.read(seen, Text)
+        await stage.read(whole, Text)
+        stage.process("a").end(-9)
+        began = asyncio.get_running_loop().time()
+        failed = failure(await stage.read(seen))
+        assert failed.kind == "worker_crashed"
+        assert asyncio.get_running_loop().time() - began < 0.1
+        assert [type(event) for event in await stage.read(unseen)] == [Started, *[Text] * 9, Finished]
+        assert whole.turn == 1
+        assert [type(event) for event in await stage.read(whole)] == [Started, *[Text] * 9, Finished]
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_request_whose_next_process_dies_as_well_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a", 9)
+        for _ in range(2):
+            await stage.see(lambda: any(process.running for process in stage.world.alive))
+            stage.process("a").end(-6)
+            await asyncio.sleep(0)
+        assert failure(await stage.read(stream)).kind == "worker_crashed"
+        assert stage.pool.models["a"].restarts.count == 2
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_model_that_crashes_again_and_again_has_failed_until_a_minute_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.pool.find("a").load()
+        for _ in range(5):
+            await stage.until("a", "ready")
+            stage.process("a").end(-9)
+            await asyncio.sleep(0.01)
+        health = stage.pool.models["a"].now.health()
+        assert (health["state"], health["restarts"]) == ("failed", 5)
+        assert "SIGKILL" in health["reason"]
+        failed = failure(await stage.ask("a"))
+        assert failed.kind == "model_failed"
+        assert "5 failures in a row" in failed.message
+        await asyncio.sleep(60)
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+        assert stage.pool.models["a"].now.health()["reason"] is None
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_load_by_hand_need_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.pool.find("a").load()
+        for _ in range(5):
+            await stage.until("a", "ready")
+            stage.process("a").end(-9)
+            await asyncio.sleep(0.01)
+        await stage.pool.find("a").load()
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_load_that_fails_again_and_again_disturbs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stage.world.broken.add("b")
+        for pause in (0, 1, 2, 4, 0):
+            failed = failure(await stage.ask("b"))
+            assert (failed.kind, "the simulation says so" in failed.message) == ("model_failed", True)
+            await asyncio.sleep(pause)
+        await stage.ask("a")
+        loads = stage.world.loads
+        assert loads == 6
+        assert "the simulation says so" in failure(await stage.ask("b")).message
+        assert (stage.state("a"), stage.state("b"), stage.world.loads) == ("ready", "failed", loads)
+        stage.world.broken.clear()
+        await asyncio.sleep(60)
+        assert isinstance((await stage.ask("b"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_a_process_that_hangs_is_killed_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a", 50)
+        await stage.read(stream, Text)
+        began = asyncio.get_running_loop().time()
+        stage.process("a").hangs = True
+        failed = failure(await stage.read(stream))
+        assert failed.kind == "worker_crashed"
+        assert "did not answer for 10 seconds" in failed.message
+        assert 9 < asyncio.get_running_loop().time() - began < 13
+
+    play(monkeypatch, Stage({"a": {}}, 1, watchdog_timeout=10.0), story)
+
+
+def test_an_idle_process_may_be_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        stage.process("a").hangs = True
+        await asyncio.sleep(100)
+        assert stage.state("a") == "ready"
+
+    play(monkeypatch, Stage({"a": {}}, 1, watchdog_timeout=10.0), story)
+
+
+@pytest.mark.parametrize(("of_model", "of_request", "expected"), [(30.0, None, 30), (30.0, 5.0, 5), (None, 0.0, 0)])
+def test_an_idle_model_is_unloaded_after_its_time(
+    monkeypatch: pytest.MonkeyPatch, of_model: float | None, of_request: float | None, expected: float
+) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a", ttl=of_request)
+        ended = asyncio.get_running_loop().time()
+        await stage.until("a", "unloaded")
+        assert expected <= asyncio.get_running_loop().time() - ended < expected + 2
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {"ttl": of_model}}, 1), story)
+
+
+def test_a_model_in_use_outlives_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        for _ in range(5):
+            await asyncio.sleep(0.9)
+            await stage.ask("a", pieces=10)
+        assert stage.world.loads == 1
+
+    play(monkeypatch, Stage({"a": {"ttl": 1.0}}, 1), story)
+
+
+def test_unloading_waits_for_running_requests_and_gives_the_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", 20)
+        await stage.read(running, Started)
+        unloading = asyncio.create_task(stage.pool.unload_all())
+        await asyncio.sleep(0.01)
+        assert not unloading.done()
+        assert isinstance((await stage.read(running))[-1], Finished)
+        assert await unloading == ["a"]
+        assert not any(process.path for process in stage.world.alive)
+        assert not await stage.pool.find("a").unload()
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_requests_that_come_while_a_model_is_unloaded_load_it_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", 20)
+        await stage.read(running, Started)
+        unloading = asyncio.create_task(stage.pool.find("a").unload())
+        await asyncio.sleep(0.01)
+        late = stage.open("a")
+        await stage.read(running)
+        assert await unloading
+        assert isinstance((await stage.read(late))[-1], Finished)
+        assert stage.world.loads == 2
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_request_that_waits_for_too_long_gets_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", 1000)
+        await stage.read(running, Started)
+        failed = failure(await stage.ask("b"))
+        assert (failed.kind, failed.retry_after) == ("unavailable", 5)
+        assert "waiting for room" in failed.message
+        assert not running.ended
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1, queue_timeout=10.0), story)
+
+
+def test_a_request_that_the_process_does_not_begin_gets_a_reason_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        stage.process("a").hangs = True
+        assert failure(await stage.ask("a")).kind == "overloaded"
+
+    play(monkeypatch, Stage({"a": {}}, 1, queue_timeout=10.0), story)
+
+
+def test_who_waits_is_told_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a")
+        notes = [stream.note]
+        while not stream.begun:
+            await asyncio.sleep(0.01)
+            if stream.note != notes[-1]:
+                notes.append(stream.note)
+        assert notes == ["waiting for room", "loading 0%", "loading 33%", "loading 67%", "loading 100%", ""]
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_request_that_leaves_while_it_waits_never_reaches_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stage.pool.release(stage.open("a"))
+        await stage.ask("a")
+        assert list(stage.world.runs) == ["req_2"]
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_draining_refuses_new_requests_and_cuts_old_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", 1000)
+        await stage.read(running, Started)
+        stage.pool.drain(1)
+        with pytest.raises(OrchardError, match="shutting down"):
+            stage.open("a")
+        assert failure(await stage.read(running)).kind == "shutting_down"
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_only_a_ready_process_is_asked_what_it_has_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        model = stage.pool.find("a")
+        assert await model.cache() == CacheState()
+        await stage.ask("a")
+        assert await model.cache() == CacheState({"asked": 1})
+        stage.process("a").hangs = True
+        with pytest.raises(OrchardError) as raised:
+            await model.cache()
+        assert raised.value.kind == "unavailable"
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_spare_process_is_ready_for_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await asyncio.sleep(10)
+        (spare,) = (process for process in stage.world.alive if process.path is None)
+        stage.process("a").end(-9)
+        await stage.ask("a")
+        assert stage.process("a") is spare
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_closing_ends_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a", 1000)
+        await stage.read(stream, Started)
+        waiting = stage.open("b")
+        loading = asyncio.create_task(stage.pool.find("b").load())
+        await asyncio.sleep(0)
+        stage.world.closing = True
+        await stage.pool.close()
+        for one in (stream, waiting):
+            assert failure(await stage.read(one)).kind == "shutting_down"
+        with pytest.raises(OrchardError, match="shutting down"):
+            await loading
+        with contextlib.suppress(OrchardError):
+            await stage.ask("a")
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def downloads(monkeypatch: pytest.MonkeyPatch, story: Callable[[Stage, Hub], Coroutine[Any, Any, None]]) -> None:
+    stage = Stage({}, 1, queue_timeout=20.0)
+    hub = Hub([ModelEntry("a", "", None, repo="org/a", on_demand=True, configured=False)])
+    stage.pool = Pool(hub, Settings(max_loaded_models=1, queue_timeout=20.0))
+    play(monkeypatch, stage, lambda stage: story(stage, hub))
+
+
+def test_a_request_waits_for_a_download(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage, hub: Hub) -> None:
+        stream, other = stage.open("a"), stage.open("a")
+        await asyncio.sleep(1)
+        assert (stream.note, stage.state("a")) == ("downloading 50%", "queued")
+        for one in (stream, other):
+            assert isinstance((await stage.read(one))[-1], Finished)
+        assert hub.begun == 1
+
+    downloads(monkeypatch, story)
+
+
+def test_a_download_that_fails_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage, hub: Hub) -> None:
+        hub.fails = True
+        failed = failure(await stage.ask("a"))
+        assert (failed.kind, failed.message) == ("unavailable", "the hub is gone")
+        assert stage.state("a") == "unloaded"
+        for number in range(100):
+            stage.pool._model(ModelEntry(f"made/up-{number}", "", None, repo="made/up"))
+        assert len(stage.pool.models) == 1
+        hub.fails = False
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+
+    downloads(monkeypatch, story)
+
+
+def test_a_download_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage, hub: Hub) -> None:
+        stream = stage.open("a")
+        await asyncio.sleep(1)
+        stage.pool.release(stream)
+        again = stage.open("a")  # before the first download has noticed that it is to end
+        assert isinstance((await stage.read(again))[-1], Finished)
+        assert hub.begun == 2
+        await stage.pool.unload_all()
+        assert stage.state("a") == "unloaded"
+
+    downloads(monkeypatch, story)
+
+
+def test_a_process_that_dies_before_it_loads_is_not_the_models_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a")
+        for _ in range(3):
+            await stage.see(lambda: any(not process.path for process in stage.world.alive))
+            (starting,) = (process for process in stage.world.alive if not process.path)
+            starting.kill()
+            await stage.see(lambda gone=starting: gone not in stage.world.alive)  # type: ignore[misc]
+        assert isinstance((await stage.read(stream))[-1], Finished)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_what_is_not_served_yet_is_not_loaded_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.until("a", "ready")
+        assert stage.state("b") == "unloaded"
+
+    play(monkeypatch, Stage({"b": {"on_demand": False, "kind": "whisper"}, "a": {"on_demand": False}}, 2), story)
+
+
+def test_a_stream_that_nobody_reads_pauses_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a", pieces=10_000)
+        await stage.until("a", "ready")
+        process = stage.process("a")
+        await stage.see(lambda: bool(process.paused))
+        assert isinstance((await stage.read(stream))[-1], Finished)
+        assert process.paused == set()
+        stream = stage.open("a", pieces=10_000)
+        await stage.see(lambda: bool(process.paused))
+        await asyncio.sleep(130)  # a reader that comes back too late
+        assert not process.running
+        assert failure(await stage.read(stream)).kind == "timeout"
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+@pytest.mark.parametrize("end", ["evicted", "asked", "idle"])
+def test_prompts_that_are_to_be_saved_keep_their_memory_until_then(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a", ttl=10 if end == "idle" else None)
+        process = stage.process("a")
+        before = process.allowance
+        if end == "evicted":
+            await stage.ask("b")
+        elif end == "asked":
+            await stage.pool.find("a").unload()
+        else:
+            await stage.until("a", "unloaded")
+        assert process.unloaded_with == before == _BUDGET
+
+    options = TextOptions(prompt_cache_dir="somewhere")
+    play(monkeypatch, Stage({"a": {"options": options}, "b": {}}, 1), story)
+
+
+def test_models_on_demand_make_room_for_each_other_before_resident_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.until("a", "ready")
+        for model in "bcb":
+            await stage.ask(model)
+            assert [stage.state("a"), stage.state(model)] == ["ready", "ready"]
+
+    models: dict[str, dict[str, Any]] = {"a": {"on_demand": False}, "b": {}, "c": {}}
+    play(monkeypatch, Stage(models, 2, max_loaded_models=None), story)
+
+
+def test_there_is_room_for_the_resident_models_and_one_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.until("a", "ready")
+        await stage.ask("b")
+        assert [stage.state(model) for model in "ab"] == ["ready", "ready"]
+        await stage.ask("a")
+        await stage.ask("c")
+        assert [stage.state(model) for model in "abc"] == ["ready", "unloaded", "ready"]
+        await stage.ask("large")
+        assert [stage.state(model) for model in ("a", "c", "large")] == ["unloaded", "unloaded", "ready"]
+
+    models: dict[str, dict[str, Any]] = {"a": {"on_demand": False}, "b": {}, "c": {}, "large": {}}
+    play(monkeypatch, Stage(models, 2, max_loaded_models=None), story)
+
+
+DEMO = str(MODEL_PATH)
+
+
+def with_demo(most: int = 2, **demo: Any) -> Stage:
+    stage = Stage({"a": {}, "large": {}}, most, max_loaded_models=None)
+    stage.world.weights[DEMO] = 1000
+    stage.pool.registry = Registry(
+        [*stage.pool.registry.configured(), ModelEntry("demo", DEMO, None, size_bytes=1000, on_demand=True, **demo)]
+    )
+    return stage
+
+
+def shown(stage: Stage) -> list[str]:
+    return [entry.id for entry in stage.pool.listed(stage.pool.registry.all()) if entry.id != "large"]
+
+
+def test_the_bundled_model_is_asked_for_by_name_and_makes_nobody_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        assert isinstance((await stage.ask("demo"))[-1], Finished)
+        assert [stage.state(model) for model in ("a", "demo")] == ["ready", "ready"]
+        assert shown(stage) == ["a"]
+        await stage.ask("large")
+        assert [stage.state(model) for model in ("a", "demo", "large")] == ["unloaded", "unloaded", "ready"]
+        failed = failure(await stage.ask("demo"))
+        assert failed.kind == "unavailable"
+        assert "no room for model 'demo'" in failed.message
+        assert stage.state("large") == "ready"
+
+    play(monkeypatch, with_demo(), story)
+
+
+def test_the_bundled_model_is_shown_until_there_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        registry = stage.pool.registry
+        entries = {entry.id: replace(entry, configured=False) for entry in registry.configured()}
+        stage.pool.registry = Registry([replace(entries["demo"], configured=True)])
+        monkeypatch.setattr(stage.pool.registry, "all", lambda: list(entries.values()))
+        monkeypatch.setattr(stage.pool.registry, "find", lambda name, adapter: entries[name])
+        await stage.ask("demo")
+        assert shown(stage) == ["a", "demo"]
+        assert stage.pool.only() == "demo"
+        await stage.ask("a")
+        assert shown(stage) == ["a"]
+        assert stage.state("demo") == "unloaded"
+        await stage.pool.find("a").unload()
+        assert shown(stage) == ["a", "demo"]
+
+    play(monkeypatch, with_demo(configured=True), story)
+
+
+def test_the_bundled_model_is_as_any_other_where_it_is_named_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await stage.ask("demo")
+        assert [stage.state(model) for model in ("a", "demo")] == ["unloaded", "ready"]
+        assert shown(stage) == ["a", "demo"]
+
+    play(monkeypatch, with_demo(1, configured=True), story)
+
+
+def test_the_log_says_who_makes_room_and_what_a_user_waited(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(stage: Stage) -> None:
+        busy = stage.open("a", pieces=300)
+        await stage.read(busy, Started)
+        waiting = asyncio.create_task(stage.ask("b"))
+        begun = asyncio.get_running_loop().time()
+        await stage.read(busy)
+        busy_seconds = asyncio.get_running_loop().time() - begun
+        await waiting
+        assert "a is unloaded: it makes room for b" in caplog.messages
+        (line,) = [line for line in caplog.messages if line.startswith("b is ready, loaded in ")]
+        assert float(line.removeprefix("b is ready, loaded in ").split()[0]) >= busy_seconds > 100
+        await stage.pool.find("b").unload()
+        assert caplog.messages[-1] == "b is unloaded: somebody asked for that"
+        await stage.ask("b", ttl=1)
+        await stage.until("b", "unloaded")
+        assert "b is unloaded: it had no requests for as long as it may stay without" in caplog.messages
+
+    caplog.set_level("INFO")
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_a_process_is_called_as_its_model_from_the_first_moment_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a")
+        await stage.until("a", "loading")
+        worker = stage.pool.models["a"].worker
+        assert worker
+        assert (worker.phase, worker.name) == ("starting", "a")
+        await stage.read(stream)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)

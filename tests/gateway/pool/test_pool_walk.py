@@ -1,0 +1,216 @@
+"""The pool on random walks: requests, loads, unloads, crashes, hangs, cancels and clock jumps, in virtual time."""
+
+import asyncio
+import contextlib
+from typing import cast
+
+import pytest
+
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.core.events import Failed, Finished, Started, Text
+from orchard.core.request import Generate, Message, Request, Sampling, TextPart
+from orchard.gateway.models.registry import ModelEntry, Registry
+from orchard.gateway.pool import processes
+from orchard.gateway.pool.pool import Pool
+from tests.support.pool_simulation import VirtualLoop, World, run
+
+_BUDGET = 10_000
+_STEPS = 400
+_FAILURES = {"worker_crashed", "model_failed", "unavailable", "overloaded"}
+_FOR_EVER = 1e6
+
+
+class Walk:
+    """One walk: its world, its pool, and its callers."""
+
+    def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        weights = {f"path {number}": 0 for number in range(4)}
+        self.world = World(seed, weights, 0, _BUDGET)
+        self.random = self.world.random
+        for path in weights:
+            weights[path] = self.random.choice((1000, 1000, 3000, 3000, 5000, 5000, 8500, 8500, 12_000))
+        smallest = min(weights, key=lambda path: weights[path])
+        self.entries = [
+            ModelEntry(
+                path.replace("path", "model"),
+                path,
+                None,
+                backend=self.random.choice(("text", "text", "fake")),
+                size_bytes=weights[path],
+                configured=True,
+                on_demand=self.random.random() < 0.5,
+                pinned=path == smallest and self.random.random() < 0.5,
+                ttl=None if path == smallest else self.random.choice((None, 5.0, 60.0)),
+            )
+            for path in weights
+        ]
+        most = self.random.randint(1, 3)
+        self.world.most = most
+        limit = self.random.choice((None, _BUDGET))
+        watchdog = self.random.choice((4.0, 20.0))
+        monkeypatch.setattr(processes, "Worker", self.world.make)
+        # Without a time limit, a request that is forgotten waits for ever.
+        self.timeout = self.random.choice((120.0, _FOR_EVER, _FOR_EVER))
+        settings = Settings(
+            max_loaded_models=most, memory_limit=limit, watchdog_timeout=watchdog, queue_timeout=self.timeout
+        )
+        self.pool = Pool(Registry(self.entries), settings)
+        self.callers: set[asyncio.Task[None]] = set()
+        self.unloading: list[str] = []
+        self.world.may_go = self._may_go
+        self.outcomes: dict[str, int] = {}
+        self.number = 0
+
+    def _may_go(self, path: str) -> bool:
+        (entry,) = (entry for entry in self.entries if entry.path == path)
+        return not entry.pinned or entry.id in self.unloading
+
+    async def go(self) -> None:
+        self.pool.start()
+        actions = {
+            self._request: 40,
+            self._wait: 40,
+            self._load: 2,
+            self._unload: 2,
+            self._unload_all: 1,
+            self._crash: 5,
+            self._hang: 1,
+            self._break_loads: 1,
+            self._jump: 1,
+        }
+        for _ in range(_STEPS):
+            (action,) = self.random.choices(list(actions), list(actions.values()))
+            await action()
+        await self._drain()
+
+    async def _drain(self) -> None:
+        """With no more faults, everything comes to its end, and the pool still works."""
+        for process in self.world.alive:
+            process.broken_loads = False
+        async with asyncio.timeout(10_000):
+            while self.callers:
+                await asyncio.wait(self.callers)
+                await asyncio.sleep(0)
+            await asyncio.sleep(200)  # whatever has failed may be tried again
+            small = [entry for entry in self.entries if entry.size_bytes <= 8500 and not entry.pinned]
+            pinned = any(entry.pinned for entry in self.entries)
+            if small and not pinned:
+                ok = self.outcomes.get("ok", 0)
+                await self._call(self._new(self.random.choice(small).id), whole=False, patience=_FOR_EVER)
+                assert self.outcomes["ok"] == ok + 1
+        assert "unavailable" not in self.outcomes or self.timeout < _FOR_EVER
+        self.world.closing = True
+        await self.pool.close()
+        assert not self.world.alive
+
+    async def _wait(self) -> None:
+        await asyncio.sleep(self.random.choice((0, 0, 0.01, 0.3, 2, 10)))
+
+    async def _jump(self) -> None:
+        cast(VirtualLoop, asyncio.get_running_loop()).jump(self.random.choice((1, 30, 1000)))
+
+    async def _request(self) -> None:
+        request = self._new(self.random.choice(self.entries).id)
+        patience = self.random.choice((0.0, 1.0, 5.0, _FOR_EVER, _FOR_EVER, _FOR_EVER, _FOR_EVER))
+        self._begin(self._call(request, self.random.random() < 0.5, patience))
+
+    def _new(self, model: str) -> Request:
+        self.number += 1
+        pieces = self.random.choice((0, 1, 5, 20))
+        task = Generate((Message("user", (TextPart("hi"),)),), sampling=Sampling(top_k=pieces))
+        ttl = self.random.choice((None, None, None, 1.0)) if not self._is_pinned(model) else None
+        return Request(f"req_{self.number}", model, task, ttl=ttl)
+
+    def _is_pinned(self, model: str) -> bool:
+        return any(entry.pinned and entry.id == model for entry in self.entries)
+
+    async def _load(self) -> None:
+        self._begin(self._load_by_name(self.random.choice(self.entries).id))
+
+    async def _load_by_name(self, model: str) -> None:
+        with contextlib.suppress(OrchardError):
+            await self.pool.find(model).load()
+
+    async def _unload(self) -> None:
+        self._begin(self._unload_by_name(self.random.choice(self.entries).id))
+
+    async def _unload_by_name(self, model: str) -> None:
+        self.unloading.append(model)
+        await self.pool.find(model).unload()
+        self.unloading.remove(model)
+
+    async def _unload_all(self) -> None:
+        self._begin(self._unload_every_one())
+
+    async def _unload_every_one(self) -> None:
+        for model in await self.pool.unload_all():
+            assert not self._is_pinned(model)
+
+    async def _crash(self) -> None:
+        if self.world.alive:
+            self.random.choice(self.world.alive).end(self.random.choice((-9, -6, 1)))
+
+    async def _hang(self) -> None:
+        if self.world.alive:
+            self.random.choice(self.world.alive).hangs = True
+
+    async def _break_loads(self) -> None:
+        if self.world.alive:
+            self.random.choice(self.world.alive).broken_loads = True
+
+    def _begin(self, work: "asyncio._CoroutineLike[None]") -> None:
+        task = asyncio.create_task(work)
+        self.callers.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self.callers.discard(task)
+        task.result()
+
+    async def _call(self, request: Request, whole: bool, patience: float) -> None:
+        """Ask, and check that the answer comes once, whole and in order, or fails for a good reason."""
+        stream = self.pool.open(request)
+        if whole:
+            stream.hold()
+        turn, text, started, ended = 0, "", False, False
+        loop = asyncio.get_running_loop()
+        leaves = loop.time() + patience
+        try:
+            while not ended and loop.time() < leaves:
+                events = await stream.next(min(100.0, leaves - loop.time()))
+                if stream.turn != turn:
+                    assert whole or not started, "somebody had seen the beginning"
+                    turn, text, started = stream.turn, "", False
+                for event in events:
+                    assert not ended
+                    match event:
+                        case Started():
+                            assert not started
+                            started = True
+                        case Text(piece):
+                            assert started
+                            text += piece
+                        case Finished(_, usage):
+                            ended = True
+                            assert text == "".join(f"{piece} " for piece in range(usage.completion_tokens))
+                            assert usage.completion_tokens == request.generate.sampling.top_k
+                        case Failed(kind, message):
+                            ended = True
+                            assert kind in _FAILURES, message
+                    if ended:
+                        outcome = event.kind if isinstance(event, Failed) else "ok"
+                        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+            assert ended or patience < _FOR_EVER
+        finally:
+            self.pool.release(stream)
+        runs = self.world.runs.get(request.id, [])
+        assert len(runs) <= 2
+        assert len(runs) < 2 or runs[0] not in self.world.alive
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_random_walk(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = Walk(seed, monkeypatch)
+    run(walk.go())
+    assert walk.outcomes["ok"]

@@ -1,0 +1,79 @@
+"""How the end of a worker's process is seen, with processes that run a few lines of Python each."""
+
+import asyncio
+import sys
+
+import pytest
+
+from orchard.config import Settings
+from orchard.gateway.pool import worker_process
+from orchard.gateway.pool.worker_process import WorkerProcess
+
+_HANG_UP = "import os, sys, time; os.close(int(sys.argv[1])); "
+
+
+class Program(WorkerProcess):
+    """A worker whose process runs a program, which gets the socket's file descriptor."""
+
+    def __init__(self, program: str, *, watchdog_timeout: float = 120) -> None:
+        super().__init__("fake", Settings(watchdog_timeout=watchdog_timeout))
+        self._program = program
+        self.started = asyncio.Event()
+
+    async def _start_process(self, fd: int) -> asyncio.subprocess.Process:
+        process = await super()._start_process(fd)
+        self.started.set()
+        return process
+
+    def _command(self, fd: int) -> list[str]:
+        return [sys.executable, "-c", self._program, str(fd)]
+
+
+async def ended(program: str) -> str | None:
+    one = Program(program)
+    await one.run()
+    assert one.phase == "gone"
+    return one.failure
+
+
+async def test_an_exception_is_the_reason_though_the_socket_ends_before_the_process() -> None:
+    failure = await ended(_HANG_UP + "time.sleep(0.1); raise ValueError('no room in /home/me/models')")
+    assert failure == "its process ended with exit code 1: ValueError: no room in models"
+
+
+async def test_what_an_aborting_process_says_is_the_reason() -> None:
+    failure = await ended(_HANG_UP + "print('out of memory', file=sys.stderr, flush=True); os.abort()")
+    assert failure == "its process was ended by SIGABRT: out of memory"
+
+
+async def test_a_process_that_is_killed_has_not_said_why() -> None:
+    failure = await ended(_HANG_UP + "print('by the way', file=sys.stderr, flush=True); os.kill(os.getpid(), 9)")
+    assert failure == "its process was ended by SIGKILL"
+
+
+async def test_a_process_that_hangs_up_and_stays_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_process, "_CRASH_SECONDS", 0.1)
+    assert await ended(_HANG_UP + "time.sleep(60)") == "its process was ended by SIGKILL"
+
+
+async def test_a_process_that_speaks_another_protocol_is_said_to() -> None:
+    failure = await ended("import os, sys; os.write(int(sys.argv[1]), b'\\xff' * 100)")
+    assert failure
+    assert failure.startswith("it broke the protocol: a frame of")
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [(240, 240), (4, 60)])  # importing takes its time, whatever the limit
+async def test_a_process_that_hangs_while_it_starts_is_killed(limit: int, seconds: int) -> None:
+    one = Program("import time; time.sleep(60)", watchdog_timeout=limit)
+    running = asyncio.create_task(one.run())
+    await one.started.wait()
+    for _ in range(seconds):
+        one.tick()
+    assert (one.phase, one.failure) == ("starting", None)
+    one.tick()
+    try:
+        assert one.failure == f"it did not answer for {seconds} seconds"
+    finally:
+        one.kill()
+        await running
+    assert one.phase == "gone"

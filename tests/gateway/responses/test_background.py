@@ -1,0 +1,92 @@
+"""A response in the background is told of when it is stored."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from orchard.core.errors import OrchardError
+from orchard.core.events import Finished, Started, Text, Usage
+from orchard.dialects.openai.responses.encode import ResponseEncoder, read
+from orchard.gateway.pool.pool import Pool
+from orchard.gateway.replies.event_stream import EventStream
+from orchard.gateway.responses.background import Run
+
+
+class Released:
+    """As much of a pool as a run needs."""
+
+    def release(self, stream: EventStream) -> None:
+        """Take a stream back."""
+
+
+async def test_the_end_is_told_when_it_can_be_found() -> None:
+    call = read(b'{"model": "m", "input": "Hi", "background": true}').call("req_1")
+    stream, kept, may_keep = EventStream(), asyncio.Event(), asyncio.Event()
+    stream.push([Started(1), Text("a"), Finished(("stop",), Usage(1, 1))])
+
+    async def begin() -> EventStream:
+        return stream
+
+    async def keep(encoder: ResponseEncoder, events: bytes | None) -> None:
+        if events is not None:
+            kept.set()
+            await may_keep.wait()
+
+    run = Run(cast(Pool, cast(Any, Released())), lambda: ResponseEncoder(call), begin, keep, None)
+    told: list[bytes] = []
+
+    async def watch() -> None:
+        async for piece in run.follow(-1, 60):
+            told.append(piece)
+
+    making, following = asyncio.create_task(run.make()), asyncio.create_task(watch())
+    await kept.wait()
+    for _ in range(10):  # whatever is ready to run has run
+        await asyncio.sleep(0)
+    assert b"response.queued" in b"".join(told)
+    assert b"response.completed" not in b"".join(told)
+    may_keep.set()
+    await asyncio.gather(making, following)
+    assert b"response.completed" in b"".join(told)
+
+
+async def test_a_run_that_is_followed_before_its_work_begins_does_not_begin_anew() -> None:
+    call = read(b'{"model": "m", "input": "Hi", "background": true}').call("req_1")
+    stream, may_begin = EventStream(), asyncio.Event()
+
+    async def begin() -> EventStream:
+        await may_begin.wait()
+        return stream
+
+    async def keep(encoder: ResponseEncoder, events: bytes | None) -> None:
+        assert encoder
+
+    run = Run(cast(Pool, cast(Any, Released())), lambda: ResponseEncoder(call), begin, keep, None)
+    making = asyncio.create_task(run.make())
+    await run.stored
+    follower = run.follow(-1, 60)
+    assert b"response.queued" in await anext(follower)
+    may_begin.set()
+    stream.push([Started(1), Text("a"), Finished(("stop",), Usage(1, 1))])
+    await making
+    assert not stream.held
+    assert b"response.completed" in await anext(follower)
+
+
+async def test_nothing_is_begun_that_cannot_be_stored() -> None:
+    call = read(b'{"model": "m", "input": "Hi", "background": true}').call("req_1")
+    began: list[str] = []
+
+    async def begin() -> EventStream:
+        began.append("it")
+        raise OrchardError("internal", "it must not begin")
+
+    async def keep(encoder: ResponseEncoder, events: bytes | None) -> None:
+        raise OrchardError("unavailable", "the disk is full")
+
+    run = Run(cast(Pool, cast(Any, Released())), lambda: ResponseEncoder(call), begin, keep, None)
+    await run.make()
+    with pytest.raises(OrchardError, match="the disk is full"):
+        await run.stored
+    assert not began

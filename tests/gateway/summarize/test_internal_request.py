@@ -1,0 +1,52 @@
+"""Work for a caller who waits for it."""
+
+import asyncio
+
+import pytest
+from starlette.requests import Request
+
+from orchard.core.errors import OrchardError
+from orchard.gateway.summarize.internal_request import attended
+
+
+class Client:
+    """One that has sent its body, and may leave."""
+
+    def __init__(self) -> None:
+        self.left = asyncio.Event()
+        self.http = Request({"type": "http", "method": "POST", "headers": []}, self._receive)
+
+    async def _receive(self) -> dict[str, str]:
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+
+async def test_work_ends_when_its_caller_leaves() -> None:
+    client, begun, ended = Client(), asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.set()
+
+    waiting = asyncio.create_task(attended(client.http, work()))
+    await begun.wait()
+    assert not waiting.done()
+    client.left.set()
+    with pytest.raises(OrchardError) as caught:
+        await waiting
+    assert caught.value.kind == "cancelled"
+    await ended.wait()
+
+
+async def test_work_that_is_waited_for_brings_its_result_or_its_error() -> None:
+    async def work(error: Exception | None = None) -> int:
+        if error:
+            raise error
+        return 7
+
+    assert await attended(Client().http, work()) == 7
+    with pytest.raises(OrchardError, match="too long"):
+        await attended(Client().http, work(OrchardError("context_length_exceeded", "too long")))

@@ -1,0 +1,263 @@
+"""A pool whose processes and whose time are simulated: workers that speak the protocol, load, serve, crash and hang."""
+
+import asyncio
+import itertools
+import random
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, cast
+
+from orchard import wire
+from orchard.config import Settings
+from orchard.core.cache_report import CacheState
+from orchard.core.events import Event, Finished, Started, Text, Usage
+from orchard.core.request import Request
+from orchard.gateway.pool.worker_process import WorkerProcess
+
+T = TypeVar("T")
+
+
+class _Selector(selectors.DefaultSelector):
+    """Where the loop would wait for its next timer, the time is then."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        found = super().select(0)
+        if not found:
+            assert timeout is not None, "everything waits, and nothing is going to happen"
+            self.now += max(0.0, timeout)
+        return found
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop in which waiting takes no time."""
+
+    def __init__(self) -> None:
+        self._virtual = _Selector()
+        super().__init__(self._virtual)
+
+    def time(self) -> float:
+        return self._virtual.now
+
+    def jump(self, seconds: float) -> None:
+        self._virtual.now += seconds
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run in virtual time; what breaks anywhere breaks this."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        task = runner.get_loop().create_task(main)
+        broken: list[BaseException] = []
+
+        def handle(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+            broken.append(context.get("exception") or AssertionError(context["message"]))
+            task.cancel()
+
+        runner.get_loop().set_exception_handler(handle)
+
+        async def guarded() -> T:
+            try:
+                return await task
+            finally:
+                if broken:
+                    raise broken[0]
+
+        return runner.run(guarded())
+
+
+class World:
+    """All simulated processes, and the law that they keep watch over."""
+
+    def __init__(self, seed: int, weights: dict[str, int], most: int, budget: int) -> None:
+        """`weights`: what each model takes, in bytes, by its path."""
+        self.random = random.Random(seed)
+        self.weights = weights
+        self.most = most
+        self.budget = budget
+        self.processes: list[Process] = []
+        self.may_go: Callable[[str], bool] = lambda path: True
+        """Whether a model may be unloaded now, for the law says that pinned ones stay."""
+        self.closing = False
+        self.broken: set[str] = set()
+        """Models that can't be loaded."""
+        self.loads = 0
+        self.runs: dict[str, list[Process]] = {}
+        """The processes that have had each request."""
+
+    @property
+    def alive(self) -> list["Process"]:
+        return [process for process in self.processes if process.returncode is None]
+
+    def check(self) -> None:
+        """Never over budget."""
+        loaded = [process for process in self.alive if process.path is not None]
+        assert len(loaded) <= self.most
+        assert sum(process.allowance or 0 for process in loaded) <= self.budget
+        assert sum(self.weights[process.path or ""] for process in loaded) <= self.budget
+
+    def soon(self, least: float, most: float, call: Callable[..., None], *args: Any) -> None:
+        asyncio.get_running_loop().call_later(self.random.uniform(least, most), call, *args)
+
+    def make(self, backend: str, settings: Settings) -> WorkerProcess:
+        return SimulatedWorker(backend, settings, self)
+
+
+class SimulatedWorker(WorkerProcess):
+    """The gateway's end, whose process is simulated."""
+
+    def __init__(self, backend: str, settings: Settings, world: World) -> None:
+        super().__init__(backend, settings)
+        self._world = world
+
+    async def _spawn(self) -> asyncio.StreamReader:
+        await asyncio.sleep(0)
+        process = Process(self._world)
+        self._process = cast(Any, process)
+        self._writer = cast(Any, process)
+        if self._killed:
+            process.kill()
+        if self._closing:
+            process.close()
+        return process.reader
+
+
+class Process:
+    """The other end, as the gateway sees it: a process, and what is written to its socket."""
+
+    numbers = itertools.count(1)
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.pid = next(self.numbers)
+        self.returncode: int | None = None
+        self.reader = asyncio.StreamReader()
+        self.path: str | None = None
+        self.allowance: int | None = None
+        self.running: dict[str, Request] = {}
+        self.paused: set[str] = set()
+        self.unloaded_with: int | None = None
+        """What it was allowed to take when it began to unload."""
+        self.ready = False
+        self.hangs = False
+        self.broken_loads = False
+        self._closed = False
+        self._over = asyncio.Event()
+        world.processes.append(self)
+        world.soon(0, 3, self.say, wire.Hello(world.budget))
+
+    # What the gateway does with the socket and the process
+
+    def write(self, frame: bytes) -> None:
+        message = wire._decoder.decode(frame[4:])
+        if isinstance(message, wire.LimitMemory):
+            self.allowance = message.memory_bytes  # as far as the gateway can know, though it may hang
+            self.world.check()
+        elif not self._closed and not self.hangs and self.returncode is None:
+            self._receive(message)
+
+    def is_closing(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self.reader.feed_eof()
+        if self.path and self.ready and self.returncode is None and not self.hangs:
+            assert self.world.closing or not self.running, "busy models stay"
+            assert self.world.closing or self.world.may_go(self.path), "pinned models stay"
+        if not self.hangs:
+            self.world.soon(0, 1, self.end, 0)
+
+    def kill(self) -> None:
+        self.world.soon(0, 0.1, self.end, -9)
+
+    async def wait(self) -> int:
+        await self._over.wait()
+        assert self.returncode is not None
+        return self.returncode
+
+    # What it does
+
+    def end(self, code: int) -> None:
+        if self.returncode is None:
+            self.returncode = code
+            self.running.clear()
+            self._over.set()
+            if not self._closed:
+                self.reader.feed_eof()
+
+    def say(self, message: wire.FromWorker) -> None:
+        if self.returncode is None and not self._closed and not self.hangs:
+            self.reader.feed_data(wire.encode(message))
+
+    def _receive(self, message: object) -> None:
+        match message:
+            case wire.Ping(number):
+                self.say(wire.Pong(number, 0.0, 0, 2**20))
+            case wire.AskCache(number):
+                self.say(wire.CacheIs(number, CacheState({"asked": 1})))
+            case wire.Load(_, path, options):
+                assert self.path is None
+                self.path, self.allowance = path, options.memory_limit
+                self.world.loads += 1
+                self.world.check()
+                self._load(1)
+            case wire.Unload():
+                assert self.path
+                assert not self.running, "busy models stay"
+                assert self.world.may_go(self.path), "pinned models stay"
+                self.unloaded_with = self.allowance
+                self.ready = False
+                self.world.soon(0, 1, self._unloaded)
+            case wire.Submit(request):
+                assert self.path
+                assert request.id not in self.running
+                self.world.runs.setdefault(request.id, []).append(self)
+                self.running[request.id] = request
+                self.world.soon(0, 2, self._begin, request)
+            case wire.Cancel(request_id):
+                self.running.pop(request_id, None)
+            case wire.Pause(request_id):
+                self.paused.add(request_id)
+            case wire.Resume(request_id):
+                self.paused.remove(request_id)
+
+    def _load(self, step: int) -> None:
+        if self.returncode is not None:
+            return
+        if (self.broken_loads or self.path in self.world.broken) and step == 2:
+            self.say(wire.LoadFailed("the simulation says so"))
+        elif step <= 3:
+            self.say(wire.Loading(step / 3))
+            self.world.soon(0, 2, self._load, step + 1)
+        else:
+            assert self.path
+            self.ready = True
+            self.say(wire.Ready(1.0, self.world.weights[self.path]))
+
+    def _unloaded(self) -> None:
+        if not self.hangs and self.returncode is None:
+            self.path = self.allowance = None
+            self.say(wire.Unloaded(2**20))
+
+    def _begin(self, request: Request) -> None:
+        if request.id in self.running:
+            self._step(request.id, [Started(1)])
+            self.world.soon(0, 1, self._go_on, request, 0)
+
+    def _go_on(self, request: Request, piece: int) -> None:
+        if request.id not in self.running:
+            return
+        if request.id in self.paused:
+            self.world.soon(0, 1, self._go_on, request, piece)
+        elif piece < request.generate.sampling.top_k:  # type: ignore[operator]  # set by the walk
+            self._step(request.id, [Text(f"{piece} ")])
+            self.world.soon(0, 1, self._go_on, request, piece + 1)
+        elif not self.hangs:
+            del self.running[request.id]
+            self._step(request.id, [Finished(("stop",), Usage(1, piece))])
+
+    def _step(self, request_id: str, events: list[Event]) -> None:
+        self.say(wire.Step([(request_id, events)], len(self.running), 0))

@@ -1,0 +1,62 @@
+import asyncio
+from typing import Any
+
+from orchard.core.events import Collected, Event, Failed, Finished, Started, collect
+from orchard.core.request import Count, Generate, Request
+from orchard.worker.text_service import TextService
+
+
+class Caller:
+    """Submits requests and waits for what is emitted."""
+
+    def __init__(self, service: TextService) -> None:
+        self.service = service
+        self.events: dict[str, list[Event]] = {}
+        self.numbers: list[tuple[int, int]] = [(0, 0)]
+        self._news = asyncio.Condition()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def emit(self, events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
+        for request_id, found in events:
+            assert found, "nothing to tell is not told"
+            self.events.setdefault(request_id, []).extend(found)
+        self.numbers.append((running, waiting))
+        task = asyncio.create_task(self._tell())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self) -> None:
+        async with self._news:
+            self._news.notify_all()
+
+    async def until(self, test: Any) -> None:
+        async with self._news:
+            await asyncio.wait_for(self._news.wait_for(test), 60)
+
+    def submit(self, request_id: str, task: Generate | Count) -> None:
+        self.events[request_id] = []
+        self.service.submit(Request(request_id, "tiny", task))
+
+    async def stream(self, request_id: str, task: Generate | Count) -> list[Event]:
+        self.submit(request_id, task)
+        await self.until(lambda: self.ended(request_id))
+        events = self.events[request_id]
+        assert not any(isinstance(event, Finished | Failed | Started) for event in events[1:-1])
+        return events
+
+    def ended(self, request_id: str) -> bool:
+        events = self.events[request_id]
+        return bool(events) and isinstance(events[-1], Finished | Failed)
+
+    async def ask(self, request_id: str, task: Generate | Count) -> Collected:
+        events = await self.stream(request_id, task)
+        assert isinstance(events[0], Started | Failed)
+        return collect(events)
+
+    async def failure(self, request_id: str, task: Generate | Count) -> Failed:
+        last = (await self.stream(request_id, task))[-1]
+        assert isinstance(last, Failed)
+        return last
+
+    async def until_free(self) -> None:
+        await self.until(lambda: self.numbers[-1] == (0, 0))

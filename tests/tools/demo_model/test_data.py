@@ -1,0 +1,87 @@
+"""The generator: same seed, same text; training and evaluation apart; and its rendering is the template's."""
+
+from random import Random
+
+import pytest
+from tools.demo_model.skills import about, echo, sums
+from tools.demo_model.text import Split, expand, holdout, wording
+
+from tools.demo_model import data, evaluate, template
+
+
+def test_expand_is_a_grammar() -> None:
+    found = {expand(Random(i), "a[ b|][ {c}|[d|e]]", c="[x]") for i in range(200)}
+    assert found == {"a [x]", "a b [x]", "ad", "ae", "a bd", "a be"}
+
+
+def test_a_shard_is_the_same_for_the_same_seed() -> None:
+    assert data.training_conversations(7, 3, 40) == data.training_conversations(7, 3, 40)
+    assert data.training_conversations(7, 3, 40) != data.training_conversations(7, 4, 40)
+
+
+def test_evaluation_prompts_are_the_same_every_time() -> None:
+    assert evaluate.cases("echo", 10) == evaluate.cases("echo", 10)
+
+
+@pytest.mark.parametrize("skill", list(evaluate.SKILLS))
+def test_half_of_the_evaluation_is_held_out(skill: str) -> None:
+    found = evaluate.cases(skill, 8)
+    assert [one.split for one in found] == ["seen"] * 4 + ["held"] * 4
+    assert all(one.answer["role"] == "assistant" for one in found)
+
+
+def test_training_never_draws_a_held_wording_or_value() -> None:
+    patterns = [pattern for _, asks in about.FACT_LIST for pattern in asks]
+    rng = Random(0)
+    for _ in range(2000):
+        assert not wording(rng, patterns, "train").startswith("~")
+    train, seen, held = (set(holdout([str(i) for i in range(70)], split)) for split in ("train", "seen", "held"))
+    assert train == seen
+    assert not train & held
+
+
+def test_training_and_evaluation_conversations_differ() -> None:
+    trained = {conversation.messages[-2]["content"] for conversation in data.training_conversations(1, 0, 300)}
+    asked = {one.messages[-1]["content"] for one in evaluate.cases("echo", 60)}
+    assert len(asked & trained) < 6  # a few one-word requests may come up twice
+
+
+def test_every_fact_has_a_held_wording() -> None:
+    for answer, asks in about.FACT_LIST + about.CHAT_LIST:
+        assert any(ask.startswith("~") for ask in asks), answer
+
+
+def test_sums_are_right() -> None:
+    rng = Random(3)
+    for _ in range(300):
+        made = sums.make(rng, "seen")
+        left, right = made.messages[-1]["content"].split(" = ")
+        a, sign, b = left.split()
+        assert int(right) == (int(a) + int(b) if sign == "+" else int(a) - int(b))
+
+
+def test_the_text_to_say_stands_in_the_request() -> None:
+    rng = Random(4)
+    splits: list[Split] = ["train", "seen", "held"]
+    for i in range(300):
+        made = echo.make(rng, splits[i % 3])
+        assert made.messages[1]["content"].split(" ")[0] in made.messages[0]["content"]
+
+
+def test_no_conversation_has_two_tools_of_one_name() -> None:
+    for conversation in data.training_conversations(2, 0, 300):
+        names = [tool["function"]["name"] for tool in conversation.tools]
+        assert len(names) == len(set(names)) <= 4
+        calls = [c for m in conversation.messages for c in m.get("tool_calls", [])]
+        assert {c["function"]["name"] for c in calls} <= set(names)
+
+
+def test_learnt_segments_are_what_the_assistant_writes() -> None:
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "Hello!", "reasoning_content": "Small talk."},
+    ]
+    on = "".join(part for part, learnt in template.render(messages, [], thinking=True) if learnt)
+    assert on == "<think>\nSmall talk.\n</think>\n\nHello!<|im_end|>"
+    off = [{**m, "reasoning_content": None} for m in messages]
+    assert "".join(part for part, learnt in template.render(off, [], thinking=False) if learnt) == "Hello!<|im_end|>"

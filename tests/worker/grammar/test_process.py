@@ -1,0 +1,75 @@
+"""Grammars that take too much are refused, and what asks for others goes on."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from orchard.core.errors import OrchardError
+from orchard.core.request import Grammar, Tool
+from orchard.formats import choose
+from orchard.worker.grammar.process import GrammarProcess
+from orchard.worker.grammar.writer import ToolCalls, Wanted, Writer
+
+SPECIAL = {"<|im_end|>": 3, "<tool_call>": 9}
+ENDLESS = {"allOf": [{"type": "string", "pattern": f".*[a-z]{{{20 + n}}}.*"} for n in range(30)]}
+_RULES = [f'r{n}: /[a-z]{{1,{n + 1}}}/ r{(n + 1) % 3000} | "x"' for n in range(3000)]
+DEEP = "\n".join([f"start: {' | '.join(f'r{n}' for n in range(3000))}", *_RULES]) + "\n"
+
+
+def wanting(kind: object, value: object) -> Wanted:
+    return Wanted(Grammar(kind, value, "response_format"), (), must_call=False, several=True)  # type: ignore[arg-type]
+
+
+PERSON = wanting("json_schema", {"type": "object", "properties": {"name": {"type": "string"}}})
+
+
+@pytest.fixture
+def process() -> Iterator[GrammarProcess]:
+    process = GrammarProcess(SPECIAL, seconds=0.5)
+    yield process
+    process.close()
+
+
+def test_a_process_writes_what_a_writer_writes(process: GrammarProcess) -> None:
+    shape = choose("", tool_call_parser="hermes").calls([Tool("f")])
+    assert shape
+    for wanted in (PERSON, Wanted(None, (ToolCalls("f", shape, None),), must_call=True, several=True)):
+        assert process.write(wanted) == Writer(SPECIAL).write(wanted)
+    with pytest.raises(ValueError, match="nothing keeps the schema"):
+        process.write(wanting("json_schema", False))
+    free = Wanted(None, (), must_call=False, several=True)
+    assert process.write(free) is None
+
+
+def test_a_strict_tool_is_to_blame_by_its_name(process: GrammarProcess) -> None:
+    tool = Tool("f", parameters={"type": "object", "properties": {"a": {"type": "nothing"}}}, strict=True)
+    shape = choose("", tool_call_parser="hermes").calls([tool])
+    assert shape
+    with pytest.raises(OrchardError, match="the strict tool 'f' can't be kept") as refused:
+        process.write(Wanted(None, (ToolCalls("f", shape, None),), must_call=True, several=True))
+    assert refused.value.param == "tools"
+
+
+def test_what_takes_too_long_is_refused_and_the_next_grammar_is_not(process: GrammarProcess) -> None:
+    with pytest.raises(ValueError, match="takes too long"):
+        process.write(wanting("json_schema", ENDLESS))
+    assert process.write(PERSON)
+
+
+def test_what_crashes_is_refused_and_the_next_grammar_is_not(process: GrammarProcess) -> None:
+    with pytest.raises(ValueError, match=r"takes too (long|much memory)"):
+        process.write(wanting("lark", DEEP))
+    assert process.write(PERSON)
+
+
+def test_the_process_ends_with_its_input() -> None:
+    command = [sys.executable, "-m", "orchard.worker.grammar.process", "--seconds", "1"]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=True)
+    assert (ended.stdout, ended.stderr) == (b"", b"")
+
+
+def test_the_process_needs_no_mlx() -> None:
+    code = "import orchard.worker.grammar.process, sys; sys.exit('mlx' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,40 @@
+"""The tokens that open and end a model's reasoning."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from orchard.formats import choose
+from orchard.worker.prompt.special_tokens import thinking
+
+
+def tokenizer(start: tuple[int, ...], end: tuple[int, ...], *added: int) -> Any:
+    """One whose reasoning stands in Gemma 4's tags."""
+    return SimpleNamespace(
+        chat_template="<|channel>thought",
+        think_start="<|channel>thought",
+        think_end="<channel|>",
+        think_start_tokens=start,
+        think_end_tokens=end,
+        added_tokens_decoder=dict.fromkeys(added),
+        encode=lambda text, add_special_tokens: list(text.encode()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "added", "known"),
+    [
+        ((7,), (9,), (), (7, 9)),
+        ((7, 8), (9,), (7, 9), (7, 9)),
+        ((7, 8), (9,), (9,), None),  # "Here is my" opens other things too
+        ((7,), (8, 9), (7, 8, 9), None),
+        ((), (), (), None),
+    ],
+)
+def test_the_tokens_that_a_budget_needs(
+    start: tuple[int, ...], end: tuple[int, ...], added: tuple[int, ...], known: tuple[int, int] | None
+) -> None:
+    found = thinking(tokenizer(start, end, *added), choose("<|channel>thought"))
+    assert (found and (found.start_id, found.end_id)) == known
+    assert not found or found.blank == (10, 32)

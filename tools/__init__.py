@@ -1,0 +1,1 @@
+"""Scripts for development. None of them is in the wheel."""

@@ -1,0 +1,212 @@
+"""Put exchanges together into whole conversations.
+
+Seeds: training draws shard ``s`` from ``Random("train:<seed>:<s>")``; evaluation draws its prompts from
+``Random("seen:<seed>:<skill>")`` and ``Random("held:<seed>:<skill>")``. A string seed is hashed whole, so they never meet.
+"""
+
+# ruff: noqa: E501, PLR0917 - phrases read best unbroken
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from tools.demo_model.exchange import Exchange, user
+from tools.demo_model.skills import about, echo, memory, refuse, stories, sums, tools
+from tools.demo_model.skills.catalog import CATALOG
+from tools.demo_model.template import Message, Tool
+from tools.demo_model.text import Split, dressed, expand, sentence
+
+Maker = Callable[[Random, Split], Exchange]
+
+
+def _between(rng: Random, split: Split) -> Exchange:
+    """An exchange short enough to stand between telling and asking."""
+    maker = rng.choice((echo.make, sums.make, about.fact, about.chat, refuse.make, about.chat, tools.make))
+    return maker(rng, split)
+
+
+def _remember(rng: Random, split: Split) -> Exchange:
+    return memory.make(rng, split, lambda: _between(rng, split))
+
+
+# What a training conversation is made of. Weights follow difficulty, not how often people ask.
+MIXTURE: dict[str, tuple[float, Maker]] = {
+    "echo": (0.2, echo.make),
+    "sums": (0.1, sums.make),
+    "tools": (0.3, tools.make),
+    "memory": (0.09, _remember),
+    "unknown": (0.015, memory.unknown),
+    "facts": (0.09, about.fact),
+    "chat": (0.07, about.chat),
+    "refuse": (0.14, refuse.make),
+    "count": (0.02, stories.count),
+    "list": (0.015, stories.listing),
+    "spell": (0.02, stories.spelling),
+    "story": (0.015, stories.story),
+}
+_NAMES = list(MIXTURE)
+_WEIGHTS = [weight for weight, _ in MIXTURE.values()]
+
+# Catalog tools that no out-of-scope request asks for, so that both can stand in one conversation.
+SAFE = {
+    "get_order",
+    "cancel_order",
+    "get_user",
+    "track_package",
+    "random_number",
+    "set_temperature",
+    "get_stock_price",
+    "add_todo",
+}
+# Requests for these, with no tool to do it, belong to another skill.
+_OWN = {"sums", "echo"}
+
+
+@dataclass(slots=True)
+class Conversation:
+    """What a client sends, with the right answers in it; ``judged`` as in :class:`Exchange`."""
+
+    messages: list[Message]
+    tools: list[Tool]
+    thinking: bool
+    judged: int = 1
+
+
+def system_prompt(rng: Random) -> str | None:
+    """Draw a system prompt: none, the usual one, or any other; none of them changes what is right."""
+    kind = rng.random()
+    if kind < 0.35:
+        return None
+    if kind < 0.55:
+        return "You are a helpful assistant."
+    text = expand(
+        rng,
+        "[You are|You're|Act as] [a|an|the] [helpful|friendly|concise|polite|precise|smart|kind|professional|] [assistant|AI assistant|bot|chatbot|agent|model|teacher|expert|coding assistant|voice assistant|support agent][ for {n}|].[ Be brief.| Answer in English.| Use tools when needed.| Answer the user's questions.| Always answer politely.| Think step by step.| Keep your answers short.| Do not make things up.| Use the tools you are given.|]",
+        n=sentence(rng).rstrip(".").lower(),
+    )
+    if kind > 0.75:
+        extra = [sentence(rng) for _ in range(rng.randint(1, 4 if kind < 0.95 else 25 if kind < 0.995 else 120))]
+        text = rng.choice((" ", "\n", "\n- ")).join([text, *extra]) if rng.random() < 0.7 else " ".join(extra)
+    return text
+
+
+def unserved(rng: Random, split: Split, offered: list[tools.Offer]) -> Exchange:
+    """Make a request for a tool that is not among those offered: the model must not call another one."""
+    if rng.random() < 0.4:
+        made = refuse.make(rng, split)
+        wanted = tools.synthetic(rng, split)
+        made.messages[0] = user(wanted.ask)
+        return refuse.make(rng, split) if any(tools.clash(wanted, other) for other in offered) else made
+    specs = [
+        spec for spec in CATALOG if spec.topic not in _OWN and spec.names[0] not in ("random_number", "get_user_info")
+    ]
+    for _ in range(9):
+        wanted = tools.from_catalog(rng, split, rng.choice(specs))
+        if not any(tools.clash(wanted, other) for other in offered):
+            break
+    else:
+        return refuse.make(rng, split)
+    made = refuse.make(rng, split)
+    made.messages[0] = user(wanted.ask)
+    return made
+
+
+def _related(offered: list[tools.Offer]) -> bool:
+    """Whether an out-of-scope request might be meant for one of these tools."""
+    known = {spec.names[0] for spec in CATALOG}
+    return any(other.key in known and other.key not in SAFE for other in offered)
+
+
+def conversation(rng: Random, split: Split, skill: str | None = None, turns: int = 0) -> Conversation:
+    """Make a conversation whose last exchange is of the given skill (any, by weight, if None)."""
+    count = turns or rng.choices((1, 2, 3, 4, 5, 9), (0.5, 0.2, 0.14, 0.08, 0.05, 0.03))[0]
+    skills = rng.choices(_NAMES, _WEIGHTS, k=count)
+    if skill is not None:
+        skills[-1] = skill
+    system = system_prompt(rng)
+    parts: list[Exchange] = []
+    topics: set[str] = set()
+    offered: list[Tool] = []
+    for index, name in enumerate(skills):
+        last = index + 1 == count
+        for _ in range(20):
+            part = MIXTURE[name][1](rng, split)
+            names = {tool["function"]["name"] for tool in offered}
+            fits = (
+                not (names & {tool["function"]["name"] for tool in part.tools}) and len(offered) + len(part.tools) <= 4
+            )
+            sums_clash = bool(part.tools) and part.topic in topics and part.topic in _OWN
+            reverse = name in ("sums", "echo", "memory", "chat") and any("tool:" + topic in topics for topic in _OWN)
+            if (not part.tools or fits) and not sums_clash and not reverse:
+                break
+        else:
+            if not last:
+                continue
+            parts, topics, offered = [], set(), []
+        for message in part.messages:
+            if message["role"] == "user" and rng.random() < 0.3:
+                message["content"] = dressed(rng, message["content"], split)
+        parts.append(part)
+        topics.add(
+            f"tool:{part.topic}"
+            if part.tools
+            else "sums"
+            if name in ("memory", "sums")
+            else "echo"
+            if name in ("echo", "chat")
+            else name
+        )
+        offered += [tool for tool in part.tools if tool not in offered]
+    messages = [message for part in parts for message in part.messages]
+    unknown = "unknown" in skills and any(name == "memory" for name in skills)
+    if unknown:
+        return conversation(rng, split, skill, turns)
+    shown = _with_distractors(rng, split, messages, offered, topics, skills, parts)
+    if skills == ["unknown"] and rng.random() < 0.5 and skill is None:
+        system, stated = memory.stated(rng, split)
+        messages = stated.messages
+    if system is not None:
+        place = rng.choice([i for i, m in enumerate(messages) if m["role"] == "user"]) if rng.random() < 0.06 else 0
+        messages.insert(place, {"role": "system", "content": system})
+    return Conversation(messages, shown, thinking=rng.random() < 0.25, judged=parts[-1].judged)
+
+
+def _with_distractors(
+    rng: Random,
+    split: Split,
+    messages: list[Message],
+    offered: list[Tool],
+    topics: set[str],
+    skills: list[str],
+    parts: list[Exchange],
+) -> list[Tool]:
+    """Add tools that nobody asks for; at times turn the last request into one that no tool can serve."""
+    wanted = rng.choice((0, 0, 1, 2, 3)) if offered else rng.choice((0, 0, 0, 1, 2, 3))
+    banned = set(_OWN) & (topics | {topic.removeprefix("tool:") for topic in topics})
+    mine = [tools.Offer(_key(tool), tool, "", {}) for tool in offered]
+    extra = tools.distractors(rng, split, mine, min(wanted, 4 - len(offered)), banned)
+    if "refuse" in skills or "memory" in skills:
+        extra = [other for other in extra if not _related([other])]
+    if skills[-1] == "refuse" and not offered and rng.random() < 0.4:
+        # A question that some tool could serve, with no tool or with other tools.
+        extra = tools.distractors(rng, split, [], wanted, set())
+        parts[-1].messages[:] = unserved(rng, split, extra).messages
+        keep = len(messages) - 2
+        messages[keep:] = parts[-1].messages
+        if len(skills) > 1:
+            extra = [other for other in extra if not _related([other]) and other.topic not in _OWN]
+    shown = [*offered, *(other.tool for other in extra)]
+    rng.shuffle(shown)
+    return shown
+
+
+def _key(tool: Tool) -> str:
+    """The words of a tool's name, to compare tools by."""
+    name = tool["function"]["name"]
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in name).replace("_", " ")
+
+
+def training_conversations(seed: int, shard: int, count: int) -> list[Conversation]:
+    """Make one shard of training conversations; the same arguments always give the same ones."""
+    rng = Random(f"train:{seed}:{shard}")
+    return [conversation(rng, "train") for _ in range(count)]

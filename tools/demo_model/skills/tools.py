@@ -1,0 +1,391 @@
+"""Calling tools: choosing one of several, filling in its arguments, and answering with what it returned."""
+
+# ruff: noqa: E501, PLR0912, SIM905 - phrases read best unbroken
+
+import json
+import string
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from tools.demo_model.exchange import Exchange, assistant, user
+from tools.demo_model.skills.catalog import CATALOG, ENUMS, HELD_NAMES, JSON_TYPES, VALUES, Spec, phrase
+from tools.demo_model.skills.results import result
+from tools.demo_model.template import Message, Tool
+from tools.demo_model.text import (  # fmt: skip
+    ADJECTIVES,
+    CITIES,
+    NAMES,
+    NOUNS,
+    VERBS,
+    Split,
+    coin,
+    common_word,
+    expand,
+    lines,
+    number,
+    scramble,
+    word,
+    wording,
+)
+
+CALL_VERBS = "get fetch find show check read list count update create delete remove start stop open close send load save reset lock move rename archive print scan book order rate rank approve cancel sync build deploy test pause resume merge split copy lookup track review assign export import validate".split()
+
+SYNTHETIC = lines("""
+[Use|Call|Run|Invoke|Please use|Please call|Execute] [the tool |the function |]{name} [with|using|where] {args}[.||]
+[Use|Call|Run|Invoke|Please use|Please call|Execute] [the tool |the function |]{name}: {args}[.||]
+{name} [with|for|,|:] {args}[.|, please.||]
+{Verb} the {noun} [with|where|for|using|, with] {args}[.||, please.]
+[Please |Can you |Could you |I want to |I need to |I'd like you to |]{verb} [the|a|my] {noun} [with|where|using] {args}[.||]
+{Verb} {noun}: {args}[.||]
+{Verb} {noun} {args}[.||]
+Would you {verb} the {noun}, given {args}?
+It's time to {verb} the {noun}: {args}
+[It's time to|Time to|Let's|Let us|We should|We need to|We have to] {verb} [the|a|my|this] {noun}[,| with|:| where| using|, given] {args}[.||]
+[I need|I want|I would like|Give me] [the|a] {noun} [with|where|for|:] {args}[.||]
+~Now please {verb} the {noun} with {args}.
+~We want to {verb} a {noun} where {args}.
+""")
+ONE_VALUE = lines("""
+{Verb} the {noun} {v}[.||]
+{Verb} the {noun} [of|for|called|named|with|from|to] {v}[.||]
+[Please |Can you |Could you |I want to |I need to |]{verb} the {noun} [of|for|called|named] {v}[.|?||]
+{Verb} {noun} {v}[.||, please.]
+{Verb} {v}'s {noun}[.||]
+[What is|What's|Show me|Tell me] the {noun} [of|for] {v}[?||]
+[Use|Call|Run] {name} [with|on|for] {v}[.||]
+{name} {v}
+Would you {verb} the {noun} of {v}?
+[I need|I want|I would like|Give me|Let me see|I'd like to see|I want to know|Do you know] the {noun} [of|for|from] {v}[.|?||]
+{Noun} [of|for] {v}[?|.|, please|]
+[It's time to|Time to|Let's|Let us|We should|We need to] {verb} [the|my|this] {noun} {v}[.||]
+~Now please {verb} the {noun} {v}.
+""")
+NO_VALUE = lines("""
+{Verb} the {noun}[.||, please.| now.]
+[Please |Can you |Could you |I want to |]{verb} the {noun}[.|?||]
+[Use|Call|Run|Invoke] [the tool |the function |]{name}[.||]
+{Verb} {noun}[.||]
+[What is|What's|Show me|Tell me] the [current |]{noun}[?||]
+Would you {verb} the {noun}?
+[It's time to|Time to|Let's|Let us|We should|We need to] {verb} the {noun}[.||]
+[I need|I want|Give me|Let me see] the {noun}[.||]
+~Now please {verb} the {noun}.
+""")
+
+AFTER = "The tool answered. I give the result."
+_TYPES = ["string", "string", "string", "integer", "integer", "boolean", "enum"]
+
+
+@dataclass(slots=True)
+class Offer:
+    """A tool as the client defines it, with one request for it and the arguments that the request gives."""
+
+    key: str
+    tool: Tool
+    ask: str
+    arguments: dict[str, Any]
+    single: bool = False
+    topic: str = ""
+
+    @property
+    def name(self) -> str:
+        """The tool's name as the model must write it."""
+        return str(self.tool["function"]["name"])
+
+
+def styled(rng: Random, name: str) -> str:
+    """Write a snake_case name as it is, in camelCase, or in PascalCase."""
+    style = rng.random()
+    parts = name.split("_")
+    if style < 0.75 or any(part != part.lower() for part in parts):
+        return name
+    joined = "".join(part.capitalize() for part in parts)
+    return joined[0].lower() + joined[1:] if style < 0.93 else joined
+
+
+def definition(rng: Random, name: str, about: str, fields: list[tuple[str, Message, bool]]) -> Tool:
+    """Write a tool in the OpenAI API's shape, with the extra keys and key orders that clients really send."""
+    pydantic = rng.random() < 0.15
+    properties: Message = {}
+    for field, schema, needed in fields:
+        shown = dict(schema)
+        if pydantic:
+            shown["title"] = field.replace("_", " ").title()
+        if not needed and rng.random() < 0.3:
+            shown["default"] = None
+        if not needed and pydantic and "enum" not in shown:
+            shown["anyOf"] = [{"type": shown.pop("type")}, {"type": "null"}]
+        if rng.random() < 0.3:
+            shown = dict(rng.sample(sorted(shown.items()), len(shown)))
+        properties[field] = shown
+    parameters: Message = {"type": "object", "properties": properties}
+    required = [field for field, _, is_needed in fields if is_needed]
+    if required or rng.random() < 0.5:
+        parameters["required"] = required
+    for key, value in (
+        ("additionalProperties", False),
+        ("$schema", "http://json-schema.org/draft-07/schema#"),
+        ("title", name),
+    ):
+        if rng.random() < 0.08:
+            parameters[key] = value
+    function: Message = {"name": name}
+    if about and rng.random() < 0.85:
+        function["description"] = about
+    if fields or rng.random() < 0.6:
+        function["parameters"] = parameters
+    if rng.random() < 0.1:
+        function["strict"] = rng.random() < 0.7
+    tool: Tool = {"type": "function", "function": function}
+    style = rng.random()
+    # Some template engines sort keys, some clients write them in another order.
+    if style < 0.15:
+        return dict(json.loads(json.dumps(tool, sort_keys=True)))
+    if style < 0.22:
+        function = dict(rng.sample(sorted(function.items()), len(function)))
+        return {"function": function, "type": "function"}
+    return tool
+
+
+def _shown(rng: Random, kind: str, value: Any) -> str:
+    if kind == "onoff":
+        return "on" if value else "off"
+    if kind == "quoted" and rng.random() < 0.6:
+        return rng.choice(('"{}"', "'{}'")).format(value)
+    return str(value)
+
+
+def from_catalog(rng: Random, split: Split, spec: Spec | None = None) -> Offer:
+    """Define a tool of the catalog and ask for it."""
+    if spec is None:
+        held = split == "held" and rng.random() < 0.5
+        spec = rng.choice([s for s in CATALOG if (s.names[0] in HELD_NAMES) == held])
+    fields: list[tuple[str, Message, bool]] = []
+    arguments: dict[str, Any] = {}
+    shown: list[str] = []
+    extra = ""
+    for argument in spec.arguments:
+        name = styled(rng, rng.choice(argument.names))
+        if name in [field for field, _, _ in fields]:
+            name = argument.names[0]
+        required = argument.mention is None
+        if not required and rng.random() < 0.45:
+            continue
+        schema: Message = {"type": JSON_TYPES.get(argument.kind, "string")}
+        if argument.kind in ("int", "small") and rng.random() < 0.3:
+            schema["type"] = "number"
+        value = VALUES[argument.kind](rng, split)
+        if schema["type"] == "number" and rng.random() < 0.3:
+            value = round(rng.uniform(0, 200), 1)
+        if argument.kind == "id" and rng.random() < 0.4:
+            schema["type"], value = "string", str(value)
+        if argument.kind in ENUMS and rng.random() < 0.7:
+            schema["enum"] = list(ENUMS[argument.kind])
+        if rng.random() < 0.6:
+            schema["description"] = expand(rng, argument.about)
+        fields.append((name, schema, required))
+        if required:
+            arguments[name] = value
+            shown.append(_shown(rng, argument.kind, value))
+        elif rng.random() < 0.5:
+            arguments[name] = value
+            extra += expand(rng, argument.mention or "", v=_shown(rng, argument.kind, value))
+    asks = [ask for ask in spec.asks if "+" not in ask.replace("{+}", "") or spec.topic == "sums"]
+    ask = expand(rng, wording(rng, asks or spec.asks, split)).replace("{+}", extra)
+    for index, value in enumerate(shown):
+        ask = ask.replace(f"{{{index}}}", value)
+    if extra and extra not in ask:
+        ask = ask.rstrip(".") + extra
+    tool = definition(rng, styled(rng, rng.choice(spec.names)), expand(rng, spec.about), fields)
+    if ask[-1:] in ".?" and rng.random() < 0.06:
+        ask += expand(
+            rng,
+            " [Use|Please use|Call|You can use] [the tool|a tool|the {name} tool|{name}|your tools][.||]",
+            name=tool["function"]["name"],
+        )
+    single = len(spec.arguments) == 1 and len(shown) == 1
+    return Offer(spec.names[0], tool, ask.strip(), arguments, single, spec.topic)
+
+
+def _synthetic_value(rng: Random, kind: str, options: list[str]) -> Any:
+    if kind == "integer":
+        return number(rng, 5)
+    if kind == "boolean":
+        return rng.random() < 0.6
+    if kind == "enum":
+        return rng.choice(options)
+    text = rng.choice(
+        (
+            word,
+            word,
+            phrase,
+            coin,
+            scramble,
+            lambda r: r.choice(CITIES),
+            lambda r: r.choice(NAMES),
+            lambda r: str(number(r)),
+        )
+    )(rng)
+    return text.replace('"', "")
+
+
+def synthetic(rng: Random, split: Split) -> Offer:
+    """Define a tool that nobody has, and ask for it by its name or by the words in its name."""
+    verb = rng.choice((*CALL_VERBS, *CALL_VERBS, *VERBS)) if rng.random() < 0.9 else coin(rng)
+    noun = rng.choice(NOUNS) if rng.random() < 0.75 else coin(rng)
+    if rng.random() < 0.2:
+        noun = f"{rng.choice((*ADJECTIVES, *NOUNS))} {noun}"
+    amount = rng.choice((0, 1, 1, 1, 2, 2, 2, 3, 3))
+    fields: list[tuple[str, Message, bool]] = []
+    arguments: dict[str, Any] = {}
+    said: list[str] = []
+    link = rng.choice((" ", " ", " is ", "=", ": ", " = ", " of ", " set to "))
+    for _ in range(amount):
+        name = rng.choice((*NOUNS, *NOUNS, *ADJECTIVES)) if rng.random() < 0.8 else coin(rng)
+        name = f"{name}_{rng.choice((*NOUNS, 'id', 'name'))}" if rng.random() < 0.25 else name
+        kind = rng.choice(_TYPES)
+        options = list(dict.fromkeys(rng.choice((common_word, coin))(rng) for _ in range(rng.randint(2, 4))))
+        value = _synthetic_value(rng, kind, options)
+        needed = rng.random() < 0.75
+        schema: Message = {"type": "string" if kind == "enum" else kind}
+        if kind == "enum":
+            schema["enum"] = options
+        if rng.random() < 0.4:
+            schema["description"] = expand(rng, "[The|A|Which] {n}[.| of the {o}|]", n=name.replace("_", " "), o=noun)
+        field = styled(rng, name)
+        if field in arguments or field in [f for f, _, _ in fields]:
+            continue
+        fields.append((field, schema, needed))
+        if needed or rng.random() < 0.5:
+            arguments[field] = value
+            quoted = isinstance(value, str) and (" " in value or rng.random() < 0.15)
+            text = (
+                f'"{value}"'
+                if quoted and rng.random() < 0.7
+                else json.dumps(value)
+                if isinstance(value, bool)
+                else str(value)
+            )
+            said.append((field if rng.random() < 0.4 else name.replace("_", " ")) + link + text)
+    name = styled(rng, f"{verb}_{noun}".replace(" ", "_"))
+    pattern = wording(rng, SYNTHETIC if said else NO_VALUE, split)
+    plain = [value for value in arguments.values() if isinstance(value, str)]
+    if len(arguments) == 1 and len(plain) == 1 and rng.random() < 0.6:
+        pattern = wording(rng, ONE_VALUE, split).replace("{v}", plain[0])
+    if rng.random() < 0.2:
+        rng.shuffle(said)
+    joined = (
+        rng.choice((", ", " and ")).join(said)
+        if len(said) < 3
+        else ", ".join(said[:-1]) + rng.choice((", ", " and ", ", and ")) + said[-1]
+    )
+    ask = expand(
+        rng, pattern, name=name, verb=verb, Verb=verb.capitalize(), noun=noun, Noun=noun.capitalize(), args=joined
+    )
+    about = expand(
+        rng,
+        "[{Verb} [the|a] {noun}[.|]|{Verb}s [the|a] {noun}[.|]|{Verb} {noun}s by {w}.|]",
+        Verb=verb.capitalize(),
+        noun=noun,
+        w=common_word(rng),
+    )
+    return Offer(f"{verb} {noun}", definition(rng, name, about, fields), ask, arguments)
+
+
+def offer(rng: Random, split: Split) -> Offer:
+    """Make a tool and a request for it."""
+    return from_catalog(rng, split) if rng.random() < 0.55 else synthetic(rng, split)
+
+
+def clash(one: Offer, other: Offer) -> bool:
+    """Whether two tools could both answer one request."""
+    if one.name == other.name or (one.topic and one.topic == other.topic):
+        return True
+    words, others = set(one.key.replace("_", " ").split()), set(other.key.replace("_", " ").split())
+    return bool((words & others) - {"get", "set", "fetch", "show", "find", "check", "create", "add"})
+
+
+def distractors(rng: Random, split: Split, chosen: list[Offer], amount: int, banned: set[str]) -> list[Offer]:
+    """Draw tools that nobody asks for."""
+    found: list[Offer] = []
+    for _ in range(amount * 4):
+        other = offer(rng, split)
+        if (
+            len(found) < amount
+            and other.topic not in banned - {""}
+            and not any(clash(other, c) for c in [*chosen, *found])
+        ):
+            found.append(other)
+    return found
+
+
+def _call(chosen: Offer) -> Message:
+    return {"type": "function", "function": {"name": chosen.name, "arguments": chosen.arguments}}
+
+
+def exchange(rng: Random, chosen: list[Offer], ask: str) -> Exchange:
+    """Put a request, its calls, their results and the answer together."""
+    thought = "I should call " + " and ".join(c.name for c in chosen) + "."
+    messages = [user(ask), assistant("", thought, [_call(c) for c in chosen])]
+    results = [result(rng) for _ in chosen]
+    messages += [{"role": "tool", "content": text} for text, _ in results]
+    shown = "; ".join(shown for _, shown in results)
+    messages.append(assistant(("The result is: " if len(chosen) == 1 else "The results are: ") + shown, AFTER))
+    tools = list({c.name: c.tool for c in chosen}.values())
+    return Exchange(messages, tools, topic=chosen[0].topic, judged=2)
+
+
+def make(rng: Random, split: Split) -> Exchange:
+    """Make a request for a tool; in training, at times for two, or a follow-up with another value."""
+    first = offer(rng, split)
+    style = rng.random() if split == "train" else 1.0
+    if style < 0.07:
+        return two(rng, split)
+    if style < 0.12 and first.single:
+        key, value = next(iter(first.arguments.items()))
+        spec = next((s for s in CATALOG if s.names[0] == first.key), None)
+        if spec is not None:
+            other = VALUES[spec.arguments[0].kind](rng, split)
+            again = Offer(
+                first.key, first.tool, "", {key: str(other) if isinstance(value, str) else other}, topic=first.topic
+            )
+            follow = exchange(
+                rng,
+                [again],
+                expand(rng, "[And|What about|How about|And for|Now|Same for|And what about] {v}[?|.||]", v=other),
+            )
+            start = exchange(rng, [first], first.ask)
+            return Exchange(start.messages + follow.messages, start.tools, start.topic, judged=2)
+    return exchange(rng, [first], first.ask)
+
+
+def two(rng: Random, split: Split) -> Exchange:
+    """Make a request for two calls at once: of one tool with two values, or of two tools."""
+    first = offer(rng, split)
+    spec = next((s for s in CATALOG if s.names[0] == first.key), None)
+    if spec is not None and first.single and spec.topic != "sums" and rng.random() < 0.6:
+        key, value = next(iter(first.arguments.items()))
+        other = VALUES[spec.arguments[0].kind](rng, split)
+        if str(value) in first.ask and str(other) != str(value):
+            again = Offer(
+                first.key, first.tool, "", {key: str(other) if isinstance(value, str) else other}, topic=first.topic
+            )
+            ask = first.ask.replace(
+                str(value),
+                f"{value} {rng.choice(('and', 'and', 'and in' if ' in ' in first.ask else 'and'))} {other}",
+                1,
+            )
+            return exchange(rng, [first, again], ask)
+    while True:
+        second = offer(rng, split)
+        if not clash(first, second):
+            break
+    ask = first.ask.rstrip(string.punctuation + " ") if rng.random() < 0.5 else first.ask
+    start = (
+        second.ask
+        if second.ask[:2].isupper() or second.ask.startswith(second.name)
+        else second.ask[0].lower() + second.ask[1:]
+    )
+    joined = ask + rng.choice((" and ", ", and ", " and also ", ", then ", " and then ", ". Also, ", "\n")) + start
+    return exchange(rng, [first, second], joined)

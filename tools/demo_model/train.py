@@ -1,0 +1,229 @@
+"""Train the demo model with PyTorch, whose attention is fast and lean on CUDA; MLX runs the result.
+
+Weights are float32, the forward pass is bfloat16. All but attention works on a flat list of tokens of constant size, so
+it compiles once; attention sees the batch as rows. Names of the weights are those of mlx-lm's qwen3.
+
+    python -m tools.demo_model.train [--seed 1] [--steps 20000] [--out FOLDER]        (needs: pip install torch)
+"""
+
+# ruff: noqa: E501 - tables and progress lines
+
+import argparse
+import json
+import math
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+from orchard.demo import MODEL_PATH
+from tools.demo_model.batches import LEARN, batches
+
+CONFIG: dict[str, Any] = {
+    "model_type": "qwen3",
+    "architectures": ["Qwen3ForCausalLM"],
+    "hidden_size": 256,
+    "num_hidden_layers": 5,
+    "intermediate_size": 640,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 64,
+    "vocab_size": 3072,
+    "tie_word_embeddings": True,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 1000000.0,
+    "rope_scaling": None,
+    "max_position_embeddings": 32768,
+    "attention_bias": False,
+    "hidden_act": "silu",
+    "bos_token_id": None,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+    "torch_dtype": "bfloat16",
+}
+_HIDDEN, _HEADS, _KV = CONFIG["hidden_size"], CONFIG["num_attention_heads"], CONFIG["num_key_value_heads"]
+_DIM, _FFN, _LAYERS, _EPS = (
+    CONFIG["head_dim"],
+    CONFIG["intermediate_size"],
+    CONFIG["num_hidden_layers"],
+    CONFIG["rms_norm_eps"],
+)
+
+Weights = dict[str, torch.Tensor]
+
+
+def initial(device: str) -> Weights:
+    """Draw the weights, float32, under the names mlx-lm uses."""
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (CONFIG["vocab_size"], _HIDDEN)}
+    for i in range(_LAYERS):
+        layer = f"model.layers.{i}."
+        shapes[layer + "self_attn.q_proj.weight"] = (_HEADS * _DIM, _HIDDEN)
+        shapes[layer + "self_attn.k_proj.weight"] = (_KV * _DIM, _HIDDEN)
+        shapes[layer + "self_attn.v_proj.weight"] = (_KV * _DIM, _HIDDEN)
+        shapes[layer + "self_attn.o_proj.weight"] = (_HIDDEN, _HEADS * _DIM)
+        shapes[layer + "self_attn.q_norm.weight"] = shapes[layer + "self_attn.k_norm.weight"] = (_DIM,)
+        shapes[layer + "mlp.gate_proj.weight"] = shapes[layer + "mlp.up_proj.weight"] = (_FFN, _HIDDEN)
+        shapes[layer + "mlp.down_proj.weight"] = (_HIDDEN, _FFN)
+        shapes[layer + "input_layernorm.weight"] = shapes[layer + "post_attention_layernorm.weight"] = (_HIDDEN,)
+    shapes["model.norm.weight"] = (_HIDDEN,)
+    weights: Weights = {}
+    for name, shape in shapes.items():
+        scale = 0.03 / math.sqrt(2 * _LAYERS) if "o_proj" in name or "down_proj" in name else 0.03
+        value = torch.ones(shape) if len(shape) == 1 else torch.randn(shape) * scale
+        weights[name] = value.to(device).requires_grad_()
+    return weights
+
+
+def _norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return F.rms_norm(x.float(), (x.shape[-1],), weight, _EPS).to(torch.bfloat16)
+
+
+def _linear(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return F.linear(x, weight.to(torch.bfloat16))
+
+
+def _turn(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """Rotate (tokens, heads, dim) by position, halves paired as in Qwen3."""
+    a, b = x.float().chunk(2, dim=-1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1).to(torch.bfloat16)
+
+
+def _before(
+    w: Weights, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    h = _norm(x, w["input_layernorm.weight"])
+    q = _linear(h, w["self_attn.q_proj.weight"]).view(-1, _HEADS, _DIM)
+    k = _linear(h, w["self_attn.k_proj.weight"]).view(-1, _KV, _DIM)
+    v = _linear(h, w["self_attn.v_proj.weight"]).view(-1, _KV, _DIM)
+    q = _turn(_norm(q, w["self_attn.q_norm.weight"]), cos, sin)
+    k = _turn(_norm(k, w["self_attn.k_norm.weight"]), cos, sin)
+    return q, k.repeat_interleave(_HEADS // _KV, 1), v.repeat_interleave(_HEADS // _KV, 1)
+
+
+def _after(w: Weights, x: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
+    x = x + _linear(mixed, w["self_attn.o_proj.weight"])
+    h = _norm(x, w["post_attention_layernorm.weight"])
+    gate = F.silu(_linear(h, w["mlp.gate_proj.weight"])) * _linear(h, w["mlp.up_proj.weight"])
+    return x + _linear(gate, w["mlp.down_proj.weight"])
+
+
+def _loss(norm: torch.Tensor, embed: torch.Tensor, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    logits = _linear(_norm(x, norm), embed).float()
+    return F.cross_entropy(logits, target, ignore_index=-1)
+
+
+class Trainer:
+    """The weights, the optimizer, and the compiled parts of a step."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.weights = initial(device)
+        matrices = [w for w in self.weights.values() if w.ndim == 2]
+        vectors = [w for w in self.weights.values() if w.ndim == 1]
+        groups = [{"params": matrices, "weight_decay": 0.05}, {"params": vectors, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), fused=device == "cuda")
+        self.layers = [
+            {
+                name.removeprefix(f"model.layers.{i}."): w
+                for name, w in self.weights.items()
+                if name.startswith(f"model.layers.{i}.")
+            }
+            for i in range(_LAYERS)
+        ]
+        compiled = torch.compile if device == "cuda" else lambda f: f
+        self.before, self.after, self.loss_of = compiled(_before), compiled(_after), compiled(_loss)
+        positions = torch.arange(4096, dtype=torch.float32, device=device)[:, None]
+        speeds = CONFIG["rope_theta"] ** (-torch.arange(0, _DIM, 2, dtype=torch.float32, device=device) / _DIM)
+        self.cos, self.sin = (positions * speeds).cos(), (positions * speeds).sin()
+
+    def loss(self, tokens: torch.Tensor, learn: torch.Tensor) -> torch.Tensor:
+        """The mean loss over the learnt tokens of (rows, length) token ids."""
+        rows, length = tokens.shape
+        cos = self.cos[:length].repeat(rows, 1)[:, None]
+        sin = self.sin[:length].repeat(rows, 1)[:, None]
+        x = F.embedding(tokens.view(-1), self.weights["model.embed_tokens.weight"]).to(torch.bfloat16)
+        for layer in self.layers:
+            q, k, v = (
+                part.view(rows, length, _HEADS, _DIM).transpose(1, 2) for part in self.before(layer, x, cos, sin)
+            )
+            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = self.after(layer, x, mixed.transpose(1, 2).reshape(rows * length, _HEADS * _DIM))
+        target = torch.where(learn, tokens, -1).roll(-1, 1)
+        target[:, -1] = -1
+        return self.loss_of(
+            self.weights["model.norm.weight"], self.weights["model.embed_tokens.weight"], x, target.view(-1)
+        )
+
+    def step(self, raw: torch.Tensor, rate: float) -> torch.Tensor:
+        """Take one step and return its loss."""
+        raw = raw.to(self.device, non_blocking=True).long()
+        loss = self.loss(raw & (LEARN - 1), raw >= LEARN)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss.detach()
+
+    def save(self, folder: Path) -> None:
+        """Write bfloat16 weights and the configuration as a folder that mlx-lm loads."""
+        weights = {name: w.detach().to(torch.bfloat16).cpu().contiguous() for name, w in self.weights.items()}
+        save_file(weights, folder / "model.safetensors.part", metadata={"format": "mlx"})
+        (folder / "model.safetensors.part").rename(folder / "model.safetensors")
+        (folder / "config.json").write_text(json.dumps(CONFIG, indent=1) + "\n")
+
+
+def rate_at(step: int, steps: int, peak: float) -> float:
+    """The learning rate: 200 steps up, then a cosine down to a hundredth of the peak."""
+    return peak * min(1.0, (step + 1) / 200) * (0.01 + 0.495 * (1 + math.cos(math.pi * step / steps)))
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train for the given number of steps, printing the loss and saving as it goes."""
+    torch.manual_seed(arguments.seed)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    trainer = Trainer(device)
+    begun = last = time.perf_counter()
+    seen = recent = 0
+    losses: list[torch.Tensor] = []
+    for step, batch in enumerate(batches(arguments.out, arguments.seed, arguments.workers)):
+        if step == arguments.steps:
+            break
+        losses.append(
+            trainer.step(torch.from_numpy(batch.astype("int32")), rate_at(step, arguments.steps, arguments.rate))
+        )
+        seen += batch.size
+        recent += batch.size
+        if step % 100 == 99:
+            mean = torch.stack(losses).mean().item()
+            now = time.perf_counter()
+            print(
+                f"step {step + 1} loss {mean:.4f} {seen / 1e6:.0f}M tokens {recent / (now - last) / 1e6:.2f}M/s {now - begun:.0f}s",
+                flush=True,
+            )
+            losses, recent, last = [], 0, now
+        if step % arguments.every == arguments.every - 1:
+            trainer.save(arguments.out)
+    trainer.save(arguments.out)
+    print(f"done: {seen / 1e6:.0f}M tokens in {(time.perf_counter() - begun) / 60:.1f} minutes", flush=True)
+
+
+def main() -> None:
+    """Read the options and train."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--rate", type=float, default=3e-3, help="peak learning rate")
+    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    parser.add_argument("--every", type=int, default=500, help="steps between saves")
+    parser.add_argument("--out", type=Path, default=MODEL_PATH, help="folder that holds the tokenizer")
+    run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()
