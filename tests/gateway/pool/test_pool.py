@@ -90,7 +90,7 @@ Story = Callable[[Stage], Coroutine[Any, Any, None]]
 
 
 def play(monkeypatch: pytest.MonkeyPatch, stage: Stage, story: Story) -> None:
-    monkeypatch.setattr(processes, "Worker", stage.world.make)
+    monkeypatch.setattr(processes, "WorkerProcess", stage.world.make)
 
     async def whole() -> None:
         stage.pool.start()

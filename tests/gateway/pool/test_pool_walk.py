@@ -49,7 +49,7 @@ class Walk:
         self.world.most = most
         limit = self.random.choice((None, _BUDGET))
         watchdog = self.random.choice((4.0, 20.0))
-        monkeypatch.setattr(processes, "Worker", self.world.make)
+        monkeypatch.setattr(processes, "WorkerProcess", self.world.make)
         # Without a time limit, a request that is forgotten waits for ever.
         self.timeout = self.random.choice((120.0, _FOR_EVER, _FOR_EVER))
         settings = Settings(
