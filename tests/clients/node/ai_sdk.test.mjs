@@ -43,6 +43,18 @@ for (const [dialect, model] of Object.entries(DIALECTS)) {
       assert.ok((await stream.usage).outputTokens > 20);
     });
 
+    test("a conversation of three turns", async () => {
+      const messages = [];
+      const prompts = [];
+      for (const content of [SUM, COUNT, SUM]) {
+        messages.push({ role: "user", content });
+        const answer = await generateText({ ...shared, messages });
+        messages.push(...answer.response.messages);
+        prompts.push(answer.usage.inputTokens);
+      }
+      assert.ok(prompts[0] < prompts[1] && prompts[1] < prompts[2]);
+    });
+
     for (const ask of [generateText, streamText]) {
       test(`a tool loop by ${ask.name}`, async () => {
         const cities = [];

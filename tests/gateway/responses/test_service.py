@@ -169,13 +169,49 @@ def test_a_failure_in_the_stream_is_told_in_it_and_kept(server: Server) -> None:
     assert_error(create(server, pieces=2, fail="internal"), 500)
 
 
-def test_references_to_kept_items(server: Server) -> None:
-    first = made(server, text="one")
-    reference = {"type": "item_reference", "id": first["output"][0]["id"]}
-    second = made(server, input=[{"role": "user", "content": "one"}, reference, {"role": "user", "content": "two"}])
-    assert second["usage"]["input_tokens"] == 3
-    again = made(server, input=[reference, {"role": "user", "content": "x"}], previous_response_id=first["id"])
-    assert again["usage"]["input_tokens"] == 3
+def reference(response: Any) -> dict[str, str]:
+    return {"type": "item_reference", "id": response["output"][0]["id"]}
+
+
+def said(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def assert_no_item(response: httpx.Response) -> None:
+    assert_error(response, 404, code="item_not_found", param="input", type="invalid_request_error")
+
+
+def test_a_conversation_of_references(server: Server) -> None:
+    """As the Vercel AI SDK sends it: each turn names what every turn before it said."""
+    asked: list[dict[str, str]] = []
+    for turn, tokens in enumerate((1, 3, 5, 7)):
+        asked.append(said(f"turn {turn}"))
+        last = made(server, input=asked)
+        assert last["usage"]["input_tokens"] == tokens
+        asked.append(reference(last))
+    listed = get(server, f"responses/{last['id']}/input_items", order="asc").json()["data"]
+    assert [item["role"] for item in listed] == ["user", "assistant"] * 3 + ["user"]
+
+
+def test_references_take_up_one_chain(server: Server) -> None:
+    one, other = made(server, text="one"), made(server, text="other")
+    for references in ([reference(one), reference(other)], [reference(other), reference(one)]):
+        assert_no_item(create(server, input=[*references, said("on")]))
+    edited = made(server, input=[said("one"), reference(one), said("two")])
+    assert_no_item(create(server, input=[reference(other), reference(edited), said("on")]))
+    assert made(server, input=[reference(one), said("another two")])["usage"]["input_tokens"] == 2
+
+
+@pytest.mark.parametrize("named", ["previous_response_id", "conversation"])
+def test_references_beside_a_chain_or_conversation_are_to_its_own_items(server: Server, named: str) -> None:
+    conversation = httpx.post(f"{server.url}/v1/conversations").json()["id"]
+    one = made(server, text="one", **({"conversation": conversation} if named == "conversation" else {}))
+    other = made(server, text="other")
+    begin = {named: one["id"] if named == "previous_response_id" else conversation}
+    for path in ("responses", "responses/input_tokens"):
+        sent = {"model": "fake", "input": [reference(other), said("on")], **begin}
+        assert_no_item(httpx.post(f"{server.url}/v1/{path}", json=sent))
+    assert made(server, input=[reference(one), said("on")], **begin)["usage"]["input_tokens"] == 3
 
 
 def test_what_is_not_to_be_kept_leaves_nothing(tmp_path: Path) -> None:

@@ -91,6 +91,20 @@ def test_one_response_goes_on_from_another_that_is_not_stored(server: Server) ->
         assert_not_found(ask(other, create({"store": False, "previous_response_id": last})), last)
 
 
+def test_a_reference_beside_a_response_that_is_not_stored_is_to_its_chain(server: Server) -> None:
+    with socket(server) as client:
+        other = ask(client, create(text="other"))["response"]
+        for referred in ("other", "own"):
+            first = ask(client, create({"store": False}, text="one"))["response"]
+            id_ = (other if referred == "other" else first)["output"][0]["id"]
+            items = [{"type": "item_reference", "id": id_}, {"role": "user", "content": "on"}]
+            last = ask(client, create({"store": False, "previous_response_id": first["id"], "input": items}))
+            if referred == "other":
+                assert (last["status"], last["error"]["code"]) == (404, "item_not_found")
+            else:
+                assert last["response"]["usage"]["input_tokens"] == 3
+
+
 def assert_not_found(event: dict[str, Any], id_: str) -> None:
     assert (event["type"], event["status"]) == ("error", 400)
     assert event["error"]["code"] == "previous_response_not_found"

@@ -156,7 +156,7 @@ def test_unknown_things(store: Kept) -> None:
         assert "'conv_9'" in missing("conversation_not_found", call, "conv_9").message
     assert missing("response_not_found", store.past, "resp_9", None, ()).param == "previous_response_id"
     assert missing("conversation_not_found", store.past, None, "conv_9", ()).param == "conversation"
-    assert missing("item_not_found", store.past, None, None, ["msg_9"]).param == "input"
+    assert store.past(None, None, ["msg_9"]).referenced == {}
 
 
 def test_a_chain(store: Kept) -> None:
@@ -199,12 +199,35 @@ def test_a_response_that_is_not_done_is_nothing_to_go_on_from(store: Kept) -> No
     assert error.param == "previous_response_id"
 
 
-def test_items_that_are_referred_to(store: Kept) -> None:
+def test_references_take_up_the_chain_of_the_newest_output(store: Kept) -> None:
     store.answer(1)
     store.answer(2)
-    past = store.past("resp_1", None, ["msg_in1", "msg_out2"])
-    assert texts(past.items) == ["in1", "out1"]
-    assert {id_: texts([item]) for id_, item in past.referenced.items()} == {"msg_out2": ["out2"]}
+    store.answer(3, 1)
+    store.answer(4, 3)
+    ids = ["msg_in1", "msg_out1", "msg_in2", "msg_out2", "msg_in3", "msg_out3", "msg_in4", "msg_none"]
+    found = store.past(None, None, ids)
+    assert found.items == []
+    assert {id_: texts([item]) for id_, item in found.referenced.items()} == {
+        "msg_in1": ["in1"],
+        "msg_out1": ["out1"],
+        "msg_in3": ["in3"],
+        "msg_out3": ["out3"],
+    }
+    assert store.past("resp_1", None, ["msg_out2"]).referenced == {}
+
+
+def test_references_may_be_to_a_conversation_up_to_a_response(store: Kept) -> None:
+    store.create("conv_1", {}, [message("first", "user")])
+    store.answer(1, conversation="conv_1")
+    store.answer(2, conversation="conv_1")
+    ids = ["msg_first", "msg_out1", "msg_in2"]
+    assert list(store.past(None, None, ids).referenced) == ["msg_first", "msg_out1"]
+
+
+def test_of_two_items_with_one_id_the_newer_is_meant(store: Kept) -> None:
+    store.answer(1)
+    store.save(ResponseRecord(response(2, 1, None), [message("in1", "user") | {"content": "newer"}], store.caller.user))
+    assert texts([store.past(None, None, ["msg_in1", "msg_out2"]).referenced["msg_in1"]]) == ["newer"]
 
 
 def test_a_conversation(store: Kept) -> None:
@@ -222,7 +245,7 @@ def test_a_conversation(store: Kept) -> None:
     assert store.items("conv_1") == ["msg_first", "msg_out1", "msg_last"]
     store.delete_conversation("conv_1")
     missing("conversation_not_found", store.conversation, "conv_1")
-    missing("item_not_found", store.past, None, None, ["msg_first"])
+    assert store.past(None, None, ["msg_first"]).referenced == {}
 
 
 def test_what_a_conversation_held_is_of_its_responses_input(store: Kept) -> None:
@@ -276,7 +299,7 @@ def test_what_is_not_used_expires(store: Kept) -> None:
     store.add_items("conv_1", [message("x", "user")])
     store.clock.now += 1
     missing("response_not_found", store.load, "resp_2")
-    missing("item_not_found", store.past, None, None, ["msg_out2"])
+    assert store.past(None, None, ["msg_out2"]).referenced == {}
     assert store.before(3) == ["in1", "out1", "in3", "out3"]
     assert store.conversation("conv_1")
     store.clock.now += TTL - 1
@@ -556,13 +579,13 @@ def test_a_reference_finds_what_the_callers_own_responses_said(store: Kept) -> N
     store.create("conv_1", {}, [message("first", "user")])
     assert list(store.past(None, None, ["msg_out2"]).referenced) == ["msg_out2"]
     for elsewhere in ("msg_out1", "msg_in2", "msg_first"):  # another's; of ids that callers choose
-        missing("item_not_found", store.past, None, None, [elsewhere])
-        missing("item_not_found", as_caller(store, ADMIN).past, None, None, [elsewhere])
+        assert store.past(None, None, [elsewhere]).referenced == {}
+        assert as_caller(store, ADMIN).past(None, None, [elsewhere]).referenced == {}
         store.caller = BEN
-    assert store.past("resp_2", None, ["msg_in2"]).referenced == {}  # it is there already
-    assert store.past(None, "conv_1", ["msg_first"]).referenced == {}
+    store.answer(3, 2)
     store.delete("resp_2")
-    missing("item_not_found", store.past, None, None, ["msg_out2"])
+    assert store.past(None, None, ["msg_out2"]).referenced == {}
+    assert list(store.past(None, None, ["msg_out2", "msg_out3"]).referenced) == ["msg_out2", "msg_out3"]
 
 
 def test_a_file_from_before_there_were_users(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def item(store: ResponseStore, caller: Caller, id_: str, item_id: str) -> bytes:
 
     def work(db: sqlite3.Connection) -> bytes:
         live(store, db, caller, id_)
-        found = store_items.one(db, store_items.THREAD, id_, item_id)
+        found = store_items.some(db, store_items.THREAD, id_, [item_id]).get(item_id)
         if found is None:
             raise _no_item(id_, item_id)
         return found

@@ -1,6 +1,6 @@
 """The items that threads are made of: how they are written, listed page by page, and how many there may be.
 
-THREAD, CHAIN and MADE_OF begin queries: each names items `listed`, by their numbers and ids, with their places.
+THREAD, CHAIN, UP_TO and MADE_OF begin queries: each names items `listed`, by their numbers and ids, with their places.
 """
 
 import sqlite3
@@ -44,20 +44,21 @@ CHAIN = f"""{_RESPONSES}, listed AS (
 )
 """  # noqa: S608
 """The items of a response and of all that it goes on from."""
-MADE_OF = f"""{_RESPONSES}, before (number, id) AS (
+_WHOLE = f"""{_RESPONSES}, before (number, id) AS (
     SELECT i.number, i.id FROM responses own JOIN threads t ON t.id = own.thread
     JOIN items i ON i.thread = t.id LEFT JOIN responses r ON r.id = i.response
     WHERE own.id = :id AND own.parent IS NULL AND t.metadata NOT NULL AND {_SAID}
     AND i.number < (SELECT min(number) FROM items WHERE response = :id)
-), listed AS (
-    SELECT number, id, row_number() OVER (ORDER BY depth DESC, output, number) AS place FROM (
-        SELECT number, id, 1 AS depth, 0 AS output FROM before
-        UNION ALL
-        SELECT i.number, i.id, chain.depth, i.output FROM chain JOIN items i ON i.response = chain.id
-        WHERE NOT (chain.depth = 0 AND i.output)
-    )
+), whole AS (
+    SELECT number, id, 1 AS depth, 0 AS output FROM before
+    UNION ALL
+    SELECT i.number, i.id, chain.depth, i.output FROM chain JOIN items i ON i.response = chain.id
 )
 """  # noqa: S608
+_PLACED = "SELECT number, id, row_number() OVER (ORDER BY depth DESC, output, number) AS place FROM whole"
+UP_TO = f"{_WHOLE}, listed AS ({_PLACED})"
+"""What a response was made of, and what it said."""
+MADE_OF = f"{_WHOLE}, listed AS ({_PLACED} WHERE NOT (depth = 0 AND output))"
 """What a response was made of: what came before it, in its chain or its conversation, and its own input."""
 _MISSING = f"""{_RESPONSES}
 SELECT chain.parent FROM chain LEFT JOIN responses r ON r.id = chain.parent
@@ -122,11 +123,10 @@ def every(db: sqlite3.Connection, listed: str, id_: str) -> Listed:
     return db.execute(f"{listed} {_ITEMS} ORDER BY l.place", {"id": id_}).fetchall()
 
 
-def one(db: sqlite3.Connection, listed: str, id_: str, item: str) -> bytes | None:
-    """Return the newest listed item of that id."""
-    query = f"{listed} SELECT i.item {_CONTENT} WHERE i.id = :item ORDER BY l.place DESC LIMIT 1"
-    row = db.execute(query, {"id": id_, "item": item}).fetchone()
-    return row[0] if row else None
+def some(db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str]) -> dict[str, bytes]:
+    """Return those listed items that have one of these ids, by their ids; of several with one id, the newest."""
+    query = f"{listed} {_ITEMS} WHERE i.id IN (SELECT value FROM json_each(:ids)) ORDER BY l.place"  # noqa: S608
+    return dict(db.execute(query, {"id": id_, "ids": _json(ids).decode()}))
 
 
 def extent(db: sqlite3.Connection, listed: str, id_: str) -> Extent:

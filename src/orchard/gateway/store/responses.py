@@ -20,9 +20,10 @@ SELECT r.status, r.owner, r.body FROM responses r JOIN threads t ON t.id = r.thr
 WHERE r.id = :id AND r.body NOT NULL AND t.expires > :now AND (:admin OR t.user IS :user)
 """
 # An id that a caller chose may mean another item in another thread; those of outputs are made here.
-_SAID = """
-SELECT i.item FROM items i JOIN responses r ON r.id = i.response JOIN threads t ON t.id = i.thread
-WHERE i.id = :id AND i.output AND r.body NOT NULL AND t.expires > :now AND t.user IS :user
+_NEWEST = """
+SELECT r.id FROM items i JOIN responses r ON r.id = i.response JOIN threads t ON t.id = i.thread
+WHERE i.id IN (SELECT value FROM json_each(:ids)) AND i.output AND r.body NOT NULL AND t.expires > :now
+AND t.user IS :user
 ORDER BY i.number DESC LIMIT 1
 """
 
@@ -149,27 +150,23 @@ def past(
 ) -> Past:
     """Look up what a new response builds upon.
 
-    A reference is to an item of that conversation or chain, or else to what the caller's other responses said.
-    Raises OrchardError: "response_not_found", "conversation_not_found", "item_not_found", "invalid_request" where the
-    previous response still runs, "payload_too_large" where it is too much to go on from.
+    References count where there is neither a previous response nor a conversation: those that are in the chain which
+    they take up are found. Raises OrchardError: "response_not_found", "conversation_not_found", "invalid_request" where
+    the previous response still runs, "payload_too_large" where it is too much to go on from.
     """
 
     def work(db: sqlite3.Connection) -> Past:
-        items: store_items.Listed = []
-        found = Extent(0, 0, 0)
         if previous is not None:
             _check_previous(store, db, caller, previous)
             listed, begin = store_items.CHAIN, previous
         elif conversation is not None:
             store_conversations.live(store, db, caller, conversation, "conversation")
             listed, begin = store_items.THREAD, conversation
-        if previous or conversation:
-            found = store_items.extent(db, listed, begin)
-            found.check("what this request goes on from", store.max_past_bytes)
-            items = store_items.every(db, listed, begin)
-        known = {id_ for id_, _ in items}
-        referenced = {id_: _said(store, db, caller, id_) for id_ in references if id_ not in known}
-        return Past([item for _, item in items], referenced, found)
+        else:
+            return Past([], _referenced(store, db, caller, references))
+        found = store_items.extent(db, listed, begin)
+        found.check("what this request goes on from", store.max_past_bytes)
+        return Past([item for _, item in store_items.every(db, listed, begin)], {}, found)
 
     return store.run(work)
 
@@ -193,16 +190,10 @@ def _check_previous(store: ResponseStore, db: sqlite3.Connection, caller: Caller
     store_items.check_chain(db, id_)
 
 
-def _said(store: ResponseStore, db: sqlite3.Connection, caller: Caller, id_: str) -> bytes:
-    row = db.execute(_SAID, store.visible(caller, id_)).fetchone()
-    if row is None:
-        message = (
-            f"no item '{id_}' here: it is neither in the conversation that the request goes on from, nor what one of "
-            "your stored responses said"
-        )
-        raise OrchardError("item_not_found", message, param="input")
-    item: bytes = row[0]
-    return item
+def _referenced(store: ResponseStore, db: sqlite3.Connection, caller: Caller, ids: Sequence[str]) -> dict[str, bytes]:
+    """Return those items that are in one chain of the caller's: it ends with the response that said the newest."""
+    newest = db.execute(_NEWEST, store.visible(caller, "") | {"ids": _json(ids).decode()}).fetchone()
+    return store_items.some(db, store_items.UP_TO, newest[0], ids) if newest else {}
 
 
 def _thread(store: ResponseStore, db: sqlite3.Connection, record: ResponseRecord) -> str:

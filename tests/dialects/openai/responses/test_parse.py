@@ -250,6 +250,13 @@ def test_references() -> None:
     assert [item["type"] for item in call.input] == ["function_call", "function_call_output"]
 
 
+def test_a_reference_to_what_is_not_there() -> None:
+    past = [{"id": "msg_1", "role": "user", "content": "Hi"}]
+    with pytest.raises(OrchardError, match="msg_2") as refused:
+        make_call(past, {"msg_3": past[0]}, input=[{"type": "item_reference", "id": "msg_2"}])
+    assert (refused.value.kind, refused.value.param) == ("item_not_found", "input")
+
+
 def test_an_id_stands_once_in_a_conversation() -> None:
     past = [{"id": "x", "role": "user", "content": "Hi"}]
     items = [{"id": "x", "role": "user", "content": "a"}, {"id": "y", "role": "user", "content": "b"}]

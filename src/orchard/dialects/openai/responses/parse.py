@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from orchard.core.errors import OrchardError
 from orchard.core.events import SettledSampling
 from orchard.core.request import (
     Count,
@@ -96,7 +97,7 @@ def translate(
 
     `past`: the items of the conversation so far. `referenced`: the stored items that the input refers to, by their ids.
     `header`: the priority that the request's header gives. `unseal` reads compaction items. Raises OrchardError
-    (invalid_request).
+    (invalid_request, item_not_found).
     """
     free_form = FreeForm()
     own = items_of(body)
@@ -105,9 +106,7 @@ def translate(
     reader.read(past, stored=True)
     known = {item.id for item in past}
     # The reader passes over references: those that are left are to what is in the conversation already.
-    reader.read(
-        [referenced.get(item.id or "", item) if _refers(item) and item.id not in known else item for item in own]
-    )
+    reader.read([item if item.id in known else _resolved(item, referenced) for item in own])
     messages = reader.messages()
     if body.instructions:
         messages = (Message("system", (TextPart(body.instructions),)), *messages)
@@ -148,8 +147,18 @@ def _overflow(body: wire.Body) -> Overflow | None:
     return "error" if body.truncation else None
 
 
-def _refers(item: wire.Item) -> bool:
-    return kind_of(item, "input") == "item_reference"
+def _resolved(item: wire.Item, referenced: Mapping[str, wire.Item]) -> wire.Item:
+    """Return what an item refers to, or the item itself. Raises OrchardError ("item_not_found")."""
+    if kind_of(item, "input") != "item_reference":
+        return item
+    found = referenced.get(item.id or "")
+    if found is None:
+        message = (
+            f"no item '{item.id}' here: with `previous_response_id` or `conversation`, a reference must be to an item "
+            "of that chain or conversation; otherwise all references must be to items of one chain of your responses"
+        )
+        raise OrchardError("item_not_found", message, param="input")
+    return found
 
 
 def _format(text: wire.TextConfig | None, free_form: FreeForm) -> Grammar | None:
