@@ -37,15 +37,15 @@ class _Engine:
         return found.result(60)
 
 
-def model_folder(base: Path, kind: str) -> Path:
-    """Write a tiny model of a kind that `make_architecture` knows: the same one whenever and wherever it is written."""
+def make_model(base: Path, kind: str) -> str:
+    """Write a tiny model of a kind that `make_architecture` knows, always the same one; return its configuration."""
     folder = Engines(base).folder(kind)
     os.utime(folder / "model.safetensors", ns=(_WEIGHTS_TIME_NS, _WEIGHTS_TIME_NS))
-    return folder
+    return (folder / "config.json").read_text()
 
 
 @contextmanager
 def engine(base: Path, kind: str, **options: Any) -> Iterator[_Engine]:
-    """Run an engine on the model that `model_folder` has written; `options` are those of a text model."""
+    """Run an engine on the model that `make_model` has written; `options` are those of a text model."""
     with Engines(base).fresh(kind, **options) as driver:
         yield _Engine(driver)

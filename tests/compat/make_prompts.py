@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.compat.bridge import FIXTURES, write
-from tests.compat.engines import engine, model_folder
+from tests.compat.engines import engine, make_model
 
 _WORDS = 300
 # A model's kind and its options, by the folder's name: full attention, a sliding window, a recurrent state.
@@ -34,7 +34,7 @@ def _make(name: str, rng: random.Random, kind: str, options: dict[str, Any]) -> 
     with tempfile.TemporaryDirectory() as scratch:
         base, copy = Path(scratch), Path(scratch) / "copy"
         os.environ["ORCHARD_CACHE_DIR"] = scratch
-        model_folder(base, kind)
+        config = make_model(base, kind)
         with engine(base, kind, prompt_cache_dir=str(folder), **options) as writing:
             answer = writing.ask(prompt, 4, (18,)).tokens
         for lock in folder.rglob(".lock"):
@@ -44,7 +44,7 @@ def _make(name: str, rng: random.Random, kind: str, options: dict[str, Any]) -> 
         with engine(base, kind, prompt_cache_dir=str(copy), **options) as reading:
             cached = [reading.ask(tokens, 8).cached for tokens in asked]
     about = {"kind": kind, "options": options, "prompt": prompt, "boundaries": [18], "answer": answer, "other": other}
-    return about | {"cached": cached}
+    return about | {"cached": cached, "config": config}
 
 
 if __name__ == "__main__":

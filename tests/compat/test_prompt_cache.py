@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.compat.bridge import FIXTURES, expected
-from tests.compat.engines import engine, model_folder
+from tests.compat.engines import engine, make_model
 
 FOLDERS = expected("prompts.json")
 COUNTED = expected("names.json")["fields"]["/v1/cache"]
@@ -17,7 +17,7 @@ COUNTED = expected("names.json")["fields"]["/v1/cache"]
 def test_cached_prompts_are_used(tmp_path: Path, name: str) -> None:
     given: dict[str, Any] = FOLDERS[name]
     kind, options, prompt, marks = given["kind"], given["options"], given["prompt"], tuple(given["boundaries"])
-    model_folder(tmp_path, kind)
+    assert make_model(tmp_path, kind) == given["config"], "make_architecture makes another model: write this one here"
     cache = tmp_path / "prompts"
     shutil.copytree(FIXTURES / "prompts" / name, cache)
     # Up to a boundary, all of it, and its answer: as somebody would go on.
