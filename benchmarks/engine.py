@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from benchmarks.raw_loops import Loops, prompt, sampling
 from orchard.backends.text import TextModel, load
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import EngineStep, Job, SamplingParams
 from orchard.gateway.models.registry import resolve

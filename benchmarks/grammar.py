@@ -17,9 +17,9 @@ from typing import Any
 
 from benchmarks.raw_loops import prompt
 from orchard.backends.text import TextModel, load
-from orchard.core.options import TextOptions
-from orchard.core.request import Generate
-from orchard.core.request import Grammar as Wanted
+from orchard.core.tasks.generate import Generate
+from orchard.core.tasks.generate import Grammar as Wanted
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import EngineStep, Job, SamplingParams
 from orchard.engine.sampling.grammar import BoundGrammar

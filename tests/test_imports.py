@@ -48,6 +48,7 @@ EXTRA = {("orchard.gateway.models.registry", "demo")}
 # lie directly in it. A package that isn't named here imports nothing of its room.
 PACKAGES = {
     "cli": {"cli.settings"},
+    "core": {"core.tasks"},
     "dialects.openai": {"dialects.common"},
     "dialects.openai.chat": {"dialects.common", "dialects.openai"},
     "dialects.openai.completions": {"dialects.common", "dialects.openai"},

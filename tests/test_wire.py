@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from orchard import wire
 from orchard.core.cache_report import CacheReport, CacheState
 from orchard.core.events import Event
-from orchard.core.request import Generate, Grammar, Message, Request, Sampling, TextPart, Tool
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Generate, Grammar, Message, Sampling, TextPart, Tool
 from tests.support.streams import lawful_streams
 
 REQUEST = Request(

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from orchard.core.options import TextOptions
 from orchard.core.request import Overflow
+from orchard.core.tasks.text_options import TextOptions
 
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 ModelType = Literal["lm", "multimodal", "embeddings", "whisper", "image-generation", "image-edit"]

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Event
-from orchard.core.options import Batching, TextOptions
 from orchard.core.request import Request
+from orchard.core.tasks.text_options import Batching, TextOptions
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 _HEADER_BYTES = 4

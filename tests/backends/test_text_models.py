@@ -13,7 +13,7 @@ from mlx_lm.tuner.utils import linear_to_lora_layers
 from orchard.backends import text
 from orchard.backends.text import TextModel, load
 from orchard.core.errors import OrchardError
-from orchard.core.options import SamplingDefaults, TextOptions
+from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from tests.support.models import WINDOW
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models.registry import resolve
 from tests.support.serving import Server, serve
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from orchard.config import ModelSettings
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
 from tests.support.serving import serve
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from orchard.backends.text import TextModel, load
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import EngineStep, Job, SamplingParams
 from orchard.engine.kv_store import KVStore
@@ -178,7 +178,7 @@ def run(program: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 BROKEN = """
 import sys
 from orchard.backends.text import load
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import Job, SamplingParams
 from orchard.engine.runner import Runner
@@ -206,7 +206,7 @@ def test_a_broken_engine_takes_its_process_with_it(model_folder: Path) -> None:
 LEFT = """
 import sys
 from orchard.backends.text import load
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import Job, SamplingParams
 

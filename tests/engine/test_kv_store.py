@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.job import Job, Miss
 from orchard.engine.kv_store import KVStore
 from orchard.engine.prefix_cache import cache_file

@@ -4,7 +4,7 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import memory
 
 

@@ -7,7 +7,7 @@ import mlx.core as mx
 import pytest
 from msgspec.structs import replace
 
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.job import Job, SamplingParams

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats import choose
 from orchard.formats.call_grammar import CallsShape
 from orchard.formats.registry import CALLS

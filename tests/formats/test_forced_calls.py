@@ -10,7 +10,7 @@ import pytest
 from llguidance import LLMatcher
 from msgspec.structs import replace
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.engine.sampling.grammar import GrammarVocabulary
 from orchard.formats import choose
 from orchard.worker.grammar import lark

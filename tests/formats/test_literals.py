@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats import choose
 from tests.support.format_reading import Call, cut, parse, whole
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.schema import Signature, fitted, loads
 
 NUMBER: dict[str, Any] = {"type": "integer"}

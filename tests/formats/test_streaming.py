@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats import choose
 from orchard.formats.format_events import CallArguments, Content
 from tests.support.format_reading import TOOLS, Call, parse, whole

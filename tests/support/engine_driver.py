@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from orchard.backends.text import TextModel, load
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.engine import Engine
 from orchard.engine.job import EndReason, EngineStep, Job, SamplingParams
 from orchard.engine.kv_store import KVStore

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallsShape
 from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
 from orchard.worker.grammar.json_schema import prepared_body

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from orchard.config import Settings
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models.registry import ModelEntry
 
 FAKE = ModelEntry("fake", "fake", 1000, "fake")

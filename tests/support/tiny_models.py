@@ -10,7 +10,7 @@ from typing import Any
 import mlx.core as mx
 
 from orchard.backends.text import TextModel, load
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import kv_cache
 from orchard.engine.batching import attention
 from orchard.engine.batching.batch import Batch, BatchMode

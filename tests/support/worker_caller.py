@@ -2,7 +2,8 @@ import asyncio
 from typing import Any
 
 from orchard.core.events import Collected, Event, Failed, Finished, Started, collect
-from orchard.core.request import Count, Generate, Request
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Count, Generate
 from orchard.worker.text_service import TextService
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from orchard import wire
 from orchard.backends.service import Loaded, Service
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.worker.main import LAST_SAVE_SECONDS, SAVE_SECONDS, Backend, Worker
 
 

@@ -10,7 +10,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from orchard.core.events import Event, Reasoning, Text, ToolArgs, ToolStart, merge
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.engine.job import Drawn, EndReason, Sample
 from orchard.formats import choose
 from orchard.formats.families.plain import Plain

@@ -13,8 +13,9 @@ from orchard.backends.service import Heartbeat, Loaded
 from orchard.backends.text import TextModel
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Failed, Finished, SettledSampling, Started, Text, Usage
-from orchard.core.options import TextOptions
-from orchard.core.request import Generate, Message, Priority, Request, TextPart
+from orchard.core.request import Priority, Request
+from orchard.core.tasks.generate import Generate, Message, TextPart
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.job import Begun, Drawn, JobFailed, Miss, Sample
 from orchard.worker import cache_reports
 from orchard.worker import text_service as text_module

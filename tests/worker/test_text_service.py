@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Logprob, SettledSampling, Started, Text, Usage, collect
-from orchard.core.options import SamplingDefaults, TextOptions
-from orchard.core.request import Count, Generate, Grammar, Message, Sampling, TextPart, Tool
+from orchard.core.tasks.generate import Count, Generate, Grammar, Message, Sampling, TextPart, Tool
+from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.worker import text_service as text_module
 from orchard.worker.grammar.writer import Wanted, Written
 from orchard.worker.output import ChoiceOutput

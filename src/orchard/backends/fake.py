@@ -18,8 +18,9 @@ from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
 from orchard.core.cache_report import CacheReport, CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
-from orchard.core.options import TextOptions
-from orchard.core.request import Request, TextPart
+from orchard.core.request import Request
+from orchard.core.tasks.generate import TextPart
+from orchard.core.tasks.text_options import TextOptions
 
 T = TypeVar("T")
 

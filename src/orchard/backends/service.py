@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Event
-from orchard.core.options import Batching
 from orchard.core.request import Request
+from orchard.core.tasks.text_options import Batching
 
 # emit(events by request id, running, waiting): called on the event loop's thread, once an engine step or less often.
 Emit = Callable[[list[tuple[str, list[Event]]], int, int], None]

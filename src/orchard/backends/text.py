@@ -16,7 +16,7 @@ from mlx.utils import tree_flatten
 from orchard.backends import cuda
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import absurd_size, context_window
-from orchard.core.options import SamplingDefaults, TextOptions
+from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 
 _UNKNOWN_WINDOW = 32_768
 _DEFAULTS = TextOptions()

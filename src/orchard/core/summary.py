@@ -1,6 +1,6 @@
 """A summary, as the model is shown it in place of the messages that it stands for."""
 
-from orchard.core.request import Message, TextPart
+from orchard.core.tasks.generate import Message, TextPart
 
 # The user's, as all templates take that at the beginning; it must not read as what the user says now.
 _SHOWN = (

@@ -15,7 +15,7 @@ from typing import ClassVar, Generic, TypeVar
 import mlx.core as mx
 from msgspec.structs import replace
 
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import memory
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.job import EngineStep, Job

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import kv_cache
 from orchard.engine.job import Miss
 from orchard.engine.model import LanguageModel

@@ -6,7 +6,7 @@ from pathlib import Path
 import mlx.core as mx
 from msgspec import Struct
 
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 
 _SHARE = 0.75  # of the machine's memory, where the device recommends nothing; the rest is the system's
 _CACHE_SHARE = 0.25  # of what the weights leave

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 
 _DIRECTIVE = re.compile(r"%(json|text)\s+(?=\{)")
 DEFINITIONS = ("$defs", "definitions")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallsShape
 from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Piece
 from orchard.formats.schema import Signature, Signatures

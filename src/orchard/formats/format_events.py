@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallsShape
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import DEFINITIONS, json_body, literal, text_up_to, within
 from orchard.formats.listed import NAME, listed, open_ended
 from orchard.formats.schema import Signature, values

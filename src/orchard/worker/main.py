@@ -22,7 +22,7 @@ from orchard import wire
 from orchard.backends.service import Heartbeat, Service
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 
 log = logging.getLogger("orchard.worker")
 

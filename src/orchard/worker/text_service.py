@@ -16,8 +16,9 @@ from orchard.backends.text import TextModel, load
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
-from orchard.core.options import Batching, TextOptions
-from orchard.core.request import Count, Request
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Count
+from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.engine import Engine
 from orchard.engine.job import Begun, Drawn, EngineStep, Job, JobFailed, SamplingParams

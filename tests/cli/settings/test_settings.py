@@ -20,7 +20,7 @@ from orchard.cli.settings.layers import Mistakes
 from orchard.cli.settings.table import TABLE, by_name, by_variable
 from orchard.cli.settings.values import parse_size, shown_size
 from orchard.config import ModelSettings, Settings
-from orchard.core.options import SamplingDefaults, TextOptions
+from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 
 DEMO = ModelSettings(model_path="demo")
 

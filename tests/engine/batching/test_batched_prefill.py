@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlx_lm.models.cache import QuantizedKVCache, RotatingKVCache
 
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import batched_prefill
 from orchard.engine.batching.batched_cache import Unbatchable
 from orchard.engine.job import Job

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import pytest
 
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.prefill import Prefill
 from orchard.engine.job import Job

@@ -12,7 +12,7 @@ from mlx_lm.models.cache import ChunkedKVCache, KVCache
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.startup import calibrate, warmup
 from tests.engine.batching.test_batch import InLists

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats import choose
 from orchard.formats.format_events import Thought
 from tests.support.format_reading import TOOLS, Call, cut, parse, whole

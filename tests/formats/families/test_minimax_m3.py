@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats import choose
 from tests.support.format_reading import Call, parse, whole
 

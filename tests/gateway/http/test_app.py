@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from orchard import __version__
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from tests.support.gateway_client import body, chat, streamed
 from tests.support.serving import FAKE, Server, serve
 

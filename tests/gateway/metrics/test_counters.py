@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from orchard.core.events import Event, Failed, Finished, Reasoning, Started, Text, ToolArgs, ToolStart, Usage
-from orchard.core.request import Count, Generate, Request
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Count, Generate
 from orchard.gateway.metrics.counters import GAP_BOUNDS, Histogram, Meter, Metrics, ModelNow, Rate, http_scope
 from orchard.gateway.metrics.exposition import render
 from orchard.gateway.metrics.stats import stats

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
-from orchard.core.options import TextOptions
 from orchard.core.request import Adapter
+from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.registry import BUILT_IN_ALIASES, ModelEntry, Registry, resolve
 from tests.support.model_folders import cache_model, make_model

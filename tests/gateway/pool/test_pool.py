@@ -12,8 +12,9 @@ from orchard.config import Settings
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text
-from orchard.core.options import TextOptions
-from orchard.core.request import Generate, Message, Request, Sampling, TextPart
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
+from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
 from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool import processes

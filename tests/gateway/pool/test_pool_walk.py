@@ -9,7 +9,8 @@ import pytest
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed, Finished, Started, Text
-from orchard.core.request import Generate, Message, Request, Sampling, TextPart
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
 from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool import processes
 from orchard.gateway.pool.pool import Pool

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.core.request import (
+from orchard.core.tasks.generate import (
     Generate,
     ImagePart,
     Message,

@@ -9,7 +9,8 @@ import pytest
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Collector, Event, Failed, Finished, Started, Summary, Text, Usage
-from orchard.core.request import Count, Generate, Message, Part, Request, Role, TextPart, ToolCallPart, ToolResultPart
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Count, Generate, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from orchard.gateway.models.registry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
-from orchard.core.request import Generate, Grammar, Message, TextPart, Tool
+from orchard.core.tasks.generate import Generate, Grammar, Message, TextPart, Tool
 from orchard.engine.sampling.grammar import BoundGrammar as Bound
 from orchard.engine.sampling.grammar import GrammarState, Masks
 from orchard.formats import Family, choose, registry

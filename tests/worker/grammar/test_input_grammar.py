@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from llguidance import LLMatcher
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parameters
 from orchard.worker.grammar.input_grammar import MOST_CHARACTERS, expression, marked
 from orchard.worker.grammar.lark import byte_tokenizer

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from orchard.core.errors import OrchardError
-from orchard.core.request import Grammar, Tool
+from orchard.core.tasks.generate import Grammar, Tool
 from orchard.formats import choose
 from orchard.worker.grammar.process import GrammarProcess
 from orchard.worker.grammar.writer import ToolCalls, Wanted, Writer

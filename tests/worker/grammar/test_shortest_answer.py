@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from orchard.backends.text import TextModel
-from orchard.core.request import Generate, Grammar, Tool
+from orchard.core.tasks.generate import Generate, Grammar, Tool
 from orchard.formats import Family, choose, registry
 from orchard.worker.grammar import lark
 from orchard.worker.grammar.constraint import Constraints, special_tokens

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
 from msgspec.structs import replace
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats import choose
 from orchard.worker.grammar import lark
 from orchard.worker.grammar.json_schema import prepared, prepared_body

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from orchard.core.request import Message, Part, ReasoningPart, Role, TextPart, Tool, ToolCallPart, ToolResultPart
+from orchard.core.tasks.generate import Message, Part, ReasoningPart, Role, TextPart, Tool, ToolCallPart, ToolResultPart
 from orchard.worker.prompt.chat_messages import (
     Efforts,
     Switch,

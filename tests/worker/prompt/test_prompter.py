@@ -11,8 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
-from orchard.core.options import SamplingDefaults, TextOptions
-from orchard.core.request import (
+from orchard.core.tasks.generate import (
     Generate,
     Grammar,
     ImagePart,
@@ -26,6 +25,7 @@ from orchard.core.request import (
     ToolCallPart,
     ToolResultPart,
 )
+from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.formats.format_events import CallStart
 from orchard.worker.output import Vocabulary
 from orchard.worker.prompt.prompter import Prompter

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from orchard.cli.settings.table import TABLE, Scope, Setting, by_name, by_variable
 from orchard.cli.settings.values import Raw, printable
 from orchard.config import ModelSettings, Settings
-from orchard.core.options import SamplingDefaults, TextOptions
+from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 
 _ON_DEMAND_TTL = 60.0
 # Those of other commands and of workers.

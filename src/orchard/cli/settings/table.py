@@ -9,7 +9,7 @@ from msgspec import Struct
 from orchard.cli.settings import values
 from orchard.cli.settings.values import Kind, kind_of, shown_size
 from orchard.config import ModelSettings, Settings
-from orchard.core.options import SamplingDefaults, TextOptions
+from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 
 Scope = Literal["server", "all", "named", "entry"]
 """Where it may stand: under `server`; there, for all models, and in an entry of `models`; in an entry, or as a flag for

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Protocol, TypeVar, get_args
 import msgspec
 from msgspec import Meta, Struct
 
-from orchard.core.request import Adapter, Priority, Sampling
+from orchard.core.request import Adapter, Priority
+from orchard.core.tasks.generate import Sampling
 from orchard.dialects.common.json_body import decode, invalid
 
 PRIORITY_HEADER = "X-Priority"

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from orchard.core.request import Grammar
+from orchard.core.tasks.generate import Grammar
 from orchard.dialects.common.fields import NonEmpty, Refused, SamplingFields
 from orchard.dialects.common.json_body import FreeForm, invalid
 

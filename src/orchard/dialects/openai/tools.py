@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.dialects.common.json_body import FreeForm, invalid, object_schema
 
 MAX_SCHEMA_BYTES = 256 * 1024

@@ -9,7 +9,7 @@ import mlx.core as mx
 import msgspec
 
 from orchard.core.errors import OrchardError
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import kv_cache, memory
 from orchard.engine.batching import attention, batched_prefill
 from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot

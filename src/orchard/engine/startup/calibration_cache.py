@@ -19,7 +19,7 @@ import mlx.core as mx
 import msgspec
 from msgspec import Meta, Struct
 
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.model import LanguageModel
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallsShape
 from orchard.formats.calls import Region, Syntax
 from orchard.formats.families.json_calls import BARE, HERMES

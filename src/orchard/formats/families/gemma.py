@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallShape, CallsShape
 from orchard.formats.calls import Region
 from orchard.formats.literal_grammars import keywords, quoted_value

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parameters
 from orchard.formats.calls import Region, read_section
 from orchard.formats.families.json_calls import TOOL_CALLS, read_arguments

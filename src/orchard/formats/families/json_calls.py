@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parameters
 from orchard.formats.calls import CERTAIN, Region
 from orchard.formats.json_text import arguments, plain, value, whole

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallShape, CallsShape, literal
 from orchard.formats.calls import Region, read_section
 from orchard.formats.json_text import arguments

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import DEFINITIONS, CallShape, CallsShape, json_body, literal, text_up_to, within
 from orchard.formats.calls import Region, read_section
 from orchard.formats.listed import listed

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallShape, CallsShape, json_body, literal, parameters
 from orchard.formats.calls import Region, read_section
 from orchard.formats.json_text import arguments

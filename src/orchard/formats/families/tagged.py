@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallsShape
 from orchard.formats.calls import Region, Syntax
 from orchard.formats.format_events import Content, Format, Piece, Thought

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallShape, CallsShape
 from orchard.formats.calls import Region
 from orchard.formats.families.json_calls import read_call

@@ -15,7 +15,8 @@ from typing import Any
 from msgspec import Struct
 
 from orchard.core.events import Event, Failed, Finished, Started, Usage
-from orchard.core.request import Count, Request
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Count
 
 Clock = Callable[[], float]
 

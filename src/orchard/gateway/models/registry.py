@@ -17,8 +17,8 @@ from msgspec import Struct, structs
 from orchard.config import ModelSettings, ModelType, Settings
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import Capability, Kind, capabilities
-from orchard.core.options import TextOptions
 from orchard.core.request import Adapter
+from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
 from orchard.gateway.crash_reason import without_folders
 from orchard.gateway.models import gguf, hub_cache, subfolders

@@ -13,8 +13,8 @@ from orchard import wire
 from orchard.config import Settings
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
-from orchard.core.options import Batching, TextOptions
 from orchard.core.request import Request
+from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.crash_reason import CrashReason, without_folders
 from orchard.gateway.pool.watchdog import Watchdog

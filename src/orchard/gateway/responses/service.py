@@ -16,7 +16,8 @@ from starlette.types import Receive, Scope, Send
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Failed, Usage
-from orchard.core.request import Count, Request
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Count
 from orchard.dialects.openai.responses.compact import compacted
 from orchard.dialects.openai.responses.encode import Draft, ResponseCall, ResponseEncoder
 from orchard.dialects.openai.responses.seal import Unseal, unknown, unseal

@@ -9,7 +9,8 @@ from starlette.requests import Request as HttpRequest
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected
-from orchard.core.request import Count, Generate, Request
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Count, Generate
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import whole
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from orchard.core.request import (
+from orchard.core.summary import summary_message
+from orchard.core.tasks.generate import (
     Generate,
     ImagePart,
     Message,
@@ -17,7 +18,6 @@ from orchard.core.request import (
     ToolCallPart,
     ToolResultPart,
 )
-from orchard.core.summary import summary_message
 
 KEPT = 6
 """So many of the last messages that are no system messages stay as they are."""

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Started, Summary
-from orchard.core.request import Count, Generate, Request
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Count, Generate
 from orchard.gateway.models.registry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream

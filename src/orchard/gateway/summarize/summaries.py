@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
-from orchard.core.request import Generate, Message
+from orchard.core.tasks.generate import Generate, Message
 from orchard.gateway.summarize.internal_request import InternalRequest
 from orchard.gateway.summarize.messages import ReadPosition, piece, summariser
 

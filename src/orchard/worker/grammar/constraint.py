@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
-from orchard.core.request import Generate, TextPart, Tool
+from orchard.core.tasks.generate import Generate, TextPart, Tool
 from orchard.engine.sampling.grammar import (
     MOST_NEWLINES,
     BoundGrammar,

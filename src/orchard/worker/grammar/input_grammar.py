@@ -14,7 +14,7 @@ from functools import lru_cache
 from llguidance import LLMatcher
 from msgspec.structs import replace
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallShape, literal, parameters, parts
 from orchard.worker.grammar.lark import byte_tokenizer, first_bytes
 

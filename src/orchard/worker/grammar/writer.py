@@ -23,8 +23,8 @@ from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper, regex_to_lark
 from msgspec import Struct
 from msgspec.structs import replace
 
-from orchard.core import request
 from orchard.core.errors import OrchardError
+from orchard.core.tasks import generate
 from orchard.formats.call_grammar import CallShape, CallsShape, parts
 from orchard.worker.grammar import input_grammar, json_schema, lark
 
@@ -53,7 +53,7 @@ class Wanted(Struct, frozen=True):
     `reasoning`: the texts that begin and end what may come before it, where the grammar must allow for them.
     """
 
-    grammar: request.Grammar | None
+    grammar: generate.Grammar | None
     tools: tuple[ToolCalls, ...]
     must_call: bool
     several: bool
@@ -240,7 +240,7 @@ def _loose(tool: ToolCalls) -> ToolCalls:
     return replace(tool, shape=tool.loose) if tool.loose else tool
 
 
-def _answer(wanted: request.Grammar) -> dict[str, Any]:
+def _answer(wanted: generate.Grammar) -> dict[str, Any]:
     """Return a grammar as llguidance takes it. Raise ValueError where it can't be kept."""
     match wanted.kind:
         case "json_schema":

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from orchard.core.request import Message, ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
+from orchard.core.tasks.generate import Message, ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
 
 Turn = dict[str, Any]
 

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from orchard.core.errors import OrchardError
-from orchard.core.options import SamplingDefaults, TextOptions
-from orchard.core.request import (
+from orchard.core.tasks.generate import (
     Generate,
     ImagePart,
     Message,
@@ -25,6 +24,7 @@ from orchard.core.request import (
     ToolCallPart,
     ToolResultPart,
 )
+from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.job import SamplingParams
 from orchard.formats import Family, choose
 from orchard.formats.families.also_hermes import also_hermes

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
-from orchard.core.request import Message, Part, ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
+from orchard.core.tasks.generate import Message, Part, ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
 from orchard.formats.converters import converter
 from orchard.worker.prompt.chat_messages import EFFORTS, Efforts, Switch, TemplateCapabilities, Turn, tools_of, turns_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchard.core.errors import OrchardError
-from orchard.core.request import (
+from orchard.core.tasks.generate import (
     Count,
     Generate,
     Grammar,

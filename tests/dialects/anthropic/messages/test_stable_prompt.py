@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.core.request import ImagePart, Message, Part, Role, TextPart, ToolResultPart
+from orchard.core.tasks.generate import ImagePart, Message, Part, Role, TextPart, ToolResultPart
 from orchard.dialects.anthropic.messages.stable_prompt import MAX_CHARS, stabilised
 
 BILLING = "x-anthropic-billing-header: cc_version=2.1.62.023; cc_entrypoint=cli; cch=0a1b2;"

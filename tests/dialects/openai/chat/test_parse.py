@@ -7,13 +7,13 @@ import pytest
 
 from orchard import wire
 from orchard.core.errors import OrchardError
-from orchard.core.request import (
+from orchard.core.request import Request
+from orchard.core.tasks.generate import (
     Generate,
     Grammar,
     ImagePart,
     Message,
     ReasoningPart,
-    Request,
     Sampling,
     TextPart,
     Tool,

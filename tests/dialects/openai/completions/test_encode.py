@@ -13,7 +13,7 @@ from openai.types import Completion
 from orchard import __version__, wire
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Logprob, Started, Text, TokenLogprob, Usage, collect
-from orchard.core.request import Generate, Grammar, Sampling
+from orchard.core.tasks.generate import Generate, Grammar, Sampling
 from orchard.dialects.openai.completions.encode import CompletionCall, body_schema, parse
 from orchard.dialects.openai.completions.schema import IGNORED
 from tests.support.mutation import json_values, mutated

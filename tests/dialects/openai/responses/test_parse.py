@@ -12,15 +12,14 @@ from msgspec.structs import replace
 
 from orchard import wire
 from orchard.core.errors import OrchardError
-from orchard.core.request import (
-    Adapter,
+from orchard.core.request import Adapter, Request
+from orchard.core.tasks.generate import (
     Count,
     Generate,
     Grammar,
     ImagePart,
     Message,
     ReasoningPart,
-    Request,
     TextPart,
     ToolCallPart,
     ToolResultPart,

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from orchard.core.errors import OrchardError
-from orchard.core.request import (
+from orchard.core.request import Overflow, Request
+from orchard.core.tasks.generate import (
     Count,
     Generate,
     Grammar,
     ImagePart,
     Message,
-    Overflow,
     Part,
     ReasoningPart,
-    Request,
     Sampling,
     TextPart,
     ToolCallPart,

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from orchard.core.request import Message, TextPart
+from orchard.core.tasks.generate import Message, TextPart
 
 MAX_CHARS = 256 * 1024
 """The expressions take up to 0.1 s for as much."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.dialects.anthropic.messages import schema as wire
 from orchard.dialects.common.json_body import FreeForm, invalid, object_schema
 

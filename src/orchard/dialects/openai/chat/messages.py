@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TypeVar
 
-from orchard.core.request import (
+from orchard.core.tasks.generate import (
     ImagePart,
     Message,
     Part,

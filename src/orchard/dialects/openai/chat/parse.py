@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from orchard.core.request import Generate, Grammar, Request, Tool
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Generate, Grammar, Tool
 from orchard.dialects.common.fields import adapter, limit, model_of, priority, sampling, stops
 from orchard.dialects.common.json_body import FreeForm, invalid
 from orchard.dialects.openai.chat import schema as wire

@@ -1,6 +1,7 @@
 """From a decoded Completions body to `core.Request`s, one a prompt."""
 
-from orchard.core.request import Generate, Request
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Generate
 from orchard.dialects.common.fields import adapter, limit, model_of, priority, sampling, stops
 from orchard.dialects.common.json_body import FreeForm, invalid
 from orchard.dialects.openai.completions import schema as wire

@@ -21,7 +21,8 @@ from orchard.core.events import (
     ToolStart,
     merge,
 )
-from orchard.core.request import Count, Request
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Count
 from orchard.dialects.common.fields import PRIORITY_HEADER, decode_for
 from orchard.dialects.common.json_body import decode
 from orchard.dialects.common.output import escape_line_ends, overflow

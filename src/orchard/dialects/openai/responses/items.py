@@ -4,7 +4,8 @@ import base64
 import binascii
 from collections.abc import Sequence
 
-from orchard.core.request import (
+from orchard.core.summary import summary_message
+from orchard.core.tasks.generate import (
     ImagePart,
     Message,
     Part,
@@ -14,7 +15,6 @@ from orchard.core.request import (
     ToolCallPart,
     ToolResultPart,
 )
-from orchard.core.summary import summary_message
 from orchard.dialects.common.json_body import FreeForm, invalid
 from orchard.dialects.openai.responses import schema as wire
 from orchard.dialects.openai.responses.seal import Unseal

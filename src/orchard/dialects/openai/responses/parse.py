@@ -7,17 +7,8 @@ from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import SettledSampling
-from orchard.core.request import (
-    Count,
-    Generate,
-    Grammar,
-    Message,
-    Overflow,
-    Request,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
+from orchard.core.request import Overflow, Request
+from orchard.core.tasks.generate import Count, Generate, Grammar, Message, TextPart, ToolCallPart, ToolResultPart
 from orchard.dialects.common.fields import adapter, asks_for, model_of, priority, sampling, stops
 from orchard.dialects.common.json_body import FreeForm, invalid
 from orchard.dialects.openai.grammar import grammar, json_schema

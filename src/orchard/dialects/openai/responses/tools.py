@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from orchard.core.request import Tool
+from orchard.core.tasks.generate import Tool
 from orchard.dialects.common.json_body import FreeForm, invalid
 from orchard.dialects.openai.responses import schema as wire
 from orchard.dialects.openai.tools import Tools

@@ -17,7 +17,7 @@ Batching = Literal["together", "by_length", "in_turn"]
 class SamplingDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How tokens are drawn where a request says nothing; None: as the model's generation_config.json says.
 
-    The names are those of `core.request.Sampling`, which says what they mean.
+    The names are those of `core.tasks.generate.Sampling`, which says what they mean.
     """
 
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from orchard.core.options import TextOptions
+from orchard.core.tasks.text_options import TextOptions
 
 
 @pytest.mark.parametrize(
