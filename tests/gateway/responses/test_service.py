@@ -202,6 +202,13 @@ def test_references_take_up_one_chain(server: Server) -> None:
     assert made(server, input=[reference(one), said("another two")])["usage"]["input_tokens"] == 2
 
 
+def test_a_reference_that_is_repeated_counts_as_often(server: Server) -> None:
+    one = made(server, text="one")
+    assert made(server, input=[reference(one)] * 10)["usage"]["input_tokens"] == 10
+    long = made(server, text="x" * 2_000_000)
+    assert_error(create(server, input=[reference(long)] * 17), 413)
+
+
 @pytest.mark.parametrize("named", ["previous_response_id", "conversation"])
 def test_references_beside_a_chain_or_conversation_are_to_its_own_items(server: Server, named: str) -> None:
     conversation = httpx.post(f"{server.url}/v1/conversations").json()["id"]

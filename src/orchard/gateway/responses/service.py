@@ -28,7 +28,7 @@ from orchard.gateway.replies.event_response import EventResponse, not_stored_hea
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.responses.background import Run, Runs
 from orchard.gateway.store import responses as store_responses
-from orchard.gateway.store.items import Fields
+from orchard.gateway.store.items import Extent, Fields
 from orchard.gateway.store.owner import Owner
 from orchard.gateway.store.responses import Past, ResponseRecord
 from orchard.gateway.store.seal_key import SealKey
@@ -188,6 +188,10 @@ class Responses:
         return await self.kept(store_responses.past, caller, draft.previous, draft.conversation, draft.references)
 
     async def _call(self, past: Past, draft: Draft, request_id: str, priority: str | None) -> ResponseCall:
+        # An item that is referred to several times is copied as often.
+        referred = [past.referenced[id_] for id_ in draft.references if id_ in past.referenced]
+        extent = Extent(len(referred), sum(map(len, referred)), 0)
+        extent.check("what the request refers to", self.settings.max_body_bytes)
         needed = draft.compacted or any(_COMPACTION in item for item in past.items)
         call = draft.call(request_id, priority, past.items, past.referenced, await self.unsealer(needed))
         if past.items:
