@@ -69,10 +69,9 @@ PACKAGES = {
         "gateway.replies",
         "gateway.routes",
     },
-    "gateway.metrics": {"gateway.pool"},
+    "gateway.metrics": {"gateway"},
     "gateway.models": {"gateway"},
     "gateway.pool": {"gateway", "gateway.metrics", "gateway.models", "gateway.replies"},
-    "gateway.replies": {"gateway.pool"},
     "gateway.responses": {
         "gateway",
         "gateway.http",

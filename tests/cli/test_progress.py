@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from orchard.cli.progress import ProgressLine
-from orchard.gateway.metrics.counters import ModelNow
+from orchard.gateway.model_status import ModelStatus
 
 WIDTH = 80
 
@@ -64,11 +64,11 @@ def log(screen: Screen) -> Iterator[logging.Logger]:
     root.removeHandler(handler)
 
 
-READY = ModelNow(state="ready")
+READY = ModelStatus(state="ready")
 
 
-def now(progress: float) -> ModelNow:
-    return ModelNow(state="loading", note=f"loading {progress:.0%}", progress=progress)
+def now(progress: float) -> ModelStatus:
+    return ModelStatus(state="loading", note=f"loading {progress:.0%}", progress=progress)
 
 
 def test_a_bar_grows_in_its_line_and_is_gone_in_the_end(screen: Screen, line: ProgressLine) -> None:
@@ -83,7 +83,7 @@ def test_a_bar_grows_in_its_line_and_is_gone_in_the_end(screen: Screen, line: Pr
 
 
 def test_several_models_share_the_line(screen: Screen, line: ProgressLine) -> None:
-    fetched = ModelNow(state="queued", note="downloading 12%")
+    fetched = ModelStatus(state="queued", note="downloading 12%")
     line.show({"apple": now(0.25), "pear": READY, "plum": fetched})
     assert len(screen.lines) == 1
     assert screen.lines[0].startswith("apple: loading 25% ━")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from orchard.gateway.metrics.counters import ModelNow
+    from orchard.gateway.model_status import ModelStatus
 
 _BAR_COLUMNS = 24
 
@@ -33,7 +33,7 @@ class ProgressLine:
         dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown")
         return cls(_stderr) if sys.stderr.isatty() and not dumb else None
 
-    def show(self, models: Mapping[str, "ModelNow"]) -> None:
+    def show(self, models: Mapping[str, "ModelStatus"]) -> None:
         """Draw the line; where nothing is under way any more, erase it."""
         under_way = {name: now for name, now in models.items() if now.note}
         with suppress(OSError):  # the terminal may be gone; the server stays
@@ -42,7 +42,7 @@ class ProgressLine:
             else:
                 self._erase()
 
-    def _draw(self, models: Mapping[str, "ModelNow"]) -> None:
+    def _draw(self, models: Mapping[str, "ModelStatus"]) -> None:
         from rich.control import Control
         from rich.progress_bar import ProgressBar
         from rich.segment import ControlType, Segments

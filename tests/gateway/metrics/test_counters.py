@@ -12,11 +12,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from orchard.core.events import Event, Failed, Finished, Reasoning, Started, Text, ToolArgs, ToolStart, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Count, Generate
-from orchard.gateway.metrics.counters import GAP_BOUNDS, Histogram, Meter, Metrics, ModelNow, Rate, http_scope
+from orchard.gateway.metrics.counters import GAP_BOUNDS, Histogram, Meter, Metrics, Rate, http_scope
 from orchard.gateway.metrics.exposition import render
 from orchard.gateway.metrics.stats import stats
+from orchard.gateway.model_status import ModelStatus
 
-NOW = {"apple": ModelNow(state="ready", running=2, waiting=1, mlx_bytes=1000, rss_bytes=2000)}
+NOW = {"apple": ModelStatus(state="ready", running=2, waiting=1, mlx_bytes=1000, rss_bytes=2000)}
 
 
 class Clock:
@@ -165,7 +166,7 @@ def test_state_and_memory(metrics: Metrics) -> None:
     assert value(metrics, "orchard_worker_memory_bytes", model="apple", kind="mlx") == 1000
     assert value(metrics, "orchard_worker_memory_bytes", model="apple", kind="rss") == 2000
     assert value(metrics, "orchard_memory_limit_bytes") == 4096
-    told = stats(metrics, {**NOW, "pear": ModelNow(state="stopped")}, 4096)
+    told = stats(metrics, {**NOW, "pear": ModelStatus(state="unloaded")}, 4096)
     assert told["memory"] == {"limit_bytes": 4096, "mlx_bytes": 1000, "rss_bytes": 2000}
     assert told["models"]["pear"]["memory"] == {"mlx_bytes": None, "rss_bytes": None}
 

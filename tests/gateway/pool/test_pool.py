@@ -66,7 +66,7 @@ class Stage:
         while not (events and isinstance(events[-1], until or (Finished, Failed))):
             events += await stream.next(1000)
         if until is None:
-            self.pool.release(stream)
+            stream.close()
         return events
 
     async def until(self, model: str, state: str) -> None:
@@ -112,7 +112,7 @@ def failure(events: list[Event]) -> Failed:
 def test_requests_share_the_load_that_they_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         streams = [stage.open("a") for _ in range(3)]
-        health = stage.pool.models["a"].now.health()
+        health = stage.pool.models["a"].status.health()
         assert (health["state"], health["waiting"]) == ("queued", 3)
         for stream in streams:
             assert isinstance((await stage.read(stream))[-1], Finished)
@@ -263,7 +263,7 @@ def test_requests_go_on_where_nobody_waits_for_their_room_any_more(monkeypatch: 
         await asyncio.sleep(0.01)
         late = stage.open("a")
         assert late.note == "waiting for room"
-        stage.pool.release(other)
+        other.close()
         assert isinstance((await stage.read(late))[-1], Finished)
         assert not running.ended
         assert stage.world.loads == 1
@@ -313,7 +313,7 @@ def test_a_model_that_crashes_again_and_again_has_failed_until_a_minute_later(mo
             await stage.until("a", "ready")
             stage.process("a").end(-9)
             await asyncio.sleep(0.01)
-        health = stage.pool.models["a"].now.health()
+        health = stage.pool.models["a"].status.health()
         assert (health["state"], health["restarts"]) == ("failed", 5)
         assert "SIGKILL" in health["reason"]
         failed = failure(await stage.ask("a"))
@@ -321,7 +321,7 @@ def test_a_model_that_crashes_again_and_again_has_failed_until_a_minute_later(mo
         assert "5 failures in a row" in failed.message
         await asyncio.sleep(60)
         assert isinstance((await stage.ask("a"))[-1], Finished)
-        assert stage.pool.models["a"].now.health()["reason"] is None
+        assert stage.pool.models["a"].status.health()["reason"] is None
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
 
@@ -473,7 +473,7 @@ def test_who_waits_is_told_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_request_that_leaves_while_it_waits_never_reaches_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
-        stage.pool.release(stage.open("a"))
+        stage.open("a").close()
         await stage.ask("a")
         assert list(stage.world.runs) == ["req_2"]
 
@@ -575,7 +575,7 @@ def test_a_download_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch) 
     async def story(stage: Stage, hub: Hub) -> None:
         stream = stage.open("a")
         await asyncio.sleep(1)
-        stage.pool.release(stream)
+        stream.close()
         again = stage.open("a")  # before the first download has noticed that it is to end
         assert isinstance((await stage.read(again))[-1], Finished)
         assert hub.begun == 2

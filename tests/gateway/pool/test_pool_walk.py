@@ -204,7 +204,7 @@ class Walk:
                         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
             assert ended or patience < _FOR_EVER
         finally:
-            self.pool.release(stream)
+            stream.close()
         runs = self.world.runs.get(request.id, [])
         assert len(runs) <= 2
         assert len(runs) < 2 or runs[0] not in self.world.alive

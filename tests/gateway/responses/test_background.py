@@ -1,23 +1,14 @@
 """A response in the background is told of when it is stored."""
 
 import asyncio
-from typing import Any, cast
 
 import pytest
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Finished, Started, Text, Usage
 from orchard.dialects.openai.responses.encode import ResponseEncoder, read
-from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.responses.background import Run
-
-
-class Released:
-    """As much of a pool as a run needs."""
-
-    def release(self, stream: EventStream) -> None:
-        """Take a stream back."""
 
 
 async def test_the_end_is_told_when_it_can_be_found() -> None:
@@ -33,7 +24,7 @@ async def test_the_end_is_told_when_it_can_be_found() -> None:
             kept.set()
             await may_keep.wait()
 
-    run = Run(cast(Pool, cast(Any, Released())), lambda: ResponseEncoder(call), begin, keep, None)
+    run = Run(lambda: ResponseEncoder(call), begin, keep, None)
     told: list[bytes] = []
 
     async def watch() -> None:
@@ -62,7 +53,7 @@ async def test_a_run_that_is_followed_before_its_work_begins_does_not_begin_anew
     async def keep(encoder: ResponseEncoder, events: bytes | None) -> None:
         assert encoder
 
-    run = Run(cast(Pool, cast(Any, Released())), lambda: ResponseEncoder(call), begin, keep, None)
+    run = Run(lambda: ResponseEncoder(call), begin, keep, None)
     making = asyncio.create_task(run.make())
     await run.stored
     follower = run.follow(-1, 60)
@@ -85,7 +76,7 @@ async def test_nothing_is_begun_that_cannot_be_stored() -> None:
     async def keep(encoder: ResponseEncoder, events: bytes | None) -> None:
         raise OrchardError("unavailable", "the disk is full")
 
-    run = Run(cast(Pool, cast(Any, Released())), lambda: ResponseEncoder(call), begin, keep, None)
+    run = Run(lambda: ResponseEncoder(call), begin, keep, None)
     await run.make()
     with pytest.raises(OrchardError, match="the disk is full"):
         await run.stored

@@ -36,7 +36,7 @@ class WordPool:
         self.window = window
         self.model = Model(known_window)
         self.requests: list[Request] = []
-        self.open_streams: set[EventStream] = set()
+        self.streams: list[EventStream] = []
         self.holds = False
         self.held: list[tuple[Request, EventStream]] = []
         self.dropped: list[str] = []
@@ -51,16 +51,16 @@ class WordPool:
         stream = EventStream()
         stream.on_drop = lambda: self.dropped.append(request.id)
         self.requests.append(request)
-        self.open_streams.add(stream)
+        self.streams.append(stream)
         if self.holds and is_summariser(request):
             self.held.append((request, stream))
         else:
             stream.push(self.answer(request))
         return stream
 
-    def release(self, stream: EventStream) -> None:
-        stream.close()
-        self.open_streams.discard(stream)
+    @property
+    def open_streams(self) -> list[EventStream]:
+        return [stream for stream in self.streams if not stream.ended]
 
     def answer(self, request: Request) -> list[Event]:
         tokens = words(request)
@@ -328,7 +328,7 @@ async def test_an_answer_that_begins_anew_tells_of_the_summary_again(pool: WordP
     assert isinstance(events[0], Started)
     assert events[0].summary
     turn = stream.turn
-    (inner,) = pool.open_streams
+    inner = pool.streams[-1]
     assert inner.begin_anew()
     pool.unfinished = None
     inner.push(pool.answer(pool.answered))
@@ -475,4 +475,4 @@ async def test_a_whole_conversation_is_summarised_as_its_system_says(pool: WordP
     assert (again.text, again.prompt_tokens) == (made.text, 0)
     other = await overflow.summarise(Request("req_2", "model", Generate(tuple(talk(30)))))
     assert other.prompt_tokens > 0  # nobody guides it, so it is another summary
-    assert pool.open_streams == set()
+    assert not pool.open_streams

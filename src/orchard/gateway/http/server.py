@@ -19,7 +19,7 @@ from orchard.gateway.http.app import create_app
 from orchard.gateway.http.budget import Budget
 from orchard.gateway.http.connection import Connection
 from orchard.gateway.http.websocket import Socket
-from orchard.gateway.metrics.counters import ModelNow
+from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool.pool import Pool
 
@@ -49,7 +49,7 @@ def run(
     registry: Registry,
     sock: socket.socket,
     on_ready: Callable[[], None] | None = None,
-    on_tick: Callable[[Mapping[str, ModelNow]], None] | None = None,
+    on_tick: Callable[[Mapping[str, ModelStatus]], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; running requests then get `settings.shutdown_grace` seconds to finish.
 
@@ -98,7 +98,7 @@ class _Server(uvicorn.Server):
         pool: Pool,
         grace: float,
         on_ready: Callable[[], None] | None,
-        on_tick: Callable[[Mapping[str, ModelNow]], None] | None,
+        on_tick: Callable[[Mapping[str, ModelStatus]], None] | None,
     ) -> None:
         super().__init__(config)
         self._pool = pool
@@ -124,7 +124,7 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         if self._on_tick:
-            self._on_tick(self._pool.now())
+            self._on_tick(self._pool.statuses())
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

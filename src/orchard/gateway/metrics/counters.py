@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from msgspec import Struct
-
 from orchard.core.events import Event, Failed, Finished, Started, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Count
@@ -102,40 +100,6 @@ class ModelMetrics:
         self.crashes = 0
         self.restarts = 0
         """Crashes after which it was loaded again at once, or after a pause."""
-
-
-class ModelNow(Struct, frozen=True, kw_only=True):
-    """How a model stands at the moment.
-
-    `reason`: why it failed last. `note`: what it is waiting for, loading and downloads too, in a few words. `progress`,
-    from 0 to 1: how far it is loaded; None: it isn't loading. Sizes are in bytes, None where there is no process or it
-    has not said. `restarts`: how often its process died. `batching`: how the rows of a model that is ready are decoded.
-    """
-
-    state: str
-    reason: str | None = None
-    note: str = ""
-    progress: float | None = None
-    running: int = 0
-    waiting: int = 0
-    mlx_bytes: int | None = None
-    rss_bytes: int | None = None
-    pid: int | None = None
-    restarts: int = 0
-    batching: str | None = None
-
-    def health(self) -> dict[str, Any]:
-        """Return what GET /health says of the model."""
-        return {
-            "state": self.state,
-            "percent": None if self.progress is None else round(100 * self.progress),
-            "reason": self.reason,
-            "pid": self.pid,
-            "running": self.running,
-            "waiting": self.waiting,
-            "restarts": self.restarts,
-            "batching": self.batching,
-        }
 
 
 class Metrics:

@@ -8,8 +8,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, get_args
 
 from orchard import __version__
-from orchard.gateway.metrics.counters import Histogram, Metrics, ModelMetrics, ModelNow
-from orchard.gateway.pool.served_model import State
+from orchard.gateway.metrics.counters import Histogram, Metrics, ModelMetrics
+from orchard.gateway.model_status import ModelStatus, ShownState
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -55,7 +55,9 @@ _HISTOGRAMS: tuple[tuple[str, str, Callable[[ModelMetrics], Histogram]], ...] = 
 )
 
 
-def render(metrics: Metrics, now: Mapping[str, ModelNow], memory_limit: int | None, accept: str) -> tuple[bytes, str]:
+def render(
+    metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None, accept: str
+) -> tuple[bytes, str]:
     """Give the text in the best format that an Accept header takes, and its content type.
 
     `now` is how each model stands; `memory_limit`, in bytes, what all may take together.
@@ -73,7 +75,7 @@ def render(metrics: Metrics, now: Mapping[str, ModelNow], memory_limit: int | No
 class _Collector:
     """What prometheus_client asks for the metrics of one scrape."""
 
-    def __init__(self, metrics: Metrics, now: Mapping[str, ModelNow], memory_limit: int | None) -> None:
+    def __init__(self, metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None) -> None:
         self._metrics = metrics
         self._now = now
         self._memory_limit = memory_limit
@@ -134,7 +136,7 @@ class _Collector:
         text = "What MLX holds in a worker (mlx), and what is resident of its process (rss)."
         memory = GaugeMetricFamily("orchard_worker_memory_bytes", text, labels=["model", "kind"])
         for model, now in self._now.items():
-            for state in get_args(State):
+            for state in get_args(ShownState):
                 states.add_metric([model, state], state == now.state)
             running.add_metric([model], now.running)
             waiting.add_metric([model], now.waiting)

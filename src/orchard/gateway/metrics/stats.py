@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchard import __version__
-from orchard.gateway.metrics.counters import RATE_SECONDS, Histogram, Metrics, ModelMetrics, ModelNow
+from orchard.gateway.metrics.counters import RATE_SECONDS, Histogram, Metrics, ModelMetrics
+from orchard.gateway.model_status import ModelStatus
 
 
-def stats(metrics: Metrics, now: Mapping[str, ModelNow], memory_limit: int | None) -> dict[str, Any]:
+def stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None) -> dict[str, Any]:
     """Give the body of /v1/stats. `now` is how each model stands; `memory_limit` is what all may take together."""
     models = {name: _model(metrics, metrics.of(name), here) for name, here in now.items()}
     return {
@@ -23,7 +24,7 @@ def stats(metrics: Metrics, now: Mapping[str, ModelNow], memory_limit: int | Non
     }
 
 
-def _model(metrics: Metrics, counted: ModelMetrics, now: ModelNow) -> dict[str, Any]:
+def _model(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> dict[str, Any]:
     outcomes: Counter[str] = Counter()
     for (_, outcome), count in counted.requests.items():
         outcomes[outcome] += count
@@ -74,7 +75,7 @@ def _median(seconds: Histogram) -> float | None:
     return None if median is None else round(median, 3)
 
 
-def _memory(*models: ModelNow) -> dict[str, int | None]:
+def _memory(*models: ModelStatus) -> dict[str, int | None]:
     """Sum up what models take; None where none of them says."""
     mlx = [now.mlx_bytes for now in models if now.mlx_bytes is not None]
     rss = [now.rss_bytes for now in models if now.rss_bytes is not None]

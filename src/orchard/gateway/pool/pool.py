@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from orchard.config import Settings
 from orchard.core.request import Adapter, Request
-from orchard.gateway.metrics.counters import Metrics, ModelNow
+from orchard.gateway.metrics.counters import Metrics
+from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.registry import SERVED_KINDS, ModelEntry, Registry
 from orchard.gateway.pool import placement
 from orchard.gateway.pool.failures import SHUTTING_DOWN
@@ -34,7 +35,6 @@ class Pool:
         self._queue: dict[str, ServedModel] = {}
         self._settling: asyncio.Handle | None = None
         self._refilling: asyncio.TimerHandle | None = None
-        self._open: set[EventStream] = set()
         self._draining = False
         self._closing = False
 
@@ -72,10 +72,10 @@ class Pool:
         loaded = [model.entry for model in self.models.values() if model.worker]
         return self.is_bundled(entry) and any(one.id != entry.id for one in [*self.registry.configured(), *loaded])
 
-    def now(self) -> Mapping[str, ModelNow]:
-        """How each model stands that is here or being fetched; what else clients asked for may not even exist."""
+    def statuses(self) -> Mapping[str, ModelStatus]:
+        """Return how each model stands that is here or being fetched; others that clients named may not exist."""
         models = self.models.items()
-        return {id_: model.now for id_, model in models if model.entry.path or model.state == "queued"}
+        return {id_: model.status for id_, model in models if model.entry.path or model.state == "queued"}
 
     def find(self, name: str, adapter: Adapter | None = None) -> ServedModel:
         """Give the model of that name. Raises OrchardError("model_not_found")."""
@@ -110,13 +110,7 @@ class Pool:
             stream, parts = merge.stream, merge.parts
         for model, request, part in zip(models, requests, parts, strict=True):
             model.submit(request, part)
-        self._open.add(stream)
         return stream
-
-    def release(self, stream: EventStream) -> None:
-        """Close a stream that `open` gave."""
-        stream.close()
-        self._open.discard(stream)
 
     async def unload_all(self) -> list[str]:
         """Unload every model that is not pinned, once its requests have ended; give the ids of those that went."""
@@ -130,13 +124,12 @@ class Pool:
         asyncio.get_running_loop().call_later(grace, self._cut)
 
     def _cut(self) -> None:
-        for stream in list(self._open):
-            stream.close(SHUTTING_DOWN)
+        for model in self.models.values():
+            model.end_requests()
 
     def stop(self) -> None:
         """End every request and every process at once; what they have not saved is lost."""
         self._draining = True
-        self._cut()
         self._close_models()
         self.processes.kill()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -11,7 +11,8 @@ from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
 from orchard.core.request import Request
-from orchard.gateway.metrics.counters import ModelMetrics, ModelNow
+from orchard.gateway.metrics.counters import ModelMetrics
+from orchard.gateway.model_status import ModelStatus, ShownState
 from orchard.gateway.models.registry import ModelEntry
 from orchard.gateway.pool import failures, placement
 from orchard.gateway.pool.fetch import Fetch
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from orchard.gateway.pool.pool import Pool
 
 log = logging.getLogger("orchard.gateway")
-
-State = Literal["unloaded", "queued", "loading", "ready", "unloading", "failed"]
 
 
 class ServedModel:
@@ -60,7 +59,7 @@ class ServedModel:
         self._unload_waiters = Waiters()
 
     @property
-    def state(self) -> State:
+    def state(self) -> ShownState:
         """What /health calls it."""
         if self.worker is None:
             if self.waits or self._pause.running or self._fetch.running:
@@ -90,7 +89,7 @@ class ServedModel:
     @property
     def seat(self) -> ResidentModel:
         """How placement sees it."""
-        phases: dict[State, placement.Phase] = {"loading": "loading", "ready": "ready", "unloading": "leaving"}
+        phases: dict[ShownState, placement.Phase] = {"loading": "loading", "ready": "ready", "unloading": "leaving"}
         phase = phases.get(self.state, "waiting")
         need = placement.need(max(self.entry.size_bytes, self._weights_bytes), self._pool.budget)
         if phase == "leaving" and self.allowance is not None:
@@ -109,10 +108,10 @@ class ServedModel:
         )
 
     @property
-    def now(self) -> ModelNow:
+    def status(self) -> ModelStatus:
         """How it stands, for the metrics and for /health."""
         worker, state = self.worker, self.state
-        return ModelNow(
+        return ModelStatus(
             state=state,
             reason=self.restarts.reason,
             note=self._note() if state in ("queued", "loading") else "",
@@ -234,12 +233,16 @@ class ServedModel:
             if self.worker and self.worker.phase in ("loading", "ready"):
                 self.worker.limit_memory(memory_bytes)
 
+    def end_requests(self) -> None:
+        """End every request, because the server shuts down."""
+        self._requests.fail_all(failures.SHUTTING_DOWN)
+
     def close(self) -> None:
-        """The server ends."""
+        """End everything, because the server shuts down."""
         self._idle.stop()
         self._pause.stop()
         self._fetch.cancel()
-        self._requests.fail_all(failures.SHUTTING_DOWN)
+        self.end_requests()
         self._load_waiters.tell(failures.SHUTTING_DOWN.error())
         if self.worker:
             self.worker.close()

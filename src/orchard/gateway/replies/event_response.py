@@ -9,7 +9,6 @@ from starlette.types import Receive, Scope, Send
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Event, Failed, Finished, Started, Summary
-from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.errors import failure
 from orchard.gateway.replies.event_stream import EventStream, whole
 
@@ -46,15 +45,8 @@ class EventResponse(Response):
     encoder has for that.
     """
 
-    def __init__(
-        self,
-        pool: Pool,
-        stream: EventStream,
-        answer: Encoder | Callable[[Collected], bytes],
-        keep_alive: float,
-    ) -> None:
+    def __init__(self, stream: EventStream, answer: Encoder | Callable[[Collected], bytes], keep_alive: float) -> None:
         super().__init__()
-        self._pool = pool
         self._stream = stream
         self._answer = answer
         self._keep_alive = keep_alive
@@ -72,7 +64,7 @@ class EventResponse(Response):
                 await self._streamed(self._answer, scope, receive, send)
         finally:
             watch.cancel()
-            self._pool.release(self._stream)
+            self._stream.close()
 
     async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":

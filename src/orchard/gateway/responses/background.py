@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed
 from orchard.dialects.openai.responses.encode import ResponseEncoder
-from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
 
 log = logging.getLogger("orchard.gateway.responses.service")
@@ -26,7 +25,6 @@ class Run:
 
     def __init__(
         self,
-        pool: Pool,
         encoder: Callable[[], ResponseEncoder],
         begin: Callable[[], Awaitable[EventStream]],
         keep: Callable[[ResponseEncoder, bytes | None], Awaitable[None]],
@@ -36,7 +34,6 @@ class Run:
         self.user = user
         self.encoder = encoder()
         self._make_encoder = encoder
-        self._pool = pool
         self._begin = begin
         self._keep = keep
         self._stream: EventStream | None = None
@@ -62,7 +59,7 @@ class Run:
                 await self._go_on(events)
         finally:
             if self._stream:
-                self._pool.release(self._stream)
+                self._stream.close()
             self._over = True
             self._tell([])
 

@@ -141,7 +141,7 @@ class Responses:
         """Make a response in the background. Raises OrchardError if it can't begin, or can't be stored."""
         await self._work(self._owner.hold)
         begin, keep = partial(self.open, call), partial(self.keep, caller, call)
-        run = Run(self.pool, partial(ResponseEncoder, call), begin, keep, caller.user)
+        run = Run(partial(ResponseEncoder, call), begin, keep, caller.user)
         with self.going_on_from(call):
             self._runs.start(call.id, run)
             await run.stored
@@ -242,7 +242,7 @@ class _Answer(EventResponse):
         self._call = call
         self._encoder = ResponseEncoder(call)
         answer = self._encoder if call.body.stream else self._body
-        super().__init__(responses.pool, stream, answer, responses.settings.keep_alive_interval)
+        super().__init__(stream, answer, responses.settings.keep_alive_interval)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run as an ASGI application."""

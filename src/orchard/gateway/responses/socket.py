@@ -135,7 +135,7 @@ class ResponsesSocket:
                 is_stored = await self._send_all(stream, call, encoder)
             finally:
                 stream.close(_GONE)
-                self._responses.pool.release(stream)
+                stream.close()
         if encoder.error is None:
             self._remember(None if is_stored else call, encoder, past)
 

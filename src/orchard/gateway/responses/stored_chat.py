@@ -32,7 +32,7 @@ class StoredChat(EventResponse):
         self._asked = asked
         self._gathering = _GatheringEncoder(call)
         answer = self._gathering if call.stream else call.complete
-        super().__init__(responses.pool, stream, answer, responses.settings.keep_alive_interval)
+        super().__init__(stream, answer, responses.settings.keep_alive_interval)
 
     async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
         try:

@@ -57,6 +57,6 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
 def _state(pool: Pool, entry: ModelEntry) -> tuple[str, str | None, str | None]:
     """Say what a model is doing, where it can't be loaded why, and where it is ready how its rows are decoded."""
     if model := pool.models.get(entry.id):
-        now = model.now
+        now = model.status
         return now.state, now.reason, now.batching
     return ("unloaded" if entry.path else "not_downloaded"), None, None

@@ -59,7 +59,7 @@ def _add_health(app: FastAPI, site: AppState) -> None:
             "version": __version__,
             "loaded_model": (loaded.entry.base or loaded.entry.id) if loaded else None,
             "loaded_adapter": loaded.entry.adapter if loaded else None,
-            "models": {name: model.now.health() for name, model in pool.models.items()},
+            "models": {name: model.status.health() for name, model in pool.models.items()},
         }
 
     @app.get("/ready", tags=["Server"], responses=errors())

@@ -45,7 +45,7 @@ async def ask(pool: Pool, request: Request) -> Collected:
     try:
         return await whole(stream)
     finally:
-        pool.release(stream)
+        stream.close()
 
 
 async def count(pool: Pool, request: Request) -> int:

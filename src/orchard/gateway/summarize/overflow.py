@@ -201,7 +201,7 @@ class _Shortening(EventStream):
             first = events[0]
             if self._refused is None and isinstance(first, Failed) and first.kind == "context_length_exceeded":
                 self._refused = first
-                self._pool.release(self._inner)
+                self._inner.close()
                 self._work = asyncio.create_task(self._overflow.shorten(self._request, first))
                 continue
             self._begun = True
@@ -224,7 +224,6 @@ class _Shortening(EventStream):
         if self._work:
             self._work.cancel()
         self._inner.close(reason)
-        self._pool.release(self._inner)
 
     async def _shortened(self, work: "asyncio.Task[Shortened]", timeout: float) -> bool:
         """Go on with what the work has brought, if that is done in time."""

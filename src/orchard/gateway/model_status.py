@@ -1,0 +1,42 @@
+"""How a model stands at the moment, as /health and the metrics show it."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+ShownState = Literal["unloaded", "queued", "loading", "ready", "unloading", "failed"]
+
+
+class ModelStatus(Struct, frozen=True, kw_only=True):
+    """What one model does.
+
+    `reason`: why it failed last. `note`: what it waits for, in a few words; loading and downloading count as waiting.
+    `progress`, from 0 to 1: how much of it is loaded; None: it isn't loading. Sizes are in bytes, None where there is
+    no process or it has not reported them. `restarts`: how often its process died. `batching`: how the rows of a model
+    that is ready are decoded.
+    """
+
+    state: ShownState
+    reason: str | None = None
+    note: str = ""
+    progress: float | None = None
+    running: int = 0
+    waiting: int = 0
+    mlx_bytes: int | None = None
+    rss_bytes: int | None = None
+    pid: int | None = None
+    restarts: int = 0
+    batching: str | None = None
+
+    def health(self) -> dict[str, Any]:
+        """Return what GET /health shows of the model."""
+        return {
+            "state": self.state,
+            "percent": None if self.progress is None else round(100 * self.progress),
+            "reason": self.reason,
+            "pid": self.pid,
+            "running": self.running,
+            "waiting": self.waiting,
+            "restarts": self.restarts,
+            "batching": self.batching,
+        }
