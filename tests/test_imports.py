@@ -34,7 +34,9 @@ LAW = {
     "engine": Room({"core"}, MLX | {"msgspec", "llguidance"}),
     "backends": Room({"core", "engine"}, MLX | {"msgspec"}),
     "worker": Room({"core", "wire", "formats", "engine", "backends"}, MLX | {"msgspec", "llguidance", "psutil"}),
-    "gateway": Room({"core", "config", "wire", "dialects"}, WEB | {"msgspec", "huggingface_hub", "prometheus_client"}),
+    "gateway": Room(
+        {"core", "config", "wire", "dialects"}, WEB | {"msgspec", "huggingface_hub", "prometheus_client", "psutil"}
+    ),
     "cli": Room(
         {"core", "config", "formats", "gateway"}, {"msgspec", "httpx", "huggingface_hub", "rich", "typer", "yaml"}
     ),

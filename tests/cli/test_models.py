@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 
 from orchard.cli.rm import rm
 from orchard.core.errors import OrchardError
-from tests.support.hub import Hub, run_hub
+from tests.support.hub import LARGE, SIZE, Hub, run_hub
 from tests.support.model_folders import cache_model, make_model
 
 
@@ -81,26 +82,51 @@ def test_pull_leaves_what_is_bundled(hub: Hub, tmp_path: Path) -> None:
     assert said == (0, "demo is bundled with Orchard: there is nothing to download\n", "")
 
 
-def test_a_pull_that_is_interrupted_ends_at_once_and_the_next_one_goes_on(hub: Hub, tmp_path: Path) -> None:
+@pytest.fixture
+def half(hub: Hub, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A pull whose small files are here, and half of its large one."""
     hub.repos["org/large"] = make_model(tmp_path / "large", shards=2)
-    (hub.repos["org/large"] / "model-00002-of-00002.safetensors").write_bytes(bytes(24_000_000))
+    (hub.repos["org/large"] / LARGE).write_bytes(bytes(SIZE))
     hub.goes_on.clear()
-    command = [sys.executable, "-m", "orchard", "pull", "org/large"]
+    hub.asked.clear()
     env = {**os.environ, **hub.env, "HF_HUB_CACHE": str(tmp_path / "hub")}
+    command = [sys.executable, "-m", "orchard", "pull", "org/large"]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        repo = tmp_path / "hub" / "models--org--large"
-        wait_until(lambda: any(part.stat().st_size >= 10_000_000 for part in repo.glob("blobs/*.incomplete")))
-        process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=20)  # the hub itself would wait for longer
-    assert process.returncode == 130
-    assert error.endswith("\norchard: stopped; the next 'orchard pull' goes on from here\n")
+        wait_until(lambda: any(part.stat().st_size >= 10_000_000 for part in parts(tmp_path)))
+        wait_until(lambda: len(hub.sent()) == 5)
+        yield process
+        process.kill()
+    hub.goes_on.set()
+
+
+def parts(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "hub" / "models--org--large").glob("blobs/*.incomplete"))
+
+
+def test_a_pull_that_is_interrupted_ends_at_once_and_the_next_one_keeps_whole_files(
+    hub: Hub, half: "subprocess.Popen[str]", tmp_path: Path
+) -> None:
+    children = psutil.Process(half.pid).children(recursive=True)
+    half.send_signal(signal.SIGINT)
+    _, error = half.communicate(timeout=20)  # the hub itself would wait for longer
+    assert half.returncode == 130
+    assert error.endswith("\norchard: stopped; the next 'orchard pull' keeps the files that are complete\n")
+    assert len(children) == 1
+    assert not children[0].is_running()
+    assert parts(tmp_path) == []
     hub.goes_on.set()
     hub.asked.clear()
     code, _, error = orchard(tmp_path / "hub", "pull", "org/large", env=hub.env)
     assert code == 0
     assert "24.0/24.0 MB" in error
-    (asked,) = [asked for asked in hub.asked if asked.startswith("GET") and "model-00002" in asked]
-    assert int(asked.split("bytes=")[1].removesuffix("-")) >= 10_000_000
+    assert len(hub.sent()) == len(hub.sent(LARGE)) == 1
+
+
+def test_a_pull_that_is_killed_leaves_nothing_running(half: "subprocess.Popen[str]", tmp_path: Path) -> None:
+    children = psutil.Process(half.pid).children(recursive=True)
+    half.kill()
+    assert not psutil.wait_procs(children, timeout=20)[1]
+    assert parts(tmp_path) == []
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+LARGE = "model-00002-of-00002.safetensors"
+SIZE = 24_000_000  # huggingface_hub tells of ten megabytes at a time, before it writes them
 _INFO = re.compile(r"/api/models/(?P<repo>[^/]+/[^/]+)(/revision/(?P<revision>[^/]+))?")
 _TREE = re.compile(r"/api/models/(?P<repo>[^/]+/[^/]+)/tree/(?P<revision>[^/]+)")
 _FILE = re.compile(r"/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<name>.+)")
@@ -21,22 +23,28 @@ class Hub:
 
     def __init__(self) -> None:
         self.repos: dict[str, Path] = {}
-        self.gated: set[str] = set()
+        self.refused: dict[str, tuple[int, str]] = {}
+        """Repositories that nobody is given, with the status and the error code that the Hub has for it."""
         self.asked: list[str] = []
         """Method, path and range of each request for a file or about a repository."""
         self.cut: dict[str, int] = {}
         """Files whose first answer breaks off after so many bytes."""
-        self.spoiled: set[str] = set()
-        """Files of which another content is sent."""
+        self.xet = False
+        """Whether large files are in the store of Xet, which this server doesn't play."""
         self.goes_on = threading.Event()
         """While it is not set, no file of more than 1,000 bytes is sent whole."""
         self.goes_on.set()
         self.url = ""
+        self.authorizations: set[str | None] = set()
 
     @property
     def env(self) -> dict[str, str]:
         """What points huggingface_hub here."""
-        return {"HF_ENDPOINT": self.url, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
+        return {"HF_ENDPOINT": self.url, "HF_HUB_OFFLINE": "0"}
+
+    def sent(self, name: str = "") -> list[str]:
+        """Return the requests for files whose addresses contain `name`, those for their sizes alone not counted."""
+        return [asked for asked in self.asked if asked.startswith("GET") and "/resolve/" in asked and name in asked]
 
     def files(self, repo: str) -> dict[str, Path]:
         folder = self.repos[repo]
@@ -61,9 +69,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.hub.asked.append(" ".join(filter(None, (self.command, path, self.headers["Range"]))))
         for pattern, answer in ((_TREE, self._tree), (_INFO, self._info), (_FILE, self._file)):
             if match := pattern.fullmatch(path):
+                self.hub.authorizations.add(self.headers["Authorization"])
                 repo, revision = match["repo"], match["revision"] or "main"
-                if repo in self.hub.gated:
-                    self._refuse(403, "GatedRepo")
+                if repo in self.hub.refused:
+                    self._refuse(*self.hub.refused[repo])
                 elif repo not in self.hub.repos:
                     self._refuse(404, "RepoNotFound")
                 elif revision not in ("main", COMMIT):
@@ -78,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _info(self, repo: str) -> None:
         siblings = [
-            {"rfilename": name, "size": path.stat().st_size, **_lfs(path, "sha256")}
+            {"rfilename": name, "size": path.stat().st_size, "blobId": _etag(path), **_lfs(path, "sha256")}
             for name, path in self.hub.files(repo).items()
         ]
         self._json({"id": repo, "modelId": repo, "sha": COMMIT, "siblings": siblings, "tags": [], "downloads": 0})
@@ -87,6 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._json(
             [
                 {"type": "file", "path": name, "size": path.stat().st_size, "oid": _etag(path), **_lfs(path, "oid")}
+                | ({"xetHash": _etag(path)} if self.hub.xet and _is_large(path) else {})
                 for name, path in self.hub.files(repo).items()
             ]
         )
@@ -97,8 +107,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(404, "EntryNotFound")
             return
         content, status = path.read_bytes(), 200
-        if name in self.hub.spoiled:
-            content = bytes(len(content))
         headers = {"ETag": f'"{_etag(path)}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
         if asked := re.fullmatch(r"bytes=(\d+)-", self.headers["Range"] or ""):
             headers["Content-Range"] = f"bytes {asked[1]}-{len(content) - 1}/{len(content)}"
@@ -122,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(content[:cut])
                 self.close_connection = True
                 return
-            if len(content) > 1000:
+            if len(content) > 1000 and "ETag" in headers:  # a file
                 self.wfile.write(content[: len(content) // 2])
                 content = content[len(content) // 2 :]
                 self.wfile.flush()

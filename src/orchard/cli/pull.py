@@ -1,6 +1,6 @@
 """`orchard pull`."""
 
-import signal
+import asyncio
 import sys
 
 from rich import progress
@@ -8,19 +8,22 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from orchard.core.errors import OrchardError
-from orchard.gateway.models.download import pull as download
-from orchard.gateway.models.download import stop_on
+from orchard.gateway.models.download import download
 from orchard.gateway.models.model_files import Folders
 from orchard.gateway.models.registry import BUILT_IN_ALIASES, DEMO
 
 
 def pull(repo: str, revision: str | None = None) -> None:
-    """Download a model, by its id or a built-in alias, and say what it is. Raises OrchardError with what went wrong."""
+    """Download a model, by its id or a built-in alias, and say what it is. Raise OrchardError with what went wrong."""
     if repo == DEMO:
         print(f"{DEMO} is bundled with Orchard: there is nothing to download")
         return
     repo = BUILT_IN_ALIASES.get(repo, repo)
-    folder = _download(repo, revision)
+    try:
+        folder = _download(repo, revision)
+    except KeyboardInterrupt:
+        print("\norchard: stopped; the next 'orchard pull' keeps the files that are complete", file=sys.stderr)
+        sys.exit(130)
     try:
         files = Folders().read(folder)
     except ValueError as error:
@@ -30,14 +33,7 @@ def pull(repo: str, revision: str | None = None) -> None:
 
 
 def _download(repo: str, revision: str | None) -> str:
-    """Give the model's folder. A bar shows how far the download is, from the first bytes that are missing."""
-    console = Console(stderr=True)
-
-    def stopped() -> None:
-        console.show_cursor()
-        print("\norchard: stopped; the next 'orchard pull' goes on from here", file=sys.stderr, flush=True)
-
-    stop_on(signal.SIGINT, stopped)
+    """Return the model's folder; while it is downloaded, a bar shows how far that is."""
     columns = (
         progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
@@ -45,17 +41,16 @@ def _download(repo: str, revision: str | None) -> str:
         progress.TransferSpeedColumn(),
         progress.TimeRemainingColumn(),
     )
-    shown = progress.Progress(*columns, console=console)
+    shown = progress.Progress(*columns, console=Console(stderr=True))
 
     def show(done: int, total: int) -> None:
-        if shown.task_ids:
-            shown.update(shown.task_ids[0], completed=done)
-        else:
+        if not shown.task_ids:
             shown.start()
-            shown.add_task(repo, total=total, completed=done)
+            shown.add_task(repo)
+        shown.update(shown.task_ids[0], completed=done, total=total)
 
     try:
-        return download(repo, revision, show)
+        return asyncio.run(download(repo, revision, show))
     finally:
         if shown.task_ids:
             shown.stop()

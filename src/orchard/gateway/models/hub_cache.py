@@ -34,14 +34,9 @@ def repos() -> list[tuple[str, str]]:
     return sorted((repo_id, os.path.join(root(), name)) for repo_id, name in found if is_repo_id(repo_id))
 
 
-def folder_name(repo_id: str) -> str:
-    """Give the name of the folder that the cache has for a model."""
-    return _PREFIX + repo_id.replace("/", "--")
-
-
 def folder_of(repo_id: str) -> str | None:
     """Give the folder of all that the cache has of a model; None where it has nothing."""
-    name = folder_name(repo_id)
+    name = _PREFIX + repo_id.replace("/", "--")
     # A listing, as some file systems take a name in capitals for the same: the model would have two ids.
     return os.path.join(root(), name) if is_repo_id(repo_id) and name in _listing() else None
 

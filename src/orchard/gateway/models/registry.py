@@ -215,7 +215,7 @@ class Registry:
         return self.find(entry.id)
 
     async def close(self) -> None:
-        """End the downloads; the next one of a model goes on where its last one was."""
+        """End the downloads; the next one of a model keeps the files that are complete."""
         await self._downloads.close()
 
     def _add(self, configured: _Configured) -> None:
