@@ -153,7 +153,7 @@ def pull(
     model: Annotated[str, typer.Argument(metavar="ID", help="The model's id on the Hugging Face Hub, as in org/name.")],
     revision: Annotated[str | None, typer.Option(help="A branch, a tag or a commit.")] = None,
 ) -> None:
-    """Download a model into the local Hugging Face cache; what was begun goes on where it ended."""
+    """Download a model into the local Hugging Face cache. Files that are already there are kept."""
     from orchard.cli.pull import pull
 
     pull(model, revision)

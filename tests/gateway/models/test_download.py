@@ -94,11 +94,14 @@ async def test_a_process_that_does_not_end_is_killed(hub: Hub, monkeypatch: pyte
     assert not child.is_running()
 
 
-async def test_a_process_that_dies_is_an_error(hub: Hub) -> None:
+async def test_a_process_that_dies_is_an_error(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORCHARD_API_KEY", "secret")
     hub.goes_on.clear()
     puller = Puller()
     await puller.half.wait()
     (child,) = children()
+    assert "secret" not in child.environ().values()
+    assert os.getsid(child.pid) == child.pid  # Ctrl-C reaches its parent alone
     os.kill(child.pid, signal.SIGKILL)
     with pytest.raises(OrchardError, match=r"the download of 'org/tiny' broke off \(exit code -9\); try again"):
         await puller.task
@@ -229,4 +232,4 @@ async def test_the_end_of_the_server_ends_downloads(script: Script) -> None:
     assert script.ended == ["org/tiny"]
     with pytest.raises(OrchardError) as raised:
         await waiter.task
-    assert raised.value.kind == "shutting_down"
+    assert (raised.value.kind, raised.value.retry_after) == ("shutting_down", 5)
