@@ -8,9 +8,11 @@ UV := uv=$$(command -v uv) || uv=$(VENV)/bin/uv; $$uv
 INSTALL := $(UV) pip install --python $(PYTHON) --constraint constraints.txt --editable .
 CLIENTS := $(VENV)/clients
 NODE := tests/clients/node
+# Tests import the same modules in hundreds of processes: they run in parallel, and keep what Python has compiled.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses logical --maxprocesses 8 --dist worksteal
 OPTIONS := $(if $(HOST),--host "$(HOST)") $(if $(PORT),--port "$(PORT)") $(if $(MODEL),"$(MODEL)")
 
-.PHONY: help serve chat test test-clients check format bench lock clean
+.PHONY: help serve chat test test-deep test-clients check format bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -21,8 +23,11 @@ serve: $(VENV)/.serve ## serve the bundled model, or MODEL=name-or-folder, on PO
 chat: $(VENV)/.serve ## talk in the terminal, to the bundled model or to MODEL=name-or-folder
 	@$(VENV)/bin/orchard chat $(if $(MODEL),"$(MODEL)")
 
-test: $(VENV)/.dev ## run every test (ARGS=... goes to pytest)
-	$(PYTHON) -m pytest $(ARGS)
+test: $(VENV)/.dev ## run every test, in about four minutes (ARGS=... goes to pytest)
+	$(PYTEST) $(ARGS)
+
+test-deep: $(VENV)/.dev ## run every test with many more examples and fuzzed requests
+	ORCHARD_FUZZ=10000 $(PYTEST) --hypothesis-profile deep $(ARGS)
 
 test-clients: $(VENV)/.serve $(VENV)/.clients ## run real clients against a server (needs Node 22 and npm)
 	ORCHARD=$(abspath $(VENV)/bin/orchard) $(CLIENTS)/bin/python -m pytest tests/clients $(ARGS)

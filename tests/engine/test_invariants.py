@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 import mlx.core as mx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlx_lm import stream_generate
 
 from orchard.backends.text import load
 from orchard.engine.job import Job, SamplingParams
 from tests.support.engine_driver import WORDS, At, Engines, Happening, Leave, Result, greedy, prompt
+from tests.support.examples import examples
 from tests.support.models import ARCHITECTURES, SLIDING_WINDOW
 
 EDGES = [SLIDING_WINDOW - 1, SLIDING_WINDOW, SLIDING_WINDOW + 1, 255, 256, 257]
@@ -130,7 +131,7 @@ def expect(results: dict[str, Result], jobs: list[Job], alone: dict[str, Result]
 
 
 @every_kind
-@settings(max_examples=8, deadline=None, derandomize=True, database=None)
+@examples(8, derandomize=True, database=None)
 @given(mix=mixes(), cached=st.booleans())
 def test_company_changes_nothing(
     engines: Engines, kind: str, mix: tuple[list[Job], list[Happening]], cached: bool

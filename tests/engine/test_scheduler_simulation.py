@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from orchard.core.request import Priority
 from orchard.engine.scheduler import WEIGHTS, Limits, Scheduler, StepPlan, Ticket
+from tests.support.examples import examples
 
 CLASSES: tuple[Priority, ...] = ("interactive", "normal", "background")
 
@@ -307,7 +308,7 @@ def small_works(draw: st.DrawFn) -> list[Work]:
     return works
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     works=small_works(),
     limits=st.builds(

@@ -7,7 +7,7 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlx.utils import tree_flatten
 from mlx_lm.models.base import scaled_dot_product_attention
@@ -18,6 +18,7 @@ from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
 from orchard.engine.batching.batched_cache import Unbatchable
 from orchard.engine.model import LanguageModel
 from tests.support.engine_driver import prompt
+from tests.support.examples import examples
 from tests.support.tiny_models import Other, check_close, has, network
 
 SHORT = 16
@@ -99,7 +100,7 @@ def step(model: LanguageModel, batch: Batch, rows: list[Live]) -> None:
 @every_model
 @pytest.mark.parametrize("together", BatchMode)
 @pytest.mark.parametrize("multiple", [1, 4])
-@settings(max_examples=1)
+@examples(1)
 @given(st.integers(0, 2**32))
 def test_rows_come_and_go(make: Callable[[], LanguageModel], together: BatchMode, multiple: int, seed: int) -> None:
     """Also empty ones, ones that cross a group's limit or a window, and ones that a plain loop goes on with."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlx_lm.models.cache import QuantizedKVCache, RotatingKVCache
 
@@ -22,6 +22,7 @@ from orchard.engine.startup import calibrate
 from tests.engine.batching.test_prefill import embedded_job
 from tests.engine.test_runner import BAD, bad, check_broken, check_the_others, sampled, unlucky
 from tests.support.engine_driver import greedy, prompt
+from tests.support.examples import examples
 from tests.support.tiny_models import Course, Other, alone, check_close, make_runner, network, run
 
 KINDS = ["qwen3", "qwen3_moe"]
@@ -141,7 +142,7 @@ def test_company_changes_nothing(kind: str, cache_bytes: int, chunk: int, option
         assert cache_bytes or any(rows > 1 for rows, _ in passes)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.integers(0, 2**32))
 def test_prompts_come_and_go(seed: int) -> None:
     rng = random.Random(seed)

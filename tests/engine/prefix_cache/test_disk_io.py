@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -21,6 +20,7 @@ from orchard.engine.prefix_cache import cache_file, disk_io, radix_tree
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
 from tests.engine.prefix_cache.test_cache import WIDTH, Text, check, long, look, new, put, texts
+from tests.support.examples import examples
 
 MODEL = "model-4bit"
 SECONDS = 30
@@ -826,7 +826,7 @@ class DiskWithSnapshots(Disk):
 
 def few(machine: type[RuleBasedStateMachine]) -> Any:
     case = machine.TestCase
-    case.settings = settings(max_examples=40, stateful_step_count=30)
+    case.settings = examples(40, stateful_step_count=30)
     return case
 
 

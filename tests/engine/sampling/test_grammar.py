@@ -9,7 +9,7 @@ import mlx.core as mx
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.engine.batching.batch import BatchMode
@@ -24,6 +24,7 @@ from orchard.engine.sampling.grammar import (
 )
 from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
 from tests.support.engine_driver import greedy, prompt
+from tests.support.examples import examples
 from tests.support.grammars import CALL, THINK_END, THINK_START, alphabet, lark, schema, text
 from tests.support.tiny_models import Course, Other, alone, make_runner, network, run
 
@@ -179,7 +180,7 @@ def valid(value: Any, of: dict[str, Any]) -> bool:
 _TYPES = {"boolean": bool, "null": type(None), "string": str, "integer": int, "array": list, "object": dict}
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, database=None)
+@examples(15, derandomize=True, database=None)
 @given(st.recursive(values | strings | numbers, nested, max_leaves=5), st.integers(0, 1000))
 def test_what_is_finished_keeps_any_schema(of: dict[str, Any], seed: int) -> None:
     jobs = [sampled(str(n), seed + n, schema(of), 120, temperature=n) for n in range(2)]

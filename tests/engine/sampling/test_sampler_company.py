@@ -5,14 +5,15 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from orchard.engine.job import Sample, SamplingParams
 from orchard.engine.sampling.sampler import Sampler
+from tests.support.examples import examples
 
 LENGTH = 6
-few = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+few = examples(40, suppress_health_check=list(HealthCheck))
 penalties = st.sampled_from([0.0, 0.0, 0.7, -0.5])
 contexts = st.sampled_from([0, 1, 3, 10**9])
 some_params = st.builds(

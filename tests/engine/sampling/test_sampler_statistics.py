@@ -7,12 +7,13 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.engine.job import SamplingParams
 from orchard.engine.sampling import categorical
 from orchard.engine.sampling.sampler import Sampler
+from tests.support.examples import examples
 
 DRAWS = 6000
 
@@ -97,7 +98,7 @@ def test_the_draws_of_one_row_are_independent() -> None:
     assert chi_square_is_likely(pairs, np.full(16, len(drawn) / 16))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=st.integers(0, 10**6), size=st.sampled_from([1, 5, 64, 700, 9000, 20001]), data=st.data())
 def test_leading_is_a_stable_sort(seed: int, size: int, data: Any) -> None:
     count = data.draw(st.sampled_from([1, 3, 64, size]).filter(lambda number: number <= size))
@@ -107,7 +108,7 @@ def test_leading_is_a_stable_sort(seed: int, size: int, data: Any) -> None:
     assert (np.array(categorical.leading(mx.array(values), count)) == expected).all()
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=st.integers(0, 10**6), size=st.sampled_from([1, 5, 255, 256, 1000]))
 def test_pick_crosses_at_its_share(seed: int, size: int) -> None:
     random = np.random.default_rng(seed)

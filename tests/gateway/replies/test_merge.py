@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage, collect
 from orchard.gateway.replies.merge import Merge
+from tests.support.examples import examples
 from tests.support.streams import lawful_streams
 
 
@@ -20,7 +21,7 @@ def choices_of(events: Sequence[Event]) -> int:
     return 1 + max(getattr(event, "choice", 0) for event in events)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(lawful_streams(), min_size=1, max_size=4), st.data())
 async def test_streams_become_one(streams: list[list[Event]], data: st.DataObject) -> None:
     merge = Merge([choices_of(events) for events in streams])

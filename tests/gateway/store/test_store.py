@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.core.errors import FailureKind, OrchardError
@@ -25,6 +25,7 @@ from orchard.gateway.store.items import Order, PageQuery
 from orchard.gateway.store.owner import Owner
 from orchard.gateway.store.responses import Past, ResponseRecord, StoredResponse
 from orchard.gateway.store.store import ResponseStore
+from tests.support.examples import examples
 
 TTL = 100.0
 
@@ -470,7 +471,7 @@ def test_several_servers_share_a_file(tmp_path: Path) -> None:
     store.close()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["answer", "go on", "delete", "wait"]), st.integers(0, 9), st.integers(0, 9)),
@@ -686,7 +687,7 @@ def test_a_conversation_has_a_limit_of_items_and_of_parts(store: Kept, monkeypat
 # Pages
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 8), st.integers(1, 4), st.sampled_from(["asc", "desc"]))
 def test_pages_give_every_item_once(count: int, limit: int, order: Order) -> None:
     store = Kept(":memory:")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from anthropic.lib.streaming._messages import accumulate_event
 from anthropic.types import Message, MessageTokensCount, RawMessageStreamEvent
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -27,6 +27,7 @@ from orchard.core.events import (
     collect,
 )
 from orchard.dialects.anthropic.messages.encode import MessagesCall, parse, parse_count
+from tests.support.examples import examples
 from tests.support.streams import lawful_streams
 
 USAGE = Usage(5, 7, 2, 3)
@@ -325,7 +326,7 @@ def lawful_turn(events: list[Event]) -> list[Event]:
     return kept
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(lawful_streams().map(lawful_turn), st.sets(st.integers(1, 20), max_size=4))
 def test_a_stream_says_what_the_whole_answer_says(events: list[Event], cuts: set[int]) -> None:
     call = make_call()

@@ -4,13 +4,14 @@ import copy
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard import wire
 from orchard.core.errors import OrchardError
 from orchard.core.request import Request
 from orchard.dialects.anthropic.messages.encode import body_schema, fail, parse, parse_count
+from tests.support.examples import examples
 
 SCALARS = st.one_of(
     st.none(),
@@ -151,20 +152,20 @@ def test_the_real_body_is_good() -> None:
     assert len(parse(json.dumps(REAL).encode(), "request").request.generate.messages) == 7
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.binary(max_size=200))
 def test_any_bytes(body: bytes) -> None:
     check(body)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.one_of(JSON, st.dictionaries(FIELD_NAMES, JSON, max_size=5)))
 def test_any_json(value: Any) -> None:
     check(json.dumps(value).encode())
     check(json.dumps(value, ensure_ascii=False).encode(errors="surrogatepass"))
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(mutated())
 def test_a_real_body_with_something_wrong(value: dict[str, Any]) -> None:
     check(json.dumps(value).encode())

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
@@ -28,6 +28,7 @@ from orchard.core.events import (
     collect,
 )
 from orchard.dialects.openai.chat.encode import ChatCall, parse
+from tests.support.examples import examples
 from tests.support.streams import lawful_streams
 
 USAGE = Usage(5, 7, 2, 3)
@@ -362,7 +363,7 @@ def add_call(calls: list[Any], delta: dict[str, Any]) -> None:
         calls[delta["index"]]["function"]["arguments"] += delta["function"]["arguments"]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(lawful_streams(), st.sets(st.integers(1, 12), max_size=4), st.booleans())
 def test_a_stream_says_what_the_whole_answer_says(events: list[Event], cuts: set[int], asked: bool) -> None:
     n = 1 + max([getattr(event, "choice", 0) for event in events[:-1]])

@@ -3,12 +3,13 @@
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard import wire
 from orchard.core.errors import OrchardError
 from orchard.dialects.openai.chat.encode import ChatCall, body_schema, parse
+from tests.support.examples import examples
 from tests.support.mutation import json_values, mutated
 
 FIELD_NAMES = [
@@ -108,26 +109,26 @@ def test_the_real_body_is_good() -> None:
     parse(json.dumps(REAL).encode(), "request")
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.binary(max_size=200))
 def test_any_bytes(body: bytes) -> None:
     check(body)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.one_of(JSON, st.dictionaries(st.sampled_from(FIELD_NAMES), JSON, max_size=5)))
 def test_any_json(value: Any) -> None:
     check(json.dumps(value).encode())
     check(json.dumps(value, ensure_ascii=False).encode(errors="surrogatepass"))
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(mutated(REAL, JSON))
 def test_a_real_body_with_something_wrong(value: dict[str, Any]) -> None:
     check(json.dumps(value).encode())
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.data())
 def test_a_real_body_with_broken_bytes(data: st.DataObject) -> None:
     body = bytearray(json.dumps(REAL).encode())

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import Completion
 
@@ -16,6 +16,7 @@ from orchard.core.events import Event, Failed, Finished, Logprob, Started, Text,
 from orchard.core.tasks.generate import Generate, Grammar, Sampling
 from orchard.dialects.openai.completions.encode import CompletionCall, body_schema, parse
 from orchard.dialects.openai.completions.schema import IGNORED
+from tests.support.examples import examples
 from tests.support.mutation import json_values, mutated
 from tests.support.streams import lawful_streams
 
@@ -294,7 +295,7 @@ def test_the_best_answers_are_those_of_the_highest_logprob_per_token() -> None:
     assert {str(choice["logprobs"]) for choice in choices} == {"None"}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(lawful_streams(), st.sets(st.integers(1, 12), max_size=4), st.booleans())
 def test_a_stream_says_what_the_whole_answer_says(events: list[Event], cuts: set[int], asked: bool) -> None:
     if isinstance(events[-1], Failed):
@@ -349,7 +350,7 @@ def outcome_of(value: Any) -> CompletionCall | OrchardError:
         return error
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.one_of(JSON, mutated(REAL, JSON)))
 def test_whatever_comes_is_a_call_or_is_refused(value: Any) -> None:
     outcome = outcome_of(value)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
@@ -29,6 +29,7 @@ from orchard.core.events import (
     Usage,
 )
 from orchard.dialects.openai.responses.encode import ResponseCall, ResponseEncoder, read
+from tests.support.examples import examples
 from tests.support.streams import lawful_streams
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
@@ -266,7 +267,7 @@ def test_a_custom_tools_call() -> None:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(), st.booleans(), st.integers(0, 2), st.lists(st.integers(0, 60), max_size=6))
 def test_a_custom_tools_input_is_told_as_it_comes(text: str, escaped: bool, gaps: int, cuts: list[int]) -> None:
     arguments = json.dumps({"input": text}, ensure_ascii=escaped, indent=gaps or None)
@@ -504,7 +505,7 @@ def test_what_the_api_requires_of_a_schema_is_filled_in() -> None:
     assert response["text"]["format"] == {**form, "description": None, "strict": False}
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(lawful_streams().filter(lambda events: len(getattr(events[-1], "reasons", "x")) == 1), st.data())
 def test_any_stream_comes_out_whole(events: list[Event], data: st.DataObject) -> None:
     events = [event for event in events if getattr(event, "choice", 0) == 0]

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ from orchard.core.tasks.generate import (
     ToolResultPart,
 )
 from orchard.dialects.openai.responses.encode import ResponseCall, body_schema, read
+from tests.support.examples import examples
 from tests.support.mutation import places
 
 FUNCTION = {"type": "function", "name": "look_up", "description": "Looks up.", "parameters": {"type": "object"}}
@@ -520,7 +521,7 @@ def outcome_of(body: Any) -> ResponseCall | OrchardError:
         return error
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.data())
 def test_a_real_body_with_something_wrong(data: st.DataObject) -> None:
     body = copy.deepcopy(REAL)
