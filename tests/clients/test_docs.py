@@ -1,4 +1,4 @@
-"""The snippets of docs/clients.md."""
+"""The snippets of Python and JavaScript on the pages of docs/."""
 
 import re
 import subprocess
@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "clients.md"
-SNIPPETS = re.findall(r"^```(python|js)\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+PAGES = sorted((HERE.parents[1] / "docs").glob("*.md"))
+SNIPPETS = [
+    snippet
+    for page in PAGES
+    for snippet in re.findall(r"^```(python|js)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+]
 COMMANDS = {"python": [sys.executable, "-"], "js": ["node", "--input-type=module", "-"]}
 
 

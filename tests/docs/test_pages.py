@@ -1,0 +1,55 @@
+"""Every page for readers: its links lead somewhere, its tables are tables, and it tells of every metric."""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from orchard.gateway.metrics.counters import Metrics
+from orchard.gateway.metrics.exposition import render
+
+ROOT = Path(__file__).parents[2]
+PAGES = [path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))]
+
+
+def prose(path: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that GitHub gives a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_a_file_and_a_heading(page: str) -> None:
+    path = ROOT / page
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", prose(path)):
+        file, _, anchor = target.partition("#")
+        linked = path.parent / file if file else path
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_rows_belong_to_a_table_and_have_its_columns(page: str) -> None:
+    columns = 0
+    for before, line in pairwise(["", *prose(ROOT / page).splitlines(), ""]):
+        if not line.startswith("|"):
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", line))) - 1
+        if not before.startswith("|"):
+            columns = cells
+        assert cells == columns, line
+        if not before.startswith("|"):
+            assert re.search(rf"^{re.escape(line)}\n\|[-:|]+\|$", prose(ROOT / page), re.MULTILINE), line
+
+
+def test_the_page_on_monitoring_names_every_metric() -> None:
+    text = render(Metrics(), {}, 1, "text/plain")[0].decode()
+    ours = set(re.findall(r"^# TYPE (orchard_\w+) \w+$", text, re.MULTILINE))
+    told = set(re.findall(r"^\| `(orchard_\w+)`", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE))
+    assert told == ours
