@@ -51,6 +51,7 @@ EXTRA = {("orchard.gateway.models.registry", "demo")}
 PACKAGES = {
     "cli": {"cli.settings"},
     "core": {"core.tasks"},
+    "core.tasks": {"core"},
     "dialects.openai": {"dialects.common"},
     "dialects.openai.chat": {"dialects.common", "dialects.openai"},
     "dialects.openai.completions": {"dialects.common", "dialects.openai"},

@@ -1,108 +1,180 @@
-"""The settings of a server. `orchard.cli.settings.layers` fills them, from a file, the environment and flags."""
+"""The settings of a server and of its models; those of how a model is run are in `orchard.core.tasks.text_options`.
+
+A setting is one field, here or there: the command line derives the rest from it (`orchard.cli.settings.table`).
+"""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from orchard.core.request import Overflow
+from orchard.core.setting import (
+    ExistingFolder,
+    Folder,
+    Name,
+    Names,
+    Positive,
+    PositiveSize,
+    Seconds,
+    also,
+    setting,
+    unset,
+    written_as,
+)
 from orchard.core.tasks.text_options import TextOptions
 
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 ModelType = Literal["lm", "multimodal", "embeddings", "whisper", "image-generation", "image-edit"]
-Positive = Annotated[int, Meta(ge=1)]
-Seconds = Annotated[float, Meta(gt=0)]
 Grace = Annotated[float, Meta(ge=0)]
+Port = Annotated[int, Meta(ge=0, le=65535)]
+Host = Annotated[str, written_as("host")]
+Keys = Annotated[tuple[str, ...], written_as("keys")]
+KeyFile = Annotated[str, written_as("key file")]
+LogFile = Annotated[str, written_as("log file")]
+Ttl = Annotated[
+    Seconds | None,
+    setting("memory", "Seconds without a request after which a model is unloaded."),
+    also("on_demand_idle_timeout"),
+    unset("none; 60 for a model that is on_demand", example="600"),
+]
 
 
 class ModelSettings(Struct, frozen=True, kw_only=True):
     """A model that the configuration, or the command line, names."""
 
-    model_path: str
-    """`demo`, a folder, or the id of a model in the Hugging Face cache."""
-    model_type: ModelType | None = None
-    """None: as its files say."""
-    served_model_name: str | None = None
-    """Its name on the wire; None: the last part of a folder's path, or the id."""
-    aliases: tuple[str, ...] = ()
-    revision: str | None = None
-    """Of a model in the Hugging Face cache: a branch, a tag or a commit."""
-    adapters: dict[str, str] = {}
-    """LoRA adapters that requests may ask for: a name and a folder each."""
-    on_demand: bool = False
-    """It is loaded for the first request, and not with the server."""
-    ttl: Seconds | None = None
-    """Seconds without a request after which it is unloaded; None: the server's."""
-    pinned: bool = False
-    """It is never unloaded to make room for another."""
+    model_path: Annotated[
+        Name,
+        setting("models", "'demo', a folder with an MLX model, or a Hugging Face id; may be repeated.", scope="named"),
+        also("PRELOAD_MODEL", "MLX_VLM_PRELOAD_MODEL", flag="model"),
+        unset("demo, unless there is a file", example="mlx-community/Qwen3-4B-4bit"),
+    ]
+    model_type: Annotated[
+        ModelType | None,
+        setting("models", "The type of the model.", scope="named"),
+        unset("detected from its files", example="lm"),
+    ] = None
+    served_model_name: Annotated[
+        Name | None,
+        setting("models", "The name that clients use for the model.", scope="named"),
+        unset("its id, or the name of its folder"),
+    ] = None
+    aliases: Annotated[Names, setting("models", "More names that clients may use for the model.")] = ()
+    revision: Annotated[
+        Name | None,
+        setting("models", "The branch, tag or commit of a Hugging Face model."),
+        unset("main", example="main"),
+    ] = None
+    adapters: Annotated[
+        dict[str, str],
+        written_as("existing folders"),
+        setting("models", "LoRA adapters that requests may ask for by name, and their folders."),
+    ] = {}
+    on_demand: Annotated[bool, setting("models", "Load the model at its first request, not at startup.")] = False
+    pinned: Annotated[bool, setting("models", "Never unload the model to make room for another.")] = False
+    ttl: Ttl = None
     text: TextOptions = TextOptions()
 
 
 class Settings(Struct, frozen=True, kw_only=True):
     """What the gateway needs to know. Sizes are in bytes, times in seconds."""
 
-    host: str = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65535)] = 8000
-    log_level: LogLevel = "info"
-    max_body_bytes: Positive = 32 * 1024 * 1024
-    """A larger request body is refused with 413."""
-    max_connections: Positive = 4096
-    """Connections at once; one more is refused with 429."""
-    head_timeout: Seconds = 30.0
-    """A connection on which no whole head of a request has arrived by then is closed."""
-    max_requests: Positive = 1024
-    """Requests other than GET in the server at once; one more is refused with 429."""
-    max_body_bytes_in_flight: Positive = 256 * 1024 * 1024
-    """All request bodies that are arriving; one that would exceed this is refused with 429."""
-    body_timeout: Seconds = 60.0
-    """A request body must have arrived by then."""
-    shutdown_grace: Grace = 20.0
-    """How long running requests may go on after SIGTERM."""
-    keep_alive_interval: Seconds = 15.0
-    """A stream with nothing to say sends a comment this often."""
-    cache_timeout: Seconds = 5.0
-    """A worker that has not said by then what it has cached gets a 503 in its stead."""
-    stable_prompts: bool = True
-    """Lines of coding agents' system prompts that change with each request are dropped or moved."""
-    api_keys: tuple[str, ...] = ()
-    """Who brings none of them, nor an admin key, is refused with 401; none of either: nobody is asked."""
-    admin_keys: tuple[str, ...] = ()
-    """Keys that see what every key has made."""
-    cors_origins: tuple[str, ...] = ()
-    """Web pages of these origins may use the server from a browser; `*`: those of all."""
-    allowed_hosts: tuple[str, ...] = ()
-    """Names, besides its own, that requests may be sent to where no keys are asked for."""
-    responses_path: str = "~/.orchard/responses.db"
-    """The file that stored responses and conversations lie in; `:memory:`: they are forgotten with the server."""
-    responses_ttl: Seconds = 3600.0
-    """They are forgotten so long after the last was added to them."""
-    responses_max_bytes: Positive = 1024 * 1024 * 1024
-    """What that file may hold; what was used least recently goes first."""
-    responses_archive_dir: str | None = None
-    """Where what is forgotten is written as JSON."""
-    responses_max_background: Positive = 64
-    """Responses that may run in the background at once; one more is refused with 429."""
+    host: Annotated[Host, setting("server", "The address to listen on.")] = "127.0.0.1"
+    port: Annotated[Port, setting("server", "The port to listen on; 0 picks a free one.")] = 8000
+    log_level: Annotated[LogLevel, setting("server", "How much to log.")] = "info"
+    log_file: Annotated[
+        LogFile | None,
+        setting("server", "Also log to this file (readable by its owner only; rotated at 10 MB; five old files kept)."),
+    ] = None
+    shutdown_grace: Annotated[
+        Grace, setting("server", "Seconds that running answers get when the server stops; a second Ctrl-C ends them.")
+    ] = 20.0
+    api_keys: Annotated[
+        Keys,
+        setting(
+            "access",
+            "A key that clients must send; may be repeated. Other users of this machine can see flags, but not "
+            "environment variables.",
+        ),
+        also("MLX_VLM_SERVER_API_KEY", flag="api_key"),
+    ] = ()
+    admin_keys: Annotated[
+        Keys,
+        setting("access", "A key that also sees what every other key has stored; may be repeated."),
+        also(flag="admin_key"),
+    ] = ()
+    cors_origins: Annotated[
+        tuple[str, ...],
+        written_as("origins"),
+        setting("access", "An origin whose web pages may use the server; * allows all; may be repeated."),
+        also("allowed_origins", flag="cors_origin"),
+    ] = ()
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        written_as("hosts"),
+        setting("access", "Another name by which clients may reach a server without keys; may be repeated."),
+        also(flag="allowed_host"),
+        unset("localhost and the server's own addresses"),
+    ] = ()
     models: tuple[ModelSettings, ...] = ()
     """Besides these, every model of the local Hugging Face cache and of `model_dir` can be asked for."""
-    model_dir: str | None = None
-    """A folder whose sub-folders are models."""
-    fallback_model: str | None = None
-    """The model that answers where one is asked for that is not here; None: a 404."""
-    allow_download: bool = False
-    """A request may ask for a model that has to be downloaded."""
-    max_loaded_models: Positive | None = None
-    """Models in memory at once, the bundled one not counted; None: those loaded with the server, and one on demand."""
-    memory_limit: Positive | None = None
-    """What all models may take together; None: what the device recommends."""
-    ttl: Seconds | None = None
-    """Seconds without a request after which a model is unloaded; None: only to make room."""
-    queue_timeout: Seconds = 300.0
-    """A request that has not begun by then, because its model loads or has no room, gets a 503."""
-    watchdog_timeout: Grace = 120.0
-    """A worker that has been at one piece of work for longer is killed; 0: none is."""
-    context_overflow: Overflow = "error"
-    """What becomes of a conversation that exceeds the context window, where a request does not say."""
-    log_file: str | None = None
-    """Where the log goes besides the terminal; it is rotated."""
+    model_dir: Annotated[
+        ExistingFolder | None, setting("models", "A folder whose subfolders are models that clients may ask for.")
+    ] = None
+    fallback_model: Annotated[
+        Name | None, setting("models", "The model that answers requests for unknown models, instead of a 404.")
+    ] = None
+    allow_download: Annotated[bool, setting("models", "Let requests ask for models that must be downloaded.")] = False
+    max_loaded_models: Annotated[
+        Positive | None,
+        setting("memory", "The most models in memory at once, not counting the bundled one."),
+        unset("one more than the configured ones that are not on_demand", example="4"),
+    ] = None
+    memory_limit: Annotated[
+        PositiveSize | None,
+        setting("memory", "The most memory that all models may use together, such as 24GB."),
+        unset("what the device recommends"),
+    ] = None
+    ttl: Ttl = None
+    queue_timeout: Annotated[Seconds, setting("memory", "Seconds that a request may wait before it starts.")] = 300.0
+    watchdog_timeout: Annotated[
+        Grace, setting("memory", "Seconds of silence after which a model's process is killed; 0 means never.")
+    ] = 120.0
+    context_overflow: Annotated[
+        Overflow, setting("prompts", "What to do with a conversation that exceeds the context length.")
+    ] = "error"
+    stable_prompts: Annotated[
+        bool,
+        setting("prompts", "In /v1/messages, drop or move the lines of agents' system prompts that always change."),
+    ] = True
+    responses_path: Annotated[
+        str,
+        written_as("database"),
+        setting("responses", "The file for stored responses; ':memory:' keeps them only until the server stops."),
+    ] = "~/.orchard/responses.db"
+    responses_ttl: Annotated[
+        Seconds, setting("responses", "Seconds for which a conversation is kept after the last addition to it.")
+    ] = 3600.0
+    responses_max_bytes: Annotated[
+        PositiveSize, setting("responses", "The most space for stored responses; the least recently used make room.")
+    ] = 2**30
+    responses_archive_dir: Annotated[
+        Folder | None, setting("responses", "A folder where conversations are saved as JSON when they expire.")
+    ] = None
+    responses_max_background: Annotated[
+        Positive, setting("responses", "The most responses in the background at once; further ones are refused.")
+    ] = 64
+    max_requests: Annotated[Positive, setting("limits", "The most requests at once, not counting GET.")] = 1024
+    max_connections: Annotated[Positive, setting("limits", "The most connections at once.")] = 4096
+    max_body_bytes: Annotated[PositiveSize, setting("limits", "The most bytes in a request body.")] = 32 * 2**20
+    max_body_bytes_in_flight: Annotated[
+        PositiveSize, setting("limits", "The most bytes in all request bodies that are arriving.")
+    ] = 256 * 2**20
+    head_timeout: Annotated[Seconds, setting("limits", "Seconds in which the head of a request must arrive.")] = 30.0
+    body_timeout: Annotated[Seconds, setting("limits", "Seconds in which the body of a request must arrive.")] = 60.0
+    keep_alive_interval: Annotated[
+        Seconds, setting("limits", "Seconds between comments on a stream that has nothing else to send.")
+    ] = 15.0
+    cache_timeout: Annotated[Seconds, setting("limits", "Seconds that a model has to report what it has cached.")] = 5.0
     text: TextOptions = TextOptions()
     """How models are run that `models` does not name."""
 
@@ -110,3 +182,45 @@ class Settings(Struct, frozen=True, kw_only=True):
     def asks_for_keys(self) -> bool:
         """Whether a request must bring a key."""
         return bool(self.api_keys or self.admin_keys)
+
+
+class Shorthands(Struct):
+    """Settings that set others, as `orchard.cli.settings.layers` has it. The fields only describe them."""
+
+    debug: Annotated[bool, setting("server", "Log as with log_level debug, whatever log_level says.", scope="all")] = (
+        False
+    )
+    no_log_file: Annotated[bool, setting("server", "Log to no file, even if log_file is set elsewhere.")] = False
+    api_key_file: Annotated[
+        KeyFile | None, setting("access", "A file with more keys, one per line. Lines that begin with # are comments.")
+    ] = None
+
+
+class Ignored(Struct):
+    """Settings of other servers, which do nothing here. The fields only describe them; `help` says why.
+
+    A value that is not the default gets a warning.
+    """
+
+    trust_remote_code: Annotated[
+        bool, setting("ignored", "Orchard never runs code that comes with a model."), also("MLX_TRUST_REMOTE_CODE")
+    ] = False
+    enable_auto_tool_choice: Annotated[
+        bool, setting("ignored", "A request with tools gets calls unless it says `tool_choice: none`.")
+    ] = True
+    disable_batching: Annotated[
+        bool, setting("ignored", "Seeds hold in batches too; decode_concurrency 1 answers one request after the other.")
+    ] = False
+    draft_model_path: Annotated[
+        Name | None, setting("ignored", "There is no speculative decoding yet."), also("draft_model")
+    ] = None
+    num_draft_tokens: Annotated[Positive | None, setting("ignored", "There is no speculative decoding yet.")] = None
+    config_name: Annotated[Name | None, setting("ignored", "No pictures are made yet.", scope="named")] = None
+    quantize: Annotated[Positive | None, setting("ignored", "No pictures are made yet.", scope="named")] = None
+    lora_paths: Annotated[
+        Names, setting("ignored", "No pictures are made yet; for text, use adapter_path.", scope="named")
+    ] = ()
+    lora_scales: Annotated[
+        tuple[float, ...], written_as("numbers"), setting("ignored", "No pictures are made yet.", scope="named")
+    ] = ()
+    disable_auto_resize: Annotated[bool, setting("ignored", "No pictures are read yet.")] = False

@@ -32,7 +32,7 @@ def test_a_right_file(file: Path) -> None:
     assert (result.exit_code, result.output.splitlines()) == (
         0,
         [
-            "orchard.yaml:3: draft_model_path: does nothing yet: there is no speculative decoding",
+            "orchard.yaml:3: draft_model_path: does nothing. There is no speculative decoding yet.",
             "orchard.yaml: OK: 2 models: demo, c (on demand); at 127.0.0.1:9",
         ],
     )
@@ -116,6 +116,6 @@ def test_a_server_of_a_file(file: Path) -> None:
     assert " listens at http://127.0.0.1:" in first
     assert "small" in [model["id"] for model in models["data"]]
     assert [line for line in stderr.splitlines() if line.startswith("orchard: ")] == [
-        "orchard: orchard.yaml:2: quantize: does nothing yet: no pictures are made",
+        "orchard: orchard.yaml:2: quantize: does nothing. No pictures are made yet.",
         "orchard: ORCHARD_PROT: is no setting of Orchard; did you mean `ORCHARD_PORT`?",
     ]

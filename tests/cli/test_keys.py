@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from orchard.cli import serve as serve_command
 from orchard.cli.app import app
 from orchard.cli.keys import first_key
-from orchard.cli.settings.values import KEY_FILE
+from orchard.cli.settings.values import KINDS
 from orchard.config import Settings
 from orchard.gateway.pool import worker_process
 from tests.support.serving import serve
@@ -78,7 +78,7 @@ def test_a_file_without_keys_is_refused(tmp_path: Path, content: bytes | None, w
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(ValueError, match=words) as caught:
-        KEY_FILE.read(str(file))
+        KINDS["key file"].read(str(file))
     assert "two words" not in str(caught.value)
 
 

@@ -23,7 +23,17 @@ from tests.support.serving import FAKE, Server, serve
 
 FIXTURES = Path(__file__).parent / "fixtures"
 # Fields of the settings that were renamed: today's name, and that of the fixtures.
-_RENAMED: dict[str, str] = {}
+_RENAMED = {
+    "decode_concurrency": "max_rows",
+    "queue_size": "max_waiting",
+    "prefill_step_size": "prefill_chunk",
+    "prompt_concurrency": "prompts_at_once",
+    "prompt_cache_size": "prompt_cache_entries",
+    "max_tokens": "default_max_tokens",
+    "repetition_context_size": "repetition_context",
+    "presence_context_size": "presence_context",
+    "frequency_context_size": "frequency_context",
+}
 _FOR_EVER = 1e10  # seconds
 
 

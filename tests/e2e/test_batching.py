@@ -216,7 +216,7 @@ async def _report(caller: Caller, response: httpx.Response) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def narrow() -> Iterator[Server]:
     """A server that answers one request at a time and lets two wait."""
-    with serve([resolve("demo")], text=TextOptions(max_rows=1, max_waiting=2)) as server:
+    with serve([resolve("demo")], text=TextOptions(decode_concurrency=1, queue_size=2)) as server:
         server.until("demo", state="ready")
         yield server
 

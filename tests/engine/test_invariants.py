@@ -138,7 +138,7 @@ def test_company_changes_nothing(
 ) -> None:
     first, happenings = mix
     jobs = [*first, *(act for _, act in happenings if isinstance(act, Job))]
-    crowd = engines.get(kind, max_rows=6, prompt_cache_bytes=2**30 if cached else 0)
+    crowd = engines.get(kind, decode_concurrency=6, prompt_cache_bytes=2**30 if cached else 0)
     expect(crowd.run(first, happenings), jobs, {job.id: engines.alone(kind, job) for job in jobs})
 
 
@@ -156,7 +156,7 @@ def test_a_prompt_may_be_cut_anywhere(engines: Engines, kind: str, chunk: int) -
     """Also while another answer is being generated, when the chunks have their given size."""
     jobs = [greedy(str(length), prompt(length, length), 12) for length in (1, 2, 8, SLIDING_WINDOW + 1, 65, 130)]
     stream = greedy("stream", prompt(9, 5), 60)
-    with engines.fresh(kind, prefill_chunk=chunk, prompt_cache_bytes=0) as driver:
+    with engines.fresh(kind, prefill_step_size=chunk, prompt_cache_bytes=0) as driver:
         together = driver.run([stream], [(At("stream", 2), job) for job in jobs])
     for job in (stream, *jobs):
         assert together[job.id] == engines.alone(kind, job), job.id
@@ -166,7 +166,7 @@ def test_a_prompt_may_be_cut_anywhere(engines: Engines, kind: str, chunk: int) -
 def test_leaving_changes_nothing_for_others(engines: Engines, kind: str) -> None:
     jobs = company()
     alone = {job.id: engines.alone(kind, job) for job in jobs}
-    driver = engines.get(kind, max_rows=5, prefill_chunk=8)
+    driver = engines.get(kind, decode_concurrency=5, prefill_step_size=8)
     for who in ("greedy", "many", "penalised"):
         for watched, tokens in [("sampled", 0), ("sampled", 4), (who, 1), (who, 6)]:
             results = driver.run(jobs, [(At(watched, tokens), Leave(who))])

@@ -132,7 +132,7 @@ def test_a_restart_keeps_what_is_on_the_disk(engines: Engines, kind: str, tmp_pa
 @pytest.mark.parametrize("chunk", [7, 4096])
 def test_a_prompt_of_embeddings(engines: Engines, chunk: int) -> None:
     """They take the place of the tokens' own, and neither they nor what is known of their tokens goes by the cache."""
-    with engines.fresh("qwen3", prefill_chunk=chunk) as driver:
+    with engines.fresh("qwen3", prefill_step_size=chunk) as driver:
         embed = driver.model.network.model.embed_tokens
         for length in (1, 17, 60):
             tokens, other = prompt(1, length), prompt(2 + length, length)

@@ -38,7 +38,7 @@ def jobs() -> list[Job]:
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_company_changes_nothing(engines: Engines, options: dict[str, Any]) -> None:
-    driver = engines.get("qwen3", prefill_chunk=4096, prompt_cache_bytes=0, **options)
+    driver = engines.get("qwen3", prefill_step_size=4096, prompt_cache_bytes=0, **options)
     first, *rest = jobs()
     together = driver.run([first], [(At(first.id, 2 * n), job) for n, job in enumerate(rest)])
     for job in jobs():
@@ -65,7 +65,7 @@ def in_mlx_lms_cache(model: TextModel, job: Job, options: dict[str, Any]) -> lis
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_it_is_what_mlx_lms_caches_give(engines: Engines, options: dict[str, Any]) -> None:
-    driver = engines.get("qwen3", prefill_chunk=4096, prompt_cache_bytes=0, **options)
+    driver = engines.get("qwen3", prefill_step_size=4096, prompt_cache_bytes=0, **options)
     model = load(str(engines.folder("qwen3")))
     for job in jobs()[:-1]:
         assert driver.alone(job).only == in_mlx_lms_cache(model, job, options), job.id
@@ -73,8 +73,8 @@ def test_it_is_what_mlx_lms_caches_give(engines: Engines, options: dict[str, Any
 
 @pytest.mark.parametrize("options", [option for option in OPTIONS if "kv_bits" in option], ids=str)
 def test_pieces_of_a_quantised_prompt_change_nothing(engines: Engines, options: dict[str, Any]) -> None:
-    whole = engines.get("qwen3", prefill_chunk=4096, prompt_cache_bytes=0, **options)
-    pieces = engines.get("qwen3", prefill_chunk=7, **options)
+    whole = engines.get("qwen3", prefill_step_size=4096, prompt_cache_bytes=0, **options)
+    pieces = engines.get("qwen3", prefill_step_size=7, **options)
     for job in jobs():
         assert pieces.alone(job).tokens == whole.alone(job).tokens, job.id
         assert pieces.alone(job).tokens == whole.alone(job).tokens, f"{job.id} from the cache"
@@ -83,7 +83,7 @@ def test_pieces_of_a_quantised_prompt_change_nothing(engines: Engines, options: 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_they_change_something(engines: Engines, options: dict[str, Any]) -> None:
     """Else the options would have been tested in vain."""
-    driver = engines.get("qwen3", prefill_chunk=4096, prompt_cache_bytes=0, **options)
+    driver = engines.get("qwen3", prefill_step_size=4096, prompt_cache_bytes=0, **options)
     assert any(driver.alone(job).tokens != engines.alone("qwen3", job).tokens for job in jobs())
 
 

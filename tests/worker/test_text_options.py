@@ -24,7 +24,7 @@ from orchard.worker.text_service import TextService
 from tests.support.stub_engine import StubEngine
 from tests.support.worker_caller import Caller
 
-OPTIONS = TextOptions(max_rows=2, max_waiting=3)
+OPTIONS = TextOptions(decode_concurrency=2, queue_size=3)
 
 
 @pytest.fixture

@@ -401,7 +401,7 @@ async def test_refusals_are_events_and_streams_run_on(caller: Caller) -> None:
 
 
 async def test_the_queue_is_bounded(model_folder: Path) -> None:
-    async for caller in started(model_folder, max_rows=1, max_waiting=1):
+    async for caller in started(model_folder, decode_concurrency=1, queue_size=1):
         for n in range(2):
             caller.submit(f"r{n}", ask())
         refused = await caller.failure("one too many", ask())

@@ -79,7 +79,7 @@ class FakeService:
     def __init__(self, path: str, options: TextOptions) -> None:
         """`path` says how it loads. More requests than the options' rows and waiting ones together are refused."""
         self._loads = PATHS.get(path) or _decoded(path, Loads) or Loads()
-        self._most = options.max_rows + options.max_waiting
+        self._most = options.decode_concurrency + options.queue_size
         self._running: dict[str, asyncio.Task[None]] = {}
         self._going_on: dict[str, asyncio.Event] = {}
         self._due: list[tuple[str, list[Event]]] = []

@@ -50,7 +50,10 @@ _DEFAULTS = Settings()
 _Host = Annotated[str, typer.Option(envvar="ORCHARD_HOST", help="The address to listen on.")]
 _Port = Annotated[int, typer.Option(envvar="ORCHARD_PORT", min=0, max=65535, help="The port; 0 takes a free one.")]
 _ApiKey = Annotated[
-    str | None, typer.Option(envvar="ORCHARD_API_KEY", help="Sent as a bearer token; of several, the first.")
+    str | None, typer.Option(envvar="ORCHARD_API_KEY", help="The API key to send; if there are several, the first.")
+]
+_Config = Annotated[
+    Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
 ]
 _MODEL_HELP = "'demo', a folder with a model in MLX format, or a Hugging Face id that is in the local cache."
 
@@ -84,16 +87,13 @@ def orchard(
 def serve(
     models: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help=_MODEL_HELP, show_default=False)] = None,
     *,
-    config: Annotated[
-        Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
-    ] = None,
+    config: _Config = None,
     **flags: Any,
 ) -> None:
-    """Serve models until Ctrl-C, behind the APIs of OpenAI, Azure OpenAI and Anthropic. 'orchard launch' is the same.
+    """Serve models with the APIs of OpenAI, Azure OpenAI and Anthropic, until Ctrl-C. 'orchard launch' does the same.
 
-    Each option --some-name can stand in a configuration file as some_name, and in the environment as ORCHARD_SOME_NAME;
-    the file gives way to the environment, and that to flags. Those that are about models hold for all of them. In
-    brackets stands what holds where nothing is said.
+    You can also set every option --some-name as some_name in a configuration file, or as ORCHARD_SOME_NAME in the
+    environment. The environment overrides the file, and options override both. Options for models apply to all models.
     """
     from orchard.cli.config import gather
     from orchard.cli.serve import serve
@@ -103,7 +103,7 @@ def serve(
 
 @config_app.command()
 def check(file: Annotated[Path, typer.Argument(help="A configuration file in YAML.")]) -> None:
-    """Check a configuration file: every mistake is named with its line; exit code 1 where there is one."""
+    """Check a configuration file and show the line of every mistake. The exit code is 1 if there is a mistake."""
     from orchard.cli.config import check
 
     check(file)
@@ -115,12 +115,14 @@ def chat(
     url: Annotated[
         str | None, typer.Option(envvar="ORCHARD_URL", help="The server to talk to, as in http://127.0.0.1:8000.")
     ] = None,
-    message: Annotated[str | None, typer.Option("--message", "-m", help="Ask this, print the answer, and end.")] = None,
+    message: Annotated[
+        str | None, typer.Option("--message", "-m", help="Send this message, print the answer, and exit.")
+    ] = None,
     api_key: _ApiKey = None,
 ) -> None:
-    """Talk in the terminal: to the server that runs here, or to one started for this talk.
+    """Talk to a model in the terminal. If no server is running here, start one for this talk.
 
-    Where stdin is no terminal, its text is the message. In the talk, /help lists the commands.
+    If stdin is not a terminal, its text is the message. During the talk, /help lists the commands.
     """
     from orchard.cli.chat import chat
     from orchard.cli.keys import first_key
@@ -130,14 +132,12 @@ def chat(
 
 @app.command()
 def models(
-    config: Annotated[
-        Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
-    ] = None,
+    config: _Config = None,
     model_dir: Annotated[
-        Path | None, typer.Option(envvar="ORCHARD_MODEL_DIR", help="A folder whose sub-folders are models.")
+        Path | None, typer.Option(envvar="ORCHARD_MODEL_DIR", help="A folder whose subfolders are models.")
     ] = None,
 ) -> None:
-    """List the models that are here: those of a configuration, of the local Hugging Face cache and of a folder."""
+    """List the models on this machine: in a configuration, in the local Hugging Face cache and in a folder."""
     from orchard.cli.config import gather
     from orchard.cli.models import models
 
@@ -162,7 +162,7 @@ def pull(
 @app.command()
 def rm(
     model: Annotated[str, typer.Argument(metavar="ID", help="The model's id, as 'orchard models' lists it.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
     """Delete a model from the local Hugging Face cache."""
     from orchard.cli.rm import rm
@@ -174,23 +174,25 @@ def rm(
 def bench(
     url: Annotated[str, typer.Argument(help="The server, as in http://127.0.0.1:8000.")],
     model: Annotated[
-        str | None, typer.Argument(help="The model to ask for; else the first that the server lists.")
+        str | None, typer.Argument(help="The model to ask for. [default: the first that the server lists]")
     ] = None,
     *,
     scenario: Annotated[
         list[str] | None,
         typer.Option(
-            help="c1, c8, c32, c128 (streams at once), shared, growing, long, mixed or again; may be repeated."
+            help="c1, c8, c32, c128 (parallel streams), shared, growing, long, mixed or again; may be repeated."
         ),
     ] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of an answer.")] = 128,
-    prompt_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a prompt.")] = 256,
-    prefix_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a long prefix; 'long' sends twice that.")] = 2000,
-    seed: Annotated[int, typer.Option(help="Another seed makes other prompts.")] = 0,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens per answer.")] = 128,
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Tokens per prompt.")] = 256,
+    prefix_tokens: Annotated[
+        int, typer.Option(min=1, help="Tokens of a long prefix; 'long' uses twice as many.")
+    ] = 2000,
+    seed: Annotated[int, typer.Option(help="The seed for random prompts.")] = 0,
     api_key: _ApiKey = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for each scenario.")] = False,
 ) -> None:
-    """Measure a server, any that speaks the OpenAI API; exit code 1 where a request failed."""
+    """Measure any server with the OpenAI API. The exit code is 1 if a request fails."""
     from orchard.cli.bench import LoadProfile, bench
     from orchard.cli.keys import first_key
 
@@ -201,7 +203,7 @@ def bench(
 
 @app.command()
 def doctor(host: _Host = _DEFAULTS.host, port: _Port = _DEFAULTS.port) -> None:
-    """Say what is here, what is wrong and what to do about it; exit code 1 where Orchard can't work."""
+    """Show what is installed, what is wrong and how to fix it. The exit code is 1 if Orchard can't work."""
     from orchard.cli.doctor import doctor
 
     if not doctor(host, port):

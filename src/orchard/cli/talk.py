@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from orchard.cli.client import AnswerPiece, ChatClient
 from orchard.cli.settings.values import kind_of, printable
 from orchard.core.errors import OrchardError
+from orchard.core.tasks.text_options import Penalty, Share
 
 HELP = """\
 /system TEXT      what the model is told before the talk; without TEXT: nothing
@@ -25,22 +26,20 @@ Text of several lines stands between two lines of \"""\". Ctrl-C stops an answer
 # A second slash makes it a path, which may begin a question.
 _COMMAND = re.compile(r"/([^\s/]+)(?:\s+(.*))?", re.DOTALL)
 _MOST_BYTES = 32 * 2**20
-_Share = Annotated[float, Meta(ge=0, le=1)]
-_Penalty = Annotated[float, Meta(ge=-2, le=2)]
 
 
 class TalkSettings(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """How answers are drawn; None: as the server has it. The names are those of Chat Completions."""
 
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    top_p: _Share | None = None
+    top_p: Share | None = None
     top_k: Annotated[int, Meta(ge=0, le=2**31)] | None = None
-    min_p: _Share | None = None
+    min_p: Share | None = None
     max_tokens: Annotated[int, Meta(ge=1, le=2**31)] | None = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     repetition_penalty: Annotated[float, Meta(gt=0, le=10)] | None = None
-    presence_penalty: _Penalty | None = None
-    frequency_penalty: _Penalty | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
 
 
 class Turn(Struct, forbid_unknown_fields=True):

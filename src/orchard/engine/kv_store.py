@@ -52,7 +52,7 @@ class KVStore:
                 self._disk = DiskTier(folder, self._fingerprint(options), options.prompt_cache_dir_bytes, wake)
             self._snapshots = kv_cache.needs_snapshot(model.new_cache())
             makers = Cut.from_host, State.from_host
-            most = options.prompt_cache_entries
+            most = options.prompt_cache_size
             self._prefixes = PrefixCache(budget, self._snapshots, self._disk, *makers, most_texts=most)
 
     def _fingerprint(self, options: TextOptions) -> str:

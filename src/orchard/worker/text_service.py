@@ -82,7 +82,7 @@ class TextService:
     """Serves one text model from a folder in mlx-lm's format."""
 
     def __init__(self, path: str, options: TextOptions) -> None:
-        """Requests wait for the prompt thread or for the engine, `options.max_waiting` of them at most."""
+        """Requests wait for the prompt thread or for the engine, `options.queue_size` of them at most."""
         self._engine: Engine[TextModel] = Engine(
             lambda: load(path, options, self._engine.advance), self._deliver, options, self._advanced
         )
@@ -135,8 +135,8 @@ class TextService:
 
     def submit(self, request: Request) -> None:
         """Begin a request; whatever is wrong with it comes as a `Failed` event."""
-        if len(self._live) >= self._options.max_rows + self._options.max_waiting:
-            message = f"{self._options.max_waiting} requests are waiting for this model already"
+        if len(self._live) >= self._options.decode_concurrency + self._options.queue_size:
+            message = f"{self._options.queue_size} requests are waiting for this model already"
             self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
             return
         live = self._live[request.id] = _Live(request)

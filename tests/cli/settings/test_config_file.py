@@ -74,9 +74,14 @@ models:
     minimax, flux = made.models
     assert minimax.served_model_name == "minimax"
     text = minimax.text
-    assert (text.context_length, text.max_rows, text.prompts_at_once, text.prefill_chunk) == (8192, 4, 1, 512)
-    assert (text.prompt_cache_entries, text.prompt_cache_bytes, text.kv_bits) == (1, 2**31, 4)
-    assert (text.default_max_tokens, text.defaults.repetition_context) == (2048, 20)
+    assert (text.context_length, text.decode_concurrency, text.prompt_concurrency, text.prefill_step_size) == (
+        8192,
+        4,
+        1,
+        512,
+    )
+    assert (text.prompt_cache_size, text.prompt_cache_bytes, text.kv_bits) == (1, 2**31, 4)
+    assert (text.max_tokens, text.defaults.repetition_context_size) == (2048, 20)
     assert flux == ModelSettings(
         model_path="black-forest-labs/FLUX.2-klein-4B", model_type="image-generation", on_demand=True, ttl=120
     )

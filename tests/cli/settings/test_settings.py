@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import pytest
@@ -17,10 +17,12 @@ from orchard.cli import serve as serve_command
 from orchard.cli.app import app
 from orchard.cli.settings import values
 from orchard.cli.settings.layers import Mistakes
-from orchard.cli.settings.table import TABLE, by_name, by_variable
+from orchard.cli.settings.table import TABLE, by_name, by_variable, described, flag_of
 from orchard.cli.settings.values import parse_size, shown_size
-from orchard.config import ModelSettings, Settings
+from orchard.config import Ignored, ModelSettings, Settings, Shorthands
+from orchard.core.setting import Names, also, setting, unset
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
+from tests.support.config_docs import example_of, row
 
 DEMO = ModelSettings(model_path="demo")
 
@@ -75,7 +77,7 @@ class TestValues:
     @pytest.mark.parametrize("text", ["", "GB", "8 bytes", "-1", "1e9", "1.2.3", "8iB", "8GBB"])
     def test_no_sizes(self, text: str) -> None:
         with pytest.raises(ValueError, match="must be a size: bytes, or as in 512MB, 8GB, 8GiB"):
-            values.size().read(text)
+            values.KINDS["size"].read(text)
 
     @given(st.integers(0, 2**62))
     def test_a_shown_size_is_read_back(self, number: int) -> None:
@@ -154,7 +156,7 @@ class TestValues:
             reason = str(error)
         assert reason
 
-    @given(st.sampled_from([setting for setting in TABLE if setting.home]), st.data())
+    @given(st.sampled_from([setting for setting in TABLE if Shorthands not in setting.homes]), st.data())
     def test_what_is_read_fits_its_field(self, setting: Any, data: st.DataObject) -> None:
         """A value that passes here must also pass where the settings are read from a message."""
         numbers = st.integers(-10, 200) | st.floats(-10, 20) | st.integers()
@@ -163,8 +165,11 @@ class TestValues:
             value = setting.kind.read(text)
         except ValueError:
             return
-        needed = {"model_path": "demo"} if setting.home is ModelSettings else {}
-        msgspec.convert(needed | {setting.field: value}, setting.home)
+        if setting.zero_is_none:
+            value = value or None
+        for home in setting.homes:
+            needed = {"model_path": "demo"} if home is ModelSettings else {}
+            msgspec.convert(needed | {setting.name: value}, home)
 
 
 class TestOrder:
@@ -224,7 +229,7 @@ class TestOrder:
                     "kv_group_size": 32,
                     "quantized_kv_start": 5000,
                     "prompt_cache_bytes": 0,
-                    "max_rows": 3,
+                    "decode_concurrency": 3,
                 },
             ),
             (
@@ -233,10 +238,10 @@ class TestOrder:
                 {
                     "prompt_cache_dir": "/",
                     "prompt_cache_bytes": 10**9,
-                    "max_waiting": 7,
-                    "prefill_chunk": 64,
+                    "queue_size": 7,
+                    "prefill_step_size": 64,
                     "max_kv_size": 9,
-                    "prompts_at_once": 2,
+                    "prompt_concurrency": 2,
                 },
             ),
             ({}, ("--tool-call-parser", "mistral"), {"tool_call_parser": "mistral"}),
@@ -245,9 +250,9 @@ class TestOrder:
             (
                 {"ORCHARD_ENABLE_THINKING": "0"},
                 ("--max-tokens", "9"),
-                {"enable_thinking": False, "default_max_tokens": 9},
+                {"enable_thinking": False, "max_tokens": 9},
             ),
-            ({"PREFILL_STEP_SIZE": "5", "KV_BITS": "4"}, (), {"prefill_chunk": 5, "kv_bits": 4}),
+            ({"PREFILL_STEP_SIZE": "5", "KV_BITS": "4"}, (), {"prefill_step_size": 5, "kv_bits": 4}),
             ({"KV_GROUP_SIZE": "32", "QUANTIZED_KV_START": "9"}, (), {"kv_group_size": 32, "quantized_kv_start": 9}),
             ({"KV_BITS": "0", "MAX_KV_SIZE": "0"}, (), {}),
             ({"KV_BITS": "0", "MAX_KV_SIZE": "9"}, (), {"max_kv_size": 9}),
@@ -255,10 +260,10 @@ class TestOrder:
             (
                 {"MLX_VLM_MAX_TOKENS": "9", "MLX_VLM_ENABLE_THINKING": "1", "MLX_VLM_THINKING_BUDGET": "7"},
                 (),
-                {"default_max_tokens": 9, "enable_thinking": True, "thinking_budget": 7},
+                {"max_tokens": 9, "enable_thinking": True, "thinking_budget": 7},
             ),
-            ({"MLX_VLM_MAX_NUM_SEQS": "3"}, (), {"max_rows": 3}),
-            ({"MAX_KV_SIZE": "50"}, ("--max-num-seqs", "4"), {"max_kv_size": 50, "max_rows": 4}),
+            ({"MLX_VLM_MAX_NUM_SEQS": "3"}, (), {"decode_concurrency": 3}),
+            ({"MAX_KV_SIZE": "50"}, ("--max-num-seqs", "4"), {"max_kv_size": 50, "decode_concurrency": 4}),
         ],
     )
     def test_how_models_are_run(self, env: dict[str, str], flags: Sequence[str], expected: dict[str, Any]) -> None:
@@ -445,8 +450,8 @@ class TestNotes:
         _, notes = serve(*args, MLX_TRUST_REMOTE_CODE="true")
         assert notes == [
             f"{file}:2: model_type: models of the type whisper are not served yet",
-            "MLX_TRUST_REMOTE_CODE: does nothing: Orchard never runs code that comes with a model",
-            "--draft-model: does nothing yet: there is no speculative decoding",
+            "MLX_TRUST_REMOTE_CODE: does nothing. Orchard never runs code that comes with a model.",
+            "--draft-model: does nothing. There is no speculative decoding yet.",
         ]
 
     def test_a_variable_that_is_none(self) -> None:
@@ -510,22 +515,111 @@ class TestTable:
             (ModelSettings, {"text"}),
             (TextOptions, {"defaults", "memory_limit"}),  # the pool divides the server's memory_limit
             (SamplingDefaults, set()),
+            (Shorthands, set()),
+            (Ignored, set()),
         ):
-            fields = {setting.field for setting in TABLE if setting.home is home}
-            fields |= {"ttl"} if home is Settings else set()
+            fields = {setting.name for setting in TABLE if home in setting.homes}
             assert fields | own == {field.name for field in msgspec.structs.fields(home)}
 
     def test_no_name_has_two_meanings(self) -> None:
         names = [name for setting in TABLE for name in setting.names]
-        variables = [variable for setting in TABLE for variable in setting.environment]
+        variables = [variable for setting in TABLE for variable in setting.variables]
         assert len(names) == len(set(names))
         assert len(variables) == len(set(variables))
 
     def test_help_shows_every_setting_that_has_an_effect(self) -> None:
         shown = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "80"}).output
-        for setting in TABLE:
-            if setting.scope != "entry":
-                flag = f"--{setting.names[0].replace('_', '-')}"
-                assert bool(re.search(rf"{flag}\s", shown)) == (
-                    setting.home is not None or setting.name in ("no_log_file", "debug")
-                )
+        flags = {one.name: flag_of(one.names[0]) for one in TABLE if one.scope != "entry"}
+        found = {name for name, flag in flags.items() if re.search(rf"{flag}\s", shown)}
+        assert found == {one.name for one in TABLE if one.name in flags and one.group != "ignored"}
+
+
+class Cropping(msgspec.Struct, frozen=True):
+    """A Struct within the options of a model."""
+
+    sharpness: Annotated[Literal["low", "high"], setting("requests", "How sharp pictures are.")] = "low"
+
+
+class PictureOptions(msgspec.Struct, frozen=True, tag="picture"):
+    """The options of one kind of model."""
+
+    steps: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=50)] | None,
+        setting("concurrency", "The steps in which a picture is made.", zero_is_none=True),
+        also("num_steps", "PICTURE_STEPS"),
+        unset("chosen for the model", example="20"),
+    ] = None
+    cropping: Cropping = Cropping()
+    max_batch: int = 1
+    """No setting."""
+
+
+class SoundOptions(msgspec.Struct, frozen=True, tag="sound"):
+    """The options of another kind."""
+
+    voices: Annotated[Names, setting("models", "The voices.", scope="named"), also(flag="voice")] = ()
+
+
+class AnyModel(msgspec.Struct, frozen=True):
+    """A model of either kind, with what they have in common."""
+
+    weight: Annotated[float, setting("memory", "Its share.")] = 0.5
+    options: PictureOptions | SoundOptions = PictureOptions()
+
+
+class TestDescribed:
+    """A setting is one field, in a Struct or in one within it."""
+
+    found: ClassVar = {setting.name: setting for setting in described(AnyModel, "entry")}
+
+    def test_the_fields_of_every_kind_of_options_are_found(self) -> None:
+        assert {name: (setting.scope, setting.homes) for name, setting in self.found.items()} == {
+            "weight": ("entry", (AnyModel,)),
+            "steps": ("all", (PictureOptions,)),
+            "sharpness": ("all", (Cropping,)),
+            "voices": ("named", (SoundOptions,)),
+        }
+
+    def test_their_names_are_derived(self) -> None:
+        assert {name: (setting.names, setting.variables) for name, setting in self.found.items()} == {
+            "weight": (("weight",), ()),
+            "steps": (("steps", "num_steps"), ("PICTURE_STEPS",)),
+            "sharpness": (("sharpness", "default_sharpness"), ()),
+            "voices": (("voice", "voices"), ()),
+        }
+
+    @pytest.mark.parametrize(
+        ("name", "raw", "words"),
+        [
+            ("steps", "51", "must be an integer from 1 to 50, or 0, not '51'"),
+            ("sharpness", "medium", "must be one of high, low, not 'medium'"),
+            ("weight", "much", "must be a number, not 'much'"),
+            ("voices", ",", "must be a list of names, not empty"),
+        ],
+    )
+    def test_their_values_are_checked(self, name: str, raw: str, words: str) -> None:
+        with pytest.raises(ValueError, match=words):
+            self.found[name].kind.read(raw)
+
+    def test_they_are_documented(self) -> None:
+        assert row(self.found["steps"]) == (
+            "| `steps` | `--steps`, `ORCHARD_STEPS` | chosen for the model | The steps in which a picture is made. "
+            "| `num_steps`, `PICTURE_STEPS` |"
+        )
+        assert row(self.found["sharpness"]) == (
+            "| `sharpness` | `--sharpness`, `ORCHARD_SHARPNESS` | low | How sharp pictures are. One of high, low. "
+            "| `default_sharpness` |"
+        )
+        assert [list(example_of(self.found[name], 118)) for name in ("steps", "weight", "voices")] == [
+            ["# The steps in which a picture is made. [default: chosen for the model]", "#steps: 20"],
+            ["# Its share.", "#weight: 0.5"],
+            ["# The voices.", "#voices: [some-name]"],
+        ]
+
+    def test_a_type_without_a_way_to_write_it_is_refused(self) -> None:
+        strange = msgspec.defstruct("Strange", [("field", Annotated[bytes, setting("server", "Help.")])])
+        with pytest.raises(TypeError, match="needs a kind"):
+            list(described(strange, "server"))
+
+    def test_a_field_of_two_structs_is_one_setting_of_the_server_and_of_its_models(self) -> None:
+        assert (by_name()["ttl"].scope, by_name()["ttl"].homes) == ("all", (ModelSettings, Settings))

@@ -145,9 +145,9 @@ def test_repetition_penalty_counts_the_prompt_and_knows_signs() -> None:
 
 
 def test_a_context_forgets() -> None:
-    presence = greedy(presence_penalty=9.0, presence_context=2)
+    presence = greedy(presence_penalty=9.0, presence_context_size=2)
     assert [s.token for s in draw(presence, count=6)] == [0, 1, 2, 0, 1, 2]
-    repetition = greedy(repetition_penalty=9.0, repetition_context=1)
+    repetition = greedy(repetition_penalty=9.0, repetition_context_size=1)
     assert [s.token for s in draw(repetition, count=4, prompt=[1, 0])] == [1, 0, 1, 0]
 
 
@@ -205,7 +205,7 @@ def test_infinite_logits_give_finite_logprobs() -> None:
 
 def test_draws_are_launched_ahead_and_feed_each_other() -> None:
     sampler = Sampler(SIZE)
-    sampler.add(greedy(presence_penalty=1.2, presence_context=2, think_end=3, thinking_budget=2), [0], 0)
+    sampler.add(greedy(presence_penalty=1.2, presence_context_size=2, think_end=3, thinking_budget=2), [0], 0)
     assert len(sampler) == 1
     extra = mx.zeros(3) + 1
     draws = []

@@ -26,9 +26,9 @@ some_params = st.builds(
     repetition_penalty=st.sampled_from([1.0, 1.0, 1.3, 0.8]),
     presence_penalty=penalties,
     frequency_penalty=penalties,
-    repetition_context=contexts,
-    presence_context=contexts,
-    frequency_context=contexts,
+    repetition_context_size=contexts,
+    presence_context_size=contexts,
+    frequency_context_size=contexts,
     xtc_probability=st.sampled_from([0.0, 0.0, 0.5, 1.0]),
     xtc_threshold=st.sampled_from([0.0, 0.02, 0.1, 0.5]),
     xtc_keep=st.sampled_from([(), (3,), (0, 7)]),
@@ -106,9 +106,9 @@ def penalised(params: SamplingParams, logits: Any, prompt: list[int], generated:
     """Do by hand, in float64, what the sampler does on the device."""
     scores = logits.astype(np.float64)
     if params.repetition_penalty != 1:
-        for token in set([*prompt, *generated][-params.repetition_context :]):
+        for token in set([*prompt, *generated][-params.repetition_context_size :]):
             scores[token] *= params.repetition_penalty ** (-1 if scores[token] > 0 else 1)
-    recent = generated[-params.presence_context :], generated[-params.frequency_context :]
+    recent = generated[-params.presence_context_size :], generated[-params.frequency_context_size :]
     for token in set(recent[0]):
         scores[token] -= params.presence_penalty
     for token in recent[1]:
@@ -126,9 +126,9 @@ def penalised(params: SamplingParams, logits: Any, prompt: list[int], generated:
             repetition_penalty=st.sampled_from([1.0, 1.7, 0.6]),
             presence_penalty=st.sampled_from([0.0, 1.1, -0.3]),
             frequency_penalty=st.sampled_from([0.0, 0.9]),
-            repetition_context=st.integers(0, 6),
-            presence_context=st.integers(0, 5),
-            frequency_context=st.integers(0, 5),
+            repetition_context_size=st.integers(0, 6),
+            presence_context_size=st.integers(0, 5),
+            frequency_context_size=st.integers(0, 5),
         ),
         min_size=1,
         max_size=5,

@@ -149,7 +149,7 @@ def test_keys_that_can_not_be_quantised_so() -> None:
 
 
 def test_the_runner_that_it_makes() -> None:
-    options = TextOptions(max_rows=3, prefill_chunk=17, prompt_cache_bytes=10_000, memory_limit=2**40)
+    options = TextOptions(decode_concurrency=3, prefill_step_size=17, prompt_cache_bytes=10_000, memory_limit=2**40)
     runner = calibrate.fit(network("qwen3"), options, 0, lambda: None)
     limits = runner._scheduler._limits
     assert (limits.max_rows, limits.chunk, limits.idle_chunk) == (3, 17, 68)
@@ -223,7 +223,7 @@ def test_cached_prompts_leave_half_to_requests(caplog: pytest.LogCaptureFixture)
 
 
 def test_how_many_prompts_a_step_reads() -> None:
-    runner = calibrate.fit(network("qwen3"), TextOptions(prompts_at_once=2, prefill_chunk=9), 0, lambda: None)
+    runner = calibrate.fit(network("qwen3"), TextOptions(prompt_concurrency=2, prefill_step_size=9), 0, lambda: None)
     for number in range(3):
         runner.add(greedy(str(number), prompt(number, 20), 2))
     runner.step()

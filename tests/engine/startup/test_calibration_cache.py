@@ -98,6 +98,6 @@ def test_the_name_tells_apart_what_the_facts_depend_on(monkeypatch: pytest.Monke
     names.add(calibration_cache.key(model, options[0]))
     assert len(names) == len(options) + 3
     monkeypatch.undo()
-    assert calibration_cache.key(model, TextOptions(max_rows=3, memory_limit=7)) == calibration_cache.key(
+    assert calibration_cache.key(model, TextOptions(decode_concurrency=3, memory_limit=7)) == calibration_cache.key(
         model, TextOptions()
     )

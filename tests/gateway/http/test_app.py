@@ -311,7 +311,7 @@ async def test_more_requests_than_allowed_are_told_to_come_back() -> None:
 
 
 async def test_a_full_queue_is_told_to_come_back() -> None:
-    with serve(text=TextOptions(max_rows=1, max_waiting=1)) as server:
+    with serve(text=TextOptions(decode_concurrency=1, queue_size=1)) as server:
         server.until(state="ready")
         async with (
             streamed(server, pieces=2, interval=0.5) as first,

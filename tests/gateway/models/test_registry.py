@@ -294,14 +294,14 @@ def test_configured_models_come_first_and_hide_found_ones(cache: Path, folder: P
     cache_model(cache, "org/b")
     models = (
         ModelSettings(model_path=str(folder), served_model_name="org/a", aliases=("short",), ttl=5, pinned=True),
-        ModelSettings(model_path="demo", on_demand=True, text=TextOptions(max_rows=2)),
+        ModelSettings(model_path="demo", on_demand=True, text=TextOptions(decode_concurrency=2)),
     )
     registry = Registry.from_settings(Settings(models=models, ttl=60))
     assert ids(registry) == ["org/a", "demo", "org/b"]
     first, second = registry.configured()
     assert registry.find("org/a") == registry.find("short") == first
     assert (first.path, first.ttl, first.pinned, first.on_demand) == (str(folder), 5, True, False)
-    assert (second.ttl, second.on_demand, second.options.max_rows, second.configured) == (60, True, 2, True)
+    assert (second.ttl, second.on_demand, second.options.decode_concurrency, second.configured) == (60, True, 2, True)
 
 
 def test_a_renamed_model_is_not_found_a_second_time(cache: Path, model_dir: Path) -> None:

@@ -283,9 +283,9 @@ def test_the_options_defaults_come_between_the_models_and_the_requests(model: Te
         repetition_penalty=1.3,
         xtc_probability=0.1,
         xtc_threshold=0.3,
-        repetition_context=20,
-        presence_context=21,
-        frequency_context=22,
+        repetition_context_size=20,
+        presence_context_size=21,
+        frequency_context_size=22,
         seed=7,
     )
     own = like(model, model.tokenizer, defaults=defaults)
@@ -295,7 +295,7 @@ def test_the_options_defaults_come_between_the_models_and_the_requests(model: Te
     assert {name: getattr(params, name) for name in given} == given
     numbers = ("temperature", "presence_penalty", "frequency_penalty", "xtc_probability")
     zeros: dict[str, Any] = dict.fromkeys(numbers, 0.0)
-    counts = ("repetition_context", "presence_context", "frequency_context", "top_k", "seed")
+    counts = ("repetition_context_size", "presence_context_size", "frequency_context_size", "top_k", "seed")
     whole: dict[str, Any] = dict.fromkeys(counts, 0)
     params = own.prepare(ask("Hi", sampling=Sampling(**zeros, **whole, top_p=1.0))).params
     assert {name: getattr(params, name) for name in zeros} == zeros
@@ -323,7 +323,7 @@ def test_how_long_an_answer_becomes(
     model: TextModel, default: int | None, generation: int | None, wanted: int | None, expected: int | str
 ) -> None:
     tokenizer = model.tokenizer
-    options = TextOptions(default_max_tokens=default)
+    options = TextOptions(max_tokens=default)
     known = (Vocabulary(tokenizer), WINDOW, model.vocab_size, model.defaults)
     prepared = Prompter(tokenizer, *known, max_new_tokens=generation, options=options).prepare(
         ask("Hi", max_tokens=wanted)
@@ -429,11 +429,15 @@ def test_a_template_is_told_the_budget(model: TextModel) -> None:
 
 def test_every_field_of_sampling_reaches_the_engine(model: TextModel) -> None:
     wanted = Sampling(
-        xtc_probability=0.5, xtc_threshold=0.2, repetition_context=1, presence_context=2, frequency_context=3
+        xtc_probability=0.5,
+        xtc_threshold=0.2,
+        repetition_context_size=1,
+        presence_context_size=2,
+        frequency_context_size=3,
     )
     params = prompter(model).prepare(ask("Hi", sampling=wanted)).params
     assert (params.xtc_probability, params.xtc_threshold) == (0.5, 0.2)
-    assert (params.repetition_context, params.presence_context, params.frequency_context) == (1, 2, 3)
+    assert (params.repetition_context_size, params.presence_context_size, params.frequency_context_size) == (1, 2, 3)
     end_of_line = model.tokenizer.encode("\n", add_special_tokens=False)
     assert set(params.xtc_keep) == {*end_of_line, *model.eos_token_ids}
     assert (params.thinking_budget, params.think_end) == (None, token(model, "</think>"))

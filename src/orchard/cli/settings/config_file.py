@@ -9,8 +9,9 @@ from yaml.composer import ComposerError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from orchard.cli.settings.layers import File, Layer, Mistakes, add, closest
-from orchard.cli.settings.table import Scope, by_name
+from orchard.cli.settings.table import by_name
 from orchard.cli.settings.values import Raw
+from orchard.core.setting import Scope
 
 _MOST_BYTES = 256 * 1024
 _DEEPEST = 6

@@ -1,4 +1,4 @@
-"""The flags of `orchard serve`, made of the table of settings."""
+"""The flags of `orchard serve`, made from the table of settings."""
 
 import inspect
 from collections.abc import Callable
@@ -7,7 +7,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from orchard.cli.settings.table import ACCEPTED, TABLE, Setting
+from orchard.cli.settings.table import TABLE, Setting, flag_of
+from orchard.core.setting import GROUPS
 
 Function = TypeVar("Function", bound=Callable[..., None])
 
@@ -32,10 +33,9 @@ class LongHelp(TyperCommand):
 
 
 def with_settings(command: Function) -> Function:
-    """Give a command, in place of its `**values`, a flag for each setting and each of its synonyms.
+    """Replace a command's `**values` by a flag for each name of each setting; flags that are absent are None.
 
-    --help shows the first name of each that has an effect; what holds without it stands in brackets. What is absent is
-    None. Raises typer.BadParameter where a value is wrong.
+    --help shows the first name of each setting that has an effect. Raise typer.BadParameter for a wrong value.
     """
     signature = inspect.signature(command)
     own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
@@ -50,15 +50,17 @@ def with_settings(command: Function) -> Function:
 
 
 def _annotation(setting: Setting, name: str) -> Any:
-    flag = f"--{name.replace('_', '-')}"
-    is_shown = name == setting.names[0] and setting.group != ACCEPTED
-    text = f"{setting.help[:-1]} ({setting.default_words})." if setting.default_words else setting.help
-    more: dict[str, Any] = {"help": text, "show_default": False}
-    more |= {"rich_help_panel": setting.group} if is_shown else {"hidden": True}
-    if setting.name == "no_log_file":
-        return Annotated[bool | None, typer.Option(flag, **more)]
+    flag = flag_of(name)
+    words = setting.default_words
+    more: dict[str, Any] = {
+        "help": f"{setting.help} [default: {words}]" if words else setting.help,
+        "hidden": name != setting.names[0] or setting.group == "ignored",
+        "rich_help_panel": GROUPS[setting.group],
+        "show_default": False,
+    }
     if setting.kind.is_switch:
-        return Annotated[bool | None, typer.Option(f"{flag}/--no-{flag[2:]}", **more)]
+        names = flag if name.startswith("no_") else f"{flag}/--no-{flag[2:]}"
+        return Annotated[bool | None, typer.Option(names, **more)]
     option = typer.Option(flag, parser=_parser(setting), metavar=setting.kind.metavar, **more)
     may_repeat = setting.kind.shape is list or setting.name == "model_path"
     return Annotated[list[Any] | None, option] if may_repeat else Annotated[Any, option]

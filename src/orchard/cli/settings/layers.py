@@ -4,18 +4,24 @@ import contextlib
 import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from orchard.cli.settings.table import TABLE, Scope, Setting, by_name, by_variable
-from orchard.cli.settings.values import Raw, printable
+from msgspec import Struct
+from msgspec.inspect import StructType
+
+from orchard.cli.settings.table import Setting, by_name, by_variable, flag_of
+from orchard.cli.settings.values import Raw, fields_of, printable
 from orchard.config import ModelSettings, Settings
-from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
+from orchard.core.setting import Scope
+from orchard.core.tasks.text_options import TextOptions
 
 _ON_DEMAND_TTL = 60.0
 # Those of other commands and of workers.
 _OTHER_VARIABLES = {"ORCHARD_CONFIG", "ORCHARD_URL", "ORCHARD_CACHE_DIR"}
 _PREFIXES = ("ORCHARD_", "MLX_VLM_")
 _DEMO = "demo"
+_SERVED_TYPES = ("lm", "multimodal")
+S = TypeVar("S", bound=Struct)
 
 
 class Given(NamedTuple):
@@ -85,19 +91,18 @@ def strange_variables(variables: Iterable[str]) -> list[str]:
 
 
 def flags(given: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) -> Layer:
-    """Take the values of flags, by their names; `models` are those that stand beside the flags."""
+    """Read the values of flags, by their names; `models` are those that stand beside the flags."""
     layer: Layer = {}
     names = list(models)
     for name, value in given.items():
         setting = by_name()[name]
-        where = f"--{name.replace('_', '-')}"
         if setting.name == "model_path":
             names += value
-        elif setting.kind.shape is list:  # it may be repeated, and each time hold several
-            items = tuple(dict.fromkeys(item for several in value for item in several))
-            _put(layer, setting, Given(items, where), mistakes)
-        else:
-            _put(layer, setting, Given(value, where), mistakes)
+            continue
+        # The flag of a list may be repeated, and each time hold several.
+        is_list = setting.kind.shape is list
+        read = tuple(dict.fromkeys(item for several in value for item in several)) if is_list else value
+        _put(layer, setting, Given(read, flag_of(name)), mistakes)
     if names:
         layer["model_path"] = Given(tuple(names), "MODEL")
     return _settled(layer, mistakes)
@@ -114,31 +119,32 @@ def settings(
     layers += _named(server, file is not None, mistakes)
     models = tuple(_model(layer, mistakes) for layer in layers)
     _check_names(models, layers, mistakes)
-    values = {
-        setting.field: server[setting.name].value
-        for setting in TABLE
-        if setting.home is Settings and setting.name in server and setting.field != "api_keys"
-    }
     keys = [key for name in ("api_keys", "api_key_file") if name in server for key in server[name].value]
-    if "ttl" in server:
-        values["ttl"] = server["ttl"].value
-    text = _text(_of(server, "all"), mistakes)
+    text = _filled(TextOptions, _of(server, "all"), mistakes)
+    made = _filled(Settings, server, mistakes, api_keys=tuple(dict.fromkeys(keys)), models=models, text=text)
     if mistakes:
         raise Mistakes(mistakes)
     fallback = server["fallback_model"].where if "fallback_model" in server else ""
-    places = Places([layer["model_path"].where for layer in layers], fallback)
-    return Settings(**values, api_keys=tuple(dict.fromkeys(keys)), models=models, text=text), places
+    return made, Places([layer["model_path"].where for layer in layers], fallback)
 
 
 def notes(layers: Iterable[Layer]) -> list[str]:
-    """Say what was given to no effect, a line each."""
+    """Return what was given to no effect, a line each."""
     found = [
         printable(f"{given.where}: {note}")
         for layer in layers
         for name, given in layer.items()
-        if (say := by_name()[name].note) and (note := say(given.value))
+        if (note := _note(by_name()[name], given.value))
     ]
     return list(dict.fromkeys(found))
+
+
+def _note(setting: Setting, value: Any) -> str | None:
+    if setting.group == "ignored" and value != setting.default:
+        return f"does nothing. {setting.help}"
+    if setting.name == "model_type" and value not in _SERVED_TYPES:
+        return f"models of the type {value} are not served yet"
+    return None
 
 
 def closest(name: str, known: Iterable[str], prefix: str = "") -> str:
@@ -189,33 +195,26 @@ def _named(server: Layer, has_file: bool, mistakes: list[str]) -> list[Layer]:
 
 
 def _model(layer: Layer, mistakes: list[str]) -> ModelSettings:
-    values = {
-        setting.field: layer[setting.name].value
-        for setting in TABLE
-        if setting.home is ModelSettings and setting.name in layer
-    }
-    if values.get("on_demand"):
-        values.setdefault("ttl", _ON_DEMAND_TTL)
-    return ModelSettings(**values, text=_text(layer, mistakes))
+    if "on_demand" in layer and layer["on_demand"].value:
+        layer = {"ttl": Given(_ON_DEMAND_TTL, "")} | layer
+    return _filled(ModelSettings, layer, mistakes)
 
 
-def _text(layer: Layer, mistakes: list[str]) -> TextOptions:
-    options: dict[str, Any] = {}
-    defaults: dict[str, Any] = {}
-    places: dict[str, str] = {}
-    for name, given in layer.items():
-        setting = by_name()[name]
-        if setting.home is TextOptions:
-            options[setting.field] = (given.value or None) if setting.zero_is_none else given.value
-            places[setting.field] = given.where
-        elif setting.home is SamplingDefaults:
-            defaults[setting.field] = given.value
+def _filled(struct: type[S], layer: Layer, mistakes: list[str], **values: Any) -> S:
+    """Return a Struct with `values` and what a layer says of its other fields, and of those of the Structs in it."""
+    given = {name: one for name, one in layer.items() if struct in by_name()[name].homes}
+    for name, field in fields_of(struct).items():
+        if name in given and name not in values:
+            value = given[name].value
+            values[name] = (value or None) if by_name()[name].zero_is_none else value
+        elif isinstance(field.type, StructType) and name not in values:
+            values[name] = _filled(field.type.cls, layer, mistakes)
     try:
-        return TextOptions(**options, defaults=SamplingDefaults(**defaults))
+        return struct(**values)
     except ValueError as error:  # two of them don't go together, and the message names them
-        where = [place for field, place in places.items() if field in str(error)]
+        where = [place for name, (_, place) in given.items() if name in str(error)]
         mistakes.append(": ".join([*where[-1:], str(error)]))
-        return TextOptions()
+        return struct()
 
 
 def _check_names(models: Iterable[ModelSettings], layers: Iterable[Layer], mistakes: list[str]) -> None:

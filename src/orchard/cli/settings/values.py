@@ -7,13 +7,12 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
 from msgspec import Struct, structs
-from msgspec.inspect import BoolType, FloatType, IntType, LiteralType, NoneType, StrType, Type, UnionType
+from msgspec import inspect as types
 
 Raw = str | list[str] | dict[str, str]
 """What stands there; the environment and flags have no mappings."""
@@ -78,61 +77,74 @@ def printable(text: str) -> str:
 
 
 def kind_of(struct: type[Struct], field: str) -> Kind:
-    """Give the kind that the type of a field has."""
-    found = _types(struct)[field]
-    if isinstance(found, UnionType):
-        (found,) = (kind for kind in found.types if not isinstance(kind, NoneType))
-    match found:
-        case BoolType():
-            return SWITCH
-        case IntType(gt=None, ge=least, le=most):
-            return _integer(least, most)
-        case FloatType(gt=above, ge=least, le=most):
-            return _number(above, least, most)
-        case LiteralType(values=values):
-            return _choice(values)
-        case StrType():
-            return TEXT
-    raise TypeError(f"{struct.__name__}.{field} needs a kind of its own")
+    """Return the kind that the type of a field has."""
+    found, extra = bare(fields_of(struct)[field].type)
+    return kind(found, extra.get("kind"))
 
 
 @cache
-def _types(struct: type[Struct]) -> Mapping[str, Type]:
-    info = msgspec.inspect.type_info(struct)
-    assert isinstance(info, msgspec.inspect.StructType)
-    return {field.name: field.type for field in info.fields}
+def fields_of(struct: type[Struct]) -> Mapping[str, types.Field]:
+    """Return the fields of a Struct by their names."""
+    info = types.type_info(struct)
+    assert isinstance(info, types.StructType)
+    return {field.name: field for field in info.fields}
 
 
-def _integer(least: int | None, most: int | None) -> Kind:
-    def parse(text: str) -> int:
-        # Not all that int() takes: it has underscores and the digits of every script.
-        if not re.fullmatch(r"[+-]?[0-9]{1,19}", text.strip()):
-            raise ValueError
-        number = int(text)
-        if not (-_MOST_INTEGER if least is None else least) <= number <= (_MOST_INTEGER if most is None else most):
-            raise ValueError
-        return number
+def bare(found: types.Type) -> tuple[types.Type, dict[str, Any]]:
+    """Return a type without None and Metas, and what its Metas hold, the outer ones first."""
+    extra: dict[str, Any] = {}
+    while True:
+        match found:
+            case types.Metadata(type=inner):
+                extra = (found.extra or {}) | (found.extra_json_schema or {}) | extra
+            case types.UnionType(types=(inner, types.NoneType())):
+                pass
+            case _:
+                return found, extra
+        found = inner
 
-    return Kind(f"an integer{_range(None, least, most)}", "INTEGER", parse)
+
+def kind(found: types.Type, name: str | None) -> Kind:
+    """Return the kind of a bare type: that of this name, else what the type is. Raises TypeError."""
+    if name:
+        return KINDS[name]
+    match found:
+        case types.BoolType():
+            return SWITCH
+        case types.IntType() | types.FloatType():
+            return _number(found)
+        case types.LiteralType(values=values):
+            return _choice(values)
+        case types.StrType():
+            return TEXT
+    raise TypeError(f"{found} needs a kind of its own")
 
 
-def _number(above: float | None, least: float | None, most: float | None) -> Kind:
+def _number(found: types.IntType | types.FloatType) -> Kind:
+    is_integer = isinstance(found, types.IntType)
+    low, least, most = found.gt, found.ge, found.le
+
     def parse(text: str) -> float:
+        # Not all that int() takes: it has underscores and the digits of every script.
+        if is_integer and not re.fullmatch(r"[+-]?[0-9]{1,19}", text.strip()):
+            raise ValueError
         with contextlib.suppress(ValueError):
-            number = float(text)
-            too_small = (above is not None and number <= above) or (least is not None and number < least)
-            if math.isfinite(number) and not too_small and (most is None or number <= most):
+            number = int(text) if is_integer else float(text)
+            is_bounded = abs(number) <= _MOST_INTEGER if is_integer else math.isfinite(number)
+            too_small = (low is not None and number <= low) or (least is not None and number < least)
+            if is_bounded and not too_small and (most is None or number <= most):
                 return number
         raise ValueError
 
-    return Kind(f"a number{_range(above, least, most)}", "NUMBER", parse)
+    noun, metavar = ("an integer", "INTEGER") if is_integer else ("a number", "NUMBER")
+    return Kind(f"{noun}{_range(low, least, most)}", metavar, parse)
 
 
-def _range(above: float | None, least: float | None, most: float | None) -> str:
+def _range(low: float | None, least: float | None, most: float | None) -> str:
     if least is not None and most is not None:
         return f" from {least} to {most}"
-    low = f" above {above}" if above is not None else f" of at least {least}" if least is not None else ""
-    return f"{low} and at most {most}" if low and most is not None else low
+    above = f" above {low}" if low is not None else f" of at least {least}" if least is not None else ""
+    return f"{above} and at most {most}" if above and most is not None else above
 
 
 def _choice(values: Sequence[Any]) -> Kind:
@@ -154,9 +166,7 @@ def or_zero(kind: Kind) -> Kind:
     return structs.replace(kind, words=f"{kind.words}, or 0", parse=parse)
 
 
-def size(least: int = 0) -> Kind:
-    """A number of bytes."""
-
+def _size(least: int) -> Kind:
     def parse(text: str) -> int:
         if (number := parse_size(text)) < least:
             raise ValueError(f"must be at least {least} byte")
@@ -214,28 +224,19 @@ def _allowed_host(text: str) -> str:
     return host
 
 
-def parser(option: Literal["tool_call_parser", "reasoning_parser"]) -> Kind:
-    """The name of a way to write calls or reasoning."""
+def _format(text: str, *, option: str) -> str:
+    # Imported here, as the formats are many, and a server is seldom told of one.
+    from orchard.formats import choose
 
-    def parse(text: str) -> str:
-        # Here, as the formats are many, and a server is seldom told of one.
-        from orchard.formats import choose
-
-        name = _text(text)
-        if option == "tool_call_parser":
-            choose("", tool_call_parser=name)
-        else:
-            choose("", reasoning_parser=name)
-        return name
-
-    return Kind("a name", "NAME", parse)
+    choose("", **{option: _text(text)})
+    return text
 
 
 def _converter(text: str) -> str:
     from orchard.formats.converters import converter
 
-    converter(name := _text(text))
-    return name
+    converter(_text(text))
+    return text
 
 
 def _path(text: str, *, folder: bool, must_exist: bool) -> str:
@@ -298,27 +299,36 @@ def _key_file(text: str) -> tuple[str, ...]:
     except UnicodeDecodeError:
         raise ValueError(f"{path} can't be read: it is no text") from None
     except ValueError:
-        raise ValueError(f"a key in {path} must be {KEYS.words}") from None
+        raise ValueError(f"a key in {path} must be {_KEYS.words}") from None
     if not keys:
         raise ValueError(f"{path} holds no key: write one on each line")
     return tuple(keys)
 
 
 SWITCH = Kind("true or false", "", _switch)
-COUNT = _integer(1, None)
-NUMBERS = Kind("a list of numbers", "NUMBER", _number(None, None, None).read, list)
 TEXT = Kind("text that is not empty", "TEXT", _text)
-HOST = Kind("a name or an address, without spaces", "HOST", _host)
-ALLOWED_HOSTS = Kind("names or addresses without a port", "HOST", _allowed_host, list)
-NAME = Kind("a name", "NAME", _text)
-NAMES = Kind("a list of names", "NAME", _text, list)
-CONVERTER = Kind("a name", "NAME", _converter)
-FOLDER = Kind("a folder", "FOLDER", lambda text: _path(text, folder=True, must_exist=False))
-FOLDER_HERE = Kind("a folder that is there", "FOLDER", _folder_here)
-FOLDERS = Kind("a mapping of names to folders that are there", "", FOLDER_HERE.read, dict)
-LOG_FILE = Kind("a file", "FILE", _log_file)
-FILE_HERE = Kind("a file that is there", "FILE", lambda text: _path(text, folder=False, must_exist=True))
-DATABASE = Kind("a file, or ':memory:'", "FILE", _database)
-ORIGINS = Kind("origins as in https://example.com or http://localhost:3000, or *", "ORIGIN", _origin, list)
-KEYS = Kind("of printable ASCII characters without spaces", "KEY", _key, list, secret=True)
-KEY_FILE = Kind("a file with a key on each line", "FILE", _key_file)
+_KEYS = Kind("of printable ASCII characters without spaces", "KEY", _key, list, secret=True)
+_FOLDER_HERE = Kind("a folder that is there", "FOLDER", _folder_here)
+_ORIGINS = "origins as in https://example.com or http://localhost:3000, or *"
+KINDS = {
+    "size": _size(0),
+    "positive size": _size(1),
+    "numbers": Kind("a list of numbers", "NUMBER", _number(types.FloatType()).read, list),
+    "name": Kind("a name", "NAME", _text),
+    "names": Kind("a list of names", "NAME", _text, list),
+    "host": Kind("a name or an address, without spaces", "HOST", _host),
+    "hosts": Kind("names or addresses without a port", "HOST", _allowed_host, list),
+    "origins": Kind(_ORIGINS, "ORIGIN", _origin, list),
+    "keys": _KEYS,
+    "key file": Kind("a file with a key on each line", "FILE", _key_file),
+    "folder": Kind("a folder", "FOLDER", partial(_path, folder=True, must_exist=False)),
+    "existing folder": _FOLDER_HERE,
+    "existing folders": Kind("a mapping of names to folders that are there", "FOLDER", _FOLDER_HERE.read, dict),
+    "existing file": Kind("a file that is there", "FILE", partial(_path, folder=False, must_exist=True)),
+    "log file": Kind("a file", "FILE", _log_file),
+    "database": Kind("a file, or ':memory:'", "FILE", _database),
+    "tool_call_parser": Kind("a name", "NAME", partial(_format, option="tool_call_parser")),
+    "reasoning_parser": Kind("a name", "NAME", partial(_format, option="reasoning_parser")),
+    "message_converter": Kind("a name", "NAME", _converter),
+}
+"""The kinds that `orchard.core.setting.written_as` names."""

@@ -102,9 +102,9 @@ class Sampling(Struct, frozen=True):
     seed: int | None = None
     xtc_probability: float | None = None
     xtc_threshold: float | None = None
-    repetition_context: int | None = None
-    presence_context: int | None = None
-    frequency_context: int | None = None
+    repetition_context_size: int | None = None
+    presence_context_size: int | None = None
+    frequency_context_size: int | None = None
 
 
 class Generate(Struct, frozen=True, tag="generate"):

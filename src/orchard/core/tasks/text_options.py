@@ -4,10 +4,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-Positive = Annotated[int, Meta(ge=1)]
-Natural = Annotated[int, Meta(ge=0)]
+from orchard.core.setting import ExistingFolder, Folder, Natural, Positive, Size, also, setting, unset, written_as
+
 Share = Annotated[float, Meta(ge=0, le=1)]
-Penalty = Annotated[float, Meta(ge=-2, le=2)]
+Penalty = Annotated[float, Meta(ge=-2, le=2), unset(example="0")]
+Window = Annotated[int, Meta(ge=0), unset(example="0")]
+ExistingFile = Annotated[str, written_as("existing file")]
 
 
 Batching = Literal["together", "by_length", "in_turn"]
@@ -20,70 +22,191 @@ class SamplingDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     The names are those of `core.tasks.generate.Sampling`, which says what they mean.
     """
 
-    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    top_p: Share | None = None
-    top_k: Natural | None = None
-    min_p: Share | None = None
-    repetition_penalty: Annotated[float, Meta(gt=0, le=10)] | None = None
-    presence_penalty: Penalty | None = None
-    frequency_penalty: Penalty | None = None
-    xtc_probability: Share | None = None
-    xtc_threshold: Annotated[float, Meta(ge=0, le=0.5)] | None = None
-    repetition_context: Natural | None = None
-    presence_context: Natural | None = None
-    frequency_context: Natural | None = None
-    seed: int | None = None
+    temperature: Annotated[
+        Annotated[float, Meta(ge=0, le=2)] | None,
+        setting("requests", "How random answers are; 0 always takes the likeliest token."),
+        also("temp"),
+        unset(example="0.7"),
+    ] = None
+    top_p: Annotated[
+        Share | None,
+        setting("requests", "Sample only from the likeliest tokens that together have this probability."),
+        unset(example="0.95"),
+    ] = None
+    top_k: Annotated[
+        Natural | None,
+        setting("requests", "Sample only from this many of the likeliest tokens; 0 means all."),
+        unset(example="20"),
+    ] = None
+    min_p: Annotated[
+        Share | None,
+        setting("requests", "Sample only from tokens at least this fraction as likely as the likeliest one."),
+        unset(example="0"),
+    ] = None
+    repetition_penalty: Annotated[
+        Annotated[float, Meta(gt=0, le=10)] | None,
+        setting("requests", "Above 1, tokens that occurred before become less likely."),
+        unset(example="1.05"),
+    ] = None
+    repetition_context_size: Annotated[
+        Window | None,
+        setting("requests", "How many of the last tokens the repetition penalty looks at; 0 means all."),
+    ] = None
+    presence_penalty: Annotated[
+        Penalty | None, setting("requests", "The penalty for tokens that are already in the answer.")
+    ] = None
+    presence_context_size: Annotated[
+        Window | None,
+        setting("requests", "How many of the last tokens the presence penalty looks at; 0 means all."),
+    ] = None
+    frequency_penalty: Annotated[
+        Penalty | None, setting("requests", "The penalty for each time that a token is already in the answer.")
+    ] = None
+    frequency_context_size: Annotated[
+        Window | None,
+        setting("requests", "How many of the last tokens the frequency penalty looks at; 0 means all."),
+    ] = None
+    xtc_probability: Annotated[
+        Share | None,
+        setting("requests", "The probability that XTC drops all likely tokens except the least likely of them."),
+        unset(example="0"),
+    ] = None
+    xtc_threshold: Annotated[
+        Annotated[float, Meta(ge=0, le=0.5)] | None,
+        setting("requests", "The probability from which XTC counts a token as likely."),
+        unset(example="0.1"),
+    ] = None
+    seed: Annotated[
+        int | None,
+        setting("requests", "The seed of the random numbers; a request with the same seed gets the same answer."),
+        unset(example="1"),
+    ] = None
 
 
 class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Sizes are in bytes or tokens; None: decided from the model and the machine."""
 
-    adapter_path: str | None = None
-    """A folder with LoRA weights in mlx-lm's format, fixed for the life of the worker."""
-    context_length: Positive | None = None
-    """Tokens that prompt and answer may have together, where that is less than the model was made for."""
-    chat_template_file: str | None = None
-    """A file with the chat template that is used in place of the model's own."""
-    enable_thinking: bool | None = None
-    """Whether the model thinks where a request does not say; None: as its chat template has it."""
-    thinking_budget: Natural | None = None
-    """Tokens of reasoning after which the answer must begin, where a request does not say; 0: the model doesn't think;
-    None: no limit."""
-    default_max_tokens: Positive | None = None
-    """Tokens of an answer where a request does not say; None: as the model's generation_config.json says
-    (`max_new_tokens`), else what the context window leaves."""
+    adapter_path: Annotated[
+        ExistingFolder | None,
+        setting("models", "A folder with LoRA weights for the model, in mlx-lm's format.", scope="named"),
+        also("PRELOAD_ADAPTER", "MLX_VLM_PRELOAD_ADAPTER"),
+    ] = None
+    context_length: Annotated[
+        Positive | None,
+        setting("prompts", "The most tokens that prompt and answer may have together."),
+        unset("the model's own limit", example="32768"),
+    ] = None
+    chat_template_file: Annotated[
+        ExistingFile | None, setting("prompts", "A file with a chat template to use instead of the model's own.")
+    ] = None
+    enable_thinking: Annotated[
+        bool | None,
+        setting("requests", "Whether the model thinks before it answers."),
+        also("MLX_VLM_ENABLE_THINKING"),
+        unset("as its chat template says", example="true"),
+    ] = None
+    thinking_budget: Annotated[
+        Natural | None,
+        setting("requests", "The most tokens of reasoning before the answer must begin; 0 turns thinking off."),
+        also("MLX_VLM_THINKING_BUDGET"),
+        unset("no limit", example="2048"),
+    ] = None
+    max_tokens: Annotated[
+        Positive | None,
+        setting("requests", "The most tokens in an answer."),
+        also("MLX_VLM_MAX_TOKENS"),
+        unset("the model's, or what the context leaves", example="4096"),
+    ] = None
     defaults: SamplingDefaults = SamplingDefaults()
     """How tokens are drawn where a request does not say."""
-    tool_call_parser: str | None = None
-    """How the model writes tool calls, by a name that vLLM or mlx-openai-server has for it."""
-    reasoning_parser: str | None = None
-    """How it writes its reasoning, likewise."""
-    message_converter: str | None = None
-    """How its chat template takes earlier calls and their results, likewise; None: found out by trying."""
-    max_rows: Positive = 64
-    """Answers that are generated at once; further requests wait."""
-    max_waiting: Positive = 1024
-    """Requests that may wait; one more is refused."""
-    prefill_chunk: Positive | None = None
-    """Prompt tokens read in one step while answers are being generated."""
-    prompts_at_once: Positive | None = None
-    """Prompts of which a step reads a piece at most."""
-    max_kv_size: Annotated[int, Meta(ge=5)] | None = None
-    """Tokens that an answer can look back on; older ones are forgotten, all but the first four."""
-    kv_bits: Literal[2, 3, 4, 6, 8] | None = None
-    """Keys and values are kept in this many bits; None: as the model computes them."""
-    kv_group_size: Literal[32, 64, 128] = 64
-    quantized_kv_start: Annotated[int, Meta(ge=0)] = 0
-    """Sequences shorter than this keep their keys and values unquantised."""
+    tool_call_parser: Annotated[
+        Annotated[str, written_as("tool_call_parser")] | None,
+        setting("prompts", "The format in which the model writes tool calls, such as qwen3_coder or mistral."),
+        unset("detected from the chat template", example="hermes"),
+    ] = None
+    reasoning_parser: Annotated[
+        Annotated[str, written_as("reasoning_parser")] | None,
+        setting("prompts", "The format in which the model writes its reasoning, such as qwen3, or none."),
+        unset("detected from the chat template", example="qwen3"),
+    ] = None
+    message_converter: Annotated[
+        Annotated[str, written_as("message_converter")] | None,
+        setting("prompts", "How the chat template expects earlier tool calls, such as glm4_moe or mistral."),
+        unset("found by trying", example="qwen3"),
+    ] = None
+    decode_concurrency: Annotated[
+        Positive,
+        setting("concurrency", "The most answers that a model generates at once; further requests wait."),
+        also("batch_completion_size", "max_num_seqs", "MLX_VLM_MAX_NUM_SEQS"),
+    ] = 64
+    queue_size: Annotated[
+        Positive,
+        setting("concurrency", "The most requests that may wait for a model; further ones are refused."),
+    ] = 1024
+    prefill_step_size: Annotated[
+        Positive | None,
+        setting("concurrency", "The most prompt tokens to read in a step while answers are being generated."),
+        also("batch_prefill_step_size", "PREFILL_STEP_SIZE"),
+        unset("chosen for the device", example="512"),
+    ] = None
+    prompt_concurrency: Annotated[
+        Positive | None,
+        setting("concurrency", "The most prompts to read at once."),
+        also("batch_prefill_size"),
+        unset("chosen for the device", example="4"),
+    ] = None
+    max_kv_size: Annotated[
+        Annotated[int, Meta(ge=5)] | None,
+        setting(
+            "cache",
+            "The most tokens that an answer can look back on: older ones are forgotten, except for the first four. "
+            "0 means no limit. It can't be combined with kv_bits.",
+            zero_is_none=True,
+        ),
+        also("MAX_KV_SIZE"),
+        unset("no limit", example="8192"),
+    ] = None
+    kv_bits: Annotated[
+        Literal[2, 3, 4, 6, 8] | None,
+        setting(
+            "cache",
+            "Quantise keys and values to this many bits; 0 means no quantisation. It can't be combined with "
+            "max_kv_size. A model that can't read quantised keys and values is served without, and the log says why.",
+            zero_is_none=True,
+        ),
+        also("KV_BITS"),
+        unset("not quantised", example="8"),
+    ] = None
+    kv_group_size: Annotated[
+        Literal[32, 64, 128],
+        setting("cache", "How many keys or values are quantised as one group."),
+        also("KV_GROUP_SIZE"),
+    ] = 64
+    quantized_kv_start: Annotated[
+        Natural,
+        setting("cache", "Quantise keys and values only in sequences of at least this many tokens."),
+        also("QUANTIZED_KV_START"),
+    ] = 0
     memory_limit: Positive | None = None
     """What weights, keys and values, and cached prompts may take together; None: what the device recommends."""
-    prompt_cache_bytes: Annotated[int, Meta(ge=0)] | None = None
-    """What cached prompts may take of the memory, and at most half of what the weights leave; 0: nothing is cached."""
-    prompt_cache_entries: Positive | None = None
-    """Cached prompts in memory at most, one that goes on with another counted as one; None: as many as fit."""
-    prompt_cache_dir: str | None = None
-    """A folder where cached prompts outlive the worker; None: they don't."""
-    prompt_cache_dir_bytes: Annotated[int, Meta(ge=0)] = 10 * 2**30
+    prompt_cache_bytes: Annotated[
+        Size | None,
+        setting("cache", "The most memory for a model's cached prompts; 0 turns the prompt cache off."),
+        also("prompt_cache_max_bytes", "max_bytes"),
+        unset("a quarter of what the weights leave", example="4GB"),
+    ] = None
+    """At most half of what the weights leave."""
+    prompt_cache_size: Annotated[
+        Positive | None,
+        setting("cache", "The most cached prompts in memory; prompts that continue one another count as one."),
+        unset("as many as fit", example="100"),
+    ] = None
+    prompt_cache_dir: Annotated[
+        Folder | None, setting("cache", "A folder where cached prompts outlive the server.")
+    ] = None
+    prompt_cache_dir_bytes: Annotated[
+        Size, setting("cache", "The most disk space for the cached prompts of each model.")
+    ] = 10 * 2**30
 
     def __post_init__(self) -> None:
         """ValueError where one option would be ignored because of another."""

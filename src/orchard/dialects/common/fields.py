@@ -131,9 +131,9 @@ def sampling(body: SamplingFields) -> Sampling:
         seed=body.seed,
         xtc_probability=body.xtc_probability,
         xtc_threshold=body.xtc_threshold,
-        repetition_context=body.repetition_context_size,
-        presence_context=body.presence_context_size,
-        frequency_context=body.frequency_context_size,
+        repetition_context_size=body.repetition_context_size,
+        presence_context_size=body.presence_context_size,
+        frequency_context_size=body.frequency_context_size,
     )
 
 

@@ -20,13 +20,13 @@ class Penalties:
         """Begin with row number `row`, the greatest so far; `generated` are the tokens drawn for it already."""
         if params.repetition_penalty != 1:
             tokens = [*prompt, *generated]
-            self._repetition.add(row, params.repetition_context, tokens, (params.repetition_penalty, 0.0))
+            self._repetition.add(row, params.repetition_context_size, tokens, (params.repetition_penalty, 0.0))
         wanted: dict[int, tuple[float, float]] = {}
         if params.frequency_penalty:
-            wanted[params.frequency_context] = params.frequency_penalty, 0.0
+            wanted[params.frequency_context_size] = params.frequency_penalty, 0.0
         if params.presence_penalty:
-            frequency, _ = wanted.get(params.presence_context, (0.0, 0.0))
-            wanted[params.presence_context] = frequency, params.presence_penalty
+            frequency, _ = wanted.get(params.presence_context_size, (0.0, 0.0))
+            wanted[params.presence_context_size] = frequency, params.presence_penalty
         for tally, (context, factors) in zip(self._additive, wanted.items(), strict=False):
             tally.add(row, context, generated, factors)
 

@@ -96,14 +96,14 @@ def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:
 
 
 def _limits(of: Limits, options: TextOptions, fitting: int, memory_bytes: int) -> Limits:
-    chunk = options.prefill_chunk or fitting
+    chunk = options.prefill_step_size or fitting
     return msgspec.structs.replace(
         of,
-        max_rows=options.max_rows,
+        max_rows=options.decode_concurrency,
         memory_bytes=memory_bytes,
         chunk=chunk,
         idle_chunk=max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP)),
-        pieces=options.prompts_at_once or of.pieces,
+        pieces=options.prompt_concurrency or of.pieces,
     )
 
 

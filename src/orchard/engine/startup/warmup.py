@@ -21,7 +21,7 @@ _WAYS: tuple[dict[str, Any], ...] = (
     {"top_k": 20, "top_p": 0.9, "min_p": 0.01},
     {"top_p": 0.9},
     {"top_k": 20, "xtc_probability": 1.0, "xtc_threshold": 0.01},
-    {"repetition_penalty": 1.1, "presence_penalty": 0.1, "frequency_penalty": 0.1, "frequency_context": 4},
+    {"repetition_penalty": 1.1, "presence_penalty": 0.1, "frequency_penalty": 0.1, "frequency_context_size": 4},
     {"logit_bias": {0: 1.0}, "top_logprobs": 1, "thinking_budget": 1, "think_start": 1, "think_end": 0},
 )
 _GREEDY = SamplingParams(seed=0, **_WAYS[0])

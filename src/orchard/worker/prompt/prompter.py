@@ -105,10 +105,10 @@ class Prompter:
         self._vocab_size = vocab_size
         own_defaults = [(name, getattr(options.defaults, name)) for name in SamplingDefaults.__struct_fields__]
         self._defaults = replace(defaults, **{name: value for name, value in own_defaults if value is not None})
-        self._max_tokens = options.default_max_tokens or max_new_tokens
+        self._max_tokens = options.max_tokens or max_new_tokens
         self._thinks = options.enable_thinking
         self._thinking_budget = options.thinking_budget
-        self._max_rows = options.max_rows
+        self._max_rows = options.decode_concurrency
         self._hf = tokenizer._tokenizer
         own = inspect.signature(self._hf.apply_chat_template).parameters.keys() - {"documents", "kwargs"}
         self._reserved = own | {"messages", "self"}

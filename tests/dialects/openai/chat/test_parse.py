@@ -441,7 +441,7 @@ FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"xtc_threshold": 0}, {"sampling": Sampling(xtc_threshold=0.0)}),
     (
         {"repetition_context_size": 0, "presence_context_size": 0, "frequency_context_size": 2**63 - 1},
-        {"sampling": Sampling(repetition_context=0, presence_context=0, frequency_context=2**63 - 1)},
+        {"sampling": Sampling(repetition_context_size=0, presence_context_size=0, frequency_context_size=2**63 - 1)},
     ),
     (
         {"enable_thinking": True, "chat_template_kwargs": {"enable_thinking": True}},

@@ -1,0 +1,62 @@
+"""How a field of a Struct is described as a setting: `Annotated[Positive, setting("limits", "What it does.")]`.
+
+`orchard.cli.settings` derives the key in the file, flags, environment variables, checks, help and documentation from
+such fields. Where there is more to say, `also` and `unset` stand beside `setting`.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+GROUPS = {
+    "models": "Models",
+    "memory": "Models in memory",
+    "server": "Server",
+    "access": "API keys and web pages",
+    "prompts": "Prompts and answers",
+    "requests": "Defaults for requests",
+    "concurrency": "Concurrency",
+    "cache": "KV cache and prompt cache",
+    "responses": "Stored responses",
+    "limits": "Limits",
+    "ignored": "Accepted but ignored",
+}
+"""The groups of settings and their headings, in the order of --help."""
+
+Scope = Literal["server", "all", "named", "entry"]
+"""Where a setting may stand: under `server`; there, for all models, and in an entry of `models`; in an entry, or as a
+flag for the model that the command line names; in an entry only."""
+
+
+def setting(group: str, help: str, *, scope: Scope | None = None, zero_is_none: bool = False) -> Meta:
+    """Describe a field. `scope` None: that of the Struct. `zero_is_none`: 0 may be written for None."""
+    return Meta(description=help, extra={"group": group, "scope": scope, "zero_is_none": zero_is_none})
+
+
+def also(*names: str, flag: str = "") -> Meta:
+    """Give a setting more names: those in lower case hold everywhere, those in upper case are environment variables.
+
+    `flag`: what --help calls it, where that is not the field's name.
+    """
+    return Meta(extra={"also": names, "flag": flag})
+
+
+def unset(words: str = "", *, example: str = "") -> Meta:
+    """Say of a setting without a default what holds without it, and give an example of a value, as in YAML."""
+    return Meta(extra={"unset": words, "example": example})
+
+
+def written_as(kind: str) -> Meta:
+    """Mark a type whose values are written and checked as `orchard.cli.settings.values.KINDS` says."""
+    return Meta(extra={"kind": kind})
+
+
+Positive = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0)]
+Size = Annotated[int, Meta(ge=0), written_as("size")]
+PositiveSize = Annotated[int, Meta(ge=1), written_as("positive size")]
+Name = Annotated[str, written_as("name")]
+Names = Annotated[tuple[str, ...], written_as("names")]
+Folder = Annotated[str, written_as("folder")]
+ExistingFolder = Annotated[str, written_as("existing folder")]
