@@ -60,11 +60,11 @@ def check_broken(course: Course, name: str) -> None:
 OTHERS = [greedy("a", prompt(1, 6), 12), sampled("b", prompt(2, 15), 12, choices=2), greedy("c", prompt(3, 1), 12)]
 
 
-@pytest.mark.parametrize("together", BatchMode)
+@pytest.mark.parametrize("mode", BatchMode)
 @pytest.mark.parametrize("choices", [1, 3])
 @pytest.mark.parametrize("cache_bytes", [0, 2**24])
-def test_a_token_that_breaks_a_pass(together: BatchMode, choices: int, cache_bytes: int) -> None:
-    runner = make_runner(unlucky(bad), together=together, cache_bytes=cache_bytes)
+def test_a_token_that_breaks_a_pass(mode: BatchMode, choices: int, cache_bytes: int) -> None:
+    runner = make_runner(unlucky(bad), mode=mode, cache_bytes=cache_bytes)
     course = run(runner, [*OTHERS[:2], biased("bad", 9, choices), OTHERS[2]])
     check_broken(course, "bad")
     check_the_others(course, OTHERS)
@@ -107,7 +107,7 @@ def test_what_a_broken_job_has_generated_is_not_cached() -> None:
         return count == 9
 
     job = Job("a", prompt(1, 10), SamplingParams(seed=1), 20, choices=2)
-    runner = make_runner(unlucky(sixth), together=BatchMode.NONE, cache_bytes=2**24)
+    runner = make_runner(unlucky(sixth), mode=BatchMode.SEQUENTIAL, cache_bytes=2**24)
     course = run(runner, [job])
     check_broken(course, "a")
     for tokens in course.outcomes["a"].tokens:
@@ -143,7 +143,7 @@ def test_many_failures_leave_nothing_behind() -> None:
     for name in names:
         check_broken(course, name)
     rows = runner._rows
-    assert (runner._work, rows._seated, rows._joining, rows._batch.seats, len(rows._sampler)) == ({}, [], [], [], 0)
+    assert (runner._work, rows._active, rows._joining, rows._batch.slots, len(rows._sampler)) == ({}, [], [], [], 0)
     check_the_others(run(runner, OTHERS), OTHERS)
 
 
@@ -170,13 +170,13 @@ def tight(model: LanguageModel, jobs: Sequence[Job], generated: int, reserve: in
 def preemptions(runner: Runner) -> list[str]:
     """Give the list to which the ids of preempted jobs will be added."""
     names: list[str] = []
-    act = runner._put_back
+    act = runner._stop
 
-    def put_back(work: Any, kept: bool) -> None:
+    def stop(work: Any, cacheable: bool) -> None:
         names.append(work.job.id)
-        act(work, kept)
+        act(work, cacheable)
 
-    runner._put_back = put_back  # type: ignore[method-assign]
+    runner._stop = stop  # type: ignore[method-assign]
     return names
 
 
@@ -196,7 +196,7 @@ def test_preempted_jobs_go_on_as_if_nothing_had_been(kind: str, cache_bytes: int
     preempted = preemptions(runner)
 
     def check_memory(course: Course) -> Sequence[Job]:
-        lengths = [row.seat.length for row in runner._rows._seated if not row.ended]
+        lengths = [row.slot.length for row in runner._rows._active if not row.ended]
         # One more for each: the scheduler counts the token that the next step launches.
         used = sum(runner._footprint.bytes(length - 1) for length in lengths)
         assert used <= runner._memory_bytes
@@ -443,17 +443,17 @@ def test_less_memory_than_a_job_has_taken_refuses_it_with_the_numbers() -> None:
 def test_less_memory_lets_cached_prompts_go() -> None:
     runner = make_runner(network("qwen3"), cache_bytes=2**24)
     run(runner, [greedy("a", prompt(1, 60), 4)])
-    held = runner.store.numbers()["bytes"]
+    held = runner.store.counters()["bytes"]
     runner.limit_memory(2**30, held // 2)
-    numbers = runner.store.numbers()
+    numbers = runner.store.counters()
     assert numbers["bytes"] <= numbers["budget_bytes"] == held // 2
     runner.limit_memory(2**30, 0)
     run(runner, [greedy("b", prompt(1, 60), 4)])
-    assert runner.store.numbers()["entries"] == 0
+    assert runner.store.counters()["entries"] == 0
     runner.limit_memory(2**30, 2**24)
     course = run(runner, [greedy("c", prompt(1, 60), 4), greedy("d", prompt(1, 60), 4)])
     check_the_others(course, [greedy("c", prompt(1, 60), 4), greedy("d", prompt(1, 60), 4)])
-    assert runner.store.numbers()["bytes"] == held
+    assert runner.store.counters()["bytes"] == held
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 2**24])

@@ -11,11 +11,11 @@ import mlx.core as mx
 
 from orchard.backends.text import TextModel, load
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine import kv_cache
-from orchard.engine.batching import attention
+from orchard.engine.batching import attention, kv_cache
 from orchard.engine.batching.batch import Batch, BatchMode
+from orchard.engine.batching.kv_store import KVStore
+from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.job import Begun, Drawn, EndReason, EngineStep, Job, Sample
-from orchard.engine.kv_store import KVStore
 from orchard.engine.model import LanguageModel
 from orchard.engine.runner import Runner
 from orchard.engine.scheduler import Limits
@@ -69,7 +69,7 @@ def words(tokens: mx.array) -> list[list[int]]:
     return [list(row) for row in listed]
 
 
-def footprint(model: LanguageModel, options: TextOptions) -> kv_cache.Footprint:
+def footprint(model: LanguageModel, options: TextOptions) -> Footprint:
     cache = KVStore(model, options).new_cache()
     model.forward(mx.array([[0]]), cache)
     return kv_cache.footprint(cache)
@@ -78,17 +78,24 @@ def footprint(model: LanguageModel, options: TextOptions) -> kv_cache.Footprint:
 def make_runner(
     model: LanguageModel,
     limits: Limits = LOOSE,
-    together: BatchMode = BatchMode.ALL,
+    mode: BatchMode = BatchMode.SHARED,
     cache_bytes: int = 0,
     short: int = 512,
     *,
-    joint: bool = False,
+    batched_prefill: bool = False,
     **options: Any,
 ) -> Runner:
     """`options` are those of TextOptions."""
     given = TextOptions(**options)
-    batch = Batch(model, together, short=short)
-    return Runner(model, KVStore(model, given, cache_bytes), batch, limits, footprint(model, given), joint=joint)
+    batch = Batch(model, mode, short=short)
+    return Runner(
+        model,
+        KVStore(model, given, cache_bytes),
+        batch,
+        limits,
+        footprint(model, given),
+        batched_prefill=batched_prefill,
+    )
 
 
 @dataclass

@@ -45,7 +45,7 @@ class TextModel:
     max_kv_size: int | None = None
 
     def new_cache(self) -> list[Any]:
-        """Give an empty cache, one entry a layer."""
+        """Return an empty cache, one entry a layer."""
         from mlx_lm.models.cache import make_prompt_cache
 
         cache: list[Any] = make_prompt_cache(self.network, self.max_kv_size)
@@ -84,7 +84,7 @@ def load(
 ) -> TextModel:
     """Load a model folder; on Metal its memory is wired, as mlx-lm does. Nothing is fetched and no code of it is run.
 
-    `progress` is told how much has been read: a fraction. Raises OrchardError("model_failed") with a sentence that says
+    `progress` is told how much has been read: a fraction. Raise OrchardError("model_failed") with a sentence that says
     what is wrong with the folder, the adapter's, or the chat template's file.
     """
     prepare()
@@ -179,7 +179,7 @@ def _evaluate(folder: Path, network: Any, progress: Callable[[float], None]) -> 
 
 
 def _adapt(network: Any, adapter: Path) -> None:
-    """Lay LoRA weights over a network. Raises OrchardError("model_failed") with the reason."""
+    """Lay LoRA weights over a network. Raise OrchardError("model_failed") with the reason."""
     from mlx_lm.utils import load_adapters
 
     try:
@@ -205,7 +205,7 @@ def _adapt(network: Any, adapter: Path) -> None:
 
 
 def _why(folder: Path, error: Exception) -> str:
-    """Say in words that a user can act on why mlx-lm refused a folder."""
+    """Return in words that a user can act on why mlx-lm refused a folder."""
     first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
     match error:
         case FileNotFoundError():
@@ -243,7 +243,7 @@ def _broken_json(folder: Path) -> str | None:
 
 
 def _template(file: Path) -> str:
-    """Read a chat template. Raises OrchardError("model_failed") with the reason."""
+    """Read a chat template. Raise OrchardError("model_failed") with the reason."""
     try:
         with file.open("rb") as opened:
             text = opened.read(_MOST_TEMPLATE_BYTES + 1)

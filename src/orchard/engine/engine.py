@@ -21,7 +21,7 @@ from orchard.engine.batching.batch import BatchMode
 from orchard.engine.job import EngineStep, Job
 from orchard.engine.model import LanguageModel
 from orchard.engine.runner import Runner
-from orchard.engine.startup.calibrate import fit
+from orchard.engine.startup.calibrate import make_runner
 
 log = logging.getLogger("orchard.engine")
 
@@ -93,7 +93,7 @@ class Engine(Generic[M]):
         """What MLX held at the beginning of the engine's present piece of work, in bytes."""
         self.weights_bytes = 0
         """What the model takes without any job, once it is ready."""
-        self.together = BatchMode.NONE
+        self.batch_mode = BatchMode.SEQUENTIAL
         """How far its rows share a pass, once it is ready."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
         self._fetching: set[str] = set()  # jobs whose prompts come from the disk; the engine's thread alone uses it
@@ -143,7 +143,7 @@ class Engine(Generic[M]):
 
     def report(self, done: Callable[[dict[str, int]], None]) -> None:
         """Let `done` have the prefix cache's numbers, in the engine's thread."""
-        self._inbox.put(lambda runner: done(runner.store.numbers()))
+        self._inbox.put(lambda runner: done(runner.store.counters()))
 
     def limit_memory(self, memory_bytes: int) -> None:
         """Let weights, keys and values, and cached prompts take so many bytes together, from the next step on."""
@@ -156,7 +156,7 @@ class Engine(Generic[M]):
         self._inbox.put(None)
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait up to `timeout` seconds until the model is free; says whether it is."""
+        """Wait up to `timeout` seconds until the model is free; return whether it is."""
         return self._closed.wait(timeout)
 
     def _end(self) -> None:
@@ -195,8 +195,8 @@ class Engine(Generic[M]):
             model = self._load()
             self._begin_work()
             self.weights_bytes = mx.get_active_memory()
-            runner = fit(model, self._options, self.weights_bytes, self._wake, self._fitted)
-            self.together = runner.together
+            runner = make_runner(model, self._options, self.weights_bytes, self._wake, self._fitted)
+            self.batch_mode = runner.batch_mode
             self._rest()  # the watchdog is for MLX, not for a slow disk or for another worker in the folder
             runner.store.wait_for_files(_SECONDS_FOR_FILES)
         except Exception as error:
@@ -253,14 +253,14 @@ class Engine(Generic[M]):
             message(runner)
 
     def _wait(self, runner: Runner) -> float:
-        """Give how long to wait for a message. Feeds the disk's thread when there was nothing to do for a while."""
+        """Return how long to wait for a message. Feeds the disk's thread when there was nothing to do for a while."""
         now = time.monotonic()
         if not runner.idle:
             self._saves_from = now + _SECONDS_UNTIL_SAVING
             return 0.0
         if now < self._saves_from:
             return self._saves_from - now
-        return 0.0 if runner.store.tend() else _SECONDS_UNTIL_IDLE_CLEAR
+        return 0.0 if runner.store.write_back() else _SECONDS_UNTIL_IDLE_CLEAR
 
     def _divide(self, runner: Runner) -> None:
         shares = memory.divide(self._options, self.weights_bytes)

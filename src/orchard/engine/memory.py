@@ -21,7 +21,7 @@ class Shares(Struct, frozen=True):
 
 
 def limit(options: TextOptions) -> int:
-    """Give what weights, keys and values, and cached prompts may take together, in bytes."""
+    """Return what weights, keys and values, and cached prompts may take together, in bytes."""
     return options.memory_limit or recommended()
 
 
@@ -37,7 +37,7 @@ def divide(options: TextOptions, weights_bytes: int) -> Shares:
 
 
 def recommended() -> int:
-    """Give the bytes that MLX may use: what the device recommends (Metal), or most of its memory."""
+    """Return the bytes that MLX may use: what the device recommends (Metal), or most of its memory."""
     if mx.default_device() == mx.gpu:
         info = mx.device_info()
         for key in ("max_recommended_working_set_size", "total_memory", "memory_size"):
@@ -47,7 +47,7 @@ def recommended() -> int:
 
 
 def _machine() -> int:
-    """Give the machine's memory, or what its container may use."""
+    """Return the machine's memory, or what its container may use."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         return min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))

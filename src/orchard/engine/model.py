@@ -37,7 +37,7 @@ class LanguageModel(Protocol):
         ...
 
     def new_cache(self) -> list[Any]:
-        """Give an empty cache, one entry a layer; `copy.deepcopy` forks it, `state` is what must be evaluated."""
+        """Return an empty cache, one entry a layer; `copy.deepcopy` forks it, `state` is what must be evaluated."""
         ...
 
     def forward(

@@ -1,4 +1,4 @@
-"""Carries out what the scheduler decides: reads prompts, lets rows decode, and says what came of it."""
+"""Carries out what the scheduler decides: reads prompts, lets rows decode, and reports what came of it."""
 
 import copy
 import logging
@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from orchard.engine.batching.batch import Batch, BatchSlot
 from orchard.engine.batching.batched_cache import GROWTH
-from orchard.engine.batching.batched_prefill import sets
+from orchard.engine.batching.batched_prefill import group_by_length
 from orchard.engine.batching.decode import Row, Rows
-from orchard.engine.batching.prefill import Prefill, PrefillChunk, read_together
+from orchard.engine.batching.kv_store import KVStore
+from orchard.engine.batching.layer_kinds import Footprint
+from orchard.engine.batching.prefill import Prefill, PrefillChunk, read_batch
 from orchard.engine.job import Begun, Drawn, EngineStep, Job, JobFailed, Scored
-from orchard.engine.kv_cache import Footprint
-from orchard.engine.kv_store import KVStore
 from orchard.engine.model import LanguageModel
 from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs, Scoring
@@ -36,11 +36,11 @@ class _Work:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.readings: list[tuple[Prefill, list[int]]] = []  # with the choices that each one is for
+        self.prefills: list[tuple[Prefill, list[int]]] = []  # with the choices that each one is for
         self.rows: list[Row] = []
         self.answers: list[list[int] | None] = [[] for _ in range(job.choices)]
         self.admitted_with = [0] * job.choices
-        self.apart = False
+        self.isolated = False
         self.begun = False
         self.wanted = job.max_tokens
         self.scored = 0
@@ -48,7 +48,7 @@ class _Work:
     @property
     def left(self) -> int:
         """How many tokens are still to be read."""
-        return sum(reading.left for reading, _ in self.readings)
+        return sum(prefill.left for prefill, _ in self.prefills)
 
 
 class Runner:
@@ -62,14 +62,14 @@ class Runner:
         limits: Limits,
         footprint: Footprint,
         *,
-        joint: bool = False,
+        batched_prefill: bool = False,
     ) -> None:
-        """`joint`: prompts may be read in one pass."""
+        """`batched_prefill`: prompts may be read in one pass."""
         self._model = model
-        self._joint = joint
+        self._batched_prefill = batched_prefill
         self.store = store
         self._rows = Rows(model, batch, store)
-        self.together = batch.together
+        self.batch_mode = batch.mode
         """How far the rows share a pass."""
         self._scheduler = Scheduler(limits)
         self._memory_bytes = limits.memory_bytes
@@ -78,14 +78,14 @@ class Runner:
         self._broken: list[JobFailed] = []
         self._begun: list[Begun] = []
         self._scores: list[tuple[_Work, Logprobs]] = []  # launched and not read yet
-        self._told = 0  # jobs, as of the last step
+        self._reported = 0  # jobs, as of the last step
         self.read_tokens = 0
 
     @property
     def idle(self) -> bool:
-        """Whether a step would do nothing and have nothing to say."""
-        told = self._told == self._jobs
-        return self._scheduler.idle and self._rows.idle and not self._broken and told
+        """Whether a step would do nothing and have nothing to report."""
+        reported = self._reported == self._jobs
+        return self._scheduler.idle and self._rows.idle and not self._broken and reported
 
     @property
     def _jobs(self) -> int:
@@ -114,7 +114,7 @@ class Runner:
         return self._footprint.bytes(tokens + 1) - self._footprint.bytes(tokens)
 
     def _most_tokens(self, work: _Work) -> int:
-        """Give how many tokens each answer of a job may have: as many as wanted, or as fit where it is alone."""
+        """Return how many tokens each answer of a job may have: as many as wanted, or as fit where it is alone."""
         tokens = len(work.job.prompt)
         growth = self._growth(tokens)
         rows = sum(answer is not None for answer in work.answers)
@@ -124,7 +124,7 @@ class Runner:
         return work.wanted
 
     def limit_memory(self, rows_bytes: int, cache_bytes: int) -> None:
-        """Let keys and values of rows, and cached prompts, take so many bytes from the next step on.
+        """Limit the keys and values of rows, and cached prompts, to so many bytes from the next step on.
 
         Rows that outgrow it give their memory back and go on later; jobs that can never fit are refused.
         """
@@ -173,13 +173,13 @@ class Runner:
         plan = self._scheduler.plan()
         for refusal in plan.too_large:
             self._refuse(refusal)
-        drawn = self._put_all_back(plan) if plan.preempt or plan.pause else []
+        drawn = self._release_memory(plan) if plan.preempt or plan.pause else []
         for job_id in plan.begin:
             self._guard(job_id, self._admit)
-        self.store.let_go()
+        self.store.end_admission()
         drawn += self._decode()
         scored = self._read_scores()
-        self._read_all(plan.prefill)
+        self._prefill(plan.prefill)
         if plan.prefill:
             # The device has the prompts to go on with, so nothing is lost by waiting for the newest tokens now.
             drawn += self._rows.read()
@@ -188,7 +188,7 @@ class Runner:
                 self._end(self._work[one.job], one.choice)
         begun, self._begun = self._begun, []
         broken, self._broken = self._broken, []
-        self._told = self._jobs
+        self._reported = self._jobs
         failed = {one.job for one in broken}
         drawn = [one for one in drawn if one.job not in failed]
         return EngineStep(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting, scored)
@@ -198,22 +198,22 @@ class Runner:
         self._begin(work)
 
     def _begin(self, work: _Work) -> None:
-        """Find out what of the prompt is known, and let the reading of the rest begin."""
+        """Find out what of the prompt is cached, and begin to read the rest."""
         job = work.job
         embedded = job.embed() if job.embed else None
         if any(work.answers):
-            work.readings = [
+            work.prefills = [
                 (Prefill([*job.prompt, *answer], job.boundaries, self.store, embedded), [choice])
                 for choice, answer in enumerate(work.answers)
                 if answer is not None
             ]
         else:
-            reading = Prefill(
+            prefill = Prefill(
                 job.prompt, job.boundaries, self.store, embedded, scoring=self._scoring(work), scored=work.scored
             )
-            work.readings = [(reading, list(range(job.choices)))]
+            work.prefills = [(prefill, list(range(job.choices)))]
             if not work.begun:
-                self._begun.append(Begun(job.id, reading.cached, reading.miss))
+                self._begun.append(Begun(job.id, prefill.cached, prefill.miss))
         work.begun = True
         self._read(work, 0)
 
@@ -231,62 +231,62 @@ class Runner:
         """How many tokens a pass may hold: beside the rows there is a ninth of their memory for copies."""
         return self._memory_bytes // 9 // max(self._footprint.per_token, 1)
 
-    def _read_all(self, prefill: list[tuple[str, int]]) -> None:
+    def _prefill(self, due: list[tuple[str, int]]) -> None:
         """Read so many tokens of each of these prompts, in one pass where they are alike."""
-        companies: dict[object, list[tuple[_Work, int]]] = {}
-        for job_id, tokens in prefill:
+        alike: dict[object, list[tuple[_Work, int]]] = {}
+        for job_id, tokens in due:
             if work := self._work.get(job_id):
-                companies.setdefault(self._company(work), []).append((work, tokens))
-        for pieces in companies.values():
-            sizes = [(work.readings[0][0].done, tokens) for work, tokens in pieces if work.readings]
-            for of in sets(sizes, self._most_places) if len(pieces) > 1 else [[0]]:
-                self._read_set([pieces[index] for index in of])
+                alike.setdefault(self._batch_key(work), []).append((work, tokens))
+        for pieces in alike.values():
+            sizes = [(work.prefills[0][0].done, tokens) for work, tokens in pieces if work.prefills]
+            for of in group_by_length(sizes, self._most_places) if len(pieces) > 1 else [[0]]:
+                self._prefill_group([pieces[index] for index in of])
 
-    def _company(self, work: _Work) -> object:
-        """Give what works have in common that may be read together."""
-        company = work.readings[0][0].company if work.readings and self._joint and not work.apart else None
-        return company or work
+    def _batch_key(self, work: _Work) -> object:
+        """Return what jobs have in common whose prompts may be read in one pass; a job that must not be read so."""
+        key = work.prefills[0][0].batch_key if work.prefills and self._batched_prefill and not work.isolated else None
+        return key or work
 
-    def _read_set(self, pieces: list[tuple[_Work, int]]) -> None:
-        """Read these prompts in one pass; where it raises, nobody knows whose fault it was, so each has its own."""
-        taken: list[PrefillChunk] = []
-        if self._company(pieces[0][0]) is not pieces[0][0]:
+    def _prefill_group(self, pieces: list[tuple[_Work, int]]) -> None:
+        """Read these prompts in one pass; where it raises, any of them may be at fault, so each gets its own."""
+        chunks: list[PrefillChunk] = []
+        if self._batch_key(pieces[0][0]) is not pieces[0][0]:
             try:
-                taken = read_together(self._model, [(work.readings[0][0], tokens) for work, tokens in pieces])
+                chunks = read_batch(self._model, [(work.prefills[0][0], tokens) for work, tokens in pieces])
             except Exception as error:
                 log.warning("reading %d prompts in one pass failed; each is read alone", len(pieces), exc_info=error)
                 for work, _ in pieces:
-                    work.apart = True
-        for (work, tokens), piece in zip_longest(pieces, taken):
-            self._guard(work.job.id, partial(self._read, budget=tokens, piece=piece))
+                    work.isolated = True
+        for (work, tokens), chunk in zip_longest(pieces, chunks):
+            self._guard(work.job.id, partial(self._read, budget=tokens, chunk=chunk))
 
-    def _read(self, work: _Work, budget: int, piece: PrefillChunk | None = None) -> None:
-        """Read up to `budget` tokens, `piece` the first of them; what is read up decodes from the next step on."""
-        while work.readings:
-            reading, choices = work.readings[0]
-            read = reading.take(piece) if piece else reading.advance(self._model, budget)
-            piece = None
+    def _read(self, work: _Work, budget: int, chunk: PrefillChunk | None = None) -> None:
+        """Read up to `budget` tokens, `chunk` the first of them; a complete prompt decodes from the next step on."""
+        while work.prefills:
+            prefill, choices = work.prefills[0]
+            read = prefill.take(chunk) if chunk else prefill.advance(self._model, budget)
+            chunk = None
             budget -= read
             self.read_tokens += read
-            if reading.scoring:
-                work.scored = max(work.scored, reading.done)
-                self._scores += [(work, piece) for piece in reading.scoring.take()]
-            if reading.left:
+            if prefill.scoring:
+                work.scored = max(work.scored, prefill.done)
+                self._scores += [(work, piece) for piece in prefill.scoring.take()]
+            if prefill.left:
                 break
-            reading.keep()
-            del work.readings[0]
-            self._seat(work, reading, choices)
+            prefill.save()
+            del work.prefills[0]
+            self._start_decode(work, prefill, choices)
         self._scheduler.remains(work.job.id, work.left)
 
-    def _seat(self, work: _Work, reading: Prefill, choices: list[int]) -> None:
-        """Give one row a choice. A forked cache shares its buffers; MLX copies them at the first write."""
+    def _start_decode(self, work: _Work, prefill: Prefill, choices: list[int]) -> None:
+        """Make a row for each choice. A forked cache shares its buffers; MLX copies them at the first write."""
         for choice in choices:
             if (answer := work.answers[choice]) is None:
                 continue
-            cache = reading.cache if choice == choices[-1] else copy.deepcopy(reading.cache)
+            cache = prefill.cache if choice == choices[-1] else copy.deepcopy(prefill.cache)
             tokens = [*work.job.prompt, *answer]
-            seat = BatchSlot(cache, len(tokens) - 1, reading.position_delta, apart=work.apart)
-            row = Row(work.job, choice, tokens, seat)
+            slot = BatchSlot(cache, len(tokens) - 1, prefill.position_delta, isolated=work.isolated)
+            row = Row(work.job, choice, tokens, slot)
             work.rows.append(row)
             self._rows.join(row)
 
@@ -297,20 +297,20 @@ class Runner:
             if len(jobs) == 1:
                 self._fail(jobs.pop(), error)
             else:
-                self._retry_apart(jobs, error)
+                self._retry_isolated(jobs, error)
         return drawn
 
-    def _retry_apart(self, job_ids: set[str], error: Exception) -> None:
-        """Nobody knows whose fault it was: each of these jobs goes on from its tokens, in passes of its own."""
+    def _retry_isolated(self, job_ids: set[str], error: Exception) -> None:
+        """Let each of these jobs go on from its tokens, in passes of its own: any of them may be at fault."""
         log.warning("a step of %d requests failed; each of them goes on alone", len(job_ids), exc_info=error)
         for job_id in job_ids:
             if work := self._work.get(job_id):
-                self._unseat(work)
-                work.apart = True
+                self._free_rows(work)
+                work.isolated = True
                 self._guard(job_id, self._begin)
 
-    def _put_all_back(self, plan: StepPlan) -> list[Drawn]:
-        """Take jobs out of the running, to go on later from their tokens; gives what was drawn meanwhile."""
+    def _release_memory(self, plan: StepPlan) -> list[Drawn]:
+        """Stop the jobs to preempt and to pause, to go on later from their tokens; return what was drawn meanwhile."""
         drawn = self._rows.read()
         for one in drawn:
             if one.reason:
@@ -318,28 +318,28 @@ class Runner:
         for job_id in [*plan.preempt, *plan.pause]:
             if work := self._work.get(job_id):
                 # Where memory is short, what is taken from a row must not go on taking some.
-                self._put_back(work, kept=job_id in plan.pause)
+                self._stop(work, cacheable=job_id in plan.pause)
         return drawn
 
-    def _put_back(self, work: _Work, kept: bool) -> None:
-        generated = self._unseat(work, kept)
+    def _stop(self, work: _Work, cacheable: bool) -> None:
+        generated = self._free_rows(work, cacheable)
         left = sum(len(work.job.prompt) + len(answer) - 1 for answer in work.answers if answer is not None)
         if refusal := self._scheduler.returned(work.job.id, left, generated):
             self._refuse(refusal)
 
-    def _unseat(self, work: _Work, kept: bool = False) -> int:
-        """Note what a job has generated and free its rows; gives the most that one of them has since its admission.
+    def _free_rows(self, work: _Work, cacheable: bool = False) -> int:
+        """Note what a job has generated and free its rows; return the most of a row since its admission.
 
-        `kept`: what they have computed may go into the prefix cache.
+        `cacheable`: what they have computed may go into the prefix cache.
         """
         generated = 0
         for row in work.rows:
             if work.answers[row.choice] is not None:
                 generated = max(generated, len(row.generated) - work.admitted_with[row.choice])
                 work.answers[row.choice] = row.generated
-                row.kept = row.kept and kept
+                row.cacheable = row.cacheable and cacheable
                 self._rows.leave(row)
-        work.rows, work.readings = [], []
+        work.rows, work.prefills = [], []
         return generated
 
     def _end(self, work: _Work, choice: int) -> None:
@@ -372,7 +372,7 @@ class Runner:
         if not (work := self._work.get(broken.job)):
             return  # several of its rows failed, each in a pass of its own
         for row in work.rows:
-            row.kept = False
+            row.cacheable = False
             self._rows.leave(row)
         self._forget(broken.job)
         self._broken.append(broken)

@@ -75,7 +75,7 @@ class Ticket(Struct, eq=False):
         return max(_RANKS[self.priority] - self.preemptions, 0), self.seniority
 
     def bytes_with(self, tokens: int) -> int:
-        """Give what all rows take once each has generated `tokens` more, or as many as it may."""
+        """Return what all rows take once each has generated `tokens` more, or as many as it may."""
         generated = min(self.generated + tokens, self.max_tokens)
         return self.rows * (self.fixed_bytes + self.prompt_bytes + generated * self.bytes_per_token)
 
@@ -112,7 +112,7 @@ class _WaitingQueue:
         self.tag = 0.0
 
     def turn(self) -> float:
-        """Give the virtual time at which the first one's turn is over."""
+        """Return the virtual time at which the first one's turn is over."""
         return self.tag + self.tickets[0].rows / self.weight
 
     def insert(self, ticket: Ticket, now: float) -> None:
@@ -222,7 +222,7 @@ class Scheduler:
             ticket.prompt_tokens = prompt_tokens
 
     def returned(self, ticket_id: str, prompt_tokens: int, generated: int) -> TooLarge | None:
-        """A preempted request has freed its memory: it waits again, at the head of its class, or until it is resumed.
+        """Note that a preempted request has freed its memory: it waits at the head of its class, or for `resume`.
 
         `prompt_tokens`: to be read when it begins again, what it has generated among them. `generated`: by each row
         since it began. To be said before the next plan. Unknown ids are fine: it may have ended meanwhile.
@@ -268,7 +268,7 @@ class Scheduler:
         return refusal
 
     def _refusal(self, ticket: Ticket) -> TooLarge | None:
-        """Say whether a request could not take its next step even if it were alone."""
+        """Return whether a request could not take its next step even if it were alone."""
         needed = ticket.bytes_with(1)
         return TooLarge(ticket.id, needed, self._limits.memory_bytes) if needed > self._limits.memory_bytes else None
 
@@ -308,7 +308,7 @@ class Scheduler:
         return begun
 
     def _next(self) -> Ticket | None:
-        """Give the first one that fits, unless one before it has been overtaken often enough."""
+        """Return the first one that fits, unless one before it has been overtaken often enough."""
         limits = self._limits
         rows = limits.max_rows - sum(ticket.rows for ticket in self._running.values())
         room = limits.memory_bytes - sum(ticket.bytes_with(limits.room) for ticket in self._running.values())
@@ -347,7 +347,7 @@ class Scheduler:
 
     @staticmethod
     def _soonest(reading: list[Ticket], left: int) -> tuple[float, Ticket]:
-        """Give the prompt whose piece of at most `left` tokens ends first in virtual time, and that time."""
+        """Return the prompt whose piece of at most `left` tokens ends first in virtual time, and that time."""
         ends = [(t.tag + min(t.prompt_tokens, left) / WEIGHTS[t.priority], t.rank, t) for t in reading]
         finish, _, ticket = min(ends)  # no two ranks are the same
         return finish, ticket

@@ -36,9 +36,9 @@ log = logging.getLogger("orchard.worker")
 
 _RETRY_AFTER = 5
 _BATCHING: dict[BatchMode, Batching] = {
-    BatchMode.ALL: "together",
-    BatchMode.LIKE: "by_length",
-    BatchMode.NONE: "in_turn",
+    BatchMode.SHARED: "together",
+    BatchMode.BY_LENGTH: "by_length",
+    BatchMode.SEQUENTIAL: "in_turn",
 }
 
 
@@ -109,7 +109,7 @@ class TextService:
         try:
             model = await asyncio.wrap_future(self._engine.start())
             await self._prompts.do(self._adopt, model)
-            return Loaded(self._engine.weights_bytes, _BATCHING[self._engine.together])
+            return Loaded(self._engine.weights_bytes, _BATCHING[self._engine.batch_mode])
         except OrchardError:
             raise
         except Exception as error:

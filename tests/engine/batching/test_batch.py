@@ -15,7 +15,7 @@ from mlx_lm.models.cache import CacheList, ChunkedKVCache, KVCache, QuantizedKVC
 
 from orchard.engine.batching import attention
 from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
-from orchard.engine.batching.batched_cache import Unbatchable
+from orchard.engine.batching.layer_kinds import Unbatchable
 from orchard.engine.model import LanguageModel
 from tests.support.engine_driver import prompt
 from tests.support.examples import examples
@@ -60,7 +60,7 @@ every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 class Live:
     """A row, and the same row in mlx-lm's own hands."""
 
-    seat: BatchSlot
+    slot: BatchSlot
     tokens: list[int]
     own: list[Any]
 
@@ -82,10 +82,10 @@ def begin(model: LanguageModel, tokens: list[int]) -> Live:
 
 def step(model: LanguageModel, batch: Batch, rows: list[Live]) -> None:
     """Take one step with these rows, and see that each has the logits that it has alone."""
-    if {id(row.seat) for row in rows} != {id(seat) for seat in batch.seats} or batch.outgrown:
-        batch.reseat([row.seat for row in rows])
-    by_seat = {id(row.seat): row for row in rows}
-    order = [by_seat[id(seat)] for seat in batch.seats]
+    if {id(row.slot) for row in rows} != {id(slot) for slot in batch.slots} or batch.outgrown:
+        batch.arrange([row.slot for row in rows])
+    by_seat = {id(row.slot): row for row in rows}
+    order = [by_seat[id(slot)] for slot in batch.slots]
     assert len(order) == len(rows)
     if not rows:
         return
@@ -94,26 +94,26 @@ def step(model: LanguageModel, batch: Batch, rows: list[Live]) -> None:
     assert logits is not None
     for place, row in enumerate(order):
         row.check(model, logits[place])
-        assert row.seat.length == len(row.tokens) - 1
+        assert row.slot.length == len(row.tokens) - 1
 
 
 @every_model
-@pytest.mark.parametrize("together", BatchMode)
+@pytest.mark.parametrize("mode", BatchMode)
 @pytest.mark.parametrize("multiple", [1, 4])
 @examples(1)
 @given(st.integers(0, 2**32))
-def test_rows_come_and_go(make: Callable[[], LanguageModel], together: BatchMode, multiple: int, seed: int) -> None:
+def test_rows_come_and_go(make: Callable[[], LanguageModel], mode: BatchMode, multiple: int, seed: int) -> None:
     """Also empty ones, ones that cross a group's limit or a window, and ones that a plain loop goes on with."""
     model = make()
-    batch = Batch(model, together, multiple, SHORT)
+    batch = Batch(model, mode, multiple, SHORT)
     rng = random.Random(seed)
     rows: list[Live] = []
     for _ in range(18):
         for row in [row for row in rows if rng.random() < 0.08]:
             rows.remove(row)
-            row.seat.cache = batch.take(row.seat)
-            assert row.seat.length == len(row.tokens) - 1
-            logits = model.forward(mx.array([[row.tokens[-1]]]), row.seat.cache)[0, -1]
+            row.slot.cache = batch.extract(row.slot)
+            assert row.slot.length == len(row.tokens) - 1
+            logits = model.forward(mx.array([[row.tokens[-1]]]), row.slot.cache)[0, -1]
             row.check(model, logits)
         while len(rows) < 5 and rng.random() < 0.5:
             rows.append(
@@ -130,7 +130,7 @@ def test_what_is_taken_goes_on_elsewhere(make: Callable[[], LanguageModel]) -> N
     rows = [begin(model, prompt(length, length)) for length in (5, 12, 18, 33)]
     for _ in range(9):
         step(model, batch, rows)
-    taken = [Live(BatchSlot(batch.take(row.seat), row.seat.length), list(row.tokens), row.own) for row in rows]
+    taken = [Live(BatchSlot(batch.extract(row.slot), row.slot.length), list(row.tokens), row.own) for row in rows]
     batch.forward(mx.zeros((4,), mx.uint32))
     other = Batch(model, short=64)
     for _ in range(4):
@@ -144,7 +144,7 @@ def test_the_first_layers_of_a_pass_can_be_launched_before_the_rest(
 ) -> None:
     model = make()
     rows = [begin(model, prompt(seed, 5)) for seed in range(count)]
-    batch = Batch(model, BatchMode.ALL, short=SHORT)
+    batch = Batch(model, BatchMode.SHARED, short=SHORT)
 
     def written() -> list[Any]:
         return [array.tolist() for _, array in tree_flatten(batch.first_layers()) if isinstance(array, mx.array)]
@@ -161,13 +161,13 @@ def test_a_row_that_outgrows_its_group_moves() -> None:
     batch = Batch(model, short=SHORT)
     rows = [begin(model, prompt(length, length)) for length in (14, 9, 18)]
     step(model, batch, rows)
-    assert [row.seat.cache is None for row in rows] == [True, True, False]
+    assert [row.slot.cache is None for row in rows] == [True, True, False]
     outgrown = []
     for _ in range(4):
         outgrown.append(batch.outgrown)
         step(model, batch, rows)
     assert outgrown == [False, False, True, False]
-    assert [row.seat.cache is None for row in rows] == [True, False, True]
+    assert [row.slot.cache is None for row in rows] == [True, False, True]
 
 
 def test_the_first_token_of_an_empty_row() -> None:
@@ -176,7 +176,7 @@ def test_the_first_token_of_an_empty_row() -> None:
     rows = [begin(model, [7]), begin(model, [8]), begin(model, prompt(1, 5))]
     for _ in range(3):
         step(model, batch, rows)
-    assert all(row.seat.cache is None for row in rows)
+    assert all(row.slot.cache is None for row in rows)
 
 
 @pytest.mark.parametrize("make", [MODELS["dense"], MODELS["ring"], MODELS["states"]])
@@ -186,8 +186,8 @@ def test_a_cache_that_is_replaced_by_one_of_its_kind(make: Callable[[], Language
     rows = [begin(model, prompt(length, length)) for length in (5, 9)]
     step(model, batch, rows)
     for row in rows:
-        row.seat.replace(batch.take(row.seat))
-        batch.reseat(batch.seats)
+        row.slot.replace(batch.extract(row.slot))
+        batch.arrange(batch.slots)
         step(model, batch, rows)
 
 
@@ -195,10 +195,10 @@ def test_a_list_of_quantised_caches_is_of_another_kind() -> None:
     model = InLists()
     batch = Batch(model)
     plain, quantised = begin(model, prompt(1, 5)), begin(model, prompt(2, 5))
-    for cache in (quantised.seat.cache, quantised.own):
+    for cache in (quantised.slot.cache, quantised.own):
         assert cache
         cache[:] = [CacheList(layer[0].to_quantized(32, 8)) for layer in cache]
-    rows = [plain, Live(BatchSlot(quantised.seat.cache or [], 4), quantised.tokens, quantised.own)]
+    rows = [plain, Live(BatchSlot(quantised.slot.cache or [], 4), quantised.tokens, quantised.own)]
     for _ in range(3):
         step(model, batch, rows)
 
@@ -210,42 +210,42 @@ def test_plain_and_quantised_rows_share_a_pass() -> None:
     rows = [begin(model, prompt(length, length)) for length in (3, 6, 9, 12)]
     for row in rows[2:]:
         row.own = [layer.to_quantized(32, 8) for layer in row.own]
-        row.seat.replace([layer.to_quantized(32, 8) for layer in row.seat.cache or []])
+        row.slot.replace([layer.to_quantized(32, 8) for layer in row.slot.cache or []])
     batch = Batch(spied)
-    batch.reseat([row.seat for row in rows])
+    batch.arrange([row.slot for row in rows])
     for _ in range(3):
         step(model, batch, rows)
     assert passes == [4, 4, 4]
 
 
 @pytest.mark.parametrize(
-    ("together", "apart", "passes"),
+    ("mode", "apart", "passes"),
     [
-        (BatchMode.ALL, False, [4]),
-        (BatchMode.LIKE, False, [2, 2]),
-        (BatchMode.NONE, False, [1, 1, 1, 1]),
-        (BatchMode.ALL, True, [1, 3]),
+        (BatchMode.SHARED, False, [4]),
+        (BatchMode.BY_LENGTH, False, [2, 2]),
+        (BatchMode.SEQUENTIAL, False, [1, 1, 1, 1]),
+        (BatchMode.SHARED, True, [1, 3]),
     ],
 )
-def test_who_shares_a_pass(together: BatchMode, apart: bool, passes: list[int]) -> None:
+def test_who_shares_a_pass(mode: BatchMode, apart: bool, passes: list[int]) -> None:
     sizes = []
     model = Other(network("qwen3"), before=lambda tokens, given: sizes.append(tokens.shape[0]))
     rows = [begin(network("qwen3"), prompt(length, length)) for length in (3, 6, 20, 25)]
-    rows[0].seat.apart = apart
-    batch = Batch(model, together, short=SHORT)
-    batch.reseat([row.seat for row in rows])
+    rows[0].slot.isolated = apart
+    batch = Batch(model, mode, short=SHORT)
+    batch.arrange([row.slot for row in rows])
     batch.forward(mx.zeros((4,), mx.uint32))
     assert sorted(sizes) == passes
 
 
 def test_a_cache_of_an_unknown_kind() -> None:
     model = network("qwen3")
-    seats = [BatchSlot([ChunkedKVCache(8), KVCache()], 3) for _ in range(2)]
-    for seat in seats:
-        model.forward(mx.array([[1, 2, 3]]), seat.cache or [])
+    slots = [BatchSlot([ChunkedKVCache(8), KVCache()], 3) for _ in range(2)]
+    for slot in slots:
+        model.forward(mx.array([[1, 2, 3]]), slot.cache or [])
     with pytest.raises(Unbatchable, match="ChunkedKVCache"):
-        Batch(model).reseat(seats)
-    Batch(model, BatchMode.NONE).reseat(seats)
+        Batch(model).arrange(slots)
+    Batch(model, BatchMode.SEQUENTIAL).arrange(slots)
 
 
 def test_a_pass_that_raises_fails_alone() -> None:
@@ -256,15 +256,15 @@ def test_a_pass_that_raises_fails_alone() -> None:
     model = network("qwen3")
     rows = [begin(model, prompt(length, length)) for length in (3, 6, 20, 25)]
     rows[1].tokens[-1] = 13
-    batch = Batch(Other(model, before=before), BatchMode.LIKE, short=SHORT)
-    batch.reseat([row.seat for row in rows])
-    order = [next(row for row in rows if row.seat is seat) for seat in batch.seats]
+    batch = Batch(Other(model, before=before), BatchMode.BY_LENGTH, short=SHORT)
+    batch.arrange([row.slot for row in rows])
+    order = [next(row for row in rows if row.slot is slot) for slot in batch.slots]
     logits, failed = batch.forward(mx.array([row.tokens[-1] for row in order]))
     assert logits is not None
     for row, one in zip(rows[2:], logits, strict=True):
         row.check(model, one)
-    ((seats, error),) = failed
-    assert seats == [rows[0].seat, rows[1].seat]
+    ((slots, error),) = failed
+    assert slots == [rows[0].slot, rows[1].slot]
     assert str(error) == "unlucky"
 
 
@@ -274,7 +274,7 @@ def test_attention_in_parts() -> None:
     keys, values = ([mx.random.normal((rows, 1, 7, 32)) for rows in (1, 2)] for _ in range(2))
     masks = [None, mx.array([[True] * 5 + [False] * 2, [True] * 7])[:, None, None]]
     cuts, layers = [0, 1, 3], [KVCache(), KVCache()]
-    parts = [attention.Parts(list(of), cuts, layers) for of in (keys, values, masks)]
+    parts = [attention.GroupedArrays(list(of), cuts, layers) for of in (keys, values, masks)]
     given = {"cache": None, "scale": 0.2}
     together = attention.attend(queries, *parts[:2], mask=parts[2], **given)
     assert mx.array_equal(together, attention.attend(queries, parts[0], parts[1], None, 0.2, parts[2]))

@@ -12,10 +12,10 @@ from mlx_lm.models.cache import QuantizedKVCache, RotatingKVCache
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import batched_prefill
-from orchard.engine.batching.batched_cache import Unbatchable
+from orchard.engine.batching.kv_cache import Cache
+from orchard.engine.batching.kv_store import KVStore
+from orchard.engine.batching.layer_kinds import Unbatchable
 from orchard.engine.job import Job
-from orchard.engine.kv_cache import Cache
-from orchard.engine.kv_store import KVStore
 from orchard.engine.model import LanguageModel
 from orchard.engine.scheduler import Limits
 from orchard.engine.startup import calibrate
@@ -86,22 +86,22 @@ def test_only_rows_that_keep_every_token() -> None:
 
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe"])
 def test_which_models_can(kind: str) -> None:
-    assert calibrate.reads_together(network(kind), TextOptions()) == (kind in KINDS)
+    assert calibrate.can_batch_prefill(network(kind), TextOptions()) == (kind in KINDS)
 
 
 @pytest.mark.parametrize("options", [QUANTIZED, {**QUANTIZED, "quantized_kv_start": 5}], ids=str)
 def test_quantised_ones_can(options: dict[str, Any]) -> None:
-    assert calibrate.reads_together(network("qwen3"), TextOptions(**options))
+    assert calibrate.can_batch_prefill(network("qwen3"), TextOptions(**options))
 
 
 def test_a_model_that_takes_one_row_only() -> None:
     model = unlucky(lambda tokens: len(tokens) > 1)
-    assert not calibrate.reads_together(model, TextOptions())
+    assert not calibrate.can_batch_prefill(model, TextOptions())
 
 
 @given(st.lists(st.tuples(st.integers(0, 9000), st.integers(1, 2048)), max_size=40), st.integers(1, 40_000))
 def test_sets_waste_little(pieces: list[tuple[int, int]], most: int) -> None:
-    sets = batched_prefill.sets(pieces, most)
+    sets = batched_prefill.group_by_length(pieces, most)
     assert sorted(index for one in sets for index in one) == list(range(len(pieces)))
     for one in sets:
         before, own = ([pieces[index][part] for index in one] for part in range(2))
@@ -111,10 +111,10 @@ def test_sets_waste_little(pieces: list[tuple[int, int]], most: int) -> None:
 
 
 def test_likes_share_a_set() -> None:
-    assert batched_prefill.sets([(0, 270), (0, 265), (0, 300), (0, 256)], 4096) == [[2, 0, 1, 3]]
-    assert batched_prefill.sets([(0, 20), (0, 1000), (0, 30)], 4096) == [[1], [2, 0]]
-    assert batched_prefill.sets([(4000, 40), (10, 40), (4000, 50)], 2**20) == [[2, 0, 1]]
-    assert batched_prefill.sets([(4000, 40), (4000, 50)], 8000) == [[1], [0]]
+    assert batched_prefill.group_by_length([(0, 270), (0, 265), (0, 300), (0, 256)], 4096) == [[2, 0, 1, 3]]
+    assert batched_prefill.group_by_length([(0, 20), (0, 1000), (0, 30)], 4096) == [[1], [2, 0]]
+    assert batched_prefill.group_by_length([(4000, 40), (10, 40), (4000, 50)], 2**20) == [[2, 0, 1]]
+    assert batched_prefill.group_by_length([(4000, 40), (4000, 50)], 8000) == [[1], [0]]
 
 
 JOBS = [
@@ -133,7 +133,7 @@ JOBS = [
 def test_company_changes_nothing(kind: str, cache_bytes: int, chunk: int, options: dict[str, Any]) -> None:
     """Read anew, and gone on with from what the cache has of them, of one as well as of several."""
     model, passes = spied(kind)
-    runner = make_runner(model, limits(chunk), cache_bytes=cache_bytes, joint=True, **options)
+    runner = make_runner(model, limits(chunk), cache_bytes=cache_bytes, batched_prefill=True, **options)
     for _ in range(2):
         passes.clear()
         course = run(runner, JOBS)
@@ -146,7 +146,7 @@ def test_company_changes_nothing(kind: str, cache_bytes: int, chunk: int, option
 @given(st.integers(0, 2**32))
 def test_prompts_come_and_go(seed: int) -> None:
     rng = random.Random(seed)
-    runner = make_runner(network("qwen3"), limits(rng.choice([16, 100, 300])), cache_bytes=2**24, joint=True)
+    runner = make_runner(network("qwen3"), limits(rng.choice([16, 100, 300])), cache_bytes=2**24, batched_prefill=True)
     jobs = [
         sampled(
             str(n), prompt(rng.randrange(3), rng.randrange(1, 120)), rng.randrange(1, 9), choices=rng.randrange(1, 3)
@@ -175,7 +175,7 @@ def test_prompts_come_and_go(seed: int) -> None:
 
 def test_users_of_one_prefix_are_read_at_once() -> None:
     model, passes = spied("qwen3")
-    runner = make_runner(model, limits(512), cache_bytes=2**24, joint=True)
+    runner = make_runner(model, limits(512), cache_bytes=2**24, batched_prefill=True)
     head = prompt(1, 200)
     run(runner, [greedy("first", [*head, 1, 2], 1)])
     passes.clear()
@@ -193,7 +193,7 @@ def test_a_pass_that_fails(fails: Callable[[list[list[int]]], bool]) -> None:
     tokens = prompt(9, 30)
     tokens[11] = BAD
     guilty = [greedy("bad", tokens)] if fails is bad else []
-    course = run(make_runner(unlucky(fails), limits(512), joint=True), [*JOBS, *guilty])
+    course = run(make_runner(unlucky(fails), limits(512), batched_prefill=True), [*JOBS, *guilty])
     check_the_others(course, JOBS)
     for job in guilty:
         check_broken(course, job.id)
@@ -201,7 +201,7 @@ def test_a_pass_that_fails(fails: Callable[[list[list[int]]], bool]) -> None:
 
 def test_an_embedded_prompt_has_a_pass_of_its_own() -> None:
     model, passes = spied("qwen3")
-    course = run(make_runner(model, limits(512), joint=True), [embedded_job("embedded", delta=0), *JOBS])
+    course = run(make_runner(model, limits(512), batched_prefill=True), [embedded_job("embedded", delta=0), *JOBS])
     check_the_others(course, JOBS)
     assert (1, 8) in passes or (1, 9) in passes
     assert any(rows > 1 for rows, _ in passes)
@@ -209,7 +209,7 @@ def test_an_embedded_prompt_has_a_pass_of_its_own() -> None:
 
 def test_little_memory_for_copies() -> None:
     model, passes = spied("qwen3")
-    runner = make_runner(model, limits(512), joint=True)
+    runner = make_runner(model, limits(512), batched_prefill=True)
     runner._memory_bytes = 80 * 9 * runner._footprint.per_token
     check_the_others(run(runner, JOBS), JOBS)
     assert all(rows == 1 or rows * count <= 80 for rows, count in passes)
@@ -231,7 +231,7 @@ def test_those_who_find_the_same_share_it_until_one_writes() -> None:
     store.save(tokens, cache)
     first, second = (store.find([*tokens, 1, 2]).cache for _ in range(2))
     model.forward(mx.array([[7, 8]]), first)
-    store.let_go()
+    store.end_admission()
     for word in (1, 2):
         given = mx.array([[word]])
         check_close(model.forward(given, second), model.forward(given, cache))

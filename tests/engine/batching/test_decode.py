@@ -25,9 +25,9 @@ def job_of(number: int) -> Job:
     return Job(str(number), prompt(number, 1 + 7 * number % 40), params, 3 + 5 * number % 17, choices=1 + number % 3)
 
 
-@pytest.mark.parametrize("together", BatchMode)
+@pytest.mark.parametrize("mode", BatchMode)
 @pytest.mark.parametrize("kind", ["qwen3", "lfm2"])
-def test_every_row_keeps_what_is_its_own(kind: str, together: BatchMode) -> None:
+def test_every_row_keeps_what_is_its_own(kind: str, mode: BatchMode) -> None:
     """Rows join and leave in any order, so that the batch's order is not that in which they came."""
     rng = random.Random(1)
     model = network(kind)
@@ -37,7 +37,7 @@ def test_every_row_keeps_what_is_its_own(kind: str, together: BatchMode) -> None
     def join(course: Course) -> list[Job]:
         return [left.pop() for _ in range(min(rng.randrange(3), len(left)))]
 
-    runner = make_runner(model, together=together, short=8, cache_bytes=2**22)
+    runner = make_runner(model, mode=mode, short=8, cache_bytes=2**22)
     course = run(runner, [left.pop()], lambda course: join(course) or ([left.pop()] if left and runner.idle else []))
     for job in jobs:
         assert course.outcomes[job.id].tokens == alone(model, job), job.id
@@ -87,7 +87,7 @@ def test_a_job_may_be_cancelled_after_any_step(moment: int, company: bool) -> No
     if company:
         assert course.outcomes["b"].tokens == alone(model, jobs[1])
     rows = runner._rows
-    assert (rows._seated, rows._joining, rows._batch.seats, len(rows._sampler), runner._work) == ([], [], [], 0, {})
+    assert (rows._active, rows._joining, rows._batch.slots, len(rows._sampler), runner._work) == ([], [], [], 0, {})
     later = Job("c", [*prompt(1, 9), *tokens, 7], jobs[0].params, 12)
     outcome = run(runner, [later]).outcomes["c"]
     assert outcome.begun[0].cached_tokens in (9 + len(tokens), 9 + len(tokens) - (moment < 3))
@@ -109,5 +109,5 @@ def test_rows_that_failed_are_freed_at_once() -> None:
     runner = make_runner(Other(network("qwen3"), before=before))
     run(runner, [Job("a", [1, 2], SamplingParams(seed=0, logit_bias={323: 1e9}), 4, choices=2)])
     assert runner.idle
-    assert not runner._rows._batch.seats
+    assert not runner._rows._batch.slots
     assert not runner._rows._batch._groups

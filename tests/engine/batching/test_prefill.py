@@ -8,9 +8,9 @@ import pytest
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
+from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.batching.prefill import Prefill
 from orchard.engine.job import Job
-from orchard.engine.kv_store import KVStore
 from orchard.engine.model import Embedded, LanguageModel
 from orchard.engine.scheduler import Limits
 from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
@@ -95,11 +95,11 @@ def test_positions_are_given_only_where_they_are_not_the_lengths(delta: int, pos
     assert {one.positions is None for one in passes if not one.embedded} == {delta == 0}
 
 
-@pytest.mark.parametrize("together", [BatchMode.ALL, BatchMode.LIKE])
-def test_positions_in_company(together: BatchMode) -> None:
+@pytest.mark.parametrize("mode", [BatchMode.SHARED, BatchMode.BY_LENGTH])
+def test_positions_in_company(mode: BatchMode) -> None:
     """Every row of a pass has its own; a pass without such a row has none."""
     model, passes = spied()
-    runner = make_runner(model, together=together, short=8)
+    runner = make_runner(model, mode=mode, short=8)
     passes.clear()
     jobs = [embedded_job(), greedy("b", prompt(2, 3), 6), greedy("c", prompt(3, 20), 6), greedy("d", prompt(4, 12), 6)]
     check_tokens(run(runner, jobs), jobs)
@@ -112,7 +112,7 @@ def test_positions_in_company(together: BatchMode) -> None:
         moved = [(word, place) for (word,), place in zip(one.tokens, one.positions, strict=True) if place >= DELTA]
         ((word, place),) = moved
         assert place == own[word] + DELTA
-    assert any(one.positions is None for one in passes if one.decodes) == (together is BatchMode.LIKE)
+    assert any(one.positions is None for one in passes if one.decodes) == (mode is BatchMode.BY_LENGTH)
 
 
 def test_positions_of_the_rows_that_fill_a_group_up() -> None:
@@ -158,7 +158,7 @@ def test_an_embedded_prompt_is_not_cached() -> None:
         check_tokens(course, [embedded_job()])
         begun = course.outcomes["a"].begun[0]
         assert (begun.cached_tokens, begun.miss) == (0, None)
-    assert runner.store.numbers()["entries"] == 0
+    assert runner.store.counters()["entries"] == 0
 
 
 @pytest.mark.parametrize(

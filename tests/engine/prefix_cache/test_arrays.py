@@ -9,6 +9,7 @@ import pytest
 from orchard.engine.prefix_cache.arrays import Cut, State
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
+from tests.engine.prefix_cache.test_cache import shrink
 from tests.engine.prefix_cache.test_disk_io import fetch, settle
 
 TYPES = [mx.bfloat16, mx.float16, mx.float32, mx.uint32, mx.int8, mx.uint8, mx.int32, mx.bool_]
@@ -87,9 +88,9 @@ def test_arrays_go_through_memory_and_disk(tmp_path: Path) -> None:
     cache.insert(text, 0, whole, state)
     cache.insert([*text[:700], 5], 700, Cut(arrays(1, 1)), state)  # splits a node
     assert same(joined(cache.find(text, 1000)), whole)
-    while cache.tend(10**6):
+    while cache.write_back(10**6):
         pass
-    cache.shrink(0)
+    shrink(cache, 0)
     match = fetch(cache, text)
     assert (match.length, match.cold) == (1000, False)
     assert same(joined(match), whole)

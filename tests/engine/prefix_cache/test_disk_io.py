@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from orchard.engine.prefix_cache import cache_file, disk_io, radix_tree
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
-from tests.engine.prefix_cache.test_cache import WIDTH, Text, check, long, look, new, put, texts
+from tests.engine.prefix_cache.test_cache import WIDTH, Text, check, long, look, new, put, shrink, texts
 from tests.support.examples import examples
 
 MODEL = "model-4bit"
@@ -43,7 +43,7 @@ def fetch(cache: PrefixCache, text: Sequence[int]) -> Match:
 
 def save(cache: PrefixCache, disk: DiskTier) -> None:
     settle(disk)
-    while cache.tend(10**6):
+    while cache.write_back(10**6):
         pass
     settle(disk)
     cache.covered([])  # takes the news in
@@ -90,7 +90,7 @@ def test_what_leaves_memory_stays_on_disk(house: House) -> None:
     save(cache, disk)
     assert len(files(disk)) == 3
     assert cache.counters["disk_bytes"] == sum(path.stat().st_size for path in files(disk))
-    cache.shrink(0)
+    shrink(cache, 0)
     match = look(cache, text)
     assert (match.length, match.cold, match.pieces) == (1500, True, [])
     match = look(cache, text, disk=False)
@@ -114,7 +114,7 @@ def test_a_restart_finds_it_all(house: House) -> None:
         assert fetch(cache, text).length == len(text)
         look(cache, text)
     check(cache)
-    assert not cache.tend(10**9)
+    assert not cache.write_back(10**9)
 
 
 def test_the_files_are_nobody_elses(house: House) -> None:
@@ -133,7 +133,7 @@ def test_a_saved_node_may_be_split_cold_or_warm(house: House) -> None:
     put(cache, text)
     save(cache, disk)
     put(cache, [*text[:300], 1])  # warm
-    cache.shrink(0)
+    shrink(cache, 0)
     put(cache, [*text[:200], 2])  # cold: only the head comes into memory
     put(cache, text[:100])
     check(cache)
@@ -152,9 +152,9 @@ def test_a_half_of_a_file_can_be_fetched_alone(house: House) -> None:
     cache, disk = house.open()
     put(cache, long(1, 400))
     save(cache, disk)
-    cache.shrink(0)
+    shrink(cache, 0)
     put(cache, [*long(1, 100), 1])
-    cache.shrink(0)
+    shrink(cache, 0)
     assert fetch(cache, [*long(1, 100), 2]).length == 100
     assert cache.nbytes == 100 * WIDTH
     assert look(cache, long(1, 400)).cold
@@ -165,7 +165,7 @@ def test_what_is_brought_again_is_warm_without_reading(house: House) -> None:
     cache, disk = house.open()
     put(cache, long(1, 1000))
     save(cache, disk)
-    cache.shrink(0)
+    shrink(cache, 0)
     put(cache, long(1, 1200))
     match = look(cache, long(1, 1200))
     assert (match.length, match.cold) == (1200, False)
@@ -195,7 +195,7 @@ def test_text_that_is_dropped_while_it_is_read_stays_dropped(house: House) -> No
     cache, disk = house.open(disk_budget=20_000)
     put(cache, long(1, 1000))
     save(cache, disk)
-    cache.shrink(0)
+    shrink(cache, 0)
     gate, answered = threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -204,7 +204,7 @@ def test_text_that_is_dropped_while_it_is_read_stays_dropped(house: House) -> No
     disk.read([], None, wait)
     cache.fetch(cache.find(long(1, 1000), 1000), answered.set)
     put(cache, long(2, 1000))
-    while cache.tend(10**6):
+    while cache.write_back(10**6):
         pass
     assert look(cache, long(1, 1000)).parted == 0
     gate.set()
@@ -220,7 +220,7 @@ def test_damage_found_on_reading(house: House, caplog: pytest.LogCaptureFixture,
     text = long(1, 1500)
     put(cache, text)
     save(cache, disk)
-    cache.shrink(0)
+    shrink(cache, 0)
     (path,) = (path for path in files(disk) if "-512." in path.name)
     data = path.read_bytes()
     match damage:
@@ -352,7 +352,7 @@ def test_what_is_cached_before_the_folder_is_read_takes_its_files(
     cache = new(disk=disk)
     put(cache, text[:250])
     put(cache, [*text[:50], 1])
-    assert not cache.tend(10**6)
+    assert not cache.write_back(10**6)
     gate.set()
     settle(disk)
     cache.covered([])
@@ -360,7 +360,7 @@ def test_what_is_cached_before_the_folder_is_read_takes_its_files(
     save(cache, disk)
     assert set(files(disk)) > set(kept)
     for left in range(300, -1, -10):
-        cache.shrink(left * WIDTH)
+        shrink(cache, left * WIDTH)
         check(cache)
     match = look(cache, text)
     assert (match.length, match.cold) == (300, True)
@@ -403,7 +403,7 @@ def test_two_workers_dont_share_a_folder(
     settle(second)
     assert "two workers" in caplog.text
     put(other, [1, 2, 3])
-    assert not other.tend(10**6)
+    assert not other.write_back(10**6)
     second.close()
     save(cache, disk)
     assert len(files(disk)) == 1
@@ -425,7 +425,7 @@ def test_a_folder_that_cant_be_used_is_no_failure(
     cache = new(disk=disk)
     put(cache, [1, 2, 3])
     settle(disk)
-    assert not cache.tend(10**6)
+    assert not cache.write_back(10**6)
     assert look(cache, [1, 2, 3]).length == 3
     assert len(caplog.records) == 1
     disk.close()
@@ -444,7 +444,7 @@ def test_the_disk_has_a_budget(house: House) -> None:
     put(cache, long(3, 500))
     save(cache, disk)
     assert len(files(disk)) == 3
-    cache.shrink(0)
+    shrink(cache, 0)
     assert [look(cache, long(seed, 500)).length for seed in range(4)] == [500, 0, 500, 500]
     check(cache)
 
@@ -457,7 +457,7 @@ def test_what_was_used_last_is_saved_first(house: House) -> None:
         put(cache, text)
     look(cache, first, disk=False)
     settle(disk)
-    cache.tend(1)
+    cache.write_back(1)
     settle(disk)
     (path,) = files(disk)
     disk.budget = int(2.5 * path.stat().st_size)
@@ -475,7 +475,7 @@ def test_room_is_not_made_at_the_cost_of_what_a_file_hangs_on(house: House) -> N
     cache, disk = house.open(disk_budget=size + 1000)
     put(cache, long(1, 1500))  # nobody has looked for it, so its files are the oldest
     save(cache, disk)
-    cache.shrink(0)
+    shrink(cache, 0)
     assert [look(cache, long(seed, 1500)).length for seed in (1, 2)] == [1500, 512]
 
 
@@ -500,8 +500,8 @@ def test_a_text_longer_than_the_disk_is_saved_as_far_as_it_fits(house: House) ->
     save(cache, disk)
     assert len(files(disk)) >= 2
     assert cache.counters["disk_bytes"] <= 30_000
-    assert not cache.tend(10**9)
-    cache.shrink(0)
+    assert not cache.write_back(10**9)
+    shrink(cache, 0)
     assert look(cache, long(1, 5000)).length == 512 * len(files(disk))
 
 
@@ -509,7 +509,7 @@ def test_tend_does_a_little_at_a_time(house: House) -> None:
     cache, disk = house.open()
     put(cache, long(1, 512 * 5))
     calls = 1
-    while cache.tend(1):
+    while cache.write_back(1):
         calls += 1
     settle(disk)
     assert (calls, len(files(disk))) == (5, 5)
@@ -529,10 +529,10 @@ def test_a_slow_disk_holds_tend_up_and_wakes_it(tmp_path: Path, monkeypatch: pyt
     cache = new(disk=disk)
     settle(disk)
     put(cache, long(1, 512 * 2))
-    assert not cache.tend(10**9)  # one is under way; nothing can be done before it is written
+    assert not cache.write_back(10**9)  # one is under way; nothing can be done before it is written
     gate.set()
     assert woken.wait(SECONDS)
-    assert not cache.tend(10**9) or not cache.tend(10**9)
+    assert not cache.write_back(10**9) or not cache.write_back(10**9)
     settle(disk)
     assert len(files(disk)) == 2
     disk.close()
@@ -583,9 +583,9 @@ def test_what_follows_a_file_that_was_not_written_goes_too(house: House, monkeyp
 def test_evicted_before_it_was_written(house: House) -> None:
     cache, _ = house.open()
     put(cache, long(1, 1000))
-    while cache.tend(10**6):
+    while cache.write_back(10**6):
         pass
-    cache.shrink(0)
+    shrink(cache, 0)
     assert fetch(cache, long(1, 1000)).length == 1000  # the I/O thread keeps the order
     look(cache, long(1, 1000))
 
@@ -615,7 +615,7 @@ def test_payloads_that_cant_be_made_again_are_given_up(tmp_path: Path, caplog: p
     cache = PrefixCache(10**9, False, disk, refuse, refuse)
     put(cache, [1, 2, 3])
     save(cache, disk)
-    cache.shrink(0)
+    shrink(cache, 0)
     assert fetch(cache, [1, 2, 3]).length == 0
     settle(disk)
     assert files(disk) == []
@@ -626,14 +626,14 @@ def test_payloads_that_cant_be_made_again_are_given_up(tmp_path: Path, caplog: p
 def test_close_finishes_what_was_handed_over(house: House) -> None:
     cache, disk = house.open()
     put(cache, long(1, 5000))
-    while cache.tend(10**6):
+    while cache.write_back(10**6):
         pass
     disk.close(SECONDS)
     assert len(files(disk)) == 10
     disk.close()
     called = threading.Event()
     cache.fetch(cache.find(long(1, 10), 10), called.set)
-    cache.shrink(0)
+    shrink(cache, 0)
     cache.fetch(cache.find(long(1, 10), 10), called.set)
     assert called.is_set()
     assert not cache.find(long(1, 10), 10).length or cache.find(long(1, 10), 10).cold
@@ -643,7 +643,7 @@ def test_a_close_that_cant_wait_still_answers_fetches(house: House) -> None:
     cache, disk = house.open()
     put(cache, long(1, 2000))
     save(cache, disk)
-    cache.shrink(0)
+    shrink(cache, 0)
     gate, stuck = threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -656,7 +656,7 @@ def test_a_close_that_cant_wait_still_answers_fetches(house: House) -> None:
     for event in answered:
         cache.fetch(cache.find(long(1, 2000), 2000), event.set)
     put(cache, long(2, 2000))
-    while cache.tend(10**6):
+    while cache.write_back(10**6):
         pass
     disk.close(timeout=0)
     gate.set()
@@ -669,14 +669,14 @@ def test_close_from_another_thread_in_the_middle_of_work(house: House) -> None:
     closer = threading.Thread(target=disk.close)
     for step in range(200):
         put(cache, long(step, 600))
-        cache.tend(10**4)
+        cache.write_back(10**4)
         if step == 50:
             closer.start()
         if step % 10 == 0:
             done = threading.Event()
             cache.fetch(cache.find(long(1, 5000), 5000), done.set)
             assert done.wait(SECONDS)
-        cache.shrink(8000 * WIDTH)
+        shrink(cache, 8000 * WIDTH)
         look(cache, long(step, 600), disk=False)
     closer.join(SECONDS)
     check(cache)
@@ -706,7 +706,7 @@ seed = 0
 while True:
     seed += 1
     put(cache, [*long(1, 600), *long(seed, 600)])
-    cache.tend(10**6)
+    cache.write_back(10**6)
 """
 
 
@@ -783,17 +783,17 @@ class Disk(RuleBasedStateMachine):
         done = threading.Event()
         self.cache.fetch(self.cache.find(text, len(text)), done.set)
         put(self.cache, other, with_snapshot=True)
-        self.cache.tend(100)
+        self.cache.write_back(100)
         assert done.wait(SECONDS)
         look(self.cache, text)
 
     @rule(limit=st.sampled_from([1, 100, 10**6]))
-    def tend(self, limit: int) -> None:
-        self.cache.tend(limit)
+    def write_back(self, limit: int) -> None:
+        self.cache.write_back(limit)
 
     @rule(to=st.integers(0, 60))
     def shrink(self, to: int) -> None:
-        self.cache.shrink(to * WIDTH)
+        shrink(self.cache, to * WIDTH)
 
     @rule(data=st.data())
     def damage(self, data: st.DataObject) -> None:
@@ -815,9 +815,9 @@ class Disk(RuleBasedStateMachine):
         check(self.cache)
         settle(self.disk)
         sizes = {path.name: path.stat().st_size for path in files(self.disk)}
-        shelf: Any = self.cache._shelf
-        assert {name: record.size for name, record in shelf._files.items()} == sizes
-        assert shelf.nbytes == sum(sizes.values()) <= self.disk_budget
+        index: Any = self.cache._disk
+        assert {name: record.size for name, record in index._files.items()} == sizes
+        assert index.nbytes == sum(sizes.values()) <= self.disk_budget
 
 
 class DiskWithSnapshots(Disk):

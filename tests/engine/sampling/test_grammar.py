@@ -78,16 +78,16 @@ def some_jobs() -> list[Job]:
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(
-    ("kind", "together"), [("qwen3", BatchMode.ALL), ("lfm2", BatchMode.LIKE), ("qwen3", BatchMode.NONE)]
+    ("kind", "mode"), [("qwen3", BatchMode.SHARED), ("lfm2", BatchMode.BY_LENGTH), ("qwen3", BatchMode.SEQUENTIAL)]
 )
-def test_company_changes_nothing(kind: str, together: BatchMode, seed: int) -> None:
+def test_company_changes_nothing(kind: str, mode: BatchMode, seed: int) -> None:
     """Bound and free rows join and leave in any order."""
     model = network(kind)
     rng = random.Random(seed)
     jobs = some_jobs()
     rng.shuffle(jobs)
     left = list(jobs)
-    runner = make_runner(model, together=together, short=8, cache_bytes=2**22)
+    runner = make_runner(model, mode=mode, short=8, cache_bytes=2**22)
 
     def join(course: Course) -> list[Job]:
         count = rng.choice([0, 0, 0, 1, 2])

@@ -69,8 +69,8 @@ def test_what_is_cached_is_read_again_for_its_scores(kind: str) -> None:
     assert outcome.begun[0].cached_tokens == 30
 
 
-@pytest.mark.parametrize("together", list(BatchMode))
-def test_scores_are_the_same_in_company(together: BatchMode) -> None:
+@pytest.mark.parametrize("mode", list(BatchMode))
+def test_scores_are_the_same_in_company(mode: BatchMode) -> None:
     limits = Limits(max_rows=8, memory_bytes=2**40, chunk=9, idle_chunk=9)
     jobs = [
         greedy("a", prompt(1, 20), 30),
@@ -78,7 +78,7 @@ def test_scores_are_the_same_in_company(together: BatchMode) -> None:
         greedy("c", prompt(3, 35), 30),
         scored("d", prompt(2, 45), 6),
     ]
-    course = run(make_runner(network("qwen3"), limits, together, cache_bytes=2**24, joint=True), jobs)
+    course = run(make_runner(network("qwen3"), limits, mode, cache_bytes=2**24, batched_prefill=True), jobs)
     for job in jobs:
         outcome = course.outcomes[job.id]
         assert outcome.tokens == alone(

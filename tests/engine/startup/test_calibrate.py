@@ -25,23 +25,23 @@ QUANTIZED: dict[str, Any] = {"kv_bits": 8, "kv_group_size": 32}
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe"])
 @pytest.mark.parametrize("options", [{}, QUANTIZED, {**QUANTIZED, "quantized_kv_start": 5}], ids=str)
 def test_rows_of_mlx_lms_models_share_all_passes(kind: str, options: dict[str, Any]) -> None:
-    assert calibrate.how_together(network(kind), TextOptions(**options)) is BatchMode.ALL
+    assert calibrate.find_batch_mode(network(kind), TextOptions(**options)) is BatchMode.SHARED
 
 
 @pytest.mark.parametrize(
-    ("kind", "together"),
+    ("kind", "mode"),
     [
-        ("gpt_oss", BatchMode.ALL),
-        ("gemma3n", BatchMode.ALL),  # layers that read another layer's cache
-        ("gemma4_text", BatchMode.ALL),
-        ("mamba", BatchMode.ALL),  # it asks for the class of its cache
-        ("deepseek_v32", BatchMode.LIKE),  # it looks into its cache
-        ("gemma2", BatchMode.NONE),  # attention of its own
+        ("gpt_oss", BatchMode.SHARED),
+        ("gemma3n", BatchMode.SHARED),  # layers that read another layer's cache
+        ("gemma4_text", BatchMode.SHARED),
+        ("mamba", BatchMode.SHARED),  # it asks for the class of its cache
+        ("deepseek_v32", BatchMode.BY_LENGTH),  # it looks into its cache
+        ("gemma2", BatchMode.SEQUENTIAL),  # attention of its own
     ],
 )
-def test_how_far_peculiar_models_share_passes(kind: str, together: BatchMode, caplog: pytest.LogCaptureFixture) -> None:
+def test_how_far_peculiar_models_share_passes(kind: str, mode: BatchMode, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
-        assert calibrate.how_together(network(kind), TextOptions()) is together
+        assert calibrate.find_batch_mode(network(kind), TextOptions()) is mode
     assert not any("\n" in record.message or "argument types" in record.message for record in caplog.records)
 
 
@@ -61,24 +61,25 @@ def test_models_that_can_not_read_quantised_keys_do_without(
     assert calibrate.quantisable(network(kind), options) == replace(options, kv_bits=None)
     assert f"--kv-bits 8 has no effect, keys and values stay as they are: {why}" in caplog.text
     assert "argument types" not in caplog.text
-    calibrate.fit(network(kind), options, 0, lambda: None)
+    calibrate.make_runner(network(kind), options, 0, lambda: None)
 
 
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "gpt_oss", "gemma3n"])
 def test_models_that_read_quantised_keys_share_passes_as_before(kind: str) -> None:
     options = TextOptions(**QUANTIZED)
     assert calibrate.quantisable(network(kind), options) is options
-    assert calibrate.how_together(network(kind), options) is BatchMode.ALL
+    assert calibrate.find_batch_mode(network(kind), options) is BatchMode.SHARED
 
 
 def test_caches_in_lists() -> None:
-    assert calibrate.how_together(InLists(), TextOptions()) is BatchMode.ALL
+    assert calibrate.find_batch_mode(InLists(), TextOptions()) is BatchMode.SHARED
 
 
 def test_a_cache_of_an_unknown_kind() -> None:
     model = network("qwen3")
     assert (
-        calibrate.how_together(Other(model, lambda: [ChunkedKVCache(64), KVCache()]), TextOptions()) is BatchMode.NONE
+        calibrate.find_batch_mode(Other(model, lambda: [ChunkedKVCache(64), KVCache()]), TextOptions())
+        is BatchMode.SEQUENTIAL
     )
 
 
@@ -123,14 +124,14 @@ def _through_the_module(queries: mx.array, keys: Any, values: Any, scale: float,
 @pytest.mark.parametrize(
     ("masked", "own", "expected"),
     [
-        (True, False, BatchMode.ALL),
-        (True, True, BatchMode.LIKE),
-        (False, False, BatchMode.NONE),
-        (False, True, BatchMode.NONE),
+        (True, False, BatchMode.SHARED),
+        (True, True, BatchMode.BY_LENGTH),
+        (False, False, BatchMode.SEQUENTIAL),
+        (False, True, BatchMode.SEQUENTIAL),
     ],
 )
 def test_a_peculiar_attention(masked: bool, own: bool, expected: BatchMode) -> None:
-    assert calibrate.how_together(Peculiar(masked, own), TextOptions()) is expected
+    assert calibrate.find_batch_mode(Peculiar(masked, own), TextOptions()) is expected
 
 
 def test_a_model_that_takes_one_row_only() -> None:
@@ -138,7 +139,7 @@ def test_a_model_that_takes_one_row_only() -> None:
         if tokens.shape[0] > 1:
             raise RuntimeError("one at a time")
 
-    assert calibrate.how_together(Other(network("qwen3"), before=before), TextOptions()) is BatchMode.NONE
+    assert calibrate.find_batch_mode(Other(network("qwen3"), before=before), TextOptions()) is BatchMode.SEQUENTIAL
 
 
 def test_keys_that_can_not_be_quantised_so() -> None:
@@ -150,32 +151,32 @@ def test_keys_that_can_not_be_quantised_so() -> None:
 
 def test_the_runner_that_it_makes() -> None:
     options = TextOptions(decode_concurrency=3, prefill_step_size=17, prompt_cache_bytes=10_000, memory_limit=2**40)
-    runner = calibrate.fit(network("qwen3"), options, 0, lambda: None)
+    runner = calibrate.make_runner(network("qwen3"), options, 0, lambda: None)
     limits = runner._scheduler._limits
     assert (limits.max_rows, limits.chunk, limits.idle_chunk) == (3, 17, 68)
     assert runner.idle
-    assert runner.store.numbers()["budget_bytes"] == 10_000
-    assert runner.store.numbers()["entries"] == 0
-    assert runner.together is BatchMode.ALL
+    assert runner.store.counters()["budget_bytes"] == 10_000
+    assert runner.store.counters()["entries"] == 0
+    assert runner.batch_mode is BatchMode.SHARED
 
 
 def test_a_model_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Other(network("qwen3"))
     model.fingerprint = "tried once"
     tried: list[str] = []
-    for name in ("how_together", "_pace"):
+    for name in ("find_batch_mode", "_pace"):
         monkeypatch.setattr(calibrate, name, spying(getattr(calibrate, name), tried))
     for way in ("every_way", "once"):
         monkeypatch.setattr(warmup, way, spying(getattr(warmup, way), tried))
-    runners = [calibrate.fit(model, TextOptions(), 0, lambda: None) for _ in range(2)]
-    assert tried == ["how_together", "every_way", "_pace", "once"]
+    runners = [calibrate.make_runner(model, TextOptions(), 0, lambda: None) for _ in range(2)]
+    assert tried == ["find_batch_mode", "every_way", "_pace", "once"]
     first, second = (runner._scheduler._limits for runner in runners)
     assert first == second
     assert runners[0].store.tokens_per_second == runners[1].store.tokens_per_second > 0
     # In another process, its kernels may be gone.
     monkeypatch.setattr(warmup, "_done", set())
     monkeypatch.setattr(tempfile, "gettempdir", lambda: "/nowhere")
-    calibrate.fit(model, TextOptions(), 0, lambda: None)
+    calibrate.make_runner(model, TextOptions(), 0, lambda: None)
     assert tried[4:] == ["every_way"]
     monkeypatch.setattr(warmup, "_done", set())
     monkeypatch.undo()
@@ -193,15 +194,15 @@ def spying(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]
 
 def test_other_options_are_tried_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
-    monkeypatch.setattr(calibrate, "how_together", spying(calibrate.how_together, tried))
-    calibrate.fit(network("qwen3"), TextOptions(max_kv_size=31), 0, lambda: None)
-    calibrate.fit(network("qwen3"), TextOptions(max_kv_size=33), 0, lambda: None)
-    assert tried == ["how_together"] * 2
+    monkeypatch.setattr(calibrate, "find_batch_mode", spying(calibrate.find_batch_mode, tried))
+    calibrate.make_runner(network("qwen3"), TextOptions(max_kv_size=31), 0, lambda: None)
+    calibrate.make_runner(network("qwen3"), TextOptions(max_kv_size=33), 0, lambda: None)
+    assert tried == ["find_batch_mode"] * 2
 
 
 def test_progress_is_told_to_the_end() -> None:
     told: list[float] = []
-    calibrate.fit(network("qwen3"), TextOptions(), 0, lambda: None, told.append)
+    calibrate.make_runner(network("qwen3"), TextOptions(), 0, lambda: None, told.append)
     assert told == sorted(told)
     assert told[-1] == 1.0
 
@@ -209,7 +210,7 @@ def test_progress_is_told_to_the_end() -> None:
 @pytest.mark.parametrize("limit", [1_000, 400])
 def test_weights_that_leave_nothing(limit: int) -> None:
     with pytest.raises(OrchardError) as caught:
-        calibrate.fit(network("qwen3"), TextOptions(memory_limit=limit), 1_000, lambda: None)
+        calibrate.make_runner(network("qwen3"), TextOptions(memory_limit=limit), 1_000, lambda: None)
     assert caught.value.kind == "model_failed"
     assert "1,000 bytes" in str(caught.value)
     assert f"{limit:,} leaves nothing" in str(caught.value)
@@ -217,13 +218,15 @@ def test_weights_that_leave_nothing(limit: int) -> None:
 
 def test_cached_prompts_leave_half_to_requests(caplog: pytest.LogCaptureFixture) -> None:
     options = TextOptions(memory_limit=100_000, prompt_cache_bytes=60_000)
-    runner = calibrate.fit(network("qwen3"), options, 1_000, lambda: None)
-    assert runner.store.numbers()["budget_bytes"] == 49_500
+    runner = calibrate.make_runner(network("qwen3"), options, 1_000, lambda: None)
+    assert runner.store.counters()["budget_bytes"] == 49_500
     assert "may take 49500 bytes of memory, not 60000" in caplog.text
 
 
 def test_how_many_prompts_a_step_reads() -> None:
-    runner = calibrate.fit(network("qwen3"), TextOptions(prompt_concurrency=2, prefill_step_size=9), 0, lambda: None)
+    runner = calibrate.make_runner(
+        network("qwen3"), TextOptions(prompt_concurrency=2, prefill_step_size=9), 0, lambda: None
+    )
     for number in range(3):
         runner.add(greedy(str(number), prompt(number, 20), 2))
     runner.step()

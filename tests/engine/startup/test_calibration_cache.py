@@ -14,7 +14,7 @@ from orchard.engine.startup import calibration_cache
 from orchard.engine.startup.calibration_cache import Calibration
 from tests.support.tiny_models import Other, network
 
-KNOWN = Calibration(BatchMode.LIKE, joint=True, chunk=128, tokens_per_second=1e3, found=time.time())
+KNOWN = Calibration(BatchMode.BY_LENGTH, batched_prefill=True, chunk=128, tokens_per_second=1e3, found=time.time())
 
 
 @pytest.fixture(autouse=True)
@@ -28,8 +28,8 @@ def test_what_is_remembered_is_recalled(folder: Path) -> None:
     calibration_cache.remember("a", KNOWN)
     calibration_cache.remember("b", replace(KNOWN, chunk=64))
     assert (calibration_cache.recall("a"), calibration_cache.recall("c")) == (KNOWN, None)
-    calibration_cache.remember("a", replace(KNOWN, joint=False))
-    assert calibration_cache.recall("a") == replace(KNOWN, joint=False)
+    calibration_cache.remember("a", replace(KNOWN, batched_prefill=False))
+    assert calibration_cache.recall("a") == replace(KNOWN, batched_prefill=False)
     assert {file.name for file in folder.iterdir()} == {"a.json", "b.json"}
 
 
@@ -48,7 +48,7 @@ def changed(**fields: object) -> bytes:
         msgspec.json.encode(KNOWN)[:-1],
         changed(chunk=0),
         changed(tokens_per_second=0),
-        changed(together="all at once"),
+        changed(batch_mode="all at once"),
         changed(more=1),
         changed(more="x" * 10_000),
         changed(found=time.time() - 25 * 3600),

@@ -1,8 +1,8 @@
 """Attention over a batch whose rows lie in several groups.
 
-mlx-lm's models hand the keys and values that a cache returned to one function, `scaled_dot_product_attention` of
-`models/base.py`. A batch's cache may return them in parts, one for each group of rows; `install` puts `attend` in that
-function's place in the modules of a loaded model, so that each part meets the queries of its own rows.
+mlx-lm's models pass the keys and values that a cache returned to one function, `scaled_dot_product_attention` of
+`models/base.py`. A batch's cache may return an array for each group of rows. `install` replaces that function in the
+modules of loaded models by `attend`, which gives each group's arrays the queries of their own rows.
 """
 
 import sys
@@ -15,30 +15,33 @@ from orchard.engine.device import on_cuda
 _NAME = "scaled_dot_product_attention"
 
 
-class Parts:
-    """What stands for one array where rows lie in groups: `of[i]` belongs to the rows from `cuts[i]` to `cuts[i+1]`."""
+class GroupedArrays:
+    """One array for each group of rows: `of[i]` belongs to the rows from `bounds[i]` to `bounds[i+1]`."""
 
-    def __init__(self, of: list[Any], cuts: list[int], layers: list[Any]) -> None:
+    def __init__(self, of: list[Any], bounds: list[int], layers: list[Any]) -> None:
         """`layers[i]` is the cache of group i, as the library's function wants to see it."""
         self.of = of
-        self.cuts = cuts
+        self.bounds = bounds
         self.layers = layers
 
 
 def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
-    """Like the library's function; keys, values and the mask (the last argument but one, or by name) may be `Parts`."""
-    if not isinstance(keys, Parts):
-        return _whole(queries, keys, values, cache, *args, **kwargs)
+    """Do what the library's function does.
+
+    Keys, values and the mask (the last argument but one, or by name) may be `GroupedArrays`.
+    """
+    if not isinstance(keys, GroupedArrays):
+        return _attend_one(queries, keys, values, cache, *args, **kwargs)
     attended = []
     for index, layer in enumerate(keys.layers):
-        rows = queries[keys.cuts[index] : keys.cuts[index + 1]]
-        own = [_part(arg, index) for arg in args]
-        named = {name: _part(arg, index) for name, arg in kwargs.items()}
-        attended.append(_whole(rows, keys.of[index], values.of[index], layer, *own, **named))
+        rows = queries[keys.bounds[index] : keys.bounds[index + 1]]
+        own = [_of_group(arg, index) for arg in args]
+        named = {name: _of_group(arg, index) for name, arg in kwargs.items()}
+        attended.append(_attend_one(rows, keys.of[index], values.of[index], layer, *own, **named))
     return mx.concatenate(attended)
 
 
-def _whole(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
+def _attend_one(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
     """Attend as the library does, but unpack quantised keys and values where that is better.
 
     The library multiplies them as they are, which for one token reads less memory. For several tokens it takes longer:
@@ -49,13 +52,13 @@ def _whole(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **
 
     several = queries.shape[2] > 1
     if hasattr(cache, "bits") and (several or on_cuda() or _sinks(*args, **kwargs) is not None):
-        keys, values = (_unpacked(of, cache) for of in (keys, values))
+        keys, values = (_dequantized(of, cache) for of in (keys, values))
         cache = None
     attended: mx.array = plain(queries, keys, values, cache, *args, **kwargs)
     return attended
 
 
-def _unpacked(packed: Any, cache: Any) -> mx.array:
+def _dequantized(packed: Any, cache: Any) -> mx.array:
     weights, scales, biases = packed
     return mx.dequantize(weights, scales, biases, group_size=cache.group_size, bits=cache.bits)
 
@@ -74,5 +77,5 @@ def install() -> None:
             setattr(module, _NAME, attend)
 
 
-def _part(value: Any, index: int) -> Any:
-    return value.of[index] if isinstance(value, Parts) else value
+def _of_group(value: Any, index: int) -> Any:
+    return value.of[index] if isinstance(value, GroupedArrays) else value

@@ -1,7 +1,7 @@
-"""The rows that decode: one forward pass and one draw a step for all, the next launched before the last is read.
+"""Decode: one forward pass and one draw a step for all rows; the next is launched before the last is read.
 
-Where a row has a grammar, what it may draw depends on its last token. Then the first part of the pass is launched and
-the last tokens are read; the masks are computed while the rest is launched, and the next step begins with the draw.
+Where a row has a grammar, what it may draw depends on its last token. Then a step launches the first part of the pass,
+reads the last tokens, and launches the rest while the masks are computed; the next step begins with the draw.
 """
 
 from collections import deque
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import mlx.core as mx
 
 from orchard.engine.batching.batch import Batch, BatchSlot
+from orchard.engine.batching.kv_cache import Cache
+from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.job import Drawn, EndReason, Job, Sample
-from orchard.engine.kv_cache import Cache
-from orchard.engine.kv_store import KVStore
 from orchard.engine.model import LanguageModel
 from orchard.engine.sampling.grammar import Computing, GrammarState, Masks
 from orchard.engine.sampling.sampler import Draw, Sampler
@@ -21,18 +21,18 @@ from orchard.engine.sampling.sampler import Draw, Sampler
 class Row:
     """One choice of a job. `tokens`: the prompt and what has been read of the answer."""
 
-    def __init__(self, job: Job, choice: int, tokens: list[int], seat: BatchSlot) -> None:
-        """`seat` holds all tokens but the last one. More tokens than the prompt: a row that was preempted goes on."""
+    def __init__(self, job: Job, choice: int, tokens: list[int], slot: BatchSlot) -> None:
+        """`slot` holds all tokens but the last one. More tokens than the prompt: a row that was preempted goes on."""
         self.job = job
         self.choice = choice
         self.tokens = tokens
-        self.seat = seat
+        self.slot = slot
         self.launched = len(tokens) - len(job.prompt)
         self.ended = False
-        self.kept = job.embed is None
-        self.follower = GrammarState(job.grammar, self.generated) if job.grammar else None
-        if self.follower:
-            self.follower.left = self.left
+        self.cacheable = job.embed is None
+        self.grammar = GrammarState(job.grammar, self.generated) if job.grammar else None
+        if self.grammar:
+            self.grammar.left = self.left
 
     @property
     def generated(self) -> list[int]:
@@ -58,9 +58,9 @@ class Row:
         elif not self.left:
             reason = "length"
         self.ended = reason is not None
-        if self.follower and not self.ended:
-            self.follower.take_later(sample.token)
-            self.follower.left = self.left
+        if self.grammar and not self.ended:
+            self.grammar.take_later(sample.token)
+            self.grammar.left = self.left
         return Drawn(self.job.id, self.choice, sample, reason)
 
 
@@ -74,17 +74,17 @@ class Rows:
         self._store = store
         self._sampler = Sampler(model.vocab_size)
         self._masks = Masks(model.vocab_size)
-        self._seated: list[Row] = []  # in the batch's and the sampler's order
+        self._active: list[Row] = []  # in the batch's and the sampler's order
         self._joining: list[Row] = []
-        self._inputs: mx.array | None = None  # (rows,): the next token of each seated row
+        self._inputs: mx.array | None = None  # (rows,): the next token of each active row
         self._unread: deque[tuple[list[Row], Draw]] = deque()
-        self._bound: tuple[mx.array, Computing] | None = None  # the seated rows' logits, to be drawn by their grammars
+        self._bound: tuple[mx.array, Computing] | None = None  # the active rows' logits, to be drawn by their grammars
         self._stale = False  # the batch still holds rows that are gone, or holds them in another form
 
     @property
     def idle(self) -> bool:
         """Whether a step would do nothing."""
-        return not (self._seated or self._joining or self._unread or self._stale)
+        return not (self._active or self._joining or self._unread or self._stale)
 
     def join(self, row: Row) -> None:
         """Let a row decode from the next step on."""
@@ -101,16 +101,16 @@ class Rows:
         failed = self._draw_bound()
         logits, broken = self._forward()
         drawn: list[Drawn] = []
-        if logits is not None and any(row.follower for row in self._seated):
+        if logits is not None and any(row.grammar for row in self._active):
             # On a fast GPU, launching takes the host as long as computing takes the device: neither may wait.
             mx.async_eval(self._batch.first_layers())  # type: ignore[no-untyped-call]
             drawn = self.read()
-            followers = [None if row.ended else row.follower for row in self._seated]
-            self._bound = logits, self._masks.begin(followers)
+            grammars = [None if row.ended else row.grammar for row in self._active]
+            self._bound = logits, self._masks.begin(grammars)
             mx.async_eval(logits)  # type: ignore[no-untyped-call]
         elif logits is not None:
             self._draw(logits, None)
-        if len(self._unread) > 1 or not self._seated:
+        if len(self._unread) > 1 or not self._active:
             drawn += self.read()
         return drawn, failed + broken
 
@@ -126,17 +126,17 @@ class Rows:
         ]
 
     def _forward(self) -> tuple[mx.array | None, list[tuple[list[Row], Exception]]]:
-        """Read the next token of every row; gives lazy logits (rows, vocab_size) of those whose pass did not raise."""
-        self._settle()
-        staying = [row for row in self._seated if row.wants_more]
-        if self._stale or self._joining or len(staying) < len(self._seated) or self._batch.outgrown:
+        """Read the next token of every row; return lazy logits (rows, vocab_size) of those whose pass did not raise."""
+        self._quantize_if_due()
+        staying = [row for row in self._active if row.wants_more]
+        if self._stale or self._joining or len(staying) < len(self._active) or self._batch.outgrown:
             self._stale = False
-            self._reseat(staying)
-        if not self._seated:
+            self._arrange(staying)
+        if not self._active:
             return None, []
         assert self._inputs is not None
         logits, broken = self._batch.forward(self._inputs)
-        failed = [([row for row in self._seated if row.seat in seats], error) for seats, error in broken]
+        failed = [([row for row in self._active if row.slot in slots], error) for slots, error in broken]
         if failed:
             self._drop([row for rows, _ in failed for row in rows])
         if logits is None:
@@ -155,8 +155,8 @@ class Rows:
         allowed, broken = computing.result()
         failed: list[tuple[list[Row], Exception]] = []
         for place, error in broken.items():
-            self._seated[place].ended = True
-            failed.append(([self._seated[place]], error))
+            self._active[place].ended = True
+            failed.append(([self._active[place]], error))
         self._draw(logits, allowed)
         return failed
 
@@ -164,61 +164,58 @@ class Rows:
         draw = self._sampler.draw(logits, allowed)
         draw.launch()
         self._inputs = draw.token
-        self._unread.append((self._seated, draw))
-        for row in self._seated:
+        self._unread.append((self._active, draw))
+        for row in self._active:
             row.launched += 1
 
-    def _settle(self) -> None:
+    def _quantize_if_due(self) -> None:
         """Quantise the rows that have become long enough for it."""
-        for row in self._seated:
-            if self._store.settles_at(row.seat.length) and "QuantizedKVCache" not in row.seat.kind:
-                cache = self._batch.take(row.seat)
-                self._keep(row, cache)
-                row.seat.replace(self._store.settled(cache, row.seat.length))
+        for row in self._active:
+            if self._store.quantizes_at(row.slot.length):
+                cache = self._batch.extract(row.slot)
+                self._save(row, cache)
+                row.slot.replace(self._store.quantized_if_due(cache, row.slot.length))
                 self._stale = True
 
-    def _keep(self, row: Row, cache: Cache) -> None:
-        if row.kept:
-            self._store.save(row.tokens[: row.seat.length], cache)
+    def _save(self, row: Row, cache: Cache) -> None:
+        if row.cacheable:
+            self._store.save(row.tokens[: row.slot.length], cache)
 
-    def _reseat(self, staying: list[Row]) -> None:
-        """Seat the rows that stay and those that join, in the order that the batch finds best."""
-        for row in self._seated:
+    def _arrange(self, staying: list[Row]) -> None:
+        """Let the rows that stay and those that join decode, in the order that the batch finds best."""
+        for row in self._active:
             if not row.wants_more:
-                self._keep(row, self._batch.take(row.seat))
+                self._save(row, self._batch.extract(row.slot))
         joining, self._joining = self._joining, []
         rows = staying + joining
-        self._batch.reseat([row.seat for row in rows])
-        place = {id(seat): index for index, seat in enumerate(self._batch.seats)}
-        order = sorted(range(len(rows)), key=lambda index: place[id(rows[index].seat)])
-        seated = [self._seated.index(row) for row in staying]
-        self._draw_for(seated, joining, order)
-        sources = [*seated, *range(len(self._seated), len(self._seated) + len(joining))]
-        self._feed([sources[index] for index in order], joining)
-        self._seated = [rows[index] for index in order]
-
-    def _draw_for(self, seated: Sequence[int], joining: list[Row], order: Sequence[int]) -> None:
-        self._sampler.keep(seated)
+        self._batch.arrange([row.slot for row in rows])
+        place = {id(slot): index for index, slot in enumerate(self._batch.slots)}
+        order = sorted(range(len(rows)), key=lambda index: place[id(rows[index].slot)])
+        stay = [self._active.index(row) for row in staying]
+        self._sampler.keep(stay)
         for row in joining:
             self._sampler.add(row.job.params, row.job.prompt, row.choice, row.generated)
         self._sampler.keep(order)
+        sources = [*stay, *range(len(self._active), len(self._active) + len(joining))]
+        self._arrange_inputs([sources[index] for index in order], joining)
+        self._active = [rows[index] for index in order]
 
-    def _feed(self, sources: Sequence[int], joining: list[Row]) -> None:
-        """Put the next tokens in the rows' order; sources count the seated rows, then those that join."""
+    def _arrange_inputs(self, sources: Sequence[int], joining: list[Row]) -> None:
+        """Put the next tokens in the rows' order; sources count the active rows, then those that join."""
         if not sources:
             self._inputs = None
             return
         parts = [] if self._inputs is None else [self._inputs]
         if joining:
             parts.append(mx.array([row.tokens[-1] for row in joining], mx.uint32))
-        together = mx.concatenate(parts) if len(parts) > 1 else parts[0]
-        self._inputs = together[mx.array(list(sources), mx.uint32)]
+        inputs = mx.concatenate(parts) if len(parts) > 1 else parts[0]
+        self._inputs = inputs[mx.array(list(sources), mx.uint32)]
 
     def _drop(self, rows: list[Row]) -> None:
         """Forget rows whose forward pass raised; the others have taken their step."""
         for row in rows:
-            row.ended, row.kept = True, False
-        stay = [index for index, row in enumerate(self._seated) if not row.ended]
+            row.ended, row.cacheable = True, False
+        stay = [index for index, row in enumerate(self._active) if not row.ended]
         self._sampler.keep(stay)
-        self._seated = [self._seated[index] for index in stay]
+        self._active = [self._active[index] for index in stay]
         self._stale = True

@@ -1,20 +1,19 @@
-"""A prompt on its way into a cache."""
+"""Prefill: a prompt on its way into a cache."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from orchard.engine import kv_cache
-from orchard.engine.batching import batched_prefill
+from orchard.engine.batching import batched_prefill, kv_cache
+from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.job import Miss
-from orchard.engine.kv_store import KVStore
 from orchard.engine.model import Embedded, LanguageModel
 from orchard.engine.sampling.logprobs import Scoring
 
 
 class PrefillChunk(NamedTuple):
-    """What a pass of several readings has given one of them: a cache of its tokens up to `stop`."""
+    """What a pass of several prefills has brought one of them: a cache of its tokens up to `stop`."""
 
     cache: kv_cache.Cache
     stop: int
@@ -34,7 +33,7 @@ class Prefill:
         scoring: Scoring | None = None,
         scored: int = 0,
     ) -> None:
-        """Takes over at once what is cached of `tokens`. `boundaries`: where to keep a snapshot, ascending.
+        """Begin with what is cached of `tokens`. `boundaries`: where to keep a snapshot, ascending.
 
         Prompts from embeddings are not cached: equal tokens may stand for different images. `scoring` scores the tokens
         behind those that it reads, but for the first `scored`; so the others must be read, whatever is cached of them.
@@ -50,7 +49,7 @@ class Prefill:
         self.miss: Miss | None = found.miss if found and not scoring else None
         self.cache = found.cache if found else store.new_cache()
         self.done = self.cached
-        self._stops = [stop for stop in store.stops(boundaries) if self.done < stop < len(tokens)]
+        self._stops = [stop for stop in store.prefill_stops(boundaries) if self.done < stop < len(tokens)]
 
     @property
     def left(self) -> int:
@@ -63,17 +62,17 @@ class Prefill:
         return self._embedded.position_delta if self._embedded else 0
 
     def advance(self, model: LanguageModel, budget: int) -> int:
-        """Launch the reading of up to `budget` tokens; gives how many. At most one piece is under way on return."""
+        """Launch the reading of up to `budget` tokens; return how many. At most one chunk is under way on return."""
         before = self.done
         while self.left and self.done - before < budget:
-            self._piece(model, min(self.left, budget - (self.done - before)))
+            self._read(model, min(self.left, budget - (self.done - before)))
         return self.done - before
 
-    def _piece(self, model: LanguageModel, count: int) -> None:
-        stop = self.pause(count)
+    def _read(self, model: LanguageModel, count: int) -> None:
+        stop = self.next_stop(count)
         mx.eval(self.unfinished)
         tokens = mx.array([self.tokens[self.done : stop]], mx.uint32)
-        embeddings, positions = self._given(stop)
+        embeddings, positions = self._embeddings(stop)
         # Mostly only the cache is evaluated, so that the logits of a prompt, which nobody reads, are never computed.
         logits = model.forward(tokens, self.cache, embeddings=embeddings, positions=positions)
         scores: list[mx.array] = []
@@ -83,8 +82,8 @@ class Prefill:
         self.unfinished = [*scores, *(layer.state for _, layer in kv_cache.layers(self.cache))]
         mx.async_eval(self.unfinished)  # type: ignore[no-untyped-call]
 
-    def pause(self, count: int) -> int:
-        """Give the place where the next piece of at most `count` tokens ends."""
+    def next_stop(self, count: int) -> int:
+        """Return the place where the next chunk of at most `count` tokens ends."""
         stop = self.done + min(self.left, count)
         if self.scoring:
             stop = min(stop, self._scored if self.done < self._scored else self.done + self.scoring.most_places)
@@ -99,23 +98,23 @@ class Prefill:
         self.done = stop
         if self._stops and stop == self._stops[0]:
             self._stops.pop(0)
-            self.keep()
-        self.cache = self._store.settled(self.cache, stop)
+            self.save()
+        self.cache = self._store.quantized_if_due(self.cache, stop)
 
-    def take(self, piece: PrefillChunk) -> int:
-        """Go on from a piece that was read in company; gives how many tokens it had."""
-        count = piece.stop - self.done
-        self.cache, self.unfinished = piece.cache, piece.unfinished
-        self._arrive(piece.stop)
+    def take(self, chunk: PrefillChunk) -> int:
+        """Go on from a chunk that was read in a pass with others; return how many tokens it had."""
+        count = chunk.stop - self.done
+        self.cache, self.unfinished = chunk.cache, chunk.unfinished
+        self._arrive(chunk.stop)
         return count
 
     @property
-    def company(self) -> tuple[object, ...] | None:
-        """What readings must have in common that share a pass; None: this one can't."""
-        return None if self._embedded or self.scoring else (type(self.cache[0]).__name__, self.done > 0)
+    def batch_key(self) -> tuple[object, ...] | None:
+        """What prefills must have in common that share a pass; None: this one can't."""
+        return None if self._embedded or self.scoring else (type(self.cache[0]), self.done > 0)
 
-    def _given(self, stop: int) -> tuple[mx.array | None, mx.array | None]:
-        """Give the embeddings and positions of the next tokens, where they are not those of the tokens themselves."""
+    def _embeddings(self, stop: int) -> tuple[mx.array | None, mx.array | None]:
+        """Return the embeddings and positions of the next tokens, where they are not those of the tokens themselves."""
         if not self._embedded:
             return None, None
         embeddings, positions, delta = self._embedded
@@ -125,19 +124,19 @@ class Prefill:
         # A preempted row reads what it had generated, too.
         return None, mx.arange(self.done + delta, stop + delta) if delta else None
 
-    def keep(self) -> None:
-        """Let later prompts take over what has been read so far."""
+    def save(self) -> None:
+        """Keep what has been read so far for later prompts."""
         if not self._embedded:
             self._store.save(self.tokens[: self.done], self.cache)
 
 
-def read_together(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> list[PrefillChunk]:
-    """Launch the next piece of each of these, of at most so many tokens, in one pass; for each to `take`.
+def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> list[PrefillChunk]:
+    """Launch the next chunk of each of these, of at most so many tokens, in one pass; each has to `take` its own.
 
     Where it raises, all of them are as they were.
     """
-    stops = [reading.pause(budget) for reading, budget in due]
-    mx.eval([reading.unfinished for reading, _ in due])
+    stops = [prefill.next_stop(budget) for prefill, budget in due]
+    mx.eval([prefill.unfinished for prefill, _ in due])
     rows = [(one.cache, one.tokens[one.done : stop]) for (one, _), stop in zip(due, stops, strict=True)]
     caches, arrays = batched_prefill.read(model, rows)
     mx.async_eval(arrays)  # type: ignore[no-untyped-call]

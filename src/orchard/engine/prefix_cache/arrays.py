@@ -1,7 +1,7 @@
 """The keys and values that the prefix cache keeps, as MLX arrays. Only the engine's thread may touch them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import mlx.core as mx
 import numpy as np
@@ -30,7 +30,7 @@ class State:
     """Arrays by name that belong together: the state, at one place, of layers that can't be cut."""
 
     def __init__(self, arrays: Mapping[str, mx.array]) -> None:
-        """The arrays may be lazy; where they are to be kept, they must own their memory once they are evaluated."""
+        """Take arrays that may be lazy. To be kept, they must own their memory once they are evaluated."""
         self.arrays = dict(arrays)
         self.nbytes = sum(array.nbytes for array in self.arrays.values())
 
@@ -40,8 +40,8 @@ class State:
         return {name: _to_host(array) for name, array in self.arrays.items()}
 
     @classmethod
-    def from_host(cls, arrays: HostArrays) -> "State":
-        """Copy arrays from host memory; raises KeyError or ValueError where they aren't what `to_host` gives."""
+    def from_host(cls, arrays: HostArrays) -> Self:
+        """Copy arrays from host memory. Raise KeyError or ValueError where `to_host` can't have returned them."""
         return cls({name: _from_host(array) for name, array in arrays.items()})
 
 
@@ -54,11 +54,6 @@ class Cut(State):
         # A lazy copy would keep the whole alive behind the budget's back.
         mx.async_eval(*arrays.values())  # type: ignore[no-untyped-call]
         return Cut(arrays)
-
-    @classmethod
-    def from_host(cls, arrays: HostArrays) -> "Cut":
-        """Copy arrays from host memory; raises KeyError or ValueError where they aren't what `to_host` gives."""
-        return cls({name: _from_host(array) for name, array in arrays.items()})
 
 
 def _to_host(array: mx.array) -> HostArray:

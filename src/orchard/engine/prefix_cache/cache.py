@@ -1,7 +1,7 @@
 """The prefix cache: keys and values of prompts and generated turns, found by their tokens.
 
-`prefix_memory` says what is in memory and what leaves it, `prefix_shelf` what is on disk. What a node of the trie has
-lost from memory stays there as long as it is on disk: it is cold.
+`memory_tier` decides what is in memory and what leaves it, `disk_index` what is on disk. A node of the radix tree that
+has left memory stays in the tree as long as it is on disk: it is cold.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,9 +24,9 @@ class Match(Struct, frozen=True):
     `length` tokens of it can be had: `pieces` (payloads, and how many tokens of each, from its first) one after the
     other, with `snapshot` where the model needs one. `cold`: some of it, of `cold_bytes`, is only on disk, and not in
     `pieces` and `snapshot`; without it, `warm_length` tokens could be had. `parted`: so many tokens are those of some
-    cached text, usable or not. Unless that is the whole prompt, `closest` are the tokens of that text around the place,
-    up to 16 before and 16 after it, the first of them number `begin`. The cached text ends at `parted` where `closest`
-    does. `nodes` is the cache's own. A match keeps its payloads alive, outside of the cache's budget.
+    cached text, usable or not. Unless that is the whole prompt, `closest` are up to 16 tokens of that text before that
+    place and 16 after it, beginning at `begin`; the cached text ends at `parted` where `closest` does. `nodes` is the
+    cache's own. A match keeps its payloads alive, outside of the cache's budget.
     """
 
     length: int
@@ -55,11 +55,11 @@ class PrefixCache:
         most_texts: int | None = None,
     ) -> None:
         """`needs_snapshot`: the model has layers that can't be cut, so a prefix is usable only where their state is
-        known. The last two bring back what `to_host` gave. Whoever made `disk` closes it.
+        known. The last two bring back what `to_host` returned. Whoever made `disk` closes it.
         `most_texts`: of the texts in memory, how many may be no other's beginning."""
         self._needs_snapshot = needs_snapshot
         self._memory = MemoryTier(budget_bytes, disk.fingerprint if disk else "", most_texts)
-        self._shelf = DiskIndex(disk, self._memory, make_payload, make_snapshot) if disk else None
+        self._disk = DiskIndex(disk, self._memory, make_payload, make_snapshot) if disk else None
         self._hits = 0
         self._misses = 0
         self._tokens = 0
@@ -84,8 +84,8 @@ class PrefixCache:
             "entries": self._memory.held,
             "bytes": self._memory.nbytes,
             "budget_bytes": self._memory.budget,
-            "disk_entries": len(self._shelf) if self._shelf else 0,
-            "disk_bytes": self._shelf.nbytes if self._shelf else 0,
+            "disk_entries": len(self._disk) if self._disk else 0,
+            "disk_bytes": self._disk.nbytes if self._disk else 0,
         }
 
     def find(self, tokens: Sequence[int], limit: int, disk: bool = True) -> Match:
@@ -144,7 +144,7 @@ class PrefixCache:
             return
         # Where only the head of a cold node is brought, the node is cut, so that it is warm or cold as a whole.
         boundary = snapshot is not None or covered < known
-        path = self._memory.lay(self._memory.root, text, boundary)
+        path = self._memory.add_path(self._memory.root, text, boundary)
         try:
             for node in path:
                 if node.payload.value is None:
@@ -152,7 +152,8 @@ class PrefixCache:
                     self._memory.hold(node.payload, payload.part(node.start - start, node.end - start))
         except BaseException:
             self._memory.touch(path)
-            _prune(self._memory, path)
+            if bare := next((node for node in path if node.payload.value is None and node.payload.file is None), None):
+                self._memory.drop(bare)
             raise
         if snapshot is not None and path[-1].snapshot.value is None:
             self._memory.hold(path[-1].snapshot, snapshot)
@@ -160,51 +161,46 @@ class PrefixCache:
         self._memory.evict()
 
     def limit(self, budget_bytes: int) -> None:
-        """Let so much be in memory from now on."""
+        """Limit what is in memory to so many bytes from now on."""
         self._absorb()
         self._memory.budget = budget_bytes
         self._memory.evict()
 
-    def shrink(self, to_bytes: int) -> None:
-        """Let go what was used least recently until at most `to_bytes` are left. The budget stays."""
-        self._absorb()
-        self._memory.evict(max(to_bytes, 0))
-
-    def tend(self, limit_bytes: int) -> bool:
+    def write_back(self, limit_bytes: int) -> bool:
         """Copy about `limit_bytes` of what isn't on disk yet to the host, for the I/O thread to write.
 
-        Waits for the device, never for the disk. Says whether more could be done now; where the disk is behind it
-        can't, and the tier's `wake` tells when it can.
+        Wait for the device, never for the disk. Return whether more could be done now: not while the disk is behind;
+        the tier calls `wake` once it isn't.
         """
         self._absorb()
-        return self._shelf is not None and self._shelf.tend(limit_bytes)
+        return self._disk is not None and self._disk.write_back(limit_bytes)
 
     def fetch(self, match: Match, done: Callable[[], None]) -> None:
-        """Have the I/O thread read what a cold match lacks; it calls `done` when that is in memory or known broken.
+        """Let the I/O thread read what a cold match lacks; it calls `done` when that is in memory or known broken.
 
         Then look again with `find(..., disk=False)`: under a tight budget it may be gone once more. Where there is
         nothing to read, `done` is called before this returns.
         """
-        if self._shelf is None or not match.nodes:
+        if self._disk is None or not match.nodes:
             done()
         else:
-            self._shelf.fetch(match.nodes[-1], self._needs_snapshot, done)
+            self._disk.fetch(match.nodes[-1], self._needs_snapshot, done)
 
     def _absorb(self) -> None:
-        if self._shelf is not None:
-            self._shelf.absorb()
+        if self._disk is not None:
+            self._disk.absorb()
 
     def _touch(self, path: Sequence[Node], snapshot: Node | None) -> None:
         self._memory.touch(path, snapshot)
-        if self._shelf is not None:
-            self._shelf.touch(path, snapshot)
+        if self._disk is not None:
+            self._disk.touch(path, snapshot)
 
     def _covered(self, nodes: Sequence[Node], known: int) -> int:
         cold = next((node.start for node in nodes if node.payload.value is None), known)
         return min(cold, known)
 
     def _usable(self, nodes: list[Node], most: int, disk: bool) -> tuple[list[Node], int]:
-        """Give the path to the end of the longest usable prefix of at most `most` tokens, and its length."""
+        """Return the path to the end of the longest usable prefix of at most `most` tokens, and its length."""
         count, length, nbytes = 0, 0, 0
         for index, node in enumerate(nodes, 1):
             nbytes += node.payload.nbytes
@@ -221,11 +217,3 @@ class PrefixCache:
         slot = node.snapshot
         known = slot.value is not None or (disk and slot.file is not None)
         return known and nbytes + slot.nbytes <= self.budget
-
-
-def _prune(memory: MemoryTier, path: Sequence[Node]) -> None:
-    """Drop the first node of a path that has neither payload nor file, and what is below it."""
-    for node in path:
-        if node.payload.value is None and node.payload.file is None:
-            memory.drop(node)
-            return

@@ -1,4 +1,4 @@
-"""A file of the disk tier: safetensors, whose metadata say what it belongs to.
+"""A file of the disk tier: safetensors, with metadata that name its place in the radix tree.
 
 The format (https://huggingface.co/docs/safetensors/index#format) is 8 bytes of header length, a JSON header, the bytes
 of the arrays. It is written here because the package's own `serialize` takes raw pointers (from 0.8), opens what it
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct, convert
+from msgspec.structs import asdict
 
 from orchard.engine.prefix_cache.values import HostArray, HostArrays, pack, unpack
 
@@ -27,7 +28,7 @@ Kind = Literal["payload", "snapshot"]
 
 
 class FileIdentity(Struct, frozen=True):
-    """Where in the trie a file belongs: to the tokens from `start` on, at the end of the text hashed as `under`.
+    """Where in the radix tree a file belongs: to the tokens from `start` on, at the end of the text hashed as `under`.
 
     `under` may reach farther than `start`, into the rest of a file that shares only its head ("": the root).
     `key`: the hash of the text up to the end. `text`: packed tokens; a snapshot has none.
@@ -47,7 +48,7 @@ class FileIdentity(Struct, frozen=True):
 
 
 class FileError(Exception):
-    """A file isn't what it should be; the message says why.
+    """A file isn't what it should be; the message is the reason.
 
     `ours`: it was written by this version for this model, and is of no use to anybody."""
 
@@ -70,12 +71,12 @@ class FileMetadata(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def size(place: FileIdentity, arrays: HostArrays) -> int:
-    """Give the size of the file in bytes."""
+    """Return the size of the file in bytes."""
     return len(_header(place, arrays, _NO_CHECKSUM)) + sum(len(array.data) for array in arrays.values())
 
 
 def write(folder: Path, place: FileIdentity, arrays: HostArrays) -> None:
-    """Write a file beside its place and move it there once it is safe. Raises OSError."""
+    """Write a file beside its place and move it there once it is safe. Raise OSError."""
     header = _header(place, arrays, _checksum(_header(place, arrays, _NO_CHECKSUM), arrays))
     path = folder / place.name
     temporary = path.with_name(path.name + TEMPORARY)
@@ -96,7 +97,7 @@ def write(folder: Path, place: FileIdentity, arrays: HostArrays) -> None:
 def read_place(path: Path, fingerprint: str) -> tuple[FileIdentity, int, int]:
     """Read where a file belongs, the size of its arrays and its time of last use (ns); the arrays aren't read.
 
-    Raises FileError or OSError.
+    Raise FileError or OSError.
     """
     with _open(path) as file:
         status = os.fstat(file.fileno())
@@ -109,7 +110,7 @@ def read_place(path: Path, fingerprint: str) -> tuple[FileIdentity, int, int]:
 
 
 def read(path: Path, fingerprint: str) -> HostArrays:
-    """Read the arrays and check every byte. Raises FileError or OSError."""
+    """Read the arrays and check every byte. Raise FileError or OSError."""
     with _open(path) as file:
         length = os.fstat(file.fileno()).st_size
         header, begin = _parse(file, length)
@@ -135,18 +136,8 @@ def _open(path: Path) -> Any:
 
 def _header(place: FileIdentity, arrays: HostArrays, checksum: str) -> bytes:
     tokens = " ".join(map(str, unpack(place.text)))
-    header: dict[str, Any] = {
-        "__metadata__": {
-            "version": VERSION,
-            "fingerprint": place.fingerprint,
-            "kind": place.kind,
-            "key": place.key,
-            "under": place.under,
-            "start": str(place.start),
-            "tokens": tokens,
-            "checksum": checksum,
-        }
-    }
+    belongs = place.fingerprint, place.kind, place.key, place.under, str(place.start)
+    header: dict[str, Any] = {"__metadata__": asdict(FileMetadata(VERSION, *belongs, tokens, checksum))}
     offset = 0
     for name, array in arrays.items():
         end = offset + len(array.data)
@@ -165,7 +156,7 @@ def _checksum(header: bytes, arrays: HostArrays) -> str:
 
 
 def _parse(file: Any, length: int) -> tuple[dict[str, Any], int]:
-    """Give the header, and where the arrays begin."""
+    """Return the header, and where the arrays begin."""
     size = int.from_bytes(file.read(8), "little")
     if length < 8 or size > min(length - 8, _MAX_HEADER):
         raise FileError("it is truncated or no safetensors file")
@@ -179,7 +170,7 @@ def _parse(file: Any, length: int) -> tuple[dict[str, Any], int]:
 
 
 def _place(header: Mapping[str, Any], fingerprint: str) -> tuple[FileIdentity, str]:
-    """Give where the file belongs, and its checksum."""
+    """Return where the file belongs, and its checksum."""
     raw = header.get("__metadata__")
     if not isinstance(raw, dict) or raw.get("version") != VERSION:
         raise FileError("it is of another version or another program", ours=False)
@@ -195,7 +186,7 @@ def _place(header: Mapping[str, Any], fingerprint: str) -> tuple[FileIdentity, s
 
 
 def _spans(header: Mapping[str, Any], length: int) -> dict[str, tuple[str, tuple[int, ...], int, int]]:
-    """Give type, shape, first and last offset of each array; together they must fill `length` bytes."""
+    """Return type, shape, first and last offset of each array; together they must fill `length` bytes."""
     spans: dict[str, tuple[str, tuple[int, ...], int, int]] = {}
     at = 0
     try:

@@ -1,7 +1,7 @@
-"""What of the trie is on disk: which file belongs where, and which one goes first when room is needed.
+"""The nodes of the radix tree that are on disk: which file belongs where, and which goes first when room is needed.
 
 A file is named by the hash of the whole text up to its end, which splitting nodes doesn't change: the halves share the
-file. It says below which other file it belongs, so a file without the one above it is of no use and goes too.
+file. It names the file above it, without which it is of no use: it is removed with it.
 """
 
 import logging
@@ -44,7 +44,7 @@ class DiskIndex:
         return len(self._files)
 
     def absorb(self) -> None:
-        """Take in what the I/O thread has done since the last call."""
+        """Take note of what the I/O thread has done since the last call."""
         while not self._disk.news.empty():
             match self._disk.news.get():
                 case FolderScanned(found):
@@ -61,7 +61,7 @@ class DiskIndex:
             self._disk.touch(names)
 
     def fetch(self, node: Node, with_snapshot: bool, done: Callable[[], None]) -> None:
-        """Have read what of the path to a node, and of its snapshot, is only on disk; then `done` is called."""
+        """Read, in the I/O thread, what of the path to a node and of its snapshot is only on disk; then call `done`."""
         slots: list[Slot[Any]] = [above.payload for above in node.path]
         slots += [node.snapshot] if with_snapshot else []
         names = dict.fromkeys(slot.file.name for slot in slots if slot.value is None and slot.file is not None)
@@ -70,23 +70,23 @@ class DiskIndex:
         else:
             done()
 
-    def tend(self, limit_bytes: int) -> bool:
-        """Hand about `limit_bytes` of what isn't on disk over; says whether more could be handed over now."""
-        unsaved = self._memory.unsaved
+    def write_back(self, limit_bytes: int) -> bool:
+        """Give the I/O thread about `limit_bytes` of what isn't on disk; return whether it could take more now."""
+        dirty = self._memory.dirty
         handed = 0
-        while self._ready and unsaved and handed < limit_bytes and not self._disk.busy:
-            slot = next(reversed(unsaved))  # what was used last is what most likely comes again
+        while self._ready and dirty and handed < limit_bytes and not self._disk.busy:
+            slot = next(reversed(dirty))  # what was used last is what most likely comes again
             path = slot.node.path
             # A file is of no use before those above it are there.
             first = next((node.payload for node in path if node.payload.file is None), slot)
             nbytes = self._save(first, path)
             if not nbytes:
-                unsaved.pop(slot, None)
+                dirty.pop(slot, None)
             handed += nbytes
-        return self._ready and bool(unsaved) and not self._disk.busy
+        return self._ready and bool(dirty) and not self._disk.busy
 
     def _save(self, slot: Slot[Any], path: list[Node]) -> int:
-        """Hand one slot's value over; gives its size, 0 where that can't be done."""
+        """Give one slot's value to the I/O thread; return its size, 0 where that can't be done."""
         self._renew(path)
         if not self._make_room(slot.nbytes, path):
             return 0
@@ -119,14 +119,14 @@ class DiskIndex:
         for node in nodes:
             slot: Slot[Any] = node.payload if is_payload else node.snapshot
             slot.file = record
-            self._memory.unsaved.pop(slot, None)
+            self._memory.dirty.pop(slot, None)
         self._files[record.name] = record
         self.nbytes += record.size
         if is_payload:
             self._payloads[record.key] = record
 
     def _renew(self, path: Sequence[Node], snapshot: Node | None = None) -> list[str]:
-        """Move a path's files to the young end of the order, the topmost last; gives their names."""
+        """Move a path's files to the young end of the order, the topmost last; return their names."""
         slots: list[Slot[Any]] = [snapshot.snapshot] if snapshot else []
         slots += [node.payload for node in reversed(path)]
         names = [slot.file.name for slot in slots if slot.file is not None]
@@ -204,7 +204,7 @@ class DiskIndex:
             self._files.move_to_end(name)
 
     def _graft(self, file: FoundFile) -> str:
-        """Give a file its place in the trie, and its name; raises ValueError where there is no place."""
+        """Return a file its place in the trie, and its name; raises ValueError where there is no place."""
         place = file.place
         above = self._above(place)
         if above.end != place.start:
@@ -214,7 +214,7 @@ class DiskIndex:
             nodes, slot, taken = [above], above.snapshot, above.snapshot.file is not None
         else:
             taken = any(node.payload.file is not None for node in walk(above, place.text)[0])
-            nodes = [] if taken else self._memory.lay(above, place.text, boundary=True)
+            nodes = [] if taken else self._memory.add_path(above, place.text, boundary=True)
             slot = (nodes or [above])[-1].payload
         if taken:
             raise ValueError("its text is in another file too")
@@ -278,7 +278,7 @@ class DiskIndex:
 
 
 def _share(whole: Payload, record: DiskRecord, node: Node) -> Payload:
-    """Give what of a file's payload belongs to one of its nodes."""
+    """Return what of a file's payload belongs to one of its nodes."""
     nodes = record.nodes
     start = nodes[-1].start
     return whole if len(nodes) == 1 else whole.part(node.start - start, node.end - start)

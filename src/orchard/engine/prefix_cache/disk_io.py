@@ -191,7 +191,7 @@ class DiskTier:
         self.news.put(FolderScanned(found))
 
     def _lock_folder(self, lock_file: int) -> None:
-        """Wait a while for another worker to leave the folder: the last one may still be ending. Raises OSError."""
+        """Wait a while for another worker to leave the folder: the last one may still be ending. Raise OSError."""
         end = time.monotonic() + SECONDS_FOR_LOCK
         while True:
             try:

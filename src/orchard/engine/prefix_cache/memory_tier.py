@@ -1,4 +1,4 @@
-"""What of the trie is in memory, and what leaves it first.
+"""The nodes of the radix tree that are in memory, and which of them leaves it first.
 
 Slots are ordered by their last use. Of a path that is used, the deepest node goes to the end of the order first, so
 whatever is at the front of it is either a snapshot or the payload of a node below which nothing is in memory. Hence a
@@ -7,25 +7,23 @@ node in memory has all of its ancestors there.
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from orchard.engine.prefix_cache import radix_tree as trie
-from orchard.engine.prefix_cache.radix_tree import DiskRecord, Node, Slot
-
-T = TypeVar("T")
+from orchard.engine.prefix_cache import radix_tree
+from orchard.engine.prefix_cache.radix_tree import MAX_EDGE, WIDTH, DiskRecord, Node, Slot, T, walk
 
 
 class MemoryTier:
-    """The trie, and its payloads and snapshots in memory."""
+    """The radix tree, and its payloads and snapshots in memory."""
 
     def __init__(self, budget: int, seed: str, most_texts: int | None = None) -> None:
         """`budget`: in bytes, what `evict` leaves at most; `most_texts`: and how many texts that are no other's
         beginning. `seed`: of the texts' hashes."""
         self.budget = budget
         self._most_texts = most_texts
-        self.root = trie.root(seed)
+        self.root = radix_tree.root(seed)
         self.nbytes = 0
-        self.unsaved: OrderedDict[Slot[Any], None] = OrderedDict()
+        self.dirty: OrderedDict[Slot[Any], None] = OrderedDict()
         """What is in memory and isn't on disk, in the order of use."""
         self.forget: Callable[[DiskRecord], None] = lambda record: None
         """Called with each file that a dropped node has; more than once where nodes share it."""
@@ -43,7 +41,7 @@ class MemoryTier:
         self.nbytes += slot.nbytes
         self._order[slot] = None
         if slot.file is None:
-            self.unsaved[slot] = None
+            self.dirty[slot] = None
 
     def touch(self, path: Sequence[Node], snapshot: Node | None = None) -> None:
         """Note that a path from the root on has been used, and perhaps a snapshot at a node of it."""
@@ -51,24 +49,24 @@ class MemoryTier:
         slots: list[Slot[Any]] = [snapshot.snapshot] if snapshot is not None else []
         slots += [node.payload for node in reversed(path)]
         for slot in slots:
-            if slot.value is not None:
-                self._order.move_to_end(slot)
-            if slot in self.unsaved:
-                self.unsaved.move_to_end(slot)
+            for order in (self._order, self.dirty):
+                if slot in order:
+                    order.move_to_end(slot)
         for node in path:
             node.used = self._clock
 
-    def evict(self, to_bytes: int | None = None) -> None:
-        """Let go what was used least recently until at most `to_bytes`, or the budget, are left."""
-        while self.nbytes > (self.budget if to_bytes is None else to_bytes):
-            self._let_go(next(iter(self._order)))
+    def evict(self) -> None:
+        """Drop what was used least recently until the budget is kept."""
+        while self.nbytes > self.budget:
+            self._evict_oldest()
         if self._most_texts is not None:
             excess = sum(map(self._is_end, self.root.subtree())) - self._most_texts
             while excess > 0:
-                excess -= self._let_go(next(iter(self._order)))
+                excess -= self._evict_oldest()
 
-    def _let_go(self, slot: Slot[Any]) -> bool:
-        """Take something out of memory; whether that was the last of a text which is no other's beginning."""
+    def _evict_oldest(self) -> bool:
+        """Drop what was used least recently; return whether it was the last of a text that is no other's beginning."""
+        slot = next(iter(self._order))
         self._release(slot)
         if slot is not slot.node.payload:
             return False
@@ -79,17 +77,28 @@ class MemoryTier:
 
     @staticmethod
     def _is_end(node: Node) -> bool:
-        """Whether a text in memory ends at a node, and none goes on below it."""
+        """Return whether a text in memory ends at a node, and none goes on below it."""
         return node.payload.value is not None and all(child.payload.value is None for child in node.children.values())
 
-    def lay(self, top: Node, text: bytes, boundary: bool) -> list[Node]:
-        """Make nodes as `prefix_trie.lay` does."""
-        return trie.lay(top, text, boundary, self.split)
+    def add_path(self, top: Node, text: bytes, boundary: bool) -> list[Node]:
+        """Make nodes for `text` from `top`'s end on where there are none; return those on the way, as `walk` does.
+
+        `boundary`: a node must end where the text does.
+        """
+        nodes, known = walk(top, text)
+        at = (known - top.end) * WIDTH
+        if nodes and known < nodes[-1].end and (boundary or at < len(text)):
+            nodes[-1] = self.split(nodes[-1], known)
+        while at < len(text):
+            node = nodes[-1] if nodes else top
+            nodes.append(Node(node, text[at : at + MAX_EDGE * WIDTH], node.end))
+            at += len(nodes[-1].edge)
+        return nodes
 
     def split(self, node: Node, at: int) -> Node:
-        """Cut a node in two as `prefix_trie.split` does."""
+        """Cut a node in two as `Node.split` does."""
         before = node.payload.nbytes if node.payload.value is not None else 0
-        upper = trie.split(node, at)
+        upper = node.split(at)
         if upper.payload.value is not None:
             self.nbytes += node.payload.nbytes - before
             self.hold(upper.payload, upper.payload.value)
@@ -97,9 +106,9 @@ class MemoryTier:
         return upper
 
     def drop(self, node: Node) -> None:
-        """Take a node and all below it out of the trie."""
+        """Take a node and all below it out of the tree."""
         assert node.parent is not None
-        del node.parent.children[node.edge[:4]]
+        del node.parent.children[node.edge[:WIDTH]]
         node.parent = None
         for below in node.subtree():
             for slot in below.slots:
@@ -113,4 +122,4 @@ class MemoryTier:
         self.nbytes -= slot.nbytes
         slot.value = None
         del self._order[slot]
-        self.unsaved.pop(slot, None)
+        self.dirty.pop(slot, None)

@@ -1,19 +1,19 @@
-"""A compressed trie over tokens: which text is known, and what is kept of it.
+"""A radix tree over tokens: which text is known, and what is kept of it.
 
 An edge holds at most `MAX_EDGE` tokens, so that what is evicted or written at once is of bounded size. Text is packed
-(`prefix_parts.pack`), four bytes a token; places in it are counted in tokens from its beginning.
+(`values.pack`), four bytes a token; places in it are counted in tokens from its beginning.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 from orchard.engine.prefix_cache.values import Payload, Snapshot, unpack
 
 MAX_EDGE = 512
-_WIDTH = 4  # bytes a token
+WIDTH = 4  # bytes a token
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Snapshot)
 
 
 class DiskRecord:
@@ -51,7 +51,7 @@ class Slot(Generic[T]):
     def nbytes(self) -> int:
         """What it takes of the memory, or would take."""
         if self.value is not None:
-            return int(self.value.nbytes)  # type: ignore[attr-defined]
+            return self.value.nbytes
         if self.file is None:
             return 0
         nodes = self.file.nodes if self is self.node.payload else [self.node]
@@ -65,18 +65,18 @@ class Node:
     __slots__ = ("_hash", "children", "edge", "end", "parent", "payload", "snapshot", "start", "used")
 
     def __init__(self, parent: "Node | None", edge: bytes, start: int) -> None:
-        """The node becomes a child of `parent`, in the place of one that begins with the same token."""
+        """Become a child of `parent`, in the place of one that begins with the same token."""
         self.parent = parent
         self.edge = edge
         self.start = start
-        self.end = start + len(edge) // _WIDTH
+        self.end = start + len(edge) // WIDTH
         self.children: dict[bytes, Node] = {}  # by first token
         self.payload: Slot[Payload] = Slot(self)
         self.snapshot: Slot[Snapshot] = Slot(self)
         self.used = 0
         self._hash: Any = None
         if parent is not None:
-            parent.children[edge[:_WIDTH]] = self
+            parent.children[edge[:WIDTH]] = self
 
     @property
     def slots(self) -> "tuple[Slot[Any], Slot[Any]]":
@@ -94,7 +94,7 @@ class Node:
         return nodes[::-1]
 
     def subtree(self) -> "Iterator[Node]":
-        """This node and all below it, parents first."""
+        """Yield this node and all below it, parents first."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -102,7 +102,7 @@ class Node:
             stack += node.children.values()
 
     def key(self, more: bytes = b"") -> str:
-        """Hash the whole text up to the node's end and `more` after it. How the text is cut into nodes is no matter."""
+        """Hash the whole text up to the node's end and `more` after it, however it is cut into nodes."""
         pending: list[Node] = []
         node = self
         while node._hash is None:
@@ -118,9 +118,25 @@ class Node:
         digest.update(more)
         return str(digest.hexdigest())
 
+    def split(self, at: int) -> "Node":
+        """Cut the node in two at a place within it; return the new upper half. The lower one stays the same object."""
+        assert self.parent is not None
+        assert self.start < at < self.end
+        count = at - self.start
+        head = tail = None
+        if (whole := self.payload.value) is not None:
+            head, tail = whole.part(0, count), whole.part(count, self.end - self.start)
+        upper = Node(self.parent, self.edge[: count * WIDTH], self.start)
+        upper.payload.value, self.payload.value = head, tail
+        upper.payload.file = self.payload.file
+        upper.used = self.used
+        self.parent, self.edge, self.start = upper, self.edge[count * WIDTH :], at
+        upper.children[self.edge[:WIDTH]] = self
+        return upper
+
 
 def root(seed: str = "") -> Node:
-    """Give an empty trie. Keys of tries with different seeds differ."""
+    """Return an empty tree. Keys of trees with different seeds differ."""
     node = Node(None, b"", 0)
     node._hash = hashlib.blake2b(hashlib.blake2b(seed.encode()).digest(), digest_size=32)
     return node
@@ -133,7 +149,7 @@ def walk(top: Node, text: bytes) -> tuple[list[Node], int]:
     """
     nodes: list[Node] = []
     node, at = top, 0
-    while child := node.children.get(text[at : at + _WIDTH]):
+    while child := node.children.get(text[at : at + WIDTH]):
         nodes.append(child)
         size = len(child.edge)
         if text.startswith(child.edge, at):
@@ -141,7 +157,7 @@ def walk(top: Node, text: bytes) -> tuple[list[Node], int]:
         else:
             at += _common(text[at : at + size], child.edge)
             break
-    return nodes, top.end + at // _WIDTH
+    return nodes, top.end + at // WIDTH
 
 
 def _common(one: bytes, other: bytes) -> int:
@@ -150,51 +166,17 @@ def _common(one: bytes, other: bytes) -> int:
     differ = int.from_bytes(one[:size], "little") ^ int.from_bytes(other[:size], "little")
     if not differ:
         return size
-    return ((differ & -differ).bit_length() - 1) // 8 // _WIDTH * _WIDTH
-
-
-def lay(top: Node, text: bytes, boundary: bool, split: Callable[[Node, int], Node]) -> list[Node]:
-    """Make nodes for `text` from `top`'s end on where there are none; gives those on the way, as `walk`.
-
-    `boundary`: a node must end where the text does. `split` is called to do what `Node.split` does.
-    """
-    nodes, known = walk(top, text)
-    at = (known - top.end) * _WIDTH
-    if nodes and known < nodes[-1].end and (boundary or at < len(text)):
-        nodes[-1] = split(nodes[-1], known)
-    while at < len(text):
-        node = nodes[-1] if nodes else top
-        nodes.append(Node(node, text[at : at + MAX_EDGE * _WIDTH], node.end))
-        at += len(nodes[-1].edge)
-    return nodes
-
-
-def split(node: Node, at: int) -> Node:
-    """Cut a node in two at a place within it; gives the new upper half. The lower one stays the same object."""
-    assert node.parent is not None
-    assert node.start < at < node.end
-    first = (at - node.start) * _WIDTH
-    halves: tuple[Payload, Payload] | None = None
-    if (whole := node.payload.value) is not None:
-        halves = whole.part(0, at - node.start), whole.part(at - node.start, node.end - node.start)
-    upper = Node(node.parent, node.edge[:first], node.start)
-    if halves is not None:
-        upper.payload.value, node.payload.value = halves
-    upper.payload.file = node.payload.file
-    upper.used = node.used
-    node.parent, node.edge, node.start = upper, node.edge[first:], at
-    upper.children[node.edge[:_WIDTH]] = node
-    return upper
+    return ((differ & -differ).bit_length() - 1) // 8 // WIDTH * WIDTH
 
 
 def after(nodes: list[Node], place: int, count: int) -> list[int]:
-    """Give up to `count` known tokens from `place` on, in the text below it that was used last.
+    """Return up to `count` known tokens from `place` on, in the text below it that was used last.
 
     `nodes` is the path to `place`; its last node holds it, or ends at it.
     """
     node = nodes[-1]
-    text = node.edge[(place - node.start) * _WIDTH :]
-    while len(text) < count * _WIDTH and node.children:
+    text = node.edge[(place - node.start) * WIDTH :]
+    while len(text) < count * WIDTH and node.children:
         node = max(node.children.values(), key=lambda child: child.used)
         text += node.edge
-    return unpack(text[: count * _WIDTH])
+    return unpack(text[: count * WIDTH])

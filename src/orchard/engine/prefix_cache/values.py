@@ -1,4 +1,4 @@
-"""What the prefix cache keeps, as far as it knows: things with a size that can be cut or written down."""
+"""What the prefix cache keeps, as far as it knows: values with a size that can be cut or written down."""
 
 from array import array
 from collections.abc import Sequence
@@ -16,23 +16,6 @@ class HostArray(NamedTuple):
 HostArrays = dict[str, HostArray]
 
 
-class Payload(Protocol):
-    """The keys and values of a run of tokens, of all layers that can be cut at any token."""
-
-    @property
-    def nbytes(self) -> int:
-        """What it takes of the memory; never changes."""
-        ...
-
-    def part(self, begin: int, end: int) -> "Payload":
-        """Copy the tokens from `begin` to `end`: what it gives owns its memory."""
-        ...
-
-    def to_host(self) -> HostArrays:
-        """Copy it to host memory."""
-        ...
-
-
 class Snapshot(Protocol):
     """The state, at one place, of the layers that can't be cut."""
 
@@ -46,14 +29,22 @@ class Snapshot(Protocol):
         ...
 
 
-def pack(tokens: Sequence[int]) -> bytes:
-    """Give token ids as unsigned 32-bit integers, so that runs of them compare and hash at memory speed.
+class Payload(Snapshot, Protocol):
+    """The keys and values of a run of tokens, of all layers that can be cut at any token."""
 
-    Raises OverflowError where an id doesn't fit.
+    def part(self, begin: int, end: int) -> "Payload":
+        """Return a copy of the tokens from `begin` to `end`, which owns its memory."""
+        ...
+
+
+def pack(tokens: Sequence[int]) -> bytes:
+    """Return token ids as unsigned 32-bit integers, so that runs of them compare and hash at memory speed.
+
+    Raise OverflowError where an id doesn't fit.
     """
     return array("I", tokens).tobytes()
 
 
 def unpack(text: bytes) -> list[int]:
-    """Give the token ids again."""
+    """Return the token ids that were packed."""
     return array("I", text).tolist()

@@ -26,7 +26,7 @@ def chance(bits: int) -> int:
 
 
 def likelihood(scores: mx.array, temperature: mx.array) -> mx.array:
-    """Give probabilities relative to the likeliest token's: float32 (n, m) of scores (n, m), temperature (n, 1)."""
+    """Return probabilities relative to the likeliest token's: float32 (n, m) of scores (n, m), temperature (n, 1)."""
     return mx.exp((scores - mx.max(scores, axis=-1, keepdims=True)) / temperature)
 
 
@@ -36,7 +36,7 @@ def weigh(relative: mx.array) -> mx.array:
 
 
 def leading(values: mx.array, count: int) -> mx.array:
-    """Give the ids of the `count` greatest of each row, int64 (n, count), greatest first, the lower id where they tie.
+    """Return the ids of the `count` greatest of each row, int64 (n, count), greatest first; of ties, the lower id.
 
     No full sort: they can only be in the `count` blocks whose own greatest are greatest.
     """
@@ -52,7 +52,7 @@ def leading(values: mx.array, count: int) -> mx.array:
 
 
 def nucleus(relative: mx.array, weights: mx.array, top_p: mx.array) -> mx.array:
-    """Give the least likelihood that top-p keeps, float32 (n, 1), where tokens (n, m) come likeliest first.
+    """Return the least likelihood that top-p keeps, float32 (n, 1), where tokens (n, m) come likeliest first.
 
     A token is kept where those likelier than it have less than `top_p`, int64 (n, 1), of the weight; ties stay.
     """
@@ -62,7 +62,7 @@ def nucleus(relative: mx.array, weights: mx.array, top_p: mx.array) -> mx.array:
 
 
 def tries(top_p: float, vocab_size: int) -> int:
-    """Give how often `pick_nucleus` must try, so that it fails less than once in 2^31 draws.
+    """Return how often `pick_nucleus` must try, so that it fails less than once in 2^31 draws.
 
     Each rejected place is uniform in what is left, so there are Poisson(ln(all / nucleus)) rejections.
     """
@@ -78,7 +78,7 @@ def tries(top_p: float, vocab_size: int) -> int:
 def pick_nucleus(
     relative: mx.array, weights: mx.array, min_p: mx.array, top_p: mx.array, chances: mx.array
 ) -> mx.array:
-    """Give a place of each row, int64 (n, 1), of those that top-p and min-p, float32 (n, 1), leave. Nothing is sorted.
+    """Return a place of each row, int64 (n, 1), of those that top-p and min-p, float32 (n, 1), leave, without a sort.
 
     Draw from all. If the token drawn is in the nucleus, that is it; if not, draw again from those likelier than it,
     which hold the nucleus: a quickselect whose pivots are the draws. `chances`, int64 (n, t), are for up to t tries,
@@ -111,7 +111,7 @@ def exclude_top_choices(weights: mx.array, threshold: mx.array, keep: mx.array |
 
 
 def pick(weights: mx.array, chances: mx.array) -> mx.array:
-    """Give a place of each row, int64 (n, 1), by its weight; `chances`, int64 (n, 1), have `FRACTION_BITS` bits."""
+    """Return a place of each row, int64 (n, 1), by its weight; `chances`, int64 (n, 1), have `FRACTION_BITS` bits."""
     size = weights.shape[-1]
     if size < 4 * _BLOCK:
         until = mx.cumsum(weights, axis=-1)
@@ -132,7 +132,7 @@ def _crossing(until: mx.array, goal: mx.array) -> mx.array:
 
 
 def _share(total: mx.array, part: mx.array) -> mx.array:
-    """Give floor(total * part / 2^31), without overflow."""
+    """Return floor(total * part / 2^31), without overflow."""
     low = total & ((1 << FRACTION_BITS) - 1)
     return (total >> FRACTION_BITS) * part + ((low * part) >> FRACTION_BITS)
 
@@ -146,7 +146,7 @@ def _blocks(values: mx.array, filler: float) -> mx.array:
 
 
 def _keys(values: mx.array, ids: mx.array) -> mx.array:
-    """Give whole numbers, int64 (n, m), that ascend as the values fall, then as the ids rise; no two are equal."""
+    """Return whole numbers, int64 (n, m), that ascend as the values fall, then as the ids rise; no two are equal."""
     bits = values.view(mx.int32)
     rank = mx.where(bits < 0, bits ^ 0x7FFFFFFF, bits).astype(mx.int64)
     return ids - rank * (1 << 32)

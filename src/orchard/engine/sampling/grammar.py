@@ -88,7 +88,7 @@ class _Tokens:
 
 
 def mask_of(tokens: Sequence[int] | Words, vocab_size: int) -> Words:
-    """Give the mask, int32 (words,), that allows exactly these tokens."""
+    """Return the mask, int32 (words,), that allows exactly these tokens."""
     bits = np.zeros(-(-vocab_size // 32) * 32, np.uint8)
     bits[tokens] = 1
     return np.packbits(bits, bitorder="little").view(np.int32)
@@ -155,7 +155,7 @@ class GrammarState:
     """One row's place in its grammar."""
 
     def __init__(self, grammar: BoundGrammar, generated: Sequence[int] = ()) -> None:
-        """A row that was stopped before goes on after the tokens `generated`."""
+        """Begin; a row that was stopped before goes on after the tokens `generated`."""
         self._grammar = grammar
         self._answer = _Phase.FREE if grammar.trigger else _Phase.BOUND
         self._renewed = False
@@ -215,7 +215,7 @@ class GrammarState:
             self._search(self._grammar.alphabet.pieces[token])
 
     def check(self, words: Words) -> None:
-        """Complete the mask that `matcher` gave, by what else may come and what can't. Raises GrammarError.
+        """Complete the mask that `matcher` gave, by what else may come and what can't. Raise GrammarError.
 
         Within the reasoning the turn can't end: there would be no answer. So the reasoning ends in time.
         """
@@ -236,7 +236,7 @@ class GrammarState:
             words |= mask_of(more, len(alphabet.pieces))
 
     def _must_close(self, reasoning: ReasoningTokens) -> int | None:
-        """Give the next token of the tag that ends the reasoning, where it must end."""
+        """Return the next token of the tag that ends the reasoning, where it must end."""
         thinking = self._within.open if self._within else self._state is _Phase.REASONING
         if not (thinking and reasoning.closing):
             return None
@@ -248,7 +248,7 @@ class GrammarState:
         return self._failed or self._matcher.is_error() or not words.any()
 
     def _renew(self, words: Words) -> None:
-        """Try once with a new lexer: the old one may be full of what other rows have met. Raises GrammarError."""
+        """Try once with a new lexer: the old one may be full of what other rows have met. Raise GrammarError."""
         reason = self._matcher.get_error().partition("\n")[0] or "no token can follow"
         if reason.startswith("lexer error") and not self._renewed:
             taken, self._renewed = self._taken, True

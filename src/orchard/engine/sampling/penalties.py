@@ -48,7 +48,7 @@ class Penalties:
             tally.count(token)
 
     def state(self) -> list[mx.array]:
-        """Give the arrays that should be evaluated with every draw."""
+        """Return the arrays that should be evaluated with every draw."""
         return [array for tally in self._tallies() for array in tally.state()]
 
     def _tallies(self) -> list["_Tally"]:
@@ -147,7 +147,7 @@ class _Tally:
             self._ring = mx.pad(self._ring, [(0, 0), (0, max(missing, columns // 2))])
 
     def _constants(self) -> tuple[mx.array, mx.array, mx.array]:
-        """Give the rows (n,), their places here (n,), and their factors (n, 2)."""
+        """Return the rows (n,), their places here (n,), and their factors (n, 2)."""
         if self._arrays is None:
             self._arrays = mx.array(self.rows), mx.arange(len(self.rows)), mx.array(self._factors)
         return self._arrays

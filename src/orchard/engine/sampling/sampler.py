@@ -83,7 +83,7 @@ class _Row:
     drawn: int
 
     def chance(self) -> int:
-        """Give 64 random bits, those of the next draw."""
+        """Return 64 random bits, those of the next draw."""
         return _mix(self.seed + self.drawn)
 
 
@@ -149,7 +149,7 @@ class _DrawGroup:
         return categorical.pick_nucleus(relative, heavy, self._min_p, self._top_p, mx.array(tosses, mx.int64))
 
     def _cut(self, relative: mx.array) -> mx.array:
-        """Give the weights (n, m) that top_k, top_p and min_p leave; the first two come with sorted tokens only."""
+        """Return the weights (n, m) that top_k, top_p and min_p leave; the first two come with sorted tokens only."""
         heavy = categorical.weigh(relative)
         if self._path.width:
             heavy = mx.where(mx.arange(self._path.width) < self._top_k, heavy, 0)
@@ -222,7 +222,7 @@ class _DrawPlan:
         return mx.concatenate(tokens)[self._places]
 
     def logprobs(self, token: mx.array, raw: mx.array) -> Logprobs | None:
-        """Give the log-probabilities that were asked for, of token (B,) and the model's logits (B, vocab_size)."""
+        """Return the log-probabilities that were asked for, of token (B,) and the model's logits (B, vocab_size)."""
         if not self.asking:
             return None
         if len(self.asking) < raw.shape[0]:

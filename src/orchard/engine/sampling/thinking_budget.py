@@ -40,11 +40,11 @@ class ThinkingBudgets:
             self._begun = self._begun[mx.array(list(rows))] if any(map(thinks, self._rows)) else None
 
     def state(self) -> list[mx.array]:
-        """Give what must be computed along with a draw."""
+        """Return what must be computed along with a draw."""
         return [] if self._begun is None else [self._begun]
 
     def apply(self, token: mx.array, drawn: Sequence[int]) -> mx.array:
-        """Give the tokens (B,) that take the place of `token` (B,); each row has drawn so many before."""
+        """Return the tokens (B,) that take the place of `token` (B,); each row has drawn so many before."""
         if self._begun is None:
             return token
         ends = mx.array([one.think_end if thinks(one) else 0 for one in self._rows], mx.uint32)
@@ -70,7 +70,7 @@ class ThinkingBudgets:
         return (self._begun >= 0) & (mx.array(spent, mx.int32) >= self._begun)
 
     def _opened(self, token: mx.array, drawn: Sequence[int]) -> mx.array:
-        """Give what is known (B,) of reasoning that could begin with this token."""
+        """Return what is known (B,) of reasoning that could begin with this token."""
         starts = mx.array([max(one.think_start, 0) for one in self._rows], mx.uint32)
         most = max(1, *(len(one.think_blank) for one in self._rows))
         # Padded with the token that opens the reasoning, which is looked for first.
@@ -86,7 +86,7 @@ def _may_open(params: SamplingParams) -> bool:
 
 
 def _begun(params: SamplingParams, generated: Sequence[int]) -> int:
-    """Give what is known of the reasoning of a row that has drawn these tokens."""
+    """Return what is known of the reasoning of a row that has drawn these tokens."""
     if not thinks(params):
         return _OVER
     begun = 0

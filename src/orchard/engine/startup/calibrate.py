@@ -10,11 +10,12 @@ import msgspec
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine import kv_cache, memory
-from orchard.engine.batching import attention, batched_prefill
+from orchard.engine import memory
+from orchard.engine.batching import attention, batched_prefill, kv_cache
 from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
+from orchard.engine.batching.kv_store import KVStore
+from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.device import on_cuda
-from orchard.engine.kv_store import KVStore
 from orchard.engine.model import LanguageModel
 from orchard.engine.runner import Runner
 from orchard.engine.scheduler import Limits
@@ -28,13 +29,13 @@ _MOST_BESIDE_ROWS = 1024  # after thousands of tokens, a piece takes several tim
 _FEWEST_TOKENS_A_STEP = 64
 _SECONDS_A_STEP = 0.06  # what a running stream may be held up by one piece of a prompt, at its beginning
 _TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 stays far below, a wrong mask far above
-_PIECES_TOGETHER = 32  # prompts in one pass
+_PROMPTS_IN_A_PASS = 32
 _PROMPT = 256  # tokens
 _TIMED = 3
 _PROBES = ((1, 2, 3, 4, 5, 6, 7), (9, 8, 7), (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3))
 
 
-def fit(
+def make_runner(
     model: LanguageModel,
     options: TextOptions,
     weights_bytes: int,
@@ -44,7 +45,7 @@ def fit(
     """Make a runner for a loaded model, and run what serving uses once, so that no request waits for compilation.
 
     `weights_bytes`: what the model takes. `wake`: see `KVStore`. `progress` is told how far this is: a fraction, ever
-    again. Raises OrchardError where the model leaves no memory for requests.
+    again. Raise OrchardError where the model leaves no memory for requests.
     """
     attention.install()
     shares = _shares(options, weights_bytes)
@@ -54,27 +55,25 @@ def fit(
     footprint = _footprint(model, store)
     name = calibration_cache.key(model, options)
     known = calibration_cache.recall(name)
-    together = known.together if known else how_together(model, options)
+    mode = known.batch_mode if known else find_batch_mode(model, options)
     progress(0.2)
-    at_once = known.joint if known else _reads_at_once(model, options)
+    batched = known.batched_prefill if known else _prefills_batched(model, options)
     progress(0.3)
     multiple = 8 if on_cuda() else 1
-    limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=_PIECES_TOGETHER if at_once else 4)
+    limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=_PROMPTS_IN_A_PASS if batched else 4)
 
     def runner(store: KVStore, limits: Limits) -> Runner:
-        return Runner(model, store, Batch(model, together, multiple), limits, footprint, joint=at_once)
+        return Runner(model, store, Batch(model, mode, multiple), limits, footprint, batched_prefill=batched)
 
     if warmup.has_been(name) or (known and warmup.is_kept()):
         warmup.once(runner(KVStore(model, options), limits))
     else:
         warmup.every_way(runner(KVStore(model, options), limits), lambda: progress(0.5))
-        if at_once:
-            batched_prefill.warm(
-                model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7)
-            )  # rows may be filled up to as many again
+        if batched:  # padding may be as much again
+            batched_prefill.warm(model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))
     warmup.note(name)
     if known is None:
-        known = Calibration(together, at_once, *_pace(model, lambda: progress(0.9)), time.time())
+        known = Calibration(mode, batched, *_pace(model, lambda: progress(0.9)), time.time())
         calibration_cache.remember(name, known)
     store.tokens_per_second = known.tokens_per_second
     mx.clear_cache()
@@ -107,8 +106,8 @@ def _limits(of: Limits, options: TextOptions, fitting: int, memory_bytes: int) -
     )
 
 
-def _reads_at_once(model: LanguageModel, options: TextOptions) -> bool:
-    return mx.default_device() == mx.gpu and _waits_for_launches(model) and reads_together(model, options)
+def _prefills_batched(model: LanguageModel, options: TextOptions) -> bool:
+    return mx.default_device() == mx.gpu and _waits_for_launches(model) and can_batch_prefill(model, options)
 
 
 def quantisable(model: LanguageModel, options: TextOptions) -> TextOptions:
@@ -135,8 +134,8 @@ def quantisable(model: LanguageModel, options: TextOptions) -> TextOptions:
 
 
 def _unreadable(model: LanguageModel, cache: kv_cache.Cache) -> str | None:
-    """Say why a model has nothing of a cache that was quantised; None where it reads it."""
-    if not any(hasattr(layer, "bits") for _, layer in kv_cache.layers(cache)):
+    """Return why a model has nothing of a cache that was quantised; None where it reads it."""
+    if not kv_cache.is_quantized(cache):
         return "none of the model's layers keeps every token"
     try:
         for tokens in ([[1, 2]], [[3]]):  # a model may attend in another way to one token
@@ -152,7 +151,7 @@ def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {first[:200]}"
 
 
-def _footprint(model: LanguageModel, store: KVStore) -> kv_cache.Footprint:
+def _footprint(model: LanguageModel, store: KVStore) -> Footprint:
     """Measure a row; where short ones are not quantised, as they are."""
     cache = store.new_cache()
     model.forward(mx.array([[0]], mx.uint32), cache)
@@ -162,7 +161,7 @@ def _footprint(model: LanguageModel, store: KVStore) -> kv_cache.Footprint:
 Read = Callable[[LanguageModel, list[kv_cache.Cache], Sequence[Sequence[int]]], list[kv_cache.Cache]]
 
 
-def _one_by_one(
+def _read_one_by_one(
     model: LanguageModel, caches: list[kv_cache.Cache], prompts: Sequence[Sequence[int]]
 ) -> list[kv_cache.Cache]:
     for cache, prompt in zip(caches, prompts, strict=True):
@@ -170,7 +169,7 @@ def _one_by_one(
     return caches
 
 
-def _at_once(
+def _read_batched(
     model: LanguageModel, caches: list[kv_cache.Cache], prompts: Sequence[Sequence[int]]
 ) -> list[kv_cache.Cache]:
     """Read prompts in two passes: as new ones, and as some of which a head is known."""
@@ -181,24 +180,24 @@ def _at_once(
     return caches
 
 
-def how_together(model: LanguageModel, options: TextOptions) -> BatchMode:
+def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
     """Find out how far a model's rows can share a pass without a change of their logits."""
     alone = _alone(model, options)
-    for together in (BatchMode.ALL, BatchMode.LIKE):
-        if _same(together.value, alone, partial(_logits, model, options, _PROBES, together)):
-            return together
+    for mode in (BatchMode.SHARED, BatchMode.BY_LENGTH):
+        if _same(mode.value, alone, partial(_logits, model, options, _PROBES, mode)):
+            return mode
     log.warning("this model's rows take turns: its cache or its attention is of a kind that can't be shared")
-    return BatchMode.NONE
+    return BatchMode.SEQUENTIAL
 
 
-def reads_together(model: LanguageModel, options: TextOptions) -> bool:
+def can_batch_prefill(model: LanguageModel, options: TextOptions) -> bool:
     """Find out whether prompts can be read in one pass without a change of their logits."""
-    what = "prompts share a pass"
-    return _same(what, _alone(model, options), lambda: _logits(model, options, _PROBES, BatchMode.NONE, _at_once))
+    batched = partial(_logits, model, options, _PROBES, BatchMode.SEQUENTIAL, _read_batched)
+    return _same("prompts share a pass", _alone(model, options), batched)
 
 
 def _same(what: str, expected: mx.array, logits: Callable[[], mx.array]) -> bool:
-    """Say whether logits are the same but for rounding, and log it where they aren't."""
+    """Return whether logits are the same but for rounding, and log it where they aren't."""
     expected = expected.astype(mx.float32)
     spread = float(mx.std(expected))
     try:
@@ -212,35 +211,37 @@ def _same(what: str, expected: mx.array, logits: Callable[[], mx.array]) -> bool
 
 
 def _alone(model: LanguageModel, options: TextOptions) -> mx.array:
-    return mx.concatenate([_logits(model, options, [probe], BatchMode.NONE) for probe in _PROBES])
+    return mx.concatenate([_logits(model, options, [probe], BatchMode.SEQUENTIAL) for probe in _PROBES])
 
 
 def _logits(
     model: LanguageModel,
     options: TextOptions,
     prompts: Sequence[Sequence[int]],
-    together: BatchMode,
-    read: Read = _one_by_one,
+    mode: BatchMode,
+    read: Read = _read_one_by_one,
 ) -> mx.array:
-    """Give the logits (rows, vocab_size) after two steps of decode, in the order of the prompts."""
+    """Return the logits (rows, vocab_size) after two steps of decode, in the order of the prompts."""
     store = KVStore(model, options)
     caches = read(model, [store.new_cache() for _ in prompts], prompts)
-    settled = [store.settled(cache, len(prompt)) for prompt, cache in zip(prompts, caches, strict=True)]
-    seats = [BatchSlot(cache, len(prompt)) for prompt, cache in zip(prompts, settled, strict=True)]
-    batch = Batch(model, together, short=16)
-    batch.reseat(seats)
-    order = [seats.index(seat) for seat in batch.seats]
+    slots = [
+        BatchSlot(store.quantized_if_due(cache, len(prompt)), len(prompt))
+        for prompt, cache in zip(prompts, caches, strict=True)
+    ]
+    batch = Batch(model, mode, short=16)
+    batch.arrange(slots)
+    order = [slots.index(slot) for slot in batch.slots]
     logits = None
     for token in (1, 2):
-        logits, failed = batch.forward(mx.full((len(seats),), token, mx.uint32))
+        logits, failed = batch.forward(mx.full((len(slots),), token, mx.uint32))
         for _, error in failed:
             raise error
     assert logits is not None
-    return logits[mx.array([order.index(index) for index in range(len(seats))])]
+    return logits[mx.array([order.index(index) for index in range(len(slots))])]
 
 
 def _pace(model: LanguageModel, told: Callable[[], None] = lambda: None) -> tuple[int, float]:
-    """Time pieces of a prompt; gives how many tokens a running stream may be held up by, and tokens a second.
+    """Time pieces of a prompt; return how many tokens a running stream may be held up by, and tokens a second.
 
     `told` is called between two pieces.
     """
@@ -255,7 +256,7 @@ def _pace(model: LanguageModel, told: Callable[[], None] = lambda: None) -> tupl
 
 
 def _fitting(rate: float) -> int:
-    """Give how many tokens a piece may have, at so many a second."""
+    """Return how many tokens a piece may have, at so many a second."""
     power = 1 << max(int(rate * _SECONDS_A_STEP), 1).bit_length() - 1
     return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_BESIDE_ROWS)
 

@@ -36,15 +36,15 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     `found`: when, in seconds since 1970.
     """
 
-    together: BatchMode
-    joint: bool
+    batch_mode: BatchMode
+    batched_prefill: bool
     chunk: Annotated[int, Meta(ge=1)]
     tokens_per_second: Annotated[float, Meta(gt=0)]
     found: float
 
 
 def key(model: LanguageModel, options: TextOptions) -> str:
-    """Name all that the facts of a model depend on."""
+    """Return a name for all that a model's calibration depends on."""
     sources = sorted(Path(__file__).parent.parent.rglob("*.py"))
     parts = [
         model.fingerprint,
@@ -59,23 +59,23 @@ def key(model: LanguageModel, options: TextOptions) -> str:
 
 
 def recall(name: str) -> Calibration | None:
-    """Give what is known under a key; None where it is nothing, or too old, or a file that isn't ours."""
+    """Return what is known under a key; None where it is nothing, or too old, or a file that isn't ours."""
     try:
         with (_folder() / f"{name}.json").open("rb") as file:
-            facts = msgspec.json.decode(file.read(_MOST_BYTES), type=Calibration)
+            calibration = msgspec.json.decode(file.read(_MOST_BYTES), type=Calibration)
     except (OSError, RuntimeError, msgspec.MsgspecError):  # RuntimeError: there is no home
         return None
-    return facts if 0 <= time.time() - facts.found < _SECONDS_BELIEVED else None
+    return calibration if 0 <= time.time() - calibration.found < _SECONDS_BELIEVED else None
 
 
-def remember(name: str, facts: Calibration) -> None:
+def remember(name: str, calibration: Calibration) -> None:
     """Keep what is known under a key. Where that can't be, the next load finds it out again."""
     try:
         folder = _folder()
         folder.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
         with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.encode(facts))
+            file.write(msgspec.json.encode(calibration))
         Path(temporary).replace(folder / f"{name}.json")
         _forget_oldest(folder)
     except (OSError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""Caches for rows: new ones, ones that begin with what is known of a prompt, and keeping what a row has computed."""
+"""The KV caches of rows: new ones, ones that begin with a cached prefix, and saving what a row has computed."""
 
 import copy
 import time
@@ -9,14 +9,14 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine import kv_cache
+from orchard.engine.batching import kv_cache
 from orchard.engine.job import Miss
 from orchard.engine.model import LanguageModel
 from orchard.engine.prefix_cache.arrays import Cut, State
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
 
-_TEND_BYTES = 32 * 2**20
+_WRITE_BACK_BYTES = 32 * 2**20
 _SECONDS_BETWEEN_LOOKS = 0.01
 
 
@@ -35,7 +35,7 @@ class KVStore:
         self, model: LanguageModel, options: TextOptions, budget: int = 0, wake: Callable[[], None] = lambda: None
     ) -> None:
         """`budget`: what may be kept in memory, in bytes; 0: nothing. `wake` is called in the disk's thread when
-        `tend` may have more to do."""
+        `write_back` may have more to do."""
         self._model = model
         self._bits = options.kv_bits
         self._group_size = options.kv_group_size
@@ -60,34 +60,34 @@ class KVStore:
         return f"{self._model.fingerprint} {form} {options.max_kv_size}"
 
     def limit(self, budget: int) -> None:
-        """Let cached prompts take so many bytes of the memory from now on; 0: none is kept."""
+        """Limit cached prompts to so many bytes of memory from now on; 0: none is kept."""
         if self._prefixes is not None:
             self._prefixes.limit(budget)
             self._restored = None
 
     def new_cache(self) -> kv_cache.Cache:
-        """Give an empty cache."""
-        return self.settled(self._model.new_cache(), 0)
+        """Return an empty cache."""
+        return self.quantized_if_due(self._model.new_cache(), 0)
 
-    def settled(self, cache: kv_cache.Cache, length: int) -> kv_cache.Cache:
-        """Give a cache of `length` tokens in the form that it has from this length on: quantised or not."""
+    def quantized_if_due(self, cache: kv_cache.Cache, length: int) -> kv_cache.Cache:
+        """Return a cache of `length` tokens, quantised where it has to be from this length on."""
         if self._bits is None or length < self._quantized_from:
             return cache
         return kv_cache.quantized(cache, self._bits, self._group_size)
 
-    def settles_at(self, length: int) -> bool:
-        """Whether a row that decodes takes another form at this length."""
+    def quantizes_at(self, length: int) -> bool:
+        """Return whether a row that decodes has to be quantised at this length."""
         return self._bits is not None and length == self._quantized_from > 0
 
-    def stops(self, boundaries: Sequence[int]) -> list[int]:
-        """Give the places where reading must pause: where a snapshot is kept, and where quantising begins."""
+    def prefill_stops(self, boundaries: Sequence[int]) -> list[int]:
+        """Return the places where prefill must pause: where a snapshot is kept, and where quantising begins."""
         stops = set(boundaries) if self._snapshots else set()
         if self._bits is not None and self._quantized_from:
             stops.add(self._quantized_from)
         return sorted(stops)
 
     def find(self, tokens: list[int]) -> CacheHit:
-        """Give a cache that holds as much of a prompt as is known, at most all but its last token."""
+        """Return a cache that holds as much of a prompt as is cached, at most all but its last token."""
         if self._prefixes is None:
             return CacheHit(self.new_cache(), 0, None)
         match = self._prefixes.find(tokens, len(tokens) - 1, disk=False)
@@ -100,19 +100,19 @@ class KVStore:
     def _restore(self, match: Match) -> kv_cache.Cache:
         known = match.pieces, match.snapshot
         if not self._restored or self._restored[0] != known:
-            cache = self.settled(self._model.new_cache(), match.length)
+            cache = self.quantized_if_due(self._model.new_cache(), match.length)
             kv_cache.restore(cache, match.pieces, match.snapshot, match.length)
             self._restored = known, cache
         return copy.deepcopy(self._restored[1])
 
-    def let_go(self) -> None:
-        """Forget what `find` gave last. Until then, those who find the same share its memory, and a write copies it."""
+    def end_admission(self) -> None:
+        """Forget what `find` returned last. Until then, rows that find the same share its memory; a write copies it."""
         self._restored = None
 
     def fetch(self, tokens: list[int], done: Callable[[], None]) -> bool:
-        """Bring what is known of a prompt from the disk; False: there is nothing to wait for.
+        """Fetch what is known of a prompt from the disk; False: there is nothing to wait for.
 
-        Nothing is brought that would be computed sooner. `done` is called in another thread, also where the disk fails.
+        Nothing is fetched that would be computed sooner. `done` is called in another thread, also where the disk fails.
         """
         if self._prefixes is None:
             return False
@@ -133,7 +133,7 @@ class KVStore:
         if self._prefixes is None or not tokens:
             return
         start = self._prefixes.covered(tokens)
-        if self._bits is not None and start < self._quantized_from <= len(tokens) and self._is_quantized(cache):
+        if self._bits is not None and start < self._quantized_from <= len(tokens) and kv_cache.is_quantized(cache):
             return  # what came before quantising began is not known any more
         state = kv_cache.snapshot(cache) if self._snapshots and not self._prefixes.has_snapshot(tokens) else None
         piece = kv_cache.cut(cache, start, len(tokens)) if start < len(tokens) else None
@@ -143,15 +143,12 @@ class KVStore:
         if piece or state:
             self._prefixes.insert(tokens, start, piece, state)
 
-    def _is_quantized(self, cache: kv_cache.Cache) -> bool:
-        return any(hasattr(layer, "bits") for _, layer in kv_cache.layers(cache))
+    def write_back(self) -> bool:
+        """Return the disk's thread some of what isn't on disk yet; return whether it could take more now."""
+        return self._prefixes is not None and self._prefixes.write_back(_WRITE_BACK_BYTES)
 
-    def tend(self) -> bool:
-        """Hand some of what isn't on disk yet to the disk's thread; whether more could be handed over now."""
-        return self._prefixes is not None and self._prefixes.tend(_TEND_BYTES)
-
-    def numbers(self) -> dict[str, int]:
-        """Give counters for a report."""
+    def counters(self) -> dict[str, int]:
+        """Return numbers for a report."""
         return self._prefixes.counters if self._prefixes else {}
 
     def wait_for_files(self, timeout: float) -> None:
@@ -165,7 +162,7 @@ class KVStore:
             return
         end = time.monotonic() + timeout
         self.wait_for_files(timeout)  # nothing can be saved before
-        while (self.tend() or self._disk.busy) and time.monotonic() < end:
+        while (self.write_back() or self._disk.busy) and time.monotonic() < end:
             if self._disk.busy:
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
         self._disk.close(max(end - time.monotonic(), 0))

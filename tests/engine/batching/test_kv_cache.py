@@ -8,11 +8,15 @@ import mlx.core as mx
 import pytest
 from mlx_lm.models.cache import ArraysCache, CacheList, ChunkedKVCache, KVCache, QuantizedKVCache, RotatingKVCache
 
-from orchard.engine import kv_cache
+from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching import kv_cache
+from orchard.engine.batching.batch import BatchMode
+from orchard.engine.batching.layer_kinds import KINDS
 from orchard.engine.model import LanguageModel
+from orchard.engine.startup.calibrate import find_batch_mode
 from tests.engine.batching.test_batch import every_model
-from tests.support.engine_driver import prompt
-from tests.support.tiny_models import check_close, network
+from tests.support.engine_driver import greedy, prompt
+from tests.support.tiny_models import Other, check_close, make_runner, network, run
 
 AROUND = [1, 2, 16, 17, 20, 21, 256, 257]
 
@@ -160,3 +164,31 @@ def test_a_state_that_has_none() -> None:
     assert mx.array_equal(first, mx.ones((1, 2)))
     assert second is None
     assert mx.array_equal(third, mx.zeros((1, 4)))
+
+
+class UnheardOf(KVCache):  # type: ignore[misc]  # mlx-lm has no types
+    """A kind of cache that nobody has told the engine about."""
+
+
+def test_a_kind_of_cache_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a row its rows share passes and its prompts are kept; without one they take turns and aren't."""
+    plain = network("qwen3")
+    model = Other(plain, lambda: [UnheardOf() for _ in plain.new_cache()])
+    job = greedy("a", prompt(1, 40), 12)
+
+    def modes() -> tuple[BatchMode, int, list[int]]:
+        mode = find_batch_mode(model, TextOptions())
+        runner = make_runner(model, mode=mode, cache_bytes=2**24)
+        run(runner, [job])
+        again = run(runner, [job, greedy("b", prompt(1, 40), 12)]).outcomes["b"]
+        return mode, again.begun[0].cached_tokens, again.tokens[0]
+
+    expected = run(make_runner(plain), [job]).outcomes["a"].tokens[0]
+    assert modes() == (BatchMode.SEQUENTIAL, 0, expected)
+    monkeypatch.setitem(KINDS, "UnheardOf", KINDS["KVCache"])
+    assert modes() == (BatchMode.SHARED, 39, expected)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_each_kind_is_cut_or_has_snapshots(name: str) -> None:
+    assert (KINDS[name].cut is None) != (KINDS[name].snapshot is None)

@@ -8,8 +8,8 @@ import mlx.core as mx
 import pytest
 
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.job import Job, Miss
-from orchard.engine.kv_store import KVStore
 from orchard.engine.prefix_cache import cache_file
 from tests.engine.prefix_cache.test_disk_io import settle
 from tests.support.engine_driver import greedy, hold_scans, prompt
@@ -71,19 +71,21 @@ def test_what_is_not_known_any_more_in_its_first_form_is_not_kept() -> None:
     store = KVStore(model, TextOptions(**QUANTIZED), BUDGET)
     cache = model.new_cache()
     model.forward(mx.array([prompt(1, 40)]), cache)
-    store.save(prompt(1, 40), store.settled(cache, 40))
+    store.save(prompt(1, 40), store.quantized_if_due(cache, 40))
     assert store.find(prompt(1, 40)).length == 0
 
 
 def test_forms() -> None:
     store = KVStore(network("qwen3"), TextOptions(**QUANTIZED))
     for length, kind in ((0, "KVCache"), (START - 1, "KVCache"), (START, "QuantizedKVCache")):
-        assert {type(layer).__name__ for layer in store.settled(network("qwen3").new_cache(), length)} == {kind}
-    assert [length for length in range(50) if store.settles_at(length)] == [START]
+        assert {type(layer).__name__ for layer in store.quantized_if_due(network("qwen3").new_cache(), length)} == {
+            kind
+        }
+    assert [length for length in range(50) if store.quantizes_at(length)] == [START]
     from_the_first = KVStore(network("qwen3"), TextOptions(kv_bits=8, kv_group_size=32))
     assert {type(layer).__name__ for layer in from_the_first.new_cache()} == {"QuantizedKVCache"}
-    assert not any(from_the_first.settles_at(length) for length in range(50))
-    assert not any(KVStore(network("qwen3"), TextOptions()).settles_at(length) for length in range(50))
+    assert not any(from_the_first.quantizes_at(length) for length in range(50))
+    assert not any(KVStore(network("qwen3"), TextOptions()).quantizes_at(length) for length in range(50))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_forms() -> None:
     ],
 )
 def test_where_reading_pauses(kind: str, options: dict[str, Any], expected: list[int]) -> None:
-    assert KVStore(network(kind), TextOptions(**options), BUDGET).stops((3, 30)) == expected
+    assert KVStore(network(kind), TextOptions(**options), BUDGET).prefill_stops((3, 30)) == expected
 
 
 def test_why_no_more_was_known() -> None:
@@ -146,8 +148,8 @@ def test_a_store_that_keeps_nothing(uncacheable: bool) -> None:
     store.save([1, 2, 3], store.new_cache())
     assert store.find([1, 2, 3])[1:] == (0, None)
     assert not store.fetch([1, 2, 3], lambda: None)
-    assert not store.tend()
-    assert store.numbers() == {}
+    assert not store.write_back()
+    assert store.counters() == {}
     store.close(0.0)
 
 

@@ -1,0 +1,385 @@
+"""The kinds of layer cache that mlx-lm's models use: how rows share a pass, and how a prompt's cache is kept.
+
+`KINDS` has one row a kind. To add one, write its functions and its row here. A kind without a row is served: its rows
+take turns, and its prompts are not cached.
+
+| cache of one row | cache of a group of rows | a row's token at position p lies at |
+|---|---|---|
+| KVCache, QuantizedKVCache | BatchedKVCache | p |
+| RotatingKVCache | BatchedRotatingKVCache | p, and from the window's size on around in a ring behind the first few |
+| ArraysCache | BatchedArraysCache | - |
+
+A batched cache has the methods that models call on mlx-lm's own, is written as a whole in each step and is rebuilt when
+rows come and go. Into a BatchedKVCache a row may write several tokens at once: so prompts are read together.
+"""
+
+import copy
+import itertools
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import mlx.core as mx
+from mlx_lm.models.cache import ArraysCache
+from msgspec import Struct
+
+from orchard.engine.batching.attention import GroupedArrays
+from orchard.engine.batching.batched_cache import GROWTH, Lengths, PlacedArrays, gathered, resized, room
+
+
+class Unbatchable(Exception):
+    """A model keeps something in its cache that rows can't share."""
+
+
+class Footprint(Struct, frozen=True):
+    """What one row takes, in bytes: with each token, with each token of a window of so many, and anyhow."""
+
+    per_token: int = 0
+    windows: tuple[tuple[int, int], ...] = ()
+    fixed: int = 0
+
+    def bytes(self, tokens: int) -> int:
+        """Return what a row of so many tokens takes."""
+        windows = sum(min(tokens, size) * per_token for size, per_token in self.windows)
+        return self.fixed + tokens * self.per_token + windows
+
+
+class BatchedLayerCache(Protocol):
+    """One layer of one group of rows."""
+
+    lengths: Lengths
+    """What the rows hold; it is set before each pass."""
+
+    def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
+        """Keep these rows in this order, append those of `layers`, then `spare` copies of the first one.
+
+        `lengths`: the tokens of all rows but the spare ones.
+        """
+        ...
+
+    def extract(self, row: int, length: int) -> Any:
+        """Return one row of `length` tokens as a cache of its own."""
+        ...
+
+
+class LayerKind(NamedTuple):
+    """What the engine does with one kind of layer cache. It is kept for later prompts by `cut` or by `snapshot`."""
+
+    batch: Callable[[Any], BatchedLayerCache]
+    """Return an empty batched cache for layers like this one. Raise Unbatchable."""
+    view: Callable[[list[Any], list[int], mx.array], Any]
+    """Return what a model sees in a pass: of the groups' layers, where each group's rows begin, and all offsets."""
+    footprint: Callable[[Any], Footprint]
+    """Measure a layer that has seen at least one token."""
+    restore: Callable[[Any, list[dict[int, mx.array]], int], None]
+    """Fill an empty layer with so many tokens, from pieces of what `cut` or from what `snapshot` returned, by index."""
+    cut: Callable[[Any, int, int], list[mx.array]] | None = None
+    """Return the tokens from one place to another, in axis 2 of each array; they share the layer's memory."""
+    snapshot: Callable[[Any], list[mx.array | None]] | None = None
+    """Copy, lazily, what a layer remembers, where it can't be cut."""
+    quantize: Callable[[Any, int, int], Any] | None = None
+    """Return a layer quantised in groups of so many, to so many bits; None: it stays as it is."""
+    batches_prefill: bool = False
+    """Whether rows may write several tokens at once."""
+
+
+def _arrays(layer: Any) -> list[mx.array]:
+    """Return a layer's arrays (1, heads, tokens, width): keys and values, or what they are quantised to."""
+    return [*layer.keys, *layer.values] if hasattr(layer, "bits") else [layer.keys, layer.values]
+
+
+def _paired(arrays: Sequence[mx.array]) -> tuple[Any, Any]:
+    """Return keys and values out of what `_arrays` returned."""
+    half = len(arrays) // 2
+    return (tuple(arrays[:half]), tuple(arrays[half:])) if half > 1 else (arrays[0], arrays[1])
+
+
+def _fill(layer: Any, arrays: Sequence[mx.array], length: int) -> None:
+    layer.keys, layer.values = _paired(arrays)
+    layer.offset = length
+
+
+def _quantized(arrays: Sequence[mx.array], like: Any) -> list[mx.array]:
+    return [part for one in arrays for part in mx.quantize(one, group_size=like.group_size, bits=like.bits)]
+
+
+def _per_token(layer: Any) -> int:
+    return sum(array.nbytes // array.shape[2] for array in _arrays(layer))
+
+
+class BatchedKVCache(PlacedArrays):
+    """Rows of KVCache, or of QuantizedKVCache."""
+
+    def __init__(self, like: Any) -> None:
+        super().__init__()
+        self._new: Callable[[], Any] = like.__class__
+        if hasattr(like, "bits"):  # mlx-lm's attention asks whether a cache has this
+            self.group_size, self.bits = like.group_size, like.bits
+            self._new = partial(like.__class__, like.group_size, like.bits)
+
+    def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
+        """See `BatchedLayerCache`. Rows without a token may be among their like only; the first pass makes arrays."""
+        if not any(layer.offset for layer in layers) and not self.arrays:
+            return
+        size = room(max(lengths))
+        self.resize(size)
+        self.gather(keep, [[resized(array, size) for array in _arrays(layer)] for layer in layers], spare)
+
+    def extract(self, row: int, length: int) -> Any:
+        """See `BatchedLayerCache`. The row shares the group's memory until it is written to."""
+        layer = self._new()
+        _fill(layer, [array[row : row + 1, :, : room(length)] for array in self.arrays], length)
+        return layer
+
+    def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
+        """Write each row's new tokens; return keys and values as far as the pass looks."""
+        reach = self.lengths.reach
+        new = _quantized([keys, values], self) if hasattr(self, "bits") else [keys, values]
+        if not self.arrays:
+            self.arrays = new
+        else:
+            if reach > self.arrays[0].shape[2]:
+                self.resize(room(reach - 1))
+            self.write(new, self.lengths.positions)
+        return _paired([array[:, :, :reach] for array in self.arrays])
+
+    def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
+        """Return the mask of the pass under way, as mlx-lm's caches do."""
+        lengths = self.lengths
+        narrow = window_size if window_size and window_size < lengths.reach else 0
+        if lengths.equal and lengths.count > 1 and not narrow and not return_array:
+            return "causal"
+        return lengths.mask(lengths.reach, narrow)
+
+
+def _cut_kv(layer: Any, start: int, stop: int) -> list[mx.array]:
+    return [array[:, :, start:stop] for array in _arrays(layer)]
+
+
+def _restore_kv(layer: Any, pieces: list[dict[int, mx.array]], length: int) -> None:
+    """Join pieces; where the layer is quantised and a piece isn't, quantise the piece now."""
+    rows = [list(piece.values()) for piece in pieces]
+    if hasattr(layer, "bits"):
+        rows = [_quantized(row, layer) if len(row) == 2 else row for row in rows]
+    # With the room that mlx-lm's cache would make for the next token, which would copy it all once more.
+    free = GROWTH - length % GROWTH
+    rows.append([mx.zeros((*array.shape[:2], free, array.shape[3]), array.dtype) for array in rows[0]])
+    _fill(layer, [mx.concatenate(list(arrays), axis=2) for arrays in zip(*rows, strict=True)], length)
+
+
+class BatchedRotatingKVCache(PlacedArrays):
+    """Rows of RotatingKVCache, which remember their first `keep` and their last `window - keep` tokens."""
+
+    def __init__(self, like: Any) -> None:
+        super().__init__()
+        self._window, self._keep = like.max_size, like.keep
+        self._new = partial(like.__class__, like.max_size, like.keep)
+
+    def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
+        """See `BatchedLayerCache`."""
+        # A ring that is not full yet is no ring: its places are positions.
+        size = min(room(max(lengths)), self._window)
+        self.resize(size)
+        self.gather(keep, [self._in_places(layer, size) for layer in layers], spare)
+
+    def _in_places(self, layer: Any, size: int) -> list[mx.array]:
+        """Return keys and values with each token at its place."""
+        arrays = [layer._temporal_order(array) for array in (layer.keys, layer.values)]
+        if layer.offset <= self._window:
+            return [resized(array, size) for array in arrays]
+        return [self._turned(array, 1, layer.offset) for array in arrays]
+
+    def _turned(self, array: mx.array, way: int, length: int) -> mx.array:
+        """Turn the tokens of a row of `length` from their order to their places (`way` 1) or back (-1)."""
+        recent = self._window - self._keep
+        turned = mx.roll(array[:, :, -recent:], way * ((length - self._keep) % recent), 2)
+        return mx.concatenate([array[:, :, : self._keep], turned], axis=2)
+
+    def extract(self, row: int, length: int) -> Any:
+        """See `BatchedLayerCache`."""
+        arrays = [array[row : row + 1, :, : min(length, self._window)] for array in self.arrays]
+        if length > self._window:
+            arrays = [self._turned(array, -1, length) for array in arrays]
+        layer = self._new()
+        _fill_ring(layer, [mx.contiguous(array) for array in arrays], length)
+        return layer
+
+    def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
+        """Write one token a row; return keys and values as far as the longest row reaches."""
+        longest, size = self.lengths.longest, self.arrays[0].shape[2]
+        if longest + 1 > size and size < self._window:
+            size = min(room(longest), self._window)
+            self.resize(size)
+        self.write([keys, values], self.lengths.places(self._window, self._keep))
+        seen = min(longest + 1, size)
+        return self.arrays[0][:, :, :seen], self.arrays[1][:, :, :seen]
+
+    def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> mx.array | None:
+        """Return the mask of the step under way."""
+        size = min(self.lengths.longest + 1, self._window)
+        # A full ring holds what its row may look at, unless the layer's own window is narrower.
+        if window_size and window_size < self._window and not self._keep:
+            return self.lengths.mask(size, window_size, self._window)
+        return self.lengths.mask(size)
+
+
+def _fill_ring(layer: Any, arrays: Sequence[mx.array], length: int) -> None:
+    _fill(layer, arrays, length)
+    layer._idx = arrays[0].shape[2]
+
+
+def _snapshot_ring(layer: Any) -> list[mx.array | None]:
+    """Copy what later tokens may look at, in the order of the tokens."""
+    kept: list[mx.array | None] = []
+    for array in (layer.keys, layer.values):
+        ordered: mx.array = layer._temporal_order(array)
+        excess = ordered.shape[2] - layer.max_size
+        if excess > 0:
+            ordered = mx.concatenate([ordered[:, :, : layer.keep], ordered[:, :, layer.keep + excess :]], axis=2)
+        kept.append(mx.contiguous(ordered))
+    return kept
+
+
+def _restore_ring(layer: Any, pieces: list[dict[int, mx.array]], length: int) -> None:
+    # Assigning to a slice changes the very object; a copy shares its buffer until then.
+    _fill_ring(layer, [copy.copy(pieces[0][index]) for index in range(2)], length)
+
+
+class BatchedArraysCache:
+    """Rows of ArraysCache: what a recurrent layer remembers, of one size however long the row is."""
+
+    lengths: Lengths
+
+    def __init__(self, like: Any) -> None:
+        self._new = partial(like.__class__, len(like.cache))
+        self.cache: list[mx.array | None] = [None] * len(like.cache)
+
+    def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
+        """See `BatchedLayerCache`."""
+        self.cache = [
+            gathered(stored, keep, [layer.cache[index] for layer in layers], spare)
+            for index, stored in enumerate(self.cache)
+        ]
+
+    def extract(self, row: int, length: int) -> Any:
+        """See `BatchedLayerCache`."""
+        layer = self._new()
+        layer.cache = [None if state is None else mx.contiguous(state[row : row + 1]) for state in self.cache]
+        return layer
+
+
+def _snapshot_arrays(layer: Any) -> list[mx.array | None]:
+    return [None if state is None else mx.contiguous(state) for state in layer.cache]
+
+
+def _restore_arrays(layer: Any, pieces: list[dict[int, mx.array]], length: int) -> None:
+    layer.cache = [pieces[0].get(index) for index in range(len(layer.cache))]
+
+
+class AttentionView:
+    """What a model sees in place of a KVCache: keys and values of all groups.
+
+    As mlx-lm's caches do, it holds what it returned last: layers that share keys and values read it once more.
+    """
+
+    def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
+        self.keys: Any = None
+        self.values: Any = None
+        self.offset = offset
+        self._layers = layers
+        self._bounds = bounds
+        if len(layers) == 1 and hasattr(layers[0], "bits"):
+            self.bits, self.group_size = layers[0].bits, layers[0].group_size
+
+    def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
+        """Take the new tokens of all rows, (rows, heads, n, width) each; return what attention needs."""
+        if len(self._layers) == 1:
+            self.keys, self.values = self._layers[0].update_and_fetch(keys, values)
+        else:
+            rows = zip(self._layers, itertools.pairwise(self._bounds), strict=True)
+            fetched = [layer.update_and_fetch(keys[a:b], values[a:b]) for layer, (a, b) in rows]
+            self.keys, self.values = (self._grouped(list(of)) for of in zip(*fetched, strict=True))
+        return self.keys_and_values()
+
+    def keys_and_values(self) -> tuple[Any, Any]:
+        """Return what `update_and_fetch` returned last."""
+        return self.keys, self.values
+
+    def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
+        """Return the mask of the pass under way, as mlx-lm's caches do."""
+        masks = [layer.make_mask(n, window_size=window_size, return_array=return_array) for layer in self._layers]
+        return masks[0] if len(masks) == 1 else self._grouped(masks)
+
+    def _grouped(self, of: list[Any]) -> GroupedArrays:
+        return GroupedArrays(of, self._bounds, self._layers)
+
+
+class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
+    """What a model sees in place of an ArraysCache: the states of all groups. Mamba asks for that very class."""
+
+    def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
+        super().__init__(0)
+        self._of: list[list[Any]] = [layer.cache for layer in layers]
+        self._bounds = bounds
+
+    def __getitem__(self, index: int) -> Any:
+        states = [of[index] for of in self._of]
+        return states[0] if len(states) == 1 else mx.concatenate(states)
+
+    def __setitem__(self, index: int, value: mx.array) -> None:
+        for of, (a, b) in zip(self._of, itertools.pairwise(self._bounds), strict=True):
+            of[index] = value if len(self._of) == 1 else value[a:b]
+
+    def advance(self, n: int) -> None:
+        """Do nothing: no row of a decoding batch is padded."""
+
+    def make_mask(self, n: int) -> None:
+        """Return no mask: every row has exactly one token."""
+
+
+def _refuse(layer: Any) -> BatchedLayerCache:
+    raise Unbatchable(type(layer).__name__)
+
+
+_KV = LayerKind(
+    batch=BatchedKVCache,
+    view=AttentionView,
+    footprint=lambda layer: Footprint(per_token=_per_token(layer)),
+    restore=_restore_kv,
+    cut=_cut_kv,
+    batches_prefill=True,
+)
+_UNKNOWN = LayerKind(
+    batch=_refuse,
+    view=AttentionView,
+    footprint=lambda layer: Footprint(fixed=int(getattr(layer, "nbytes", 0))),
+    restore=lambda layer, pieces, length: None,
+)
+KINDS: dict[str, LayerKind] = {
+    "KVCache": _KV._replace(quantize=lambda layer, group_size, bits: layer.to_quantized(group_size, bits)),
+    "QuantizedKVCache": _KV,
+    "RotatingKVCache": LayerKind(
+        batch=BatchedRotatingKVCache,
+        view=AttentionView,
+        footprint=lambda layer: Footprint(windows=((int(layer.max_size), _per_token(layer)),)),
+        restore=_restore_ring,
+        snapshot=_snapshot_ring,
+    ),
+    "ArraysCache": LayerKind(
+        batch=BatchedArraysCache,
+        view=ArraysView,
+        footprint=_UNKNOWN.footprint,
+        restore=_restore_arrays,
+        snapshot=_snapshot_arrays,
+    ),
+}
+
+
+def kind_of(layer: Any) -> LayerKind:
+    """Return the kind of a row's layer; by name, since mlx-vlm has classes of its own."""
+    return kind_named(type(layer).__name__)
+
+
+def kind_named(name: str) -> LayerKind:
+    """Return the kind with a class of that name."""
+    return KINDS.get(name, _UNKNOWN)
