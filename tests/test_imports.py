@@ -27,7 +27,8 @@ WEB = {"fastapi", "starlette", "uvicorn", "uvloop", "httptools", "httpx"}
 
 LAW = {
     "core": Room(set(), {"msgspec"}),
-    "config": Room({"core"}, {"msgspec"}),
+    "kinds": Room({"core"}, {"msgspec"}),
+    "config": Room({"core", "kinds"}, {"msgspec"}),
     "wire": Room({"core"}, {"msgspec"}),
     "formats": Room({"core"}, {"msgspec"}),
     "dialects": Room({"core"}, {"msgspec"}),
@@ -35,10 +36,12 @@ LAW = {
     "backends": Room({"core", "engine"}, MLX | {"msgspec"}),
     "worker": Room({"core", "wire", "formats", "engine", "backends"}, MLX | {"msgspec", "llguidance", "psutil"}),
     "gateway": Room(
-        {"core", "config", "wire", "dialects"}, WEB | {"msgspec", "huggingface_hub", "prometheus_client", "psutil"}
+        {"core", "config", "dialects", "kinds", "wire"},
+        WEB | {"msgspec", "huggingface_hub", "prometheus_client", "psutil"},
     ),
     "cli": Room(
-        {"core", "config", "formats", "gateway"}, {"msgspec", "httpx", "huggingface_hub", "rich", "typer", "yaml"}
+        {"core", "config", "formats", "gateway", "kinds"},
+        {"msgspec", "httpx", "huggingface_hub", "rich", "typer", "yaml"},
     ),
     "demo": Room(set(), MLX | {"safetensors", "torch"}),  # its training script, which is run by hand
     "__main__": Room({"cli"}),

@@ -46,7 +46,7 @@ async def _read_all(data: bytes, cuts: Sequence[int]) -> Sequence[object]:
 @given(st.lists(lawful_streams(), max_size=4), st.lists(st.integers(0), max_size=20))
 def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cuts: list[int]) -> None:
     sent: list[wire.ToWorker | wire.FromWorker] = [
-        wire.Submit(REQUEST),
+        wire.Submit.of(REQUEST),
         wire.Step([(f"req_{index}", events) for index, events in enumerate(streams)], len(streams), 2),
         wire.Cancel("req_1"),
         wire.AskCache(7),
@@ -61,7 +61,7 @@ def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cut
 
 @given(st.integers(1))
 def test_a_frame_cut_short_is_the_end(cut: int) -> None:
-    data = wire.encode(wire.Submit(REQUEST))
+    data = wire.encode(wire.Submit.of(REQUEST))
     assert asyncio.run(_read_all(data[: -(cut % len(data)) or -1], [])) == []
 
 

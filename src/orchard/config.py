@@ -3,7 +3,7 @@
 A setting is one field, here or there: the command line derives the rest from it (`orchard.cli.settings.table`).
 """
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -22,9 +22,13 @@ from orchard.core.setting import (
     written_as,
 )
 from orchard.core.tasks.text_options import TextOptions
+from orchard.kinds import KINDS
 
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
-ModelType = Literal["lm", "multimodal", "embeddings", "whisper", "image-generation", "image-edit"]
+if TYPE_CHECKING:
+    ModelType = str
+else:
+    ModelType = Literal[tuple(name for kind in KINDS.values() for name in kind.types)]
 Grace = Annotated[float, Meta(ge=0)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Host = Annotated[str, written_as("host")]

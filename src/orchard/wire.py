@@ -7,12 +7,11 @@ other is gone. All events of one engine step travel in one frame.
 import asyncio
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Event
-from orchard.core.request import Request
-from orchard.core.tasks.text_options import Batching, TextOptions
+from orchard.core.request import Priority, Request
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 _HEADER_BYTES = 4
@@ -27,12 +26,12 @@ class Hello(Struct, frozen=True, array_like=True, tag="hello"):
 class Load(Struct, frozen=True, array_like=True, tag="load"):
     """Gateway to worker: load the model of that folder. Answered by `Loading`s and then `Ready` or `LoadFailed`.
 
-    `name` is what the log calls it.
+    `name` is what the log calls it; `options` is the `LoadOptions` of the worker's backend.
     """
 
     name: str
     path: str
-    options: TextOptions
+    options: Raw
 
 
 class Loading(Struct, frozen=True, array_like=True, tag="loading"):
@@ -76,9 +75,16 @@ class Pong(Struct, frozen=True, array_like=True, tag="pong"):
 
 
 class Submit(Struct, frozen=True, array_like=True, tag="submit"):
-    """Gateway to worker: begin this request."""
+    """Gateway to worker: begin this request; `task` is one of those of the worker's backend."""
 
-    request: Request
+    request_id: str
+    task: Raw
+    priority: Priority
+
+    @classmethod
+    def of(cls, request: Request) -> "Submit":
+        """Return the message that begins a request."""
+        return cls(request.id, packed(request.task), request.priority)
 
 
 class Cancel(Struct, frozen=True, array_like=True, tag="cancel"):
@@ -118,15 +124,21 @@ class CacheIs(Struct, frozen=True, array_like=True, tag="cache_is"):
 
 
 class Ready(Struct, frozen=True, array_like=True, tag="ready"):
-    """Worker to gateway: the model is loaded and warm; `weights_bytes` is what it takes without any request."""
+    """Worker to gateway: the model is loaded and warm; `weights_bytes` is what it takes without any request.
+
+    `details` is what clients are told of it besides.
+    """
 
     load_seconds: float
     weights_bytes: int = 0
-    batching: Batching = "together"
+    details: dict[str, str] = {}
 
 
 class LoadFailed(Struct, frozen=True, array_like=True, tag="load_failed"):
-    """Worker to gateway: the model can't be loaded; `message` says why in words that a user can act on."""
+    """Worker to gateway: the model can't be loaded; `message` says why in words that a user can act on.
+
+    Before `Hello`: a library of the worker's backend is not installed.
+    """
 
     message: str
 
@@ -149,6 +161,11 @@ _decoder: msgspec.msgpack.Decoder[_Any] = msgspec.msgpack.Decoder(_Any)
 
 class WireError(Exception):
     """The other side sent something that is not the protocol."""
+
+
+def packed(value: Struct) -> Raw:
+    """Return the encoding of what only a worker's backend knows the type of."""
+    return Raw(_encoder.encode(value))
 
 
 def encode(message: _Any) -> bytes:

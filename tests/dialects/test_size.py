@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from orchard.core.errors import OrchardError
+from orchard.core.tasks.generate import generation
 from orchard.dialects.common.json_body import MAX_VALUES, refuse_too_many_values
 from orchard.dialects.openai.chat.encode import parse
 from orchard.dialects.openai.chat.schema import Body
@@ -37,7 +38,7 @@ def test_the_limit_is_exact() -> None:
 
 @pytest.mark.parametrize("content", ["1," * 10**6, '{"a": [1, "b,c"], "\\\\": "\\""}' * 10**5, '\\",[' * 10**6])
 def test_what_stands_in_texts_does_not_count(content: str) -> None:
-    assert parse(text(content), "r").request.task.messages[0].parts[0].text == content  # type: ignore[union-attr]
+    assert generation(parse(text(content), "r").request).messages[0].parts[0].text == content  # type: ignore[union-attr]
 
 
 HEAVY: dict[str, tuple[Callable[[], bytes], str | None]] = {

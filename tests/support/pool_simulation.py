@@ -7,12 +7,17 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from orchard import wire
 from orchard.config import Settings
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Event, Finished, Started, Text, Usage
 from orchard.core.request import Request
+from orchard.core.tasks.generate import Generate, generation
+from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.pool.worker_process import WorkerProcess
+from orchard.kinds import Backend
 
 T = TypeVar("T")
 
@@ -99,14 +104,14 @@ class World:
     def soon(self, least: float, most: float, call: Callable[..., None], *args: Any) -> None:
         asyncio.get_running_loop().call_later(self.random.uniform(least, most), call, *args)
 
-    def make(self, backend: str, settings: Settings) -> WorkerProcess:
+    def make(self, backend: Backend, settings: Settings) -> WorkerProcess:
         return SimulatedWorker(backend, settings, self)
 
 
 class SimulatedWorker(WorkerProcess):
     """The gateway's end, whose process is simulated."""
 
-    def __init__(self, backend: str, settings: Settings, world: World) -> None:
+    def __init__(self, backend: Backend, settings: Settings, world: World) -> None:
         super().__init__(backend, settings)
         self._world = world
 
@@ -200,7 +205,7 @@ class Process:
                 self.say(wire.CacheIs(number, CacheState({"asked": 1})))
             case wire.Load(_, path, options):
                 assert self.path is None
-                self.path, self.allowance = path, options.memory_limit
+                self.path, self.allowance = path, msgspec.msgpack.decode(options, type=TextOptions).memory_limit
                 self.world.loads += 1
                 self.world.check()
                 self._load(1)
@@ -211,9 +216,10 @@ class Process:
                 self.unloaded_with = self.allowance
                 self.ready = False
                 self.world.soon(0, 1, self._unloaded)
-            case wire.Submit(request):
+            case wire.Submit(request_id, task, priority):
                 assert self.path
-                assert request.id not in self.running
+                assert request_id not in self.running
+                request = Request(request_id, self.path, msgspec.msgpack.decode(task, type=Generate), priority)
                 self.world.runs.setdefault(request.id, []).append(self)
                 self.running[request.id] = request
                 self.world.soon(0, 2, self._begin, request)
@@ -252,7 +258,7 @@ class Process:
             return
         if request.id in self.paused:
             self.world.soon(0, 1, self._go_on, request, piece)
-        elif piece < request.generate.sampling.top_k:  # type: ignore[operator]  # set by the walk
+        elif piece < generation(request).sampling.top_k:  # type: ignore[operator]  # set by the walk
             self._step(request.id, [Text(f"{piece} ")])
             self.world.soon(0, 1, self._go_on, request, piece + 1)
         elif not self.hangs:

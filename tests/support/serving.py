@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from orchard.config import Settings
+from orchard.core.tasks import LoadOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models.registry import ModelEntry
 
@@ -22,9 +23,11 @@ FAKE = ModelEntry("fake", "fake", 1000, "fake")
 _PROGRAM = """
 import sys, msgspec
 from orchard.config import Settings
+from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.http import server
 from orchard.gateway.models.registry import ModelEntry, Registry
-settings, models = msgspec.json.decode(sys.argv[1], type=tuple[Settings, list[ModelEntry]])
+settings, given = msgspec.json.decode(sys.argv[1], type=tuple[Settings, list[tuple[ModelEntry, TextOptions]]])
+models = [msgspec.structs.replace(entry, options=options) for entry, options in given]
 sock = server.bind(settings.host, settings.port)
 print(sock.getsockname()[1], flush=True)
 server.run(settings, Registry(models, settings) if models else Registry.from_settings(settings), sock)
@@ -66,8 +69,9 @@ def serve(
     served that the settings name, and those that are found. `env` is added to the environment.
     """
     here = Settings(port=0, **{"responses_path": ":memory:"} | settings)
-    given = [replace(one, options=here.text) if one.options == TextOptions() else one for one in models]
-    config = msgspec.json.encode((here, [replace(one, configured=True) for one in given])).decode()
+    options = [here.text if one.options == TextOptions() else one.options for one in models]
+    entries = [replace(one, configured=True, options=LoadOptions()) for one in models]
+    config = msgspec.json.encode((here, list(zip(entries, options, strict=True)))).decode()
     process = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM, config],
         stdout=subprocess.PIPE,

@@ -5,10 +5,13 @@ import subprocess
 import sys
 from typing import Any, cast
 
+from msgspec.msgpack import Decoder
+
 from orchard import wire
 from orchard.backends.service import Loaded, Service
+from orchard.core.tasks.generate import Count, Generate
 from orchard.core.tasks.text_options import TextOptions
-from orchard.worker.main import LAST_SAVE_SECONDS, SAVE_SECONDS, Backend, Worker
+from orchard.worker.main import LAST_SAVE_SECONDS, SAVE_SECONDS, ServiceTypes, Worker
 
 
 class Account:
@@ -17,8 +20,14 @@ class Account:
     def __init__(self) -> None:
         self.told: list[tuple[str, Any]] = []
 
+    def __call__(self, path: str, options: TextOptions) -> "Account":
+        return self
+
+    def prepare(self) -> int:
+        return 1
+
     async def start(self, *_: Any) -> Loaded:
-        return Loaded(1, "together")
+        return Loaded(1)
 
     def pause(self, request_id: str) -> None:
         self.told.append(("pause", request_id))
@@ -46,10 +55,10 @@ class Gateway:
 async def told(*messages: wire.ToWorker) -> list[tuple[str, Any]]:
     """Load a model, send messages, close the socket, and say what the service was told."""
     account, gateway, reader = Account(), Gateway(), asyncio.StreamReader()
-    backend = Backend(lambda: 1, lambda path, options: cast(Service, account))
-    worker = Worker(cast(asyncio.StreamWriter, gateway), backend)
+    types = ServiceTypes(cast(type[Service], account), Decoder(TextOptions), Decoder(Generate | Count))
+    worker = Worker(cast(asyncio.StreamWriter, gateway), types)
     running = asyncio.create_task(worker.run(reader))
-    reader.feed_data(wire.encode(wire.Load("name", "path", TextOptions())))
+    reader.feed_data(wire.encode(wire.Load("name", "path", wire.packed(TextOptions()))))
     await asyncio.wait_for(gateway.ready.wait(), 10)
     for message in messages:
         reader.feed_data(wire.encode(message))
@@ -76,8 +85,9 @@ def test_a_worker_starts_where_mlx_lm_may_not_raise_the_limit_of_open_files() ->
 import resource, sys
 def refuse(*_): raise ValueError("not allowed to raise maximum limit")
 resource.setrlimit = refuse
-from orchard.worker.main import _backend
-_backend("text").prepare()
+from orchard.kinds import TEXT
+from orchard.worker.main import import_service
+import_service(TEXT.service, "orchard.core.tasks:LoadOptions", ["orchard.core.tasks:Task"]).service.prepare()
 assert "mlx_lm.utils" in sys.modules
 assert resource.setrlimit is refuse
 """

@@ -40,7 +40,9 @@ async def caller(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     monkeypatch.setattr(text_module, "load", load)
     service = TextService("a folder", OPTIONS)
     caller = Caller(service)
-    assert await service.start(caller.emit, lambda fraction: None) == Loaded(StubEngine.weights_bytes, "by_length")
+    assert await service.start(caller.emit, lambda fraction: None) == Loaded(
+        StubEngine.weights_bytes, {"batching": "by_length"}
+    )
     assert loaded == [("a folder", OPTIONS)]
     yield caller
     await service.close(1.0)

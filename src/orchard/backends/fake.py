@@ -14,12 +14,12 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
+from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.core.cache_report import CacheReport, CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
 from orchard.core.request import Request
-from orchard.core.tasks.generate import TextPart
+from orchard.core.tasks.generate import TextPart, generation
 from orchard.core.tasks.text_options import TextOptions
 
 T = TypeVar("T")
@@ -68,13 +68,13 @@ class Script(Struct, forbid_unknown_fields=True):
     once: str | None = None
 
 
-def prepare() -> int:
-    """There is nothing to import."""
-    return _MEMORY_BYTES
-
-
-class FakeService:
+class FakeService(Service):
     """Plays scripts, all streams in step: events that fall due together are emitted together, as an engine does."""
+
+    @staticmethod
+    def prepare() -> int:
+        """Import nothing."""
+        return _MEMORY_BYTES
 
     def __init__(self, path: str, options: TextOptions) -> None:
         """`path` says how it loads. More requests than the options' rows and waiting ones together are refused."""
@@ -96,7 +96,7 @@ class FakeService:
             if end and step == self._loads.steps:
                 await self._end_load(end)
             progress(step / self._loads.steps)
-        return Loaded(self._loads.bytes, "together")
+        return Loaded(self._loads.bytes, {"batching": "together"})
 
     async def _end_load(self, end: str) -> None:
         match end:
@@ -158,9 +158,6 @@ class FakeService:
         silent = time.monotonic() - self._hangs_since if self._hangs_since is not None else 0.0
         return Heartbeat(silent, self._loads.bytes)
 
-    def limit_memory(self, memory_bytes: int) -> None:
-        """Nothing here takes any."""
-
     async def close(self, save_seconds: float) -> None:
         """Stop playing everything."""
         for request_id in list(self._running):
@@ -173,7 +170,7 @@ class FakeService:
         if script.refuse:
             self._end(request.id, Failed(script.refuse, "the script refuses this request"))
             return
-        self._push(request.id, Started(prompt_tokens=len(request.generate.messages)))
+        self._push(request.id, Started(prompt_tokens=len(generation(request).messages)))
         begin = loop.time()
         for piece in range(script.pieces):
             # Due times count from the start, so that a late step doesn't shift all that follow.
@@ -184,7 +181,7 @@ class FakeService:
         if script.fail:
             self._end(request.id, Failed(script.fail, "the script fails this request"))
         else:
-            self._end(request.id, Finished(("stop",), Usage(len(request.generate.messages), script.pieces)))
+            self._end(request.id, Finished(("stop",), Usage(len(generation(request).messages), script.pieces)))
 
     async def _break(self, script: Script) -> None:
         if not (script.crash or script.abort or script.hang) or _happened(script.once):
@@ -229,7 +226,7 @@ def _happened(once: str | None) -> bool:
 
 
 def _text(request: Request) -> str:
-    task = request.generate
+    task = generation(request)
     if task.prompt is None:
         return "".join(part.text for part in task.messages[-1].parts if isinstance(part, TextPart))
     return task.prompt if isinstance(task.prompt, str) else " ".join(map(str, task.prompt))

@@ -1,13 +1,12 @@
-"""What a model's own files say of it: how long its context is, what kind of model it is, what it can do.
+"""What a model's own files say of it: how long its context is, and what it can do.
 
-All of it is read from a config.json, the names of files and a chat template that anybody may have written: whatever
-they hold, nothing here raises.
+All of it is read from a config.json and a chat template that anybody may have written: whatever they hold, nothing here
+raises.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-Kind = Literal["text", "vision", "embeddings", "whisper", "image"]
 Capability = Literal["vision", "tools", "thinking"]
 
 _WINDOW_KEYS = (
@@ -48,22 +47,6 @@ _MOST = {
     **dict.fromkeys(("num_experts", "n_routed_experts", "num_local_experts", "n_shared_experts"), _MOST_EXPERTS),
     **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input", "embedding_size"), _MOST_WORDS),
 }
-
-_ENCODERS = {
-    "bert",
-    "distilbert",
-    "modernbert",
-    "mpnet",
-    "new",
-    "nomic_bert",
-    "roberta",
-    "xlm-roberta",
-}
-_ENCODER_TASKS = ("ForMaskedLM", "ForSequenceClassification", "ForTextEncoding")
-# What sentence-transformers writes beside the weights.
-_EMBEDDING_FILES = {"modules.json", "config_sentence_transformers.json"}
-_IMAGE_FOLDERS = {"transformer", "vae"}
-_VISION_KEYS = ("vision_config", "vision_cfg", "vision_tower", "mm_vision_tower", "vit_config", "visual")
 
 _THINKING = (
     "thinking",
@@ -163,28 +146,7 @@ def _absurd_sizes(config: Mapping[str, Any], depth: int) -> Iterator[str]:
                 yield f"{key} is {size:,}, and models have at most {most:,}"
 
 
-def kind_of(config: Mapping[str, Any], files: Collection[str]) -> Kind:
-    """Say what kind of model it is. `files`: the names of the files and folders beside its config.json.
-
-    Where nothing says otherwise it is a text model.
-    """
-    if "model_index.json" in files or set(files) >= _IMAGE_FOLDERS:
-        return "image"
-    model_type = str(config.get("model_type"))
-    if model_type == "whisper":
-        return "whisper"
-    if model_type in _ENCODERS or _encodes(config.get("architectures")) or not _EMBEDDING_FILES.isdisjoint(files):
-        return "embeddings"
-    return "vision" if any(config.get(key) for key in _VISION_KEYS) else "text"
-
-
-def _encodes(architectures: object) -> bool:
-    if not isinstance(architectures, list) or not architectures:
-        return False
-    return all(isinstance(name, str) and name.endswith(_ENCODER_TASKS) for name in architectures)
-
-
-def capabilities(kind: Kind, template: str) -> tuple[Capability, ...]:
+def capabilities(kind: str, template: str) -> tuple[Capability, ...]:
     """Say what a model can do beside answering texts with texts, by words that its chat template has."""
     found: list[Capability] = ["vision"] if kind == "vision" else []
     if "tools" in template:

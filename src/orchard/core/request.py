@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from orchard.core.tasks.generate import Count, Generate
+from orchard.core.tasks import Task
 
 Priority = Literal["interactive", "normal", "background"]
 Overflow = Literal["error", "summarize"]
@@ -27,13 +27,8 @@ class Request(Struct, frozen=True):
 
     id: str
     model: str
-    task: Generate | Count
+    task: Task
     priority: Priority = "normal"
     adapter: Adapter | None = None
     ttl: float | None = None
     overflow: Overflow | None = None
-
-    @property
-    def generate(self) -> Generate:
-        """What is to be generated, or whose prompt is to be counted."""
-        return self.task.of if isinstance(self.task, Count) else self.task

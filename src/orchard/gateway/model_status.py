@@ -1,5 +1,6 @@
 """How a model stands at the moment, as /health and the metrics show it."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -12,8 +13,8 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
 
     `reason`: why it failed last. `note`: what it waits for, in a few words; loading and downloading count as waiting.
     `progress`, from 0 to 1: how much of it is loaded; None: it isn't loading. Sizes are in bytes, None where there is
-    no process or it has not reported them. `restarts`: how often its process died. `batching`: how the rows of a model
-    that is ready are decoded.
+    no process or it has not reported them. `restarts`: how often its process died. `details`: what the service of a
+    ready model tells of it.
     """
 
     state: ShownState
@@ -26,7 +27,7 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     rss_bytes: int | None = None
     pid: int | None = None
     restarts: int = 0
-    batching: str | None = None
+    details: Mapping[str, str] = {}
 
     def health(self) -> dict[str, Any]:
         """Return what GET /health shows of the model."""
@@ -38,5 +39,6 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
             "running": self.running,
             "waiting": self.waiting,
             "restarts": self.restarts,
-            "batching": self.batching,
+            "batching": None,
+            **self.details,
         }

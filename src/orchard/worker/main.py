@@ -4,25 +4,30 @@ import argparse
 import asyncio
 import contextlib
 import ctypes
+import functools
 import gc
 import logging
+import operator
 import os
+import pkgutil
 import resource
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from logging.handlers import WatchedFileHandler
 from typing import Any, NamedTuple
 
 import psutil
+from msgspec.msgpack import Decoder
 
 from orchard import wire
 from orchard.backends.service import Heartbeat, Service
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
-from orchard.core.tasks.text_options import TextOptions
+from orchard.core.request import Request
+from orchard.core.tasks import LoadOptions, Task
 
 log = logging.getLogger("orchard.worker")
 
@@ -34,22 +39,20 @@ SWITCH_SECONDS = 0.0005
 """How long the engine's thread waits for its turn where another computes; by default, 5 ms are as long as a step."""
 
 
-class Backend(NamedTuple):
-    """A kind of service: see `backends.service`."""
+class ServiceTypes(NamedTuple):
+    """A service's class, and what it takes as options and as tasks: see `kinds.Backend`."""
 
-    prepare: Callable[[], int]
-    make: Callable[[str, TextOptions], Service]
+    service: type[Service]
+    options: Decoder[LoadOptions]
+    tasks: Decoder[Task]
 
 
-def _backend(name: str) -> Backend:
-    if name == "fake":
-        from orchard.backends import fake
-
-        return Backend(fake.prepare, fake.FakeService)
+def import_service(service: str, options: str, tasks: Sequence[str]) -> ServiceTypes:
+    """Import a service and its types, each named as `package.module:Class`. Raises ImportError."""
     with _any_file_limit():
-        from orchard.worker import text_service
-
-    return Backend(text_service.prepare, text_service.TextService)
+        made = pkgutil.resolve_name(service)
+    known = functools.reduce(operator.or_, map(pkgutil.resolve_name, tasks))
+    return ServiceTypes(made, Decoder(pkgutil.resolve_name(options)), Decoder(known))
 
 
 @contextlib.contextmanager
@@ -84,9 +87,9 @@ _origin = _Origin()
 class Worker:
     """One process: it has one model at a time, or none."""
 
-    def __init__(self, writer: asyncio.StreamWriter, backend: Backend) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, types: ServiceTypes) -> None:
         self._writer = writer
-        self._backend = backend
+        self._types = types
         self._service: Service | None = None
         self._ready = False
         self._unloading: asyncio.Task[None] | None = None
@@ -94,7 +97,7 @@ class Worker:
 
     async def run(self, reader: asyncio.StreamReader) -> None:
         """Serve until the gateway closes the socket."""
-        self._say(wire.Hello(self._backend.prepare()))
+        self._say(wire.Hello(self._types.service.prepare()))
         while (message := await wire.read(reader)) is not None:
             self._receive(message)
         for task in self._tasks:
@@ -108,8 +111,8 @@ class Worker:
 
     def _receive(self, message: object) -> None:
         match message:
-            case wire.Submit(request):
-                self._loaded.submit(request)
+            case wire.Submit(request_id, task, priority):
+                self._loaded.submit(Request(request_id, _origin.model, self._types.tasks.decode(task), priority))
             case wire.Cancel(request_id):
                 self._loaded.cancel(request_id)
             case wire.Pause(request_id):
@@ -123,7 +126,7 @@ class Worker:
                 self._begin(self._tell_cache(number, request_id))
             case wire.Load(name, path, options):
                 _origin.model = name
-                self._service = self._backend.make(path, options)
+                self._service = self._types.service(path, self._types.options.decode(options))
                 self._begin(self._load(self._service))
             case wire.LimitMemory(memory_bytes):
                 self._loaded.limit_memory(memory_bytes)
@@ -144,7 +147,7 @@ class Worker:
             self._say(wire.LoadFailed(error.message))
             return
         self._ready = True
-        self._say(wire.Ready(time.monotonic() - begin, loaded.weights_bytes, loaded.batching))
+        self._say(wire.Ready(time.monotonic() - begin, loaded.weights_bytes, loaded.details))
 
     async def _unload(self) -> None:
         self._ready = False
@@ -177,10 +180,16 @@ class Worker:
         self._writer.write(wire.encode(message))
 
 
-async def serve(sock: socket.socket, backend: Backend) -> None:
+async def serve(sock: socket.socket, service: str, options: str, tasks: Sequence[str]) -> None:
     """Load models and serve requests until the gateway closes the socket; the process ends with it."""
     reader, writer = await asyncio.open_connection(sock=sock)
-    await Worker(writer, backend).run(reader)
+    try:
+        types = import_service(service, options, tasks)
+    except ModuleNotFoundError as error:
+        writer.write(wire.encode(wire.LoadFailed(f"the package '{error.name}' is not installed")))
+        await writer.drain()
+    else:
+        await Worker(writer, types).run(reader)
     _end(0)
 
 
@@ -206,7 +215,9 @@ def main() -> None:
     """Run one worker on the socket whose file descriptor the gateway passed down."""
     parser = argparse.ArgumentParser(prog="orchard.worker")
     parser.add_argument("--fd", type=int, required=True)
-    parser.add_argument("--backend", choices=("text", "fake"), required=True)
+    parser.add_argument("--service", required=True, help="its class, as package.module:Class")
+    parser.add_argument("--options", required=True, help="the class of what its models are loaded with")
+    parser.add_argument("--tasks", required=True, nargs="+", help="the classes of what can be asked of them")
     parser.add_argument("--log-level", default="info")
     parser.add_argument("--log-file", help="written to besides stderr; the gateway rotates it")
     args = parser.parse_args()
@@ -225,7 +236,7 @@ def main() -> None:
     # The socket of a process that aborts stays open until its memory is written to the core file: callers would wait.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     try:
-        asyncio.run(serve(socket.socket(fileno=args.fd), _backend(args.backend)))
+        asyncio.run(serve(socket.socket(fileno=args.fd), args.service, args.options, args.tasks))
     except Exception:
         log.critical("the worker broke; it ends", exc_info=True)
         _end(1)

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from functools import partial
 
 from orchard.backends import text as backend
-from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
+from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.backends.text import TextModel, load
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count
+from orchard.core.tasks.generate import Count, generation
 from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.engine import Engine
@@ -40,12 +40,6 @@ _BATCHING: dict[BatchMode, Batching] = {
     BatchMode.BY_LENGTH: "by_length",
     BatchMode.SEQUENTIAL: "in_turn",
 }
-
-
-def prepare() -> int:
-    """Import what a load needs, and give the bytes that the device lets models use."""
-    backend.prepare()
-    return recommended()
 
 
 class _Live:
@@ -74,12 +68,18 @@ class _Live:
 
     def nothing(self) -> Finished:
         """Give the last event of a request that wants no token but those of its prompt."""
-        reasons: list[FinishReason] = ["length"] * self.request.generate.n
+        reasons: list[FinishReason] = ["length"] * generation(self.request).n
         return Finished(tuple(reasons), Usage(self.prompt_tokens, 0, 0, self.cached_tokens))
 
 
-class TextService:
+class TextService(Service):
     """Serves one text model from a folder in mlx-lm's format."""
+
+    @staticmethod
+    def prepare() -> int:
+        """Import what a load needs, and return the bytes that the device lets models use."""
+        backend.prepare()
+        return recommended()
 
     def __init__(self, path: str, options: TextOptions) -> None:
         """Requests wait for the prompt thread or for the engine, `options.queue_size` of them at most."""
@@ -109,7 +109,7 @@ class TextService:
         try:
             model = await asyncio.wrap_future(self._engine.start())
             await self._prompts.do(self._adopt, model)
-            return Loaded(self._engine.weights_bytes, _BATCHING[self._engine.batch_mode])
+            return Loaded(self._engine.weights_bytes, {"batching": _BATCHING[self._engine.batch_mode]})
         except OrchardError:
             raise
         except Exception as error:
@@ -198,7 +198,7 @@ class TextService:
         request = live.request
         try:
             if isinstance(request.task, Count):
-                count = partial(self._prompter.count, request.generate, must_fit=request.task.must_fit)
+                count = partial(self._prompter.count, generation(request), must_fit=request.task.must_fit)
                 self._count(request.id, await self._prompts.do(count))
                 return
             prepared = await self._prompts.do(self._prompter.prepare, request.task)
@@ -218,7 +218,7 @@ class TextService:
         return await lane.do(constraints.compile, constraint, size=size)
 
     def _begin(self, live: _Live, prepared: Prepared, grammar: BoundGrammar | None) -> None:
-        request, task = live.request, live.request.generate
+        request, task = live.request, generation(live.request)
         live.prompt_tokens = len(prepared.tokens)
         if task.echo:
             live.echo = Echo(self._vocabulary, prepared.text, prepared.tokens, task.n, task.top_logprobs)

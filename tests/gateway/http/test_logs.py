@@ -12,6 +12,7 @@ import pytest
 from orchard.core.errors import OrchardError
 from orchard.gateway.http import logs
 from orchard.gateway.models.registry import ModelEntry
+from orchard.kinds import FAKE
 from tests.support.serving import serve
 
 
@@ -56,7 +57,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_worker_that_finds_no_log_file_makes_one_for_its_owner(tmp_path: Path) -> None:
     """Just then the gateway may have put the last one aside."""
     ours, theirs = socket.socketpair()
-    command = [sys.executable, "-m", "orchard.worker", "--backend", "fake", "--fd", str(theirs.fileno())]
+    command = [sys.executable, "-m", "orchard.worker", "--fd", str(theirs.fileno()), *FAKE.arguments]
     with ours, theirs:
         ours.shutdown(socket.SHUT_WR)
         subprocess.run([*command, "--log-file", str(tmp_path / "log")], pass_fds=[theirs.fileno()], check=True)

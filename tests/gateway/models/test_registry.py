@@ -14,6 +14,7 @@ from orchard.core.request import Adapter
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.registry import BUILT_IN_ALIASES, ModelEntry, Registry, resolve
+from orchard.kinds import TEXT
 from tests.support.model_folders import cache_model, make_model
 
 
@@ -301,7 +302,7 @@ def test_configured_models_come_first_and_hide_found_ones(cache: Path, folder: P
     first, second = registry.configured()
     assert registry.find("org/a") == registry.find("short") == first
     assert (first.path, first.ttl, first.pinned, first.on_demand) == (str(folder), 5, True, False)
-    assert (second.ttl, second.on_demand, second.options.decode_concurrency, second.configured) == (60, True, 2, True)
+    assert (second.ttl, second.on_demand, second.text.decode_concurrency, second.configured) == (60, True, 2, True)
 
 
 def test_a_renamed_model_is_not_found_a_second_time(cache: Path, model_dir: Path) -> None:
@@ -379,7 +380,7 @@ def test_other_kinds_are_listed_and_refused(cache: Path, config: dict[str, Any],
 def test_of_a_vision_model_the_text_part_is_served(cache: Path) -> None:
     cache_model(cache, "org/v", config={"model_type": "qwen3_vl", "vision_config": {"depth": 1}})
     entry = Registry.from_settings(Settings()).find("org/v")
-    assert (entry.kind, entry.backend, entry.capabilities) == ("vision", "text", ("vision", "tools"))
+    assert (entry.kind, entry.backend, entry.capabilities) == ("vision", TEXT, ("vision", "tools"))
 
 
 # Names that are not here
@@ -490,8 +491,8 @@ def test_an_adapter_makes_another_model(cache: Path, tmp_path: Path) -> None:
     assert ids(registry) == ["demo", "demo:poet", "x"]
     base, adapted = registry.find("d"), registry.find("d", Adapter("poet"))
     assert adapted == registry.find("demo:poet") == registry.find("demo:poet", Adapter("poet"))
-    assert (adapted.base, adapted.options.adapter_path, adapted.path) == ("demo", path, base.path)
-    assert (base.options.adapter_path, base.base) == (None, None)
+    assert (adapted.base, adapted.text.adapter_path, adapted.path) == ("demo", path, base.path)
+    assert (base.text.adapter_path, base.base) == (None, None)
     assert (adapted.aliases, adapted.pinned, adapted.on_demand) == ((), False, True)
     error = refused(registry, "demo", "painter")
     assert (error.kind, error.param) == ("invalid_request", "adapters")

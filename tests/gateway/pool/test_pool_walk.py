@@ -10,7 +10,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed, Finished, Started, Text
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
+from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart, generation
 from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool import processes
 from orchard.gateway.pool.pool import Pool
@@ -37,7 +37,7 @@ class Walk:
                 path.replace("path", "model"),
                 path,
                 None,
-                backend=self.random.choice(("text", "text", "fake")),
+                kind=self.random.choice(("text", "text", "fake")),
                 size_bytes=weights[path],
                 configured=True,
                 on_demand=self.random.random() < 0.5,
@@ -195,7 +195,7 @@ class Walk:
                         case Finished(_, usage):
                             ended = True
                             assert text == "".join(f"{piece} " for piece in range(usage.completion_tokens))
-                            assert usage.completion_tokens == request.generate.sampling.top_k
+                            assert usage.completion_tokens == generation(request).sampling.top_k
                         case Failed(kind, message):
                             ended = True
                             assert kind in _FAILURES, message

@@ -8,6 +8,7 @@ import pytest
 from orchard.config import Settings
 from orchard.gateway.pool import worker_process
 from orchard.gateway.pool.worker_process import WorkerProcess
+from orchard.kinds import FAKE
 
 _HANG_UP = "import os, sys, time; os.close(int(sys.argv[1])); "
 
@@ -16,7 +17,7 @@ class Program(WorkerProcess):
     """A worker whose process runs a program, which gets the socket's file descriptor."""
 
     def __init__(self, program: str, *, watchdog_timeout: float = 120) -> None:
-        super().__init__("fake", Settings(watchdog_timeout=watchdog_timeout))
+        super().__init__(FAKE, Settings(watchdog_timeout=watchdog_timeout))
         self._program = program
         self.started = asyncio.Event()
 

@@ -88,7 +88,7 @@ def test_the_list_says_what_is_known(server: Server, path: str) -> None:
         "root": "org/fake",
         "base": None,
         "aliases": ["gpt-4o", "claude-opus-4"],
-        "kind": "text",
+        "kind": "fake",
         "context_window": 1000,
         "size_bytes": 5,
         "capabilities": ["tools", "thinking"],

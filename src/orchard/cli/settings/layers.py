@@ -14,13 +14,13 @@ from orchard.cli.settings.values import Raw, fields_of, printable
 from orchard.config import ModelSettings, Settings
 from orchard.core.setting import Scope
 from orchard.core.tasks.text_options import TextOptions
+from orchard.kinds import KINDS, kind_called
 
 _ON_DEMAND_TTL = 60.0
 # Those of other commands and of workers.
 _OTHER_VARIABLES = {"ORCHARD_CONFIG", "ORCHARD_URL", "ORCHARD_CACHE_DIR"}
 _PREFIXES = ("ORCHARD_", "MLX_VLM_")
 _DEMO = "demo"
-_SERVED_TYPES = ("lm", "multimodal")
 S = TypeVar("S", bound=Struct)
 
 
@@ -142,7 +142,7 @@ def notes(layers: Iterable[Layer]) -> list[str]:
 def _note(setting: Setting, value: Any) -> str | None:
     if setting.group == "ignored" and value != setting.default:
         return f"does nothing. {setting.help}"
-    if setting.name == "model_type" and value not in _SERVED_TYPES:
+    if setting.name == "model_type" and KINDS[kind_called(value)].backend is None:
         return f"models of the type {value} are not served yet"
     return None
 

@@ -1,8 +1,11 @@
 """Answers in text: what a model is asked to continue, and how."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct, field
+
+from orchard.core.request import Request
+from orchard.core.tasks import Task
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -107,7 +110,7 @@ class Sampling(Struct, frozen=True):
     frequency_context_size: int | None = None
 
 
-class Generate(Struct, frozen=True, tag="generate"):
+class Generate(Task, frozen=True, tag="generate"):
     """Continue a conversation, or a raw prompt.
 
     `prompt`: text or tokens that are continued as they are, in place of messages; with `suffix` the answer is what
@@ -121,6 +124,9 @@ class Generate(Struct, frozen=True, tag="generate"):
     k likeliest. `template_args`: extra variables for the model's chat template. `thinking_budget`: after so many tokens
     of reasoning the answer must begin. `hide_reasoning`: no `Reasoning` events.
     """
+
+    gives: ClassVar[str] = "text"
+    draws_tokens: ClassVar[bool] = True
 
     messages: tuple[Message, ...] = ()
     prompt: str | tuple[int, ...] | None = None
@@ -140,12 +146,27 @@ class Generate(Struct, frozen=True, tag="generate"):
     thinking_budget: int | None = None
     hide_reasoning: bool = False
 
+    @property
+    def choices(self) -> int:
+        """How many answers there are."""
+        return self.n
 
-class Count(Struct, frozen=True, tag="count"):
+
+class Count(Task, frozen=True, tag="count"):
     """Count the tokens of the prompt that `of` would have; answered by `Started` and a `Finished` without choices.
 
     `must_fit`: fail where `of` would be too long for the context window; else a prompt may be some times as long.
     """
 
+    gives: ClassVar[str] = "text"
+    reads_prompt: ClassVar[bool] = False
+
     of: Generate
     must_fit: bool = False
+
+
+def generation(request: Request) -> Generate:
+    """Return what a request asks to be generated, or whose prompt it asks to be counted."""
+    task = request.task.of if isinstance(request.task, Count) else request.task
+    assert isinstance(task, Generate), f"a model of text is asked for {task.gives}"
+    return task

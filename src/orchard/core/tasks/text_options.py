@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from orchard.core.setting import ExistingFolder, Folder, Natural, Positive, Size, also, setting, unset, written_as
+from orchard.core.tasks import LoadOptions
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2), unset(example="0")]
@@ -83,7 +84,7 @@ class SamplingDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
 
 
-class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Sizes are in bytes or tokens; None: decided from the model and the machine."""
 
     adapter_path: Annotated[
@@ -187,8 +188,6 @@ class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         setting("cache", "Quantise keys and values only in sequences of at least this many tokens."),
         also("QUANTIZED_KV_START"),
     ] = 0
-    memory_limit: Positive | None = None
-    """What weights, keys and values, and cached prompts may take together; None: what the device recommends."""
     prompt_cache_bytes: Annotated[
         Size | None,
         setting("cache", "The most memory for a model's cached prompts; 0 turns the prompt cache off."),
@@ -207,6 +206,11 @@ class TextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     prompt_cache_dir_bytes: Annotated[
         Size, setting("cache", "The most disk space for the cached prompts of each model.")
     ] = 10 * 2**30
+
+    @property
+    def saves(self) -> bool:
+        """Whether prompts are written to files when the model is unloaded."""
+        return self.prompt_cache_dir is not None
 
     def __post_init__(self) -> None:
         """ValueError where one option would be ignored because of another."""

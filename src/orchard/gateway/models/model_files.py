@@ -9,15 +9,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from orchard.core.model_config import Capability, Kind, capabilities, context_window, kind_of
+from orchard.core.model_config import Capability, capabilities, context_window
 from orchard.gateway.models.gguf import GGUF, is_gguf
+from orchard.kinds import KINDS, kind_of
 
 # A folder that changed a moment ago may change again without its time telling: file systems count in steps.
 _SETTLED_NS = 2 * 10**9
 _MAX_JSON_BYTES = 64 * 1024 * 1024
-# What mlx-lm loads, and what those for other kinds of models do.
-_TEXT_WEIGHTS = re.compile(r"model.*\.safetensors")
-_WEIGHTS = re.compile(r"(model|weights).*\.(safetensors|npz)")
 _LAST_DATE = 253_402_300_799  # the end of the year 9999
 _NUMBERED = re.compile(r".*-\d+-of-(\d+)\.safetensors")
 
@@ -25,7 +23,7 @@ _NUMBERED = re.compile(r".*-\d+-of-(\d+)\.safetensors")
 class ModelFiles(Struct, frozen=True):
     """What the files of a model say of it. `size_bytes`: of its weights; `created`: in seconds since the epoch."""
 
-    kind: Kind
+    kind: str
     context_window: int | None
     capabilities: tuple[Capability, ...]
     size_bytes: int
@@ -86,10 +84,10 @@ def _read(folder: str) -> ModelFiles | str:
         if is_gguf(names):
             return GGUF
         if "model_index.json" in names or "config.json" not in names:
-            return _read_image_model(folder, names)
+            return _read_folders(folder, kind_of({}, names))
         config = _config(folder)
         kind = kind_of(config, names)
-        size = _weights(folder, names, _TEXT_WEIGHTS if kind in ("text", "vision") else _WEIGHTS)
+        size = _weights(folder, names, KINDS[kind].weights)
         return ModelFiles(
             kind,
             context_window(config),
@@ -101,9 +99,9 @@ def _read(folder: str) -> ModelFiles | str:
         return str(error)
 
 
-def _read_image_model(folder: str, names: Collection[str]) -> ModelFiles:
-    """Models that draw are spread over folders. Raises ValueError, OSError."""
-    if kind_of({}, names) != "image":
+def _read_folders(folder: str, kind: str) -> ModelFiles:
+    """Read a model whose weights lie in sub-folders. Raises ValueError, OSError."""
+    if not KINDS[kind].in_folders:
         raise ValueError("it has no config.json")
     sizes = [
         os.stat(os.path.join(place, name)).st_size
@@ -113,7 +111,7 @@ def _read_image_model(folder: str, names: Collection[str]) -> ModelFiles:
     ]
     if not sizes:
         raise ValueError("it has no weights in safetensors files")
-    return ModelFiles("image", None, (), sum(sizes), _created(folder))
+    return ModelFiles(kind, None, (), sum(sizes), _created(folder))
 
 
 def _config(folder: str) -> dict[str, Any]:

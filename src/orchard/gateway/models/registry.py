@@ -10,14 +10,14 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 from msgspec import Struct, structs
 
 from orchard.config import ModelSettings, ModelType, Settings
 from orchard.core.errors import OrchardError
-from orchard.core.model_config import Capability, Kind, capabilities
+from orchard.core.model_config import Capability, capabilities
 from orchard.core.request import Adapter
+from orchard.core.tasks import LoadOptions, Task
 from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
 from orchard.gateway.crash_reason import without_folders
@@ -26,6 +26,7 @@ from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.model_files import Folders, ModelFiles
 from orchard.gateway.models.names import checked_adapter, checked_name, folder_at, listed, spellings, unknown
+from orchard.kinds import KINDS, Backend, kind_called
 
 DEMO = "demo"
 BUILT_IN_ALIASES = {
@@ -34,16 +35,6 @@ BUILT_IN_ALIASES = {
 }
 
 _DEFAULTS = Settings()
-# Kinds that a worker can run. Of a vision model it is the part for text: no picture is taken yet.
-SERVED_KINDS: tuple[Kind, ...] = ("text", "vision")
-_KINDS: dict[ModelType, Kind] = {
-    "lm": "text",
-    "multimodal": "vision",
-    "embeddings": "embeddings",
-    "whisper": "whisper",
-    "image-generation": "image",
-    "image-edit": "image",
-}
 # Looking through all models for the names to suggest takes at most this share of the time.
 _LOOKING_SHARE = 0.05
 _FALLBACK_ADVICE = "; start the server with `--fallback-model NAME` to have one model answer for all unknown names"
@@ -61,12 +52,11 @@ class ModelEntry(Struct, frozen=True):
     id: str
     path: str
     context_window: int | None
-    backend: Literal["text", "fake"] = "text"
-    kind: Kind = "text"
+    kind: str = "text"
     aliases: tuple[str, ...] = ()
     capabilities: tuple[Capability, ...] = ()
     size_bytes: int = 0
-    options: TextOptions = TextOptions()
+    options: LoadOptions = TextOptions()
     base: str | None = None
     configured: bool = False
     on_demand: bool = False
@@ -91,7 +81,34 @@ class ModelEntry(Struct, frozen=True):
         """The name of its LoRA adapter: that of the configuration, or the folder's."""
         if self.base is not None:
             return self.id.removeprefix(f"{self.base}:")
-        return Path(self.options.adapter_path).name if self.options.adapter_path else None
+        return Path(self.text.adapter_path).name if self.text.adapter_path else None
+
+    @property
+    def text(self) -> TextOptions:
+        """Its options as those of a model of text; the defaults where it is none."""
+        return self.options if isinstance(self.options, TextOptions) else TextOptions()
+
+    @property
+    def is_served(self) -> bool:
+        """Whether something runs models of its kind."""
+        return KINDS[self.kind].backend is not None
+
+    @property
+    def backend(self) -> Backend:
+        """What runs it; it must be served."""
+        found = KINDS[self.kind].backend
+        assert found, f"models of the kind '{self.kind}' are not served"
+        return found
+
+    def serves(self, task: type[Task]) -> bool:
+        """Whether it can be asked for that."""
+        return self.is_served and task in self.backend.tasks
+
+    def check(self, task: type[Task]) -> None:
+        """Raise OrchardError where it can't be asked for that."""
+        if not self.serves(task):
+            message = f"model '{self.id}' is of the kind '{self.kind}' and gives no {task.gives}"
+            raise OrchardError("invalid_request", message, param="model")
 
 
 class _ModelSource(Struct, frozen=True):
@@ -120,7 +137,7 @@ class _Configured:
         self.given = given
         self.entry = given
         self.source = source
-        self.kind = _KINDS[model_type] if model_type else None
+        self.kind = kind_called(model_type) if model_type else None
         self.further_names = further_names
         self.adapter_names = {given.adapter, *(spellings(adapter_path) if adapter_path else ())}
 
@@ -431,21 +448,30 @@ def _with_adapter(options: TextOptions, path: str | None) -> TextOptions:
     return structs.replace(options, adapter_path=str(Path(path).expanduser())) if path else options
 
 
-def _with_files(entry: ModelEntry, path: str, files: ModelFiles, kind: Kind | None = None) -> ModelEntry:
+def _with_files(entry: ModelEntry, path: str, files: ModelFiles, kind: str | None = None) -> ModelEntry:
     """Put into an entry what a model's files say of it; `kind` is what the configuration says it is."""
-    windows = [window for window in (files.context_window, entry.options.context_length) if window]
+    windows = [window for window in (files.context_window, entry.text.context_length) if window]
     able = files.capabilities
-    if entry.options.chat_template_file:
-        able = capabilities(files.kind, _text(entry.options.chat_template_file))
+    if entry.text.chat_template_file:
+        able = capabilities(files.kind, _text(entry.text.chat_template_file))
+    kind = kind or files.kind
     return structs.replace(
         entry,
         path=path,
-        kind=kind or files.kind,
+        kind=kind,
+        options=_options(entry.options, KINDS[kind].backend),
         context_window=min(windows, default=None),
         capabilities=able,
         size_bytes=files.size_bytes,
         created=files.created,
     )
+
+
+def _options(given: LoadOptions, backend: Backend | None) -> LoadOptions:
+    """Return what a backend's models are loaded with, where options are given as those of models of text."""
+    if backend is None or isinstance(given, backend.options):
+        return given
+    return backend.options(memory_limit=given.memory_limit)
 
 
 @functools.lru_cache(maxsize=64)
@@ -457,6 +483,6 @@ def _text(path: str) -> str:
 
 
 def _check_kind(entry: ModelEntry) -> None:
-    if entry.kind not in SERVED_KINDS:
+    if not entry.is_served:
         what = f"model '{entry.id}' is of the kind '{entry.kind}', which is not served yet"
         raise OrchardError("invalid_request", f"{what}; only language models are", param="model")

@@ -5,15 +5,18 @@ from collections.abc import Mapping, Sequence
 
 from orchard.config import Settings
 from orchard.core.request import Adapter, Request
+from orchard.core.tasks import Task
+from orchard.core.tasks.generate import Generate
 from orchard.gateway.metrics.counters import Metrics
 from orchard.gateway.model_status import ModelStatus
-from orchard.gateway.models.registry import SERVED_KINDS, ModelEntry, Registry
+from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool import placement
 from orchard.gateway.pool.failures import SHUTTING_DOWN
 from orchard.gateway.pool.processes import Processes
 from orchard.gateway.pool.served_model import ServedModel
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.replies.merge import Merge
+from orchard.kinds import TEXT
 
 _REFILL_SECONDS = 2.0  # after the last load; so long a new process waits for a moment without requests at a time ...
 _REFILL_PATIENCE = 3  # ... and so many times at most
@@ -30,7 +33,7 @@ class Pool:
         self.metrics = Metrics()
         self._settings = settings
         self._most = settings.max_loaded_models or 1
-        self._backend = "text"
+        self._backend = TEXT
         """What the next load is likely to want."""
         self._queue: dict[str, ServedModel] = {}
         self._settling: asyncio.Handle | None = None
@@ -51,7 +54,7 @@ class Pool:
             self._most = 1 + sum(not self.is_bundled(model.entry) for model in first)
         for model in first:
             model.want()
-        self._backend = next((model.entry.backend for model in models), self._backend)
+        self._backend = next((model.entry.backend for model in models if model.entry.is_served), self._backend)
         self._keep_spare()
 
     @property
@@ -81,13 +84,14 @@ class Pool:
         """Give the model of that name. Raises OrchardError("model_not_found")."""
         return self._model(self.registry.find(name, adapter))
 
-    def only(self) -> str | None:
-        """Return the model for requests that name none: the only configured or loaded one, else the fallback."""
-        configured = [entry for entry in self.registry.configured() if entry.base is None and _is_served(entry)]
+    def only(self, task: type[Task] = Generate) -> str | None:
+        """Return the model for requests that name none: the only one for the task, else the fallback."""
+        configured = [entry for entry in self.registry.configured() if entry.base is None]
         loaded = self.listed([model.entry for model in self.models.values() if model.state in ("loading", "ready")])
         for entries in (configured, loaded):
-            if len(entries) == 1:
-                return entries[0].id
+            fit = [entry for entry in entries if entry.serves(task)]
+            if len(fit) == 1:
+                return fit[0].id
         return self._settings.fallback_model
 
     def named(self, name: str) -> ServedModel:
@@ -103,10 +107,12 @@ class Pool:
         if self._draining:
             raise SHUTTING_DOWN.error()
         models = [self.find(request.model, request.adapter) for request in requests]
+        for model, request in zip(models, requests, strict=True):
+            model.entry.check(type(request.task))
         stream = EventStream()
         parts: Sequence[EventStream] = [stream]
         if len(requests) > 1:
-            merge = Merge([request.generate.n for request in requests])
+            merge = Merge([request.task.choices for request in requests])
             stream, parts = merge.stream, merge.parts
         for model, request, part in zip(models, requests, parts, strict=True):
             model.submit(request, part)
@@ -172,7 +178,7 @@ class Pool:
 
     def _first(self) -> list[ServedModel]:
         """Give the models that are loaded with the server."""
-        entries = [entry for entry in self.registry.configured() if not entry.on_demand and _is_served(entry)]
+        entries = [entry for entry in self.registry.configured() if not entry.on_demand and entry.is_served]
         return [self._model(entry) for entry in entries]
 
     def _model(self, entry: ModelEntry) -> ServedModel:
@@ -235,7 +241,3 @@ class Pool:
             self._refill_later(max(0, patience - 1))
         else:
             self.processes.refill(self._backend)
-
-
-def _is_served(entry: ModelEntry) -> bool:
-    return entry.kind in SERVED_KINDS

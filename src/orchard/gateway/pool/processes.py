@@ -7,6 +7,7 @@ import contextvars
 from orchard.config import Settings
 from orchard.gateway.pool.watchdog import Watchdog
 from orchard.gateway.pool.worker_process import WorkerProcess
+from orchard.kinds import Backend
 
 _MOST_LOADS = 64
 _MOST_GROWTH_BYTES = 512 * 2**20
@@ -36,7 +37,7 @@ class Processes:
         """Every process that is not gone."""
         return list(self._tasks)
 
-    def take(self, backend: str) -> WorkerProcess:
+    def take(self, backend: Backend) -> WorkerProcess:
         """Give a process to load a model in: a spare one, or one that is only starting now."""
         fit = [worker for worker in self._spare if worker.backend == backend]
         if not fit:
@@ -59,11 +60,11 @@ class Processes:
         """Whether there is one to spare."""
         return bool(self._spare)
 
-    def can_load(self, backend: str) -> bool:
+    def can_load(self, backend: Backend) -> bool:
         """Whether there is one to spare that need not start first."""
         return any(worker.backend == backend and worker.phase == "idle" for worker in self._spare)
 
-    def refill(self, backend: str) -> None:
+    def refill(self, backend: Backend) -> None:
         """Start a spare process, unless there is one."""
         if not any(worker.backend == backend for worker in self._spare):
             self._keep(self._start(backend))
@@ -99,7 +100,7 @@ class Processes:
         if worker.phase not in ("starting", "idle") and worker in self._spare:
             self._spare.remove(worker)
 
-    def _start(self, backend: str) -> WorkerProcess:
+    def _start(self, backend: Backend) -> WorkerProcess:
         worker = WorkerProcess(backend, self._settings)
         # A context of its own: what the process's end logs belongs to no request.
         task = asyncio.create_task(worker.run(), context=contextvars.Context())

@@ -122,7 +122,7 @@ class ServedModel:
             rss_bytes=worker.rss_bytes if worker else None,
             pid=worker.pid if worker else None,
             restarts=self.restarts.count,
-            batching=worker.batching if worker and state == "ready" else None,
+            details=worker.details if worker and state == "ready" else {},
         )
 
     async def cache(self, request_id: str | None = None) -> CacheState:
@@ -390,7 +390,7 @@ class ServedModel:
 
         Prompts that are still to be saved would be lost thereby.
         """
-        if self.allowance is not None and not self.entry.options.prompt_cache_dir:
+        if self.allowance is not None and not self.entry.options.saves:
             self.allow(min(self.allowance, self.seat.need))
 
     def _free(self) -> None:

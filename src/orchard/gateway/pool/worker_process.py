@@ -5,7 +5,6 @@ import itertools
 import logging
 import signal
 import socket
-import sys
 from collections.abc import Callable
 from typing import Literal
 
@@ -14,11 +13,12 @@ from orchard.config import Settings
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.request import Request
-from orchard.core.tasks.text_options import Batching, TextOptions
+from orchard.core.tasks import LoadOptions
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.crash_reason import CrashReason, without_folders
 from orchard.gateway.pool.watchdog import Watchdog
 from orchard.gateway.replies.event_stream import EventStream
+from orchard.kinds import Backend
 
 log = logging.getLogger("orchard.gateway.pool.worker_process")
 
@@ -33,7 +33,7 @@ Phase = Literal["starting", "idle", "loading", "ready", "unloading", "ending", "
 class WorkerProcess:
     """One process, which `run` spawns. `on_change` is called when its phase, or how far its load is, has changed."""
 
-    def __init__(self, backend: str, settings: Settings) -> None:
+    def __init__(self, backend: Backend, settings: Settings) -> None:
         self.backend = backend
         self.phase: Phase = "starting"
         self.on_change: Callable[[], None] = lambda: None
@@ -45,8 +45,8 @@ class WorkerProcess:
         self.load_seconds = 0.0
         """How long the load took, once it is ready."""
         self.weights_bytes = 0
-        self.batching: Batching | None = None
-        """How the rows of the model loaded last are decoded."""
+        self.details: dict[str, str] = {}
+        """What clients are told of the model loaded last."""
         self.loads = 0
         self.failure: str | None = None
         """Why it ended, or why it can't be started. It names no folders."""
@@ -99,13 +99,13 @@ class WorkerProcess:
         finally:
             await self._end()
 
-    def load(self, name: str, path: str, options: TextOptions) -> None:
+    def load(self, name: str, path: str, options: LoadOptions) -> None:
         """Load a model; it must be idle."""
         self.name = name
         self.loads += 1
         self.progress = 0.0
         self._watchdog.heard()
-        self._send(wire.Load(name, path, options))
+        self._send(wire.Load(name, path, wire.packed(options)))
         self._become("loading")
 
     def unload(self) -> None:
@@ -125,7 +125,7 @@ class WorkerProcess:
         self._streams[request.id] = stream
         stream.on_drop = lambda: self._cancel(request.id)
         stream.on_lag = lambda lags: self._send(wire.Pause(request.id) if lags else wire.Resume(request.id))
-        self._send(wire.Submit(request))
+        self._send(wire.Submit.of(request))
 
     async def cache(self, request_id: str | None) -> CacheState:
         """Ask what is cached, or for the report on one request. Raises OrchardError("unavailable")."""
@@ -206,10 +206,10 @@ class WorkerProcess:
         return process
 
     def _command(self, fd: int) -> list[str]:
-        options = ["--fd", str(fd), "--backend", self.backend, "--log-level", self._settings.log_level]
+        options = ["--fd", str(fd), "--log-level", self._settings.log_level]
         if self._settings.log_file:
             options += ["--log-file", self._settings.log_file]
-        return [sys.executable, "-m", "orchard.worker", *options]
+        return [self.backend.python, "-m", "orchard.worker", *options, *self.backend.arguments]
 
     def _cancel(self, request_id: str) -> None:
         if self._streams.pop(request_id, None):
@@ -247,11 +247,12 @@ class WorkerProcess:
             case wire.Loading(fraction):
                 self.progress = fraction
                 self.on_change()
-            case wire.Ready(load_seconds, weights_bytes, batching):
-                self.load_seconds, self.weights_bytes, self.batching = load_seconds, weights_bytes, batching
+            case wire.Ready(load_seconds, weights_bytes, details):
+                self.load_seconds, self.weights_bytes, self.details = load_seconds, weights_bytes, details
                 self._become("ready")
             case wire.LoadFailed(reason):
-                self.failure = without_folders(reason)
+                extra = self.backend.extra if self.phase == "starting" else None
+                self.failure = without_folders(reason) + (f": pip install 'mlx-orchard[{extra}]'" if extra else "")
                 self.refused = True
                 self.close()
             case wire.Unloaded(rss_bytes):

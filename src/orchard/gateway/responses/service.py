@@ -17,7 +17,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Failed, Usage
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count
+from orchard.core.tasks.generate import Count, generation
 from orchard.dialects.openai.responses.compact import compacted
 from orchard.dialects.openai.responses.encode import Draft, ResponseCall, ResponseEncoder
 from orchard.dialects.openai.responses.seal import Unseal, unknown, unseal
@@ -115,7 +115,7 @@ class Responses:
         """Return a conversation with a summary in place of what the assistant did, as JSON. Raises OrchardError."""
         past = await self.past(caller, draft)
         call = await self._call(past, draft, request_id, priority)
-        if not any(message.role != "system" for message in call.request.generate.messages):
+        if not any(message.role != "system" for message in generation(call.request).messages):
             raise OrchardError("invalid_request", "`input` is required: there is nothing to compact.", param="input")
         key = await self._work(self._seal_key.load)
         with self.going_on_from(call):
@@ -223,7 +223,7 @@ class Responses:
     async def _fits(self, call: ResponseCall, dropped: int) -> bool:
         request = call.without_oldest(dropped)
         window = self.pool.find(request.model, request.adapter).entry.context_window
-        counted = replace(request, id=f"{request.id}-{dropped}", task=Count(request.generate))
+        counted = replace(request, id=f"{request.id}-{dropped}", task=Count(generation(request)))
         try:
             tokens = await internal_request.count(self.pool, counted)
         except OrchardError as error:

@@ -11,10 +11,11 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
 
+from orchard.core.tasks.generate import Generate
 from orchard.dialects.anthropic import models as anthropic_models
 from orchard.dialects.anthropic.messages import encode as anthropic_messages
 from orchard.dialects.common.fields import PRIORITY_HEADER
-from orchard.gateway.models.registry import SERVED_KINDS, ModelEntry
+from orchard.gateway.models.registry import ModelEntry
 from orchard.gateway.replies.errors import is_anthropic
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
@@ -70,7 +71,7 @@ def _add_models(app: FastAPI, site: AppState, prefix: str) -> None:
     async def list_models(http: Request) -> dict[str, Any]:
         entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         # Unlike OpenAI's list, this one has no room to say of what kind a model is.
-        served = [_described(entry) for entry in entries if entry.kind in SERVED_KINDS]
+        served = [_described(entry) for entry in entries if entry.serves(Generate)]
         return anthropic_models.page(served, http.query_params)
 
     async def get_model(model_id: str) -> dict[str, Any]:

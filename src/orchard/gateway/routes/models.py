@@ -1,5 +1,6 @@
 """OpenAI's Models."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
@@ -34,7 +35,7 @@ def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
 
 def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
     """Give a model by the name that was asked for; `root` is its id."""
-    state, reason, batching = _state(pool, entry)
+    state, reason, details = _state(pool, entry)
     return {
         "id": name,
         "object": "model",
@@ -50,13 +51,14 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
         "loaded": state == "ready",
         "state": state,
         "reason": reason,
-        "batching": batching,
+        "batching": None,
+        **details,
     }
 
 
-def _state(pool: Pool, entry: ModelEntry) -> tuple[str, str | None, str | None]:
-    """Say what a model is doing, where it can't be loaded why, and where it is ready how its rows are decoded."""
+def _state(pool: Pool, entry: ModelEntry) -> tuple[str, str | None, Mapping[str, str]]:
+    """Return what a model is doing, why it can't be loaded, and what its service says of it once it is ready."""
     if model := pool.models.get(entry.id):
         now = model.status
-        return now.state, now.reason, now.batching
-    return ("unloaded" if entry.path else "not_downloaded"), None, None
+        return now.state, now.reason, now.details
+    return ("unloaded" if entry.path else "not_downloaded"), None, {}

@@ -16,7 +16,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Started, Summary
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count, Generate
+from orchard.core.tasks.generate import Count, Generate, generation
 from orchard.gateway.models.registry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
@@ -66,7 +66,7 @@ class Overflow:
 
     async def summarise(self, request: Request) -> Made:
         """Make a summary of a whole conversation; what its system says guides it. Raises OrchardError."""
-        task, inquiry = request.generate, InternalRequest(self._pool, request)
+        task, inquiry = generation(request), InternalRequest(self._pool, request)
         entry = self._pool.find(request.model, request.adapter).entry
         guides = [message for message in task.messages if message.role == "system"]
         transcript = whole_transcript(task.messages)
@@ -87,7 +87,7 @@ class Overflow:
             raise refused.error() from error
 
     async def _shorten(self, request: Request, refused: Failed) -> Shortened:
-        task, inquiry = request.generate, InternalRequest(self._pool, request)
+        task, inquiry = generation(request), InternalRequest(self._pool, request)
         entry = self._pool.find(request.model, request.adapter).entry
         conversation = LongConversation(task.messages)
         count = conversation.furthest
@@ -132,13 +132,13 @@ class Overflow:
         if not known:
             return None
         found = _shortened(request, conversation, known, Made(self._summaries.get(names[known]) or ""))
-        if known == conversation.furthest or await _fits(inquiry, found.request.generate, most):
+        if known == conversation.furthest or await _fits(inquiry, generation(found.request), most):
             return found
         return None
 
 
 def _shortened(request: Request, conversation: LongConversation, count: int, made: Made) -> Shortened:
-    task = with_summary(request.generate, conversation, count, made.text)
+    task = with_summary(generation(request), conversation, count, made.text)
     return Shortened(replace(request, task=task), Summary(count, made.prompt_tokens, made.completion_tokens))
 
 

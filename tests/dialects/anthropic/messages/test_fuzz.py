@@ -7,10 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard import wire
 from orchard.core.errors import OrchardError
 from orchard.core.request import Request
+from orchard.core.tasks.generate import generation
 from orchard.dialects.anthropic.messages.encode import body_schema, fail, parse, parse_count
+from tests.support.crossing import crossed
 from tests.support.examples import examples
 
 SCALARS = st.one_of(
@@ -142,14 +143,13 @@ def check(body: bytes) -> None:
         assert isinstance(counted, OrchardError)
         assert counted.message == outcome.message
         return
-    frame = wire.encode(wire.Submit(outcome))
-    assert wire._decoder.decode(frame[4:]) == wire.Submit(outcome)
-    assert outcome.generate.messages
+    assert crossed(outcome) == outcome
+    assert generation(outcome).messages
     assert isinstance(counted, Request)
 
 
 def test_the_real_body_is_good() -> None:
-    assert len(parse(json.dumps(REAL).encode(), "request").request.generate.messages) == 7
+    assert len(generation(parse(json.dumps(REAL).encode(), "request").request).messages) == 7
 
 
 @examples(200)

@@ -20,6 +20,7 @@ from orchard.core.tasks.generate import (
     Tool,
     ToolCallPart,
     ToolResultPart,
+    generation,
 )
 from orchard.dialects.anthropic.messages.encode import parse, parse_count
 from orchard.dialects.anthropic.messages.parse import MAX_ITEMS
@@ -73,7 +74,7 @@ def test_max_tokens_may_be_absent_and_zero_reads_the_prompt_only() -> None:
     assert task(max_tokens=None).max_tokens is None
     body = {"model": "demo", "max_tokens": 0, "messages": [USER]}
     call = parse(json.dumps(body).encode(), "req_1")
-    assert (call.request.generate.max_tokens, call.warms_up) == (1, True)
+    assert (generation(call.request).max_tokens, call.warms_up) == (1, True)
 
 
 def test_every_number_is_passed_on() -> None:
@@ -513,10 +514,10 @@ def test_counting_takes_the_same_body() -> None:
 
 def test_volatile_lines_are_left_alone_where_that_is_wanted() -> None:
     body = json.dumps({"model": "demo", "messages": [USER], "system": "x-anthropic-billing-header: a"}).encode()
-    assert [message.role for message in parse(body, "r").request.generate.messages] == ["user"]
-    kept = parse(body, "r", stable_prompts=False).request.generate.messages
+    assert [message.role for message in generation(parse(body, "r").request).messages] == ["user"]
+    kept = generation(parse(body, "r", stable_prompts=False).request).messages
     assert [message.role for message in kept] == ["system", "user"]
-    assert parse_count(body, "r", stable_prompts=False).request.generate.messages == kept
+    assert generation(parse_count(body, "r", stable_prompts=False).request).messages == kept
 
 
 def test_the_headers_priority() -> None:

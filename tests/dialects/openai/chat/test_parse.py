@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from orchard import wire
 from orchard.core.errors import OrchardError
 from orchard.core.request import Request
 from orchard.core.tasks.generate import (
@@ -19,9 +18,11 @@ from orchard.core.tasks.generate import (
     Tool,
     ToolCallPart,
     ToolResultPart,
+    generation,
 )
 from orchard.dialects.openai.chat.encode import ChatCall, body_schema, parse
 from orchard.dialects.openai.chat.schema import IGNORED
+from tests.support.crossing import crossed
 
 USER = {"role": "user", "content": "Hi"}
 HI = Message("user", (TextPart("Hi"),))
@@ -61,7 +62,7 @@ def read(**fields: Any) -> ChatCall:
 
 
 def task(**fields: Any) -> Generate:
-    return read(**fields).request.generate
+    return generation(read(**fields).request)
 
 
 def refused(**fields: Any) -> OrchardError:
@@ -128,7 +129,7 @@ def test_everything_at_once() -> None:
         thinking_budget=4,
     )
     assert (call.stream, call.include_usage) == (True, True)
-    assert wire.encode(wire.Submit(call.request))
+    assert crossed(call.request) == call.request
 
 
 def test_null_means_absent_everywhere() -> None:
@@ -766,7 +767,8 @@ def test_free_form_values_have_a_depth_limit(param: str) -> None:
         field = FREE_FORM[param] % deep(depth)
         return ('{"model": "m", "messages": [{"role": "user", "content": ""}], ' + field + "}").encode()
 
-    assert wire.encode(wire.Submit(parse(body(64), "r").request))
+    request = parse(body(64), "r").request
+    assert crossed(request) == request
     for depth in (65, 200, 500):
         with pytest.raises(OrchardError, match="nested too deeply") as caught:
             parse(body(depth), "r")

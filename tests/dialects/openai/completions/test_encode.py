@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import Completion
 
-from orchard import __version__, wire
+from orchard import __version__
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Logprob, Started, Text, TokenLogprob, Usage, collect
-from orchard.core.tasks.generate import Generate, Grammar, Sampling
+from orchard.core.tasks.generate import Generate, Grammar, Sampling, generation
 from orchard.dialects.openai.completions.encode import CompletionCall, body_schema, parse
 from orchard.dialects.openai.completions.schema import IGNORED
+from tests.support.crossing import crossed
 from tests.support.examples import examples
 from tests.support.mutation import json_values, mutated
 from tests.support.streams import lawful_streams
@@ -28,7 +29,7 @@ def read(**fields: Any) -> CompletionCall:
 
 
 def tasks(**fields: Any) -> list[Generate]:
-    return [request.generate for request in read(**fields).requests]
+    return [generation(request) for request in read(**fields).requests]
 
 
 def test_the_least_body() -> None:
@@ -76,9 +77,9 @@ def test_everything_at_once() -> None:
     )
     assert [request.id for request in call.requests] == ["req_12ab-34cd-0", "req_12ab-34cd-1"]
     assert call.requests[0].task == expected
-    assert call.requests[1].generate.prompt == "b"
+    assert generation(call.requests[1]).prompt == "b"
     assert call.requests[1].priority == "background"
-    assert all(wire.encode(wire.Submit(request)) for request in call.requests)
+    assert all(crossed(request) == request for request in call.requests)
 
 
 @pytest.mark.parametrize(
@@ -359,5 +360,5 @@ def test_whatever_comes_is_a_call_or_is_refused(value: Any) -> None:
         assert outcome.message
         return
     for request in outcome.requests:
-        assert wire._decoder.decode(wire.encode(wire.Submit(request))[4:]) == wire.Submit(request)
+        assert crossed(request) == request
     assert outcome.encoder().encode([]) == b""

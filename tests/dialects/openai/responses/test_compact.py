@@ -13,7 +13,7 @@ from openai.types.responses import CompactedResponse
 from orchard.core.errors import OrchardError
 from orchard.core.events import Usage
 from orchard.core.summary import summary_message
-from orchard.core.tasks.generate import TextPart
+from orchard.core.tasks.generate import TextPart, generation
 from orchard.dialects.openai.responses.compact import compacted, read_compact
 from orchard.dialects.openai.responses.encode import ResponseCall, read
 from orchard.dialects.openai.responses.seal import seal, unseal
@@ -63,7 +63,7 @@ def test_a_mark_is_part_of_what_is_signed() -> None:
 
 
 def test_a_compaction_is_read_as_its_summary() -> None:
-    messages = call_of({"role": "user", "content": "Hi"}, item(seal("They said hi.", KEY))).request.generate.messages
+    messages = generation(call_of({"role": "user", "content": "Hi"}, item(seal("They said hi.", KEY))).request).messages
     assert messages[1] == summary_message("They said hi.")
     (part,) = messages[1].parts
     assert isinstance(part, TextPart)
@@ -84,7 +84,7 @@ def test_a_conversation_takes_no_altered_compaction() -> None:
 def test_a_stored_compaction_of_a_lost_key_is_passed_over() -> None:
     past = [json.dumps(item(seal("They said hi.", OTHER))).encode()]
     call = read(asked({"role": "user", "content": "Hi"})).call("req_1", None, past, unseal=OPEN)
-    assert len(call.request.generate.messages) == 1
+    assert len(generation(call.request).messages) == 1
 
 
 def test_the_answer_has_what_others_said_and_then_the_compaction() -> None:
@@ -111,7 +111,7 @@ def test_the_answer_has_what_others_said_and_then_the_compaction() -> None:
     assert (last["type"], last["id"]) == ("compaction", "cmp_12ab00")
     assert unseal(last["encrypted_content"], KEY) == "They counted."
     assert (answer["usage"]["input_tokens"], answer["usage"]["output_tokens"]) == (7, 5)
-    assert call.request.generate.messages[0].role == "system"
+    assert generation(call.request).messages[0].role == "system"
 
 
 @pytest.mark.parametrize(

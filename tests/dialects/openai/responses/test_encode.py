@@ -28,6 +28,7 @@ from orchard.core.events import (
     ToolStart,
     Usage,
 )
+from orchard.core.tasks.generate import generation
 from orchard.dialects.openai.responses.encode import ResponseCall, ResponseEncoder, read
 from tests.support.examples import examples
 from tests.support.streams import lawful_streams
@@ -242,7 +243,7 @@ def test_sealed_reasoning_can_be_sent_back() -> None:
     assert "Hm." not in thought["encrypted_content"]
     del thought["content"]
     again = make_call(input=[thought, {"role": "assistant", "content": "Hi"}])
-    first, second = again.request.generate.messages[0].parts
+    first, second = generation(again.request).messages[0].parts
     assert (first.text, second.text) == ("Hm.", "Hi")  # type: ignore[union-attr]
 
 
@@ -303,7 +304,7 @@ def test_a_call_of_a_tool_in_a_namespace() -> None:
     space = {"type": "namespace", "name": "files", "description": "Files.", "tools": [FUNCTION]}
     for tools, seen in (([space], "look_up"), ([space, FUNCTION], "files__look_up")):
         call = make_call(tools=tools)
-        assert seen in [tool.name for tool in call.request.generate.tools]
+        assert seen in [tool.name for tool in generation(call.request).tools]
         (item,) = output(call, ToolStart(0, "call_1", seen), Finished(("tool_calls",), USAGE))
         assert (item["name"], item["namespace"]) == ("look_up", "files")
 

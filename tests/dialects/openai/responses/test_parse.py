@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from orchard import wire
 from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter, Request
 from orchard.core.tasks.generate import (
@@ -23,8 +22,10 @@ from orchard.core.tasks.generate import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    generation,
 )
 from orchard.dialects.openai.responses.encode import ResponseCall, body_schema, read
+from tests.support.crossing import crossed
 from tests.support.examples import examples
 from tests.support.mutation import places
 
@@ -45,7 +46,7 @@ def make_call(past: list[Any] | None = None, referenced: dict[str, Any] | None =
 
 
 def task(past: list[Any] | None = None, referenced: dict[str, Any] | None = None, **fields: Any) -> Generate:
-    return make_call(past, referenced, **fields).request.generate
+    return generation(make_call(past, referenced, **fields).request)
 
 
 def messages(items: Any, **fields: Any) -> tuple[Message, ...]:
@@ -226,7 +227,7 @@ def test_items_that_cannot_be_read(item: dict[str, Any], param: str) -> None:
 @pytest.mark.parametrize("fields", [{"input": None}, {"input": []}])
 def test_something_must_be_said(fields: dict[str, Any]) -> None:
     assert refused(**fields).param == "input"
-    assert make_call(**fields, instructions="Go.").request.generate.messages == (said("system", "Go."),)
+    assert generation(make_call(**fields, instructions="Go.").request).messages == (said("system", "Go."),)
 
 
 def test_what_came_before() -> None:
@@ -242,7 +243,7 @@ def test_references() -> None:
     draft = read(json.dumps({"model": "m", "input": items}).encode())
     assert draft.references == ["fc_1", "msg_1"]
     call = make_call([{"id": "msg_1", "role": "user", "content": "Hi"}], {"fc_1": stored}, input=items)
-    assert call.request.generate.messages == (
+    assert generation(call.request).messages == (
         said("user", "Hi"),
         Message("assistant", (ToolCallPart("call_1", "look_up", '{"a": 1}'),)),
         Message("tool", (ToolResultPart("call_1", (TextPart("found"),)),)),
@@ -430,7 +431,7 @@ def test_counting() -> None:
 
 def test_a_prompt_that_is_only_to_be_cached() -> None:
     call = make_call(prompt_cache_options={"mode": "implicit", "prewarm": True}, max_output_tokens=50)
-    assert (call.request.generate.max_tokens, call.warms_up) == (1, True)
+    assert (generation(call.request).max_tokens, call.warms_up) == (1, True)
     assert not make_call(prompt_cache_options={"mode": "implicit"}).warms_up
 
 
@@ -452,7 +453,7 @@ def test_dropping_the_oldest() -> None:
     assert make_call(input=items).droppable() == 0
 
     def left(count: int) -> list[str]:
-        texts = [part for message in call.without_oldest(count).generate.messages for part in message.parts]
+        texts = [part for message in generation(call.without_oldest(count)).messages for part in message.parts]
         return [part.text if isinstance(part, TextPart) else type(part).__name__ for part in texts]
 
     assert left(0) == ["Be brief.", "one", "ToolCallPart", "ToolResultPart", "two", "three"]
@@ -536,8 +537,7 @@ def test_a_real_body_with_something_wrong(data: st.DataObject) -> None:
         assert call.kind == "invalid_request"
         assert call.message
         return
-    frame = wire.encode(wire.Submit(call.request))
-    assert wire._decoder.decode(frame[4:]) == wire.Submit(call.request)
+    assert crossed(call.request) == call.request
     # What is stored of it can be read again.
     again = [json.dumps(item).encode() for item in call.input]
     assert read(b'{"model": "m", "input": "x"}').call("req_2", None, again)

@@ -26,6 +26,7 @@ from orchard.core.events import (
     merge,
 )
 from orchard.core.request import Request
+from orchard.core.tasks.generate import generation
 from orchard.dialects.anthropic.errors import error_body, fail
 from orchard.dialects.anthropic.messages.parse import translate
 from orchard.dialects.anthropic.messages.schema import Body, body_schema
@@ -128,7 +129,7 @@ class MessagesCall(Struct, frozen=True):
         """Give the fields that say why the answer ended."""
         if self.warms_up:  # however the token that is not shown ended it
             return {"stop_reason": "max_tokens", "stop_sequence": None}
-        limit = self.request.generate.max_tokens
+        limit = generation(self.request).max_tokens
         if stop is not None:
             reason = "stop_sequence"
         elif reason == "length" and (limit is None or used.completion_tokens < limit):

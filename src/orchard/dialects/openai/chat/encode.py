@@ -25,6 +25,7 @@ from orchard.core.events import (
     merge,
 )
 from orchard.core.request import Request
+from orchard.core.tasks.generate import generation
 from orchard.dialects.common.fields import PRIORITY_HEADER, decode_for
 from orchard.dialects.common.output import (
     DONE,
@@ -122,7 +123,7 @@ class ChatCall(Struct, frozen=True):
             message["function_call"] = calls[0]["function"]
         elif calls:
             message["tool_calls"] = calls
-        asked = self.request.generate.top_logprobs is not None
+        asked = generation(self.request).top_logprobs is not None
         return {
             "index": index,
             "message": message,
@@ -153,12 +154,12 @@ class ChatEncoder:
     def __init__(self, call: ChatCall) -> None:
         self._call = call
         self.created = int(time.time())
-        self._without_role = set(range(call.request.generate.n))
+        self._without_role = set(range(generation(call.request).n))
         self._without_answer = set(self._without_role)  # the choices that have neither text nor calls
         # The arguments so far of a call of a custom tool, by choice: its input is told when it is whole.
         self._custom: dict[int, tuple[int, str]] = {}
         self._begin()
-        self._has_logprobs = call.request.generate.top_logprobs is not None
+        self._has_logprobs = generation(call.request).top_logprobs is not None
         self._end = b'],"usage":null}\n\n' if call.include_usage else b"]}\n\n"
         self._tail = b',"logprobs":null,"finish_reason":null}' + self._end
 
@@ -175,7 +176,7 @@ class ChatEncoder:
         }
         self._summary = summary
         self._start = b"data: " + _json(about)[:-1] + b',"choices":['
-        choices = range(self._call.request.generate.n)
+        choices = range(generation(self._call.request).n)
         self._heads = [self._start + b'{"index":%d,"delta":' % index for index in choices]
 
     def encode(self, events: Sequence[Event]) -> bytes:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from orchard.core.events import Choice, Collected, Event, Failed, Finished, Logprob, Text, TokenLogprob, merge
 from orchard.core.request import Request
+from orchard.core.tasks.generate import generation
 from orchard.dialects.common.fields import PRIORITY_HEADER, decode_for
 from orchard.dialects.common.output import DONE, SYSTEM_FINGERPRINT, escape_line_ends, logprob, usage
 from orchard.dialects.openai.completions.parse import translate
@@ -66,7 +67,7 @@ class CompletionCall(Struct, frozen=True):
 
     def complete(self, result: Collected) -> bytes:
         """Give the whole body of an answer that is not streamed."""
-        made = self.requests[0].generate.n
+        made = generation(self.requests[0]).n
         prompts = [result.choices[place : place + made] for place in range(0, len(result.choices), made)]
         best = [choice for choices in prompts for choice in self._best(choices)]
         return _json(

@@ -22,7 +22,7 @@ from orchard.core.events import (
     merge,
 )
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count
+from orchard.core.tasks.generate import Count, generation
 from orchard.dialects.common.fields import PRIORITY_HEADER, decode_for
 from orchard.dialects.common.json_body import decode
 from orchard.dialects.common.output import escape_line_ends, overflow
@@ -242,7 +242,7 @@ class ResponseCall(Struct, frozen=True):
     @property
     def count(self) -> Request:
         """The request that counts the tokens of the input."""
-        return replace(self.request, task=Count(self.request.generate))
+        return replace(self.request, task=Count(generation(self.request)))
 
     @property
     def stored(self) -> bool:
@@ -256,7 +256,7 @@ class ResponseCall(Struct, frozen=True):
 
     def droppable(self) -> int:
         """Give how many of the oldest messages may be dropped where the input doesn't fit."""
-        return droppable(self.request.generate) if self.body.truncation == "auto" else 0
+        return droppable(generation(self.request)) if self.body.truncation == "auto" else 0
 
     def without_oldest(self, count: int) -> Request:
         """Give the request without so many of its oldest messages."""

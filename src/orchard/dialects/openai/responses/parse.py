@@ -8,7 +8,16 @@ from msgspec.structs import replace
 from orchard.core.errors import OrchardError
 from orchard.core.events import SettledSampling
 from orchard.core.request import Overflow, Request
-from orchard.core.tasks.generate import Count, Generate, Grammar, Message, TextPart, ToolCallPart, ToolResultPart
+from orchard.core.tasks.generate import (
+    Count,
+    Generate,
+    Grammar,
+    Message,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    generation,
+)
 from orchard.dialects.common.fields import adapter, asks_for, model_of, priority, sampling, stops
 from orchard.dialects.common.json_body import FreeForm, invalid
 from orchard.dialects.openai.grammar import grammar, json_schema
@@ -179,7 +188,7 @@ def without_oldest(request: Request, count: int) -> Request:
     """Drop so many of the oldest messages, but those of the system, and the results of calls that are dropped."""
     kept: list[Message] = []
     calls: set[str] = set()
-    for message in request.generate.messages:
+    for message in generation(request).messages:
         if message.role == "system" or count <= 0:
             parts = tuple(
                 part for part in message.parts if not isinstance(part, ToolResultPart) or part.call_id in calls
@@ -189,7 +198,7 @@ def without_oldest(request: Request, count: int) -> Request:
             calls |= {part.id for part in message.parts if isinstance(part, ToolCallPart)}
         else:
             count -= 1
-    task = replace(request.generate, messages=tuple(kept))
+    task = replace(generation(request), messages=tuple(kept))
     return replace(request, task=Count(task) if isinstance(request.task, Count) else task)
 
 

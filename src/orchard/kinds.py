@@ -1,0 +1,128 @@
+"""The kinds of models there are: how each is recognised, what can be asked of it, and what runs it.
+
+A further kind is a service in `backends/` and a row in `KINDS`, with a file in `core/tasks/` where what it is asked for
+is new.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from orchard.core.tasks import LoadOptions, Task
+from orchard.core.tasks.generate import Count, Generate
+from orchard.core.tasks.text_options import TextOptions
+
+# What mlx-lm loads, and what the libraries for other kinds of models do.
+_TEXT_WEIGHTS = re.compile(r"model.*\.safetensors")
+_WEIGHTS = re.compile(r"(model|weights).*\.(safetensors|npz)")
+
+_ENCODERS = {
+    "bert",
+    "distilbert",
+    "modernbert",
+    "mpnet",
+    "new",
+    "nomic_bert",
+    "roberta",
+    "xlm-roberta",
+}
+_ENCODER_TASKS = ("ForMaskedLM", "ForSequenceClassification", "ForTextEncoding")
+# What sentence-transformers writes beside the weights.
+_EMBEDDING_FILES = {"modules.json", "config_sentence_transformers.json"}
+_IMAGE_FOLDERS = {"transformer", "vae"}
+_VISION_KEYS = ("vision_config", "vision_cfg", "vision_tower", "mm_vision_tower", "vit_config", "visual")
+
+
+class Backend(Struct, frozen=True):
+    """What runs models: a class with the methods of `backends.service.Service`, in processes of its own.
+
+    `service` is the class as `package.module:Class`; only a worker imports it. `tasks` are what its models can be asked
+    for, `options` how they are loaded. `extra` is the extra of the distribution that brings its libraries, `python` the
+    interpreter that runs it.
+    """
+
+    service: str
+    tasks: tuple[type[Task], ...]
+    options: type[LoadOptions]
+    extra: str | None = None
+    python: str = sys.executable
+
+    @property
+    def arguments(self) -> list[str]:
+        """What tells a worker to run it: names, so that a worker need not know the rows of its gateway."""
+        return ["--service", self.service, "--options", _name(self.options), "--tasks", *map(_name, self.tasks)]
+
+
+def _name(found: type) -> str:
+    return f"{found.__module__}:{found.__qualname__}"
+
+
+class ModelKind(Struct, frozen=True):
+    """A kind of model. `backend` None: its models are known by their files, but not served yet.
+
+    `recognises` is asked with a config.json and the names of the files and folders beside it. `types` are what the
+    configuration calls the kind. `weights` are the files of weights; `in_folders`: they lie in sub-folders instead.
+    """
+
+    backend: Backend | None
+    recognises: Callable[[Mapping[str, Any], Collection[str]], bool]
+    types: tuple[str, ...] = ()
+    weights: re.Pattern[str] = _WEIGHTS
+    in_folders: bool = False
+
+
+def _is_any(config: Mapping[str, Any], files: Collection[str]) -> bool:
+    return True
+
+
+def _is_none(config: Mapping[str, Any], files: Collection[str]) -> bool:
+    return False
+
+
+def _sees(config: Mapping[str, Any], files: Collection[str]) -> bool:
+    return any(config.get(key) for key in _VISION_KEYS)
+
+
+def _embeds(config: Mapping[str, Any], files: Collection[str]) -> bool:
+    if str(config.get("model_type")) in _ENCODERS or not _EMBEDDING_FILES.isdisjoint(files):
+        return True
+    architectures = config.get("architectures")
+    if not isinstance(architectures, list) or not architectures:
+        return False
+    return all(isinstance(name, str) and name.endswith(_ENCODER_TASKS) for name in architectures)
+
+
+def _hears(config: Mapping[str, Any], files: Collection[str]) -> bool:
+    return config.get("model_type") == "whisper"
+
+
+def _draws(config: Mapping[str, Any], files: Collection[str]) -> bool:
+    return "model_index.json" in files or set(files) >= _IMAGE_FOLDERS
+
+
+TEXT = Backend("orchard.worker.text_service:TextService", (Generate, Count), TextOptions)
+FAKE = Backend("orchard.backends.fake:FakeService", (Generate, Count), TextOptions)
+
+# Of a vision model the part for text is served: no picture is taken yet.
+KINDS: dict[str, ModelKind] = {
+    "fake": ModelKind(FAKE, _is_none),
+    "text": ModelKind(TEXT, _is_any, ("lm",), _TEXT_WEIGHTS),
+    "vision": ModelKind(TEXT, _sees, ("multimodal",), _TEXT_WEIGHTS),
+    "embeddings": ModelKind(None, _embeds, ("embeddings",)),
+    "whisper": ModelKind(None, _hears, ("whisper",)),
+    "image": ModelKind(None, _draws, ("image-generation", "image-edit"), in_folders=True),
+}
+"""By their names, which clients see. A model is of the last kind that recognises it."""
+
+
+def kind_of(config: Mapping[str, Any], files: Collection[str]) -> str:
+    """Return the kind of a model. `files` are the names of the files and folders beside its config.json."""
+    return next(name for name in reversed(KINDS) if KINDS[name].recognises(config, files))
+
+
+def kind_called(model_type: str) -> str:
+    """Return the kind that the configuration calls so."""
+    return next(name for name, kind in KINDS.items() if model_type in kind.types)

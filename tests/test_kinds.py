@@ -1,0 +1,54 @@
+import pkgutil
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchard import kinds
+from orchard.backends.service import Service
+from orchard.config import ModelType
+from orchard.kinds import KINDS, kind_called, kind_of
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "kind"),
+    [
+        ({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}, (), "text"),
+        ({"model_type": "qwen3_vl", "vision_config": {"depth": 1}}, (), "vision"),
+        ({"model_type": "llava", "mm_vision_tower": "clip"}, (), "vision"),
+        ({"model_type": "gemma3", "vision_config": None}, (), "text"),
+        ({"model_type": "whisper"}, (), "whisper"),
+        ({"model_type": "bert"}, (), "embeddings"),
+        ({"model_type": "other", "architectures": ["OtherForMaskedLM"]}, (), "embeddings"),
+        ({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}, ("modules.json",), "embeddings"),
+        ({}, ("model_index.json",), "image"),
+        ({}, ("transformer", "vae", "README.md"), "image"),
+        ({}, (), "text"),
+    ],
+)
+def test_kind(config: dict[str, Any], files: tuple[str, ...], kind: str) -> None:
+    assert kind_of(config, files) == kind
+
+
+_NAMES = st.sampled_from(["model_type", "architectures", *kinds._VISION_KEYS])
+_SCALARS = st.none() | st.booleans() | st.integers() | st.sampled_from(["whisper", "bert", "XForMaskedLM", ""])
+_JSON = st.recursive(
+    _SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=3), max_leaves=10
+)
+
+
+@given(st.dictionaries(_NAMES, _JSON))
+def test_every_config_is_of_a_kind(config: dict[str, Any]) -> None:
+    assert kind_of(config, ()) in ("text", "vision", "embeddings", "whisper")
+
+
+def test_the_configuration_has_a_word_for_each_kind() -> None:
+    types = ["lm", "multimodal", "embeddings", "whisper", "image-generation", "image-edit"]
+    assert list(get_args(ModelType)) == types
+    assert [kind_called(name) for name in types] == ["text", "vision", "embeddings", "whisper", "image", "image"]
+
+
+def test_a_row_names_a_service() -> None:
+    for backend in {kind.backend for kind in KINDS.values() if kind.backend}:
+        assert Service in pkgutil.resolve_name(backend.service).__mro__
