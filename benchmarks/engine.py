@@ -17,8 +17,9 @@ from dataclasses import replace
 from benchmarks.raw_loops import Loops, prompt, sampling
 from orchard.backends.text import TextModel, load
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.engine import Engine
-from orchard.engine.job import EngineStep, Job, SamplingParams
+from orchard.engine.sampling.params import SamplingParams
 from orchard.gateway.models.registry import resolve
 from orchard.worker.main import SWITCH_SECONDS
 

@@ -20,9 +20,10 @@ from orchard.backends.text import TextModel, load
 from orchard.core.tasks.generate import Generate
 from orchard.core.tasks.generate import Grammar as Wanted
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.engine import Engine
-from orchard.engine.job import EngineStep, Job, SamplingParams
 from orchard.engine.sampling.grammar import BoundGrammar
+from orchard.engine.sampling.params import SamplingParams
 from orchard.formats import choose
 from orchard.gateway.models.registry import resolve
 from orchard.worker.grammar.constraint import Constraints, special_tokens

@@ -62,9 +62,8 @@ PACKAGES = {
     "dialects.anthropic": {"dialects.common"},
     "dialects.anthropic.messages": {"dialects.common", "dialects.anthropic"},
     "engine": {"engine.batching", "engine.sampling", "engine.startup"},
-    "engine.batching": {"engine", "engine.prefix_cache", "engine.sampling"},
-    "engine.sampling": {"engine"},
-    "engine.startup": {"engine", "engine.batching"},
+    "engine.batching": {"engine.prefix_cache", "engine.sampling"},
+    "engine.startup": {"engine.batching"},
     "formats": {"formats.families"},
     "formats.families": {"formats"},
     "gateway.http": {

@@ -11,10 +11,11 @@ import pytest
 
 from orchard.backends.text import TextModel, load
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.engine import Engine
-from orchard.engine.job import EngineStep, Job, SamplingParams
 from orchard.engine.prefix_cache.disk_io import DiskTier
+from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import hold_scans
 
 GREEDY = SamplingParams(seed=0, temperature=0.0)
@@ -180,7 +181,8 @@ import sys
 from orchard.backends.text import load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.engine import Engine
-from orchard.engine.job import Job, SamplingParams
+from orchard.engine.batching.job import Job
+from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.runner import Runner
 
 engine = Engine(lambda: load(sys.argv[1]), print, TextOptions())
@@ -208,7 +210,8 @@ import sys
 from orchard.backends.text import load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.engine import Engine
-from orchard.engine.job import Job, SamplingParams
+from orchard.engine.batching.job import Job
+from orchard.engine.sampling.params import SamplingParams
 
 engine = Engine(lambda: load(sys.argv[1]), lambda step: None, TextOptions())
 engine.start().result()

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from mlx_lm import stream_generate
 
 from orchard.backends.text import load
-from orchard.engine.job import Job, SamplingParams
+from orchard.engine.batching.job import Job
+from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import WORDS, At, Engines, Happening, Leave, Result, greedy, prompt
 from tests.support.examples import examples
 from tests.support.models import ARCHITECTURES, SLIDING_WINDOW

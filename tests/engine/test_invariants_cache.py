@@ -6,8 +6,9 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
-from orchard.engine.job import Job, SamplingParams
-from orchard.engine.model import Embedded
+from orchard.engine.batching.job import Job
+from orchard.engine.batching.model import Embedded
+from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import Driver, Engines, greedy, prompt
 from tests.support.models import ARCHITECTURES
 

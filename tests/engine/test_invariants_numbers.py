@@ -10,7 +10,8 @@ from mlx_lm.generate import generate_step
 from mlx_lm.models.cache import make_prompt_cache
 
 from orchard.backends.text import TextModel, load
-from orchard.engine.job import Job, SamplingParams
+from orchard.engine.batching.job import Job
+from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import At, Engines, greedy, prompt
 
 QUANTIZED = {"kv_bits": 8, "kv_group_size": 32}

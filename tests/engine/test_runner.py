@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.batched_cache import GROWTH
-from orchard.engine.job import Job, SamplingParams
-from orchard.engine.model import Embedded, LanguageModel
+from orchard.engine.batching.job import Job
+from orchard.engine.batching.model import Embedded, LanguageModel
 from orchard.engine.runner import Runner
+from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.scheduler import Limits, TooLarge
 from tests.support.engine_driver import greedy, prompt
 from tests.support.tiny_models import Course, Other, alone, footprint, make_runner, network, run, words

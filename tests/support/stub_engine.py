@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.job import Begun, Drawn, EngineStep, Job, JobFailed
+from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, JobFailed
 
 
 class StubEngine:

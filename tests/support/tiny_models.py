@@ -13,11 +13,12 @@ from orchard.backends.text import TextModel, load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import attention, kv_cache
 from orchard.engine.batching.batch import Batch, BatchMode
+from orchard.engine.batching.job import Begun, Drawn, EndReason, EngineStep, Job
 from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
-from orchard.engine.job import Begun, Drawn, EndReason, EngineStep, Job, Sample
-from orchard.engine.model import LanguageModel
+from orchard.engine.batching.model import LanguageModel
 from orchard.engine.runner import Runner
+from orchard.engine.sampling.params import Sample
 from orchard.engine.scheduler import Limits
 from tests.support.models import make_architecture
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from orchard.core.events import Text
-from orchard.engine.job import Sample
+from orchard.engine.sampling.params import Sample
 from orchard.worker.echo import Echo
 from orchard.worker.output import Vocabulary
 from tests.worker.test_output import byte_level, sentencepiece

@@ -11,7 +11,8 @@ from transformers import PreTrainedTokenizerFast
 
 from orchard.core.events import Event, Reasoning, Text, ToolArgs, ToolStart, merge
 from orchard.core.tasks.generate import Tool
-from orchard.engine.job import Drawn, EndReason, Sample
+from orchard.engine.batching.job import Drawn, EndReason
+from orchard.engine.sampling.params import Sample
 from orchard.formats import choose
 from orchard.formats.families.plain import Plain
 from orchard.formats.format_events import Format

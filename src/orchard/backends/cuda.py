@@ -14,7 +14,7 @@ from typing import Any
 import mlx.core as mx
 from mlx import nn
 
-from orchard.engine.device import on_cuda
+from orchard.engine.batching.device import on_cuda
 
 _UNPACK_FROM = 256  # rows
 

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import memory
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.job import EngineStep, Job
-from orchard.engine.model import LanguageModel
+from orchard.engine.batching.job import EngineStep, Job
+from orchard.engine.batching.model import LanguageModel
 from orchard.engine.runner import Runner
-from orchard.engine.startup.calibrate import make_runner
+from orchard.engine.start import make_runner
 
 log = logging.getLogger("orchard.engine")
 

@@ -13,11 +13,11 @@ from orchard.engine.batching.batch import Batch, BatchSlot
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.batched_prefill import group_by_length
 from orchard.engine.batching.decode import Row, Rows
+from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, JobFailed, Scored
 from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
+from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.prefill import Prefill, PrefillChunk, read_batch
-from orchard.engine.job import Begun, Drawn, EngineStep, Job, JobFailed, Scored
-from orchard.engine.model import LanguageModel
 from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs, Scoring
 from orchard.engine.scheduler import Limits, Scheduler, StepPlan, Ticket, TooLarge

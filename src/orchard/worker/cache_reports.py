@@ -4,7 +4,7 @@ import json
 import logging
 
 from orchard.core.cache_report import CacheReport
-from orchard.engine.job import Begun
+from orchard.engine.batching.job import Begun
 from orchard.worker.output import Vocabulary
 
 log = logging.getLogger("orchard.worker")

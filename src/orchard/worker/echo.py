@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from orchard.core.events import Event, Logprob, Text
-from orchard.engine.job import Sample
+from orchard.engine.sampling.params import Sample
 from orchard.worker.output import Vocabulary
 
 

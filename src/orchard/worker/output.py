@@ -12,7 +12,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from orchard.core.events import Event, FinishReason, Logprob, Reasoning, Text, TokenLogprob, ToolArgs, ToolStart
-from orchard.engine.job import Drawn, Sample
+from orchard.engine.batching.job import Drawn
+from orchard.engine.sampling.params import Sample
 from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
 
 log = logging.getLogger("orchard.worker")

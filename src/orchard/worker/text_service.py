@@ -20,10 +20,11 @@ from orchard.core.request import Request
 from orchard.core.tasks.generate import Count, generation
 from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.engine.batching.batch import BatchMode
+from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, JobFailed
 from orchard.engine.engine import Engine
-from orchard.engine.job import Begun, Drawn, EngineStep, Job, JobFailed, SamplingParams
 from orchard.engine.memory import recommended
 from orchard.engine.sampling.grammar import BoundGrammar
+from orchard.engine.sampling.params import SamplingParams
 from orchard.formats.families.plain import Plain
 from orchard.worker.cache_reports import CacheReports
 from orchard.worker.echo import Echo

@@ -16,7 +16,7 @@ from mlx_lm.models.cache import CacheList, ChunkedKVCache, KVCache, QuantizedKVC
 from orchard.engine.batching import attention
 from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
 from orchard.engine.batching.layer_kinds import Unbatchable
-from orchard.engine.model import LanguageModel
+from orchard.engine.batching.model import LanguageModel
 from tests.support.engine_driver import prompt
 from tests.support.examples import examples
 from tests.support.tiny_models import Other, check_close, has, network

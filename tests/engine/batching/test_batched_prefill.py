@@ -12,11 +12,11 @@ from mlx_lm.models.cache import QuantizedKVCache, RotatingKVCache
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import batched_prefill
+from orchard.engine.batching.job import Job
 from orchard.engine.batching.kv_cache import Cache
 from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.batching.layer_kinds import Unbatchable
-from orchard.engine.job import Job
-from orchard.engine.model import LanguageModel
+from orchard.engine.batching.model import LanguageModel
 from orchard.engine.scheduler import Limits
 from orchard.engine.startup import calibrate
 from tests.engine.batching.test_prefill import embedded_job

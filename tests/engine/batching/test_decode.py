@@ -7,7 +7,8 @@ import mlx.core as mx
 import pytest
 
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.job import Job, SamplingParams
+from orchard.engine.batching.job import Job
+from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import greedy, prompt
 from tests.support.tiny_models import Course, Other, alone, has, make_runner, network, run
 

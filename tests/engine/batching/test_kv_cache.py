@@ -12,7 +12,7 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import kv_cache
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.layer_kinds import KINDS
-from orchard.engine.model import LanguageModel
+from orchard.engine.batching.model import LanguageModel
 from orchard.engine.startup.calibrate import find_batch_mode
 from tests.engine.batching.test_batch import every_model
 from tests.support.engine_driver import greedy, prompt

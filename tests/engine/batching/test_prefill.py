@@ -8,10 +8,10 @@ import pytest
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
+from orchard.engine.batching.job import Job
 from orchard.engine.batching.kv_store import KVStore
+from orchard.engine.batching.model import Embedded, LanguageModel
 from orchard.engine.batching.prefill import Prefill
-from orchard.engine.job import Job
-from orchard.engine.model import Embedded, LanguageModel
 from orchard.engine.scheduler import Limits
 from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
 from tests.support.engine_driver import greedy, prompt

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.job import Job, SamplingParams
+from orchard.engine.batching.job import Job
 from orchard.engine.sampling.grammar import (
     BoundGrammar,
     GrammarError,
@@ -22,6 +22,7 @@ from orchard.engine.sampling.grammar import (
     Masks,
     ReasoningTokens,
 )
+from orchard.engine.sampling.params import SamplingParams
 from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
 from tests.support.engine_driver import greedy, prompt
 from tests.support.examples import examples

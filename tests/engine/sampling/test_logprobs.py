@@ -7,9 +7,10 @@ import mlx.core as mx
 import pytest
 
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.job import Job, Sample
+from orchard.engine.batching.job import Job
 from orchard.engine.sampling import logprobs
 from orchard.engine.sampling.logprobs import Logprobs, Scoring
+from orchard.engine.sampling.params import Sample
 from orchard.engine.scheduler import Limits
 from tests.support.engine_driver import greedy, prompt
 from tests.support.tiny_models import Course, Other, alone, make_runner, network, run

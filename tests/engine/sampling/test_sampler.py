@@ -6,8 +6,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from orchard.engine.job import Sample, SamplingParams
 from orchard.engine.sampling.grammar import mask_of
+from orchard.engine.sampling.params import Sample, SamplingParams
 from orchard.engine.sampling.sampler import Sampler
 
 LOGITS = [2.0, 1.0, 0.5, 0.0, -1.0, -3.0]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from orchard.engine.job import Sample, SamplingParams
+from orchard.engine.sampling.params import Sample, SamplingParams
 from orchard.engine.sampling.sampler import Sampler
 from tests.support.examples import examples
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.engine.job import SamplingParams
 from orchard.engine.sampling import categorical
+from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.sampling.sampler import Sampler
 from tests.support.examples import examples
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.engine.job import SamplingParams
+from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.sampling.thinking_budget import ThinkingBudgets
 
 START, END, BLANK, TEXT = 1, 2, 3, 4

@@ -1,7 +1,5 @@
 """What is found out of a model before it serves."""
 
-import tempfile
-from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -14,9 +12,9 @@ from msgspec.structs import replace
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.startup import calibrate, warmup
+from orchard.engine.start import make_runner
+from orchard.engine.startup import calibrate
 from tests.engine.batching.test_batch import InLists
-from tests.support.engine_driver import greedy, prompt
 from tests.support.tiny_models import Other, network
 
 QUANTIZED: dict[str, Any] = {"kv_bits": 8, "kv_group_size": 32}
@@ -61,7 +59,7 @@ def test_models_that_can_not_read_quantised_keys_do_without(
     assert calibrate.quantisable(network(kind), options) == replace(options, kv_bits=None)
     assert f"--kv-bits 8 has no effect, keys and values stay as they are: {why}" in caplog.text
     assert "argument types" not in caplog.text
-    calibrate.make_runner(network(kind), options, 0, lambda: None)
+    make_runner(network(kind), options, 0, lambda: None)
 
 
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "gpt_oss", "gemma3n"])
@@ -149,93 +147,8 @@ def test_keys_that_can_not_be_quantised_so() -> None:
             calibrate.quantisable(network("qwen3"), given)
 
 
-def test_the_runner_that_it_makes() -> None:
-    options = TextOptions(decode_concurrency=3, prefill_step_size=17, prompt_cache_bytes=10_000, memory_limit=2**40)
-    runner = calibrate.make_runner(network("qwen3"), options, 0, lambda: None)
-    limits = runner._scheduler._limits
-    assert (limits.max_rows, limits.chunk, limits.idle_chunk) == (3, 17, 68)
-    assert runner.idle
-    assert runner.store.counters()["budget_bytes"] == 10_000
-    assert runner.store.counters()["entries"] == 0
-    assert runner.batch_mode is BatchMode.SHARED
-
-
-def test_a_model_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = Other(network("qwen3"))
-    model.fingerprint = "tried once"
-    tried: list[str] = []
-    for name in ("find_batch_mode", "_pace"):
-        monkeypatch.setattr(calibrate, name, spying(getattr(calibrate, name), tried))
-    for way in ("every_way", "once"):
-        monkeypatch.setattr(warmup, way, spying(getattr(warmup, way), tried))
-    runners = [calibrate.make_runner(model, TextOptions(), 0, lambda: None) for _ in range(2)]
-    assert tried == ["find_batch_mode", "every_way", "_pace", "once"]
-    first, second = (runner._scheduler._limits for runner in runners)
-    assert first == second
-    assert runners[0].store.tokens_per_second == runners[1].store.tokens_per_second > 0
-    # In another process, its kernels may be gone.
-    monkeypatch.setattr(warmup, "_done", set())
-    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/nowhere")
-    calibrate.make_runner(model, TextOptions(), 0, lambda: None)
-    assert tried[4:] == ["every_way"]
-    monkeypatch.setattr(warmup, "_done", set())
-    monkeypatch.undo()
-    if mx.default_device() == mx.cpu:
-        assert warmup.is_kept()
-
-
-def spying(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
-    def called(*args: Any, **kwargs: Any) -> Any:
-        names.append(function.__name__)
-        return function(*args, **kwargs)
-
-    return called
-
-
-def test_other_options_are_tried_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[str] = []
-    monkeypatch.setattr(calibrate, "find_batch_mode", spying(calibrate.find_batch_mode, tried))
-    calibrate.make_runner(network("qwen3"), TextOptions(max_kv_size=31), 0, lambda: None)
-    calibrate.make_runner(network("qwen3"), TextOptions(max_kv_size=33), 0, lambda: None)
-    assert tried == ["find_batch_mode"] * 2
-
-
-def test_progress_is_told_to_the_end() -> None:
-    told: list[float] = []
-    calibrate.make_runner(network("qwen3"), TextOptions(), 0, lambda: None, told.append)
-    assert told == sorted(told)
-    assert told[-1] == 1.0
-
-
-@pytest.mark.parametrize("limit", [1_000, 400])
-def test_weights_that_leave_nothing(limit: int) -> None:
-    with pytest.raises(OrchardError) as caught:
-        calibrate.make_runner(network("qwen3"), TextOptions(memory_limit=limit), 1_000, lambda: None)
-    assert caught.value.kind == "model_failed"
-    assert "1,000 bytes" in str(caught.value)
-    assert f"{limit:,} leaves nothing" in str(caught.value)
-
-
-def test_cached_prompts_leave_half_to_requests(caplog: pytest.LogCaptureFixture) -> None:
-    options = TextOptions(memory_limit=100_000, prompt_cache_bytes=60_000)
-    runner = calibrate.make_runner(network("qwen3"), options, 1_000, lambda: None)
-    assert runner.store.counters()["budget_bytes"] == 49_500
-    assert "may take 49500 bytes of memory, not 60000" in caplog.text
-
-
-def test_how_many_prompts_a_step_reads() -> None:
-    runner = calibrate.make_runner(
-        network("qwen3"), TextOptions(prompt_concurrency=2, prefill_step_size=9), 0, lambda: None
-    )
-    for number in range(3):
-        runner.add(greedy(str(number), prompt(number, 20), 2))
-    runner.step()
-    left = [work.left for work in runner._work.values()]
-    assert sum(tokens < 19 for tokens in left) == 2
-
-
 def test_a_piece_of_a_prompt_is_a_power_of_two() -> None:
-    tokens, rate = calibrate._pace(network("qwen3"))
+    tokens, rate = calibrate.measure_prefill(network("qwen3"))
     assert rate > 0
     assert 32 <= tokens <= 1024
     assert tokens.bit_count() == 1

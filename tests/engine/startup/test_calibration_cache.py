@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+import orchard.engine
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.startup import calibration_cache
@@ -101,3 +102,16 @@ def test_the_name_tells_apart_what_the_facts_depend_on(monkeypatch: pytest.Monke
     assert calibration_cache.key(model, TextOptions(decode_concurrency=3, memory_limit=7)) == calibration_cache.key(
         model, TextOptions()
     )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["runner.py", "batching/layer_kinds.py", "prefix_cache/cache.py", "sampling/sampler.py", "startup/calibrate.py"],
+)
+def test_another_source_of_the_engine_makes_another_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, stat = network("qwen3"), Path.stat
+    before = calibration_cache.key(model, TextOptions())
+    file = Path(orchard.engine.__file__).parent / name
+    assert file.is_file()
+    monkeypatch.setattr(Path, "stat", lambda path, **how: stat(Path(__file__) if path == file else path, **how))
+    assert calibration_cache.key(model, TextOptions()) != before

@@ -15,7 +15,7 @@ import mlx.core as mx
 from orchard.engine.batching.batched_cache import Lengths
 from orchard.engine.batching.kv_cache import Cache, layers, map_layers
 from orchard.engine.batching.layer_kinds import BatchedLayerCache, kind_named, kind_of
-from orchard.engine.model import LanguageModel
+from orchard.engine.batching.model import LanguageModel
 
 _SHORT = 512
 

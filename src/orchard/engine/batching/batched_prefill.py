@@ -15,7 +15,7 @@ import mlx.core as mx
 from orchard.engine.batching.batched_cache import GROWTH, Lengths
 from orchard.engine.batching.kv_cache import Cache
 from orchard.engine.batching.layer_kinds import AttentionView, Unbatchable, kind_of
-from orchard.engine.model import LanguageModel
+from orchard.engine.batching.model import LanguageModel
 
 _FEWEST = 64  # tokens that a pass reads a row
 _LITTLE = 32

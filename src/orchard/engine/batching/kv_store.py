@@ -10,8 +10,8 @@ import mlx.core as mx
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import kv_cache
-from orchard.engine.job import Miss
-from orchard.engine.model import LanguageModel
+from orchard.engine.batching.job import Miss
+from orchard.engine.batching.model import LanguageModel
 from orchard.engine.prefix_cache.arrays import Cut, State
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from orchard.engine.batching import batched_prefill, kv_cache
+from orchard.engine.batching.job import Miss
 from orchard.engine.batching.kv_store import KVStore
-from orchard.engine.job import Miss
-from orchard.engine.model import Embedded, LanguageModel
+from orchard.engine.batching.model import Embedded, LanguageModel
 from orchard.engine.sampling.logprobs import Scoring
 
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from orchard.engine.job import Sample
 from orchard.engine.sampling import categorical
+from orchard.engine.sampling.params import Sample
 
 _SMALLEST = -9999.0  # JSON has no infinity; OpenAI writes this number too
 _MOST_LOGITS = 2**24  # of one piece of a prompt: 64 MiB in float32

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import mlx.core as mx
 import numpy as np
 
-from orchard.engine.job import SamplingParams
+from orchard.engine.sampling.params import SamplingParams
 
 
 class Penalties:

@@ -25,9 +25,9 @@ import mlx.core as mx
 import numpy as np
 from msgspec.structs import replace
 
-from orchard.engine.job import Sample, SamplingParams
 from orchard.engine.sampling import categorical
 from orchard.engine.sampling.logprobs import Logprobs
+from orchard.engine.sampling.params import Sample, SamplingParams
 from orchard.engine.sampling.penalties import Penalties
 from orchard.engine.sampling.thinking_budget import ThinkingBudgets
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import mlx.core as mx
 
-from orchard.engine.job import SamplingParams
+from orchard.engine.sampling.params import SamplingParams
 
 _OVER = -1  # the reasoning is over, or there is none
 _AHEAD = -2  # the model may open it yet

@@ -1,4 +1,4 @@
-"""Fits the engine to a model and a machine: what its rows can share, what memory there is, how long a piece may be."""
+"""Tries out what a model can do on this machine: what its rows can share, how long a chunk of a prompt may be."""
 
 import logging
 import time
@@ -10,103 +10,24 @@ import msgspec
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine import memory
-from orchard.engine.batching import attention, batched_prefill, kv_cache
+from orchard.engine.batching import batched_prefill, kv_cache
 from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
 from orchard.engine.batching.kv_store import KVStore
-from orchard.engine.batching.layer_kinds import Footprint
-from orchard.engine.device import on_cuda
-from orchard.engine.model import LanguageModel
-from orchard.engine.runner import Runner
-from orchard.engine.scheduler import Limits
-from orchard.engine.startup import calibration_cache, warmup
-from orchard.engine.startup.calibration_cache import Calibration
+from orchard.engine.batching.model import LanguageModel
 
 log = logging.getLogger("orchard.engine")
 
-_MOST_TOKENS_A_STEP = 2048
 _MOST_BESIDE_ROWS = 1024  # after thousands of tokens, a piece takes several times what it takes at the beginning
 _FEWEST_TOKENS_A_STEP = 64
 _SECONDS_A_STEP = 0.06  # what a running stream may be held up by one piece of a prompt, at its beginning
 _TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 stays far below, a wrong mask far above
-_PROMPTS_IN_A_PASS = 32
 _PROMPT = 256  # tokens
 _TIMED = 3
 _PROBES = ((1, 2, 3, 4, 5, 6, 7), (9, 8, 7), (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3))
 
 
-def make_runner(
-    model: LanguageModel,
-    options: TextOptions,
-    weights_bytes: int,
-    wake: Callable[[], None],
-    progress: Callable[[float], None] = lambda fraction: None,
-) -> Runner:
-    """Make a runner for a loaded model, and run what serving uses once, so that no request waits for compilation.
-
-    `weights_bytes`: what the model takes. `wake`: see `KVStore`. `progress` is told how far this is: a fraction, ever
-    again. Raise OrchardError where the model leaves no memory for requests.
-    """
-    attention.install()
-    shares = _shares(options, weights_bytes)
-    options = quantisable(model, options)
-    # The disk's thread looks for its files while the model is made warm.
-    store = KVStore(model, options, shares.cache, wake)
-    footprint = _footprint(model, store)
-    name = calibration_cache.key(model, options)
-    known = calibration_cache.recall(name)
-    mode = known.batch_mode if known else find_batch_mode(model, options)
-    progress(0.2)
-    batched = known.batched_prefill if known else _prefills_batched(model, options)
-    progress(0.3)
-    multiple = 8 if on_cuda() else 1
-    limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=_PROMPTS_IN_A_PASS if batched else 4)
-
-    def runner(store: KVStore, limits: Limits) -> Runner:
-        return Runner(model, store, Batch(model, mode, multiple), limits, footprint, batched_prefill=batched)
-
-    if warmup.has_been(name) or (known and warmup.is_kept()):
-        warmup.once(runner(KVStore(model, options), limits))
-    else:
-        warmup.every_way(runner(KVStore(model, options), limits), lambda: progress(0.5))
-        if batched:  # padding may be as much again
-            batched_prefill.warm(model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))
-    warmup.note(name)
-    if known is None:
-        known = Calibration(mode, batched, *_pace(model, lambda: progress(0.9)), time.time())
-        calibration_cache.remember(name, known)
-    store.tokens_per_second = known.tokens_per_second
-    mx.clear_cache()
-    progress(1.0)
-    return runner(store, _limits(limits, options, known.chunk, shares.rows))
-
-
-def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:
-    shares = memory.divide(options, weights_bytes)
-    if not shares.rows:
-        raise OrchardError(
-            "model_failed",
-            f"the model's weights take {weights_bytes:,} bytes; the memory limit of {memory.limit(options):,} leaves "
-            "nothing for requests",
-        )
-    if shares.cache < (wanted := options.prompt_cache_bytes or 0):
-        log.warning("cached prompts may take %s bytes of memory, not %s: requests need the rest", shares.cache, wanted)
-    return shares
-
-
-def _limits(of: Limits, options: TextOptions, fitting: int, memory_bytes: int) -> Limits:
-    chunk = options.prefill_step_size or fitting
-    return msgspec.structs.replace(
-        of,
-        max_rows=options.decode_concurrency,
-        memory_bytes=memory_bytes,
-        chunk=chunk,
-        idle_chunk=max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP)),
-        pieces=options.prompt_concurrency or of.pieces,
-    )
-
-
-def _prefills_batched(model: LanguageModel, options: TextOptions) -> bool:
+def gains_from_batched_prefill(model: LanguageModel, options: TextOptions) -> bool:
+    """Find out whether reading several prompts in one pass is possible, and quicker."""
     return mx.default_device() == mx.gpu and _waits_for_launches(model) and can_batch_prefill(model, options)
 
 
@@ -149,13 +70,6 @@ def _brief(error: Exception) -> str:
     """Return an error of MLX's on one line, without the list of what its function takes."""
     first = (str(error).splitlines() or [""])[0].partition(". The following argument types")[0]
     return f"{type(error).__name__}: {first[:200]}"
-
-
-def _footprint(model: LanguageModel, store: KVStore) -> Footprint:
-    """Measure a row; where short ones are not quantised, as they are."""
-    cache = store.new_cache()
-    model.forward(mx.array([[0]], mx.uint32), cache)
-    return kv_cache.footprint(cache)
 
 
 Read = Callable[[LanguageModel, list[kv_cache.Cache], Sequence[Sequence[int]]], list[kv_cache.Cache]]
@@ -240,7 +154,7 @@ def _logits(
     return logits[mx.array([order.index(index) for index in range(len(slots))])]
 
 
-def _pace(model: LanguageModel, told: Callable[[], None] = lambda: None) -> tuple[int, float]:
+def measure_prefill(model: LanguageModel, tick: Callable[[], None] = lambda: None) -> tuple[int, float]:
     """Time pieces of a prompt; return how many tokens a running stream may be held up by, and tokens a second.
 
     `told` is called between two pieces.
@@ -249,7 +163,7 @@ def _pace(model: LanguageModel, told: Callable[[], None] = lambda: None) -> tupl
     rate = count / _seconds(model, count)
     # On a GPU, most of what a short piece takes are its launches.
     while rate * _SECONDS_A_STEP >= count and count < _MOST_BESIDE_ROWS:
-        told()
+        tick()
         count = max(2 * count, _fitting(rate))
         rate = count / _seconds(model, count)
     return _fitting(rate), rate

@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.model import LanguageModel
+from orchard.engine.batching.model import LanguageModel
 
 log = logging.getLogger("orchard.engine")
 

@@ -25,7 +25,7 @@ from orchard.core.tasks.generate import (
     ToolResultPart,
 )
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
-from orchard.engine.job import SamplingParams
+from orchard.engine.sampling.params import SamplingParams
 from orchard.formats import Family, choose
 from orchard.formats.families.also_hermes import also_hermes
 from orchard.worker.grammar.constraint import Constraint, Constraints, special_tokens

@@ -12,8 +12,9 @@ from typing import Any
 
 import mlx.core as mx
 
-from orchard.engine.job import Job, SamplingParams
+from orchard.engine.batching.job import Job
 from orchard.engine.runner import Runner
+from orchard.engine.sampling.params import SamplingParams
 
 _WAYS: tuple[dict[str, Any], ...] = (
     {"temperature": 0.0},
@@ -53,8 +54,8 @@ def once(runner: Runner) -> None:
     _run(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=2)])
 
 
-def every_way(runner: Runner, told: Callable[[], None]) -> None:
-    """Run one row and several, every way to draw, a piece of a prompt and the end of it; `told` is called in between.
+def every_way(runner: Runner, tick: Callable[[], None]) -> None:
+    """Run one row and several, every way to draw, a piece of a prompt and the end of it; call `tick` in between.
 
     RuntimeError where the model can't do that.
     """
@@ -62,12 +63,12 @@ def every_way(runner: Runner, told: Callable[[], None]) -> None:
     # The CPU would take seconds for long prompts, and for nothing: its kernels are made for any length.
     length, tokens = (17, 4) if on_gpu else (3, 3)
     _run(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=tokens)])
-    told()
+    tick()
     draws = [SamplingParams(seed=0, **way) for way in _WAYS]
     _run(runner, [Job(f"mixed {number}", [0] * length, params, tokens) for number, params in enumerate(draws)])
     if on_gpu:
         for length, rows in _LONG:
-            told()
+            tick()
             _run(runner, [Job("rows", [0] * length, _GREEDY, max_tokens=4, choices=rows)])
     mx.clear_cache()
 
