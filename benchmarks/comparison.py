@@ -27,7 +27,7 @@ class _Line(NamedTuple):
 
 
 _TTFT = _Line("first token, median ms", "ttft_p50_ms", False)
-_CACHED = _Line("tokens from cache, as it says", "cached_tokens", None)
+_CACHED = _Line("cached tokens, as reported", "cached_tokens", None)
 _STREAMS = (
     _Line("tokens/s, all streams", "tokens_s", True),
     _Line("tokens/s of one stream", "stream_tokens_s", True),

@@ -18,40 +18,44 @@ _COUNTERS: tuple[tuple[str, str, Callable[[ModelMetrics], int]], ...] = (
     ("orchard_prompts", "Prompts that were read.", lambda model: model.prompts),
     (
         "orchard_prompt_cache_hits",
-        "Prompts of which at least one token was cached.",
+        "Prompts with at least one cached token.",
         lambda model: model.cache_hits,
     ),
-    ("orchard_prompt_tokens", "Tokens of prompts, cached ones too.", lambda model: model.prompt_tokens),
-    ("orchard_prompt_cached_tokens", "Tokens of prompts that were cached.", lambda model: model.cached_tokens),
+    ("orchard_prompt_tokens", "Prompt tokens, including cached ones.", lambda model: model.prompt_tokens),
+    ("orchard_prompt_cached_tokens", "Prompt tokens that came from the cache.", lambda model: model.cached_tokens),
     (
         "orchard_completion_tokens",
-        "Tokens of answers, reasoning too; one a batch while an answer comes, exact when it ends.",
+        "Generated tokens, including reasoning; one per batch while an answer streams, exact when it ends.",
         lambda model: model.completion_tokens.total,
     ),
-    ("orchard_reasoning_tokens", "Tokens of reasoning of answers that ended.", lambda model: model.reasoning_tokens),
-    ("orchard_model_load_failures", "Loads that failed.", lambda model: model.failed_loads),
-    ("orchard_worker_crashes", "Workers that died, or were killed for silence.", lambda model: model.crashes),
-    ("orchard_worker_restarts", "Crashes after which a model was loaded again.", lambda model: model.restarts),
+    ("orchard_reasoning_tokens", "Reasoning tokens of finished answers.", lambda model: model.reasoning_tokens),
+    ("orchard_model_load_failures", "Failed loads.", lambda model: model.failed_loads),
+    (
+        "orchard_worker_crashes",
+        "Workers that died, or were killed because they were silent for too long.",
+        lambda model: model.crashes,
+    ),
+    ("orchard_worker_restarts", "Automatic reloads after a crash.", lambda model: model.restarts),
 )
 
 _LABELLED: tuple[tuple[str, str, tuple[str, ...], Callable[[ModelMetrics], Mapping[tuple[str, ...], int]]], ...] = (
     (
         "orchard_requests",
-        "Requests that were given to a model and have ended, by HTTP route and outcome: ok, or the kind of failure.",
+        "Finished requests to a model, by HTTP route and outcome: ok, or the kind of failure.",
         ("route", "outcome"),
         lambda model: model.requests,
     ),
-    ("orchard_model_unloads", "Times that a model was unloaded.", ("reason",), lambda model: model.unloads),
+    ("orchard_model_unloads", "Unloads of a model, by reason.", ("reason",), lambda model: model.unloads),
 )
 
 _HISTOGRAMS: tuple[tuple[str, str, Callable[[ModelMetrics], Histogram]], ...] = (
     (
         "orchard_time_to_first_token_seconds",
-        "From a request's arrival to its first content, with waiting, loading and reading the prompt.",
+        "Time from a request's arrival to its first content, including waiting, model loading and prefill.",
         lambda model: model.first_token,
     ),
-    ("orchard_inter_token_seconds", "Between two batches of content of one request.", lambda model: model.gap),
-    ("orchard_model_load_seconds", "From the begin of a load until the model is ready.", lambda model: model.load),
+    ("orchard_inter_token_seconds", "Time between two consecutive batches of a request.", lambda model: model.gap),
+    ("orchard_model_load_seconds", "Time from the start of a load until the model is ready.", lambda model: model.load),
 )
 
 
@@ -90,13 +94,15 @@ class _Collector:
     def _server(self) -> Iterator["Metric"]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        info = GaugeMetricFamily("orchard_info", "The version that runs.", labels=["version"])
+        info = GaugeMetricFamily("orchard_info", "The running version.", labels=["version"])
         info.add_metric([__version__], 1)
         yield info
         yield GaugeMetricFamily("orchard_uptime_seconds", "Seconds since the start.", self._metrics.uptime)
         if self._memory_limit is not None:
-            yield GaugeMetricFamily("orchard_memory_limit_bytes", "What all models may take.", self._memory_limit)
-        text = "HTTP responses, by route (empty: there is none) and status."
+            yield GaugeMetricFamily(
+                "orchard_memory_limit_bytes", "Memory limit for all models together.", self._memory_limit
+            )
+        text = "HTTP responses, by route (empty: no such route) and status."
         responses = CounterMetricFamily("orchard_http_responses", text, labels=["route", "status"])
         for (route, status), count in self._metrics.responses.items():
             responses.add_metric([route, str(status)], count)
@@ -129,11 +135,13 @@ class _Collector:
     def _gauges(self) -> Iterator["Metric"]:
         from prometheus_client.core import GaugeMetricFamily
 
-        text = "1 for the state that a model is in, 0 for the others."
+        text = "1 for the current state, 0 for the others."
         states = GaugeMetricFamily("orchard_model_state", text, labels=["model", "state"])
-        running = GaugeMetricFamily("orchard_requests_running", "Requests that a model works on.", labels=["model"])
+        running = GaugeMetricFamily(
+            "orchard_requests_running", "Requests that a model is working on.", labels=["model"]
+        )
         waiting = GaugeMetricFamily("orchard_requests_waiting", "Requests that wait for a model.", labels=["model"])
-        text = "What MLX holds in a worker (mlx), and what is resident of its process (rss)."
+        text = "Memory that MLX holds in a worker (mlx), and resident memory of its process (rss)."
         memory = GaugeMetricFamily("orchard_worker_memory_bytes", text, labels=["model", "kind"])
         for model, now in self._now.items():
             for state in get_args(ShownState):
