@@ -46,7 +46,7 @@ def test_a_wrong_file(file: Path, command: tuple[str, ...]) -> None:
         1,
         "",
         [
-            "orchard.yaml:2: prot: is no setting; did you mean `port`?",
+            "orchard.yaml:2: prot: is not a setting; did you mean `port`?",
             "orchard.yaml:4: kv_bits: must be one of 2, 3, 4, 6, 8, or 0, not '5'",
         ],
     )
@@ -117,5 +117,5 @@ def test_a_server_of_a_file(file: Path) -> None:
     assert "small" in [model["id"] for model in models["data"]]
     assert [line for line in stderr.splitlines() if line.startswith("orchard: ")] == [
         "orchard: orchard.yaml:2: quantize: does nothing. No pictures are made yet.",
-        "orchard: ORCHARD_PROT: is no setting of Orchard; did you mean `ORCHARD_PORT`?",
+        "orchard: ORCHARD_PROT: is not a setting of Orchard; did you mean `ORCHARD_PORT`?",
     ]

@@ -59,16 +59,16 @@ def test_admin_keys_are_given_like_the_others(served: list[Settings]) -> None:
 def test_what_can_be_no_key_is_refused_without_being_repeated(served: list[Settings], key: str) -> None:
     result = CliRunner().invoke(app, ["serve", "--api-key", key], env={"COLUMNS": "200"})
     assert (result.exit_code, served) == (2, [])
-    assert "must be of printable ASCII characters without spaces" in result.output
+    assert "must be made of printable ASCII characters without spaces" in result.output
     assert "schlüssel" not in result.output
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "holds no key"),
-        (b"# nothing\n\n", "holds no key"),
-        (b"\xff\xfe", "it is no text"),
+        (b"", "contains no key"),
+        (b"# nothing\n\n", "contains no key"),
+        (b"\xff\xfe", "it is not text"),
         (b"two words", "without spaces"),
         (None, "there is no file"),
     ],

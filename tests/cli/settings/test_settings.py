@@ -17,7 +17,7 @@ from orchard.cli import serve as serve_command
 from orchard.cli.app import app
 from orchard.cli.settings import values
 from orchard.cli.settings.layers import Mistakes
-from orchard.cli.settings.table import TABLE, by_name, by_variable, described, flag_of
+from orchard.cli.settings.table import TABLE, by_name, by_variable, described, flag_of, table
 from orchard.cli.settings.values import parse_size, shown_size
 from orchard.config import Ignored, ModelSettings, Settings, Shorthands
 from orchard.core.setting import Names, also, setting, unset
@@ -76,7 +76,7 @@ class TestValues:
 
     @pytest.mark.parametrize("text", ["", "GB", "8 bytes", "-1", "1e9", "1.2.3", "8iB", "8GBB"])
     def test_no_sizes(self, text: str) -> None:
-        with pytest.raises(ValueError, match="must be a size: bytes, or as in 512MB, 8GB, 8GiB"):
+        with pytest.raises(ValueError, match="must be a size in bytes, such as 1000000, 512MB or 8GiB"):
             values.KINDS["size"].read(text)
 
     @given(st.integers(0, 2**62))
@@ -120,17 +120,17 @@ class TestValues:
             ("log_file", "/proc/self/no.log", "can't log to "),
             ("log_file", "a\0b", "must be a file, not"),
             ("log_file", "~nobody-of-that-name/x", "must be a file, not"),
-            ("model_dir", "a" * 5000, "must be a folder that is there, not"),
+            ("model_dir", "a" * 5000, "must be an existing folder, not"),
             ("model_path", " ", "must be a name, not ' '"),
             ("served_model_name", "\udce4", "must be a name, not"),
             ("aliases", ",", "must be a list of names, not empty"),
             ("aliases", {"a": "b"}, "must be a list of names, not a mapping"),
-            ("adapters", "a", "must be a mapping of names to folders that are there, not one text"),
+            ("adapters", "a", "must be a mapping of names to existing folders, not a single value"),
             ("adapters", {"a": "/no/such/folder"}, "there is no folder"),
-            ("cors_origins", "example.com", "must be origins as in https://example.com"),
-            ("cors_origins", "https://example.com/", "must be origins as in"),
-            ("cors_origins", "https://a.b https://c.d", "must be origins as in"),
-            ("cors_origins", "**", "must be origins as in"),
+            ("cors_origins", "example.com", "must be origins, such as https://example.com"),
+            ("cors_origins", "https://example.com/", "must be origins, such as"),
+            ("cors_origins", "https://a.b https://c.d", "must be origins, such as"),
+            ("cors_origins", "**", "must be origins, such as"),
             ("allowed_hosts", "example.com:8000", "must be names or addresses without a port"),
             ("allowed_hosts", "http://example.com", "must be names or addresses without a port"),
             ("allowed_hosts", "[::1]:8000", "must be names or addresses without a port"),
@@ -357,16 +357,14 @@ class TestModels:
 
     def test_several_models_have_no_name_in_common(self) -> None:
         (line,) = wrong("a", "b", "--served-model-name", "c")
-        assert line.startswith("--served-model-name: is for one model, and 2 are named")
-        assert wrong("a", "a") == [
-            "MODEL: another model is named 'a' too; `served_model_name` gives it a name of its own"
-        ]
+        assert line.startswith("--served-model-name: applies to one model, but 2 are named")
+        assert wrong("a", "a") == ["MODEL: another model is named 'a' too: give one of them a `served_model_name`"]
 
     def test_a_folder_is_called_by_its_last_part(self, tmp_path: Path) -> None:
         folder = tmp_path / "a"
         folder.mkdir()
         assert wrong("a", str(folder)) == [
-            "MODEL: another model is named 'a' too; `served_model_name` gives it a name of its own"
+            "MODEL: another model is named 'a' too: give one of them a `served_model_name`"
         ]
         odd = ("~nobody-of-that-name", "a" * 5000)
         assert [model.model_path for model in serve(*odd)[0].models] == list(odd)
@@ -377,12 +375,10 @@ class TestModels:
         args = ("--config", str(file))
         assert [model.model_path for model in serve(*args, "b")[0].models] == ["a", "b"]
         assert [model.model_path for model in serve(*args)[0].models] == ["a"]
-        assert wrong(*args, "x") == [
-            "MODEL: another model is named 'x' too; `served_model_name` gives it a name of its own"
-        ]
+        assert wrong(*args, "x") == ["MODEL: another model is named 'x' too: give one of them a `served_model_name`"]
         assert wrong(*args, "--model-type", "lm", ORCHARD_ADAPTER_PATH="/") == [
-            "ORCHARD_ADAPTER_PATH: needs a MODEL beside it; those of a file have their own `adapter_path`",
-            "--model-type: needs a MODEL beside it; those of a file have their own `model_type`",
+            "ORCHARD_ADAPTER_PATH: needs a MODEL on the command line; in a file, each model has its own `adapter_path`",
+            "--model-type: needs a MODEL on the command line; in a file, each model has its own `model_type`",
         ]
 
     @pytest.mark.parametrize(
@@ -414,16 +410,16 @@ class TestMistakes:
     def test_two_names_of_one_setting_say_the_same(self) -> None:
         assert serve("--temp", "1", "--temperature", "1")[0].text.defaults.temperature == 1
         assert wrong("--temp", "1", "--temperature", "0.5") == [
-            "--temp: is another name of what --temperature says, and says something else"
+            "--temp: sets the same as --temperature, but to another value"
         ]
         assert wrong(KV_BITS="8", ORCHARD_KV_BITS="4") == [
-            "ORCHARD_KV_BITS: is another name of what KV_BITS says, and says something else"
+            "ORCHARD_KV_BITS: sets the same as KV_BITS, but to another value"
         ]
-        assert wrong("--log-file", "x", "--no-log-file") == ["--no-log-file: doesn't go together with --log-file"]
+        assert wrong("--log-file", "x", "--no-log-file") == ["--no-log-file: can't be combined with --log-file"]
 
     def test_what_does_not_go_together(self) -> None:
         assert wrong("--max-kv-size", "9", KV_BITS="4") == [
-            "--max-kv-size: kv_bits and max_kv_size don't go together: a bounded cache is not quantised"
+            "--max-kv-size: kv_bits and max_kv_size can't be combined: a bounded cache is not quantised"
         ]
 
     @pytest.mark.parametrize(
@@ -432,6 +428,7 @@ class TestMistakes:
             (("--port", "70000"), "an integer from 0 to 65535"),
             (("--log-level", "loud"), "debug"),
             (("--colour",), "--colour"),
+            (("--no-no-log-file",), "--no-no-log-file"),
             (("--adapter-path", "/no/such/folder"), "there is no folder"),
             (("--memory-limit", "8XB"), "8GiB"),
         ],
@@ -463,10 +460,10 @@ class TestNotes:
             OTHER="1",
         )
         assert notes == [
-            "MLX_VLM_MODEL_PATHS: is no setting of Orchard",
-            "ORCHARD_\\x1b[31m: is no setting of Orchard",
-            "ORCHARD_FOO: is no setting of Orchard",
-            "ORCHARD_PROT: is no setting of Orchard; did you mean `ORCHARD_PORT`?",
+            "MLX_VLM_MODEL_PATHS: is not a setting of Orchard",
+            "ORCHARD_\\x1b[31m: is not a setting of Orchard",
+            "ORCHARD_FOO: is not a setting of Orchard",
+            "ORCHARD_PROT: is not a setting of Orchard; did you mean `ORCHARD_PORT`?",
         ]
 
 
@@ -554,10 +551,14 @@ class PictureOptions(msgspec.Struct, frozen=True, tag="picture"):
     """No setting."""
 
 
+Count = Annotated[int, msgspec.Meta(ge=0), unset("none", example="0")]
+
+
 class SoundOptions(msgspec.Struct, frozen=True, tag="sound"):
     """The options of another kind."""
 
     voices: Annotated[Names, setting("models", "The voices.", scope="named"), also(flag="voice")] = ()
+    echoes: Annotated[Count | None, setting("models", "The echoes."), unset("as many as fit", example="7")] = None
 
 
 class AnyModel(msgspec.Struct, frozen=True):
@@ -578,6 +579,7 @@ class TestDescribed:
             "steps": ("all", (PictureOptions,)),
             "sharpness": ("all", (Cropping,)),
             "voices": ("named", (SoundOptions,)),
+            "echoes": ("all", (SoundOptions,)),
         }
 
     def test_their_names_are_derived(self) -> None:
@@ -586,6 +588,7 @@ class TestDescribed:
             "steps": (("steps", "num_steps"), ("PICTURE_STEPS",)),
             "sharpness": (("sharpness", "default_sharpness"), ()),
             "voices": (("voice", "voices"), ()),
+            "echoes": (("echoes",), ()),
         }
 
     @pytest.mark.parametrize(
@@ -610,10 +613,11 @@ class TestDescribed:
             "| `sharpness` | `--sharpness`, `ORCHARD_SHARPNESS` | low | How sharp pictures are. One of high, low. "
             "| `default_sharpness` |"
         )
-        assert [list(example_of(self.found[name], 118)) for name in ("steps", "weight", "voices")] == [
+        assert [list(example_of(self.found[name], 118)) for name in ("steps", "weight", "voices", "echoes")] == [
             ["# The steps in which a picture is made. [default: chosen for the model]", "#steps: 20"],
             ["# Its share.", "#weight: 0.5"],
             ["# The voices.", "#voices: [some-name]"],
+            ["# The echoes. [default: as many as fit]", "#echoes: 7"],
         ]
 
     def test_a_type_without_a_way_to_write_it_is_refused(self) -> None:
@@ -623,3 +627,8 @@ class TestDescribed:
 
     def test_a_field_of_two_structs_is_one_setting_of_the_server_and_of_its_models(self) -> None:
         assert (by_name()["ttl"].scope, by_name()["ttl"].homes) == ("all", (ModelSettings, Settings))
+
+    def test_two_structs_describe_a_field_in_the_same_way(self) -> None:
+        other = msgspec.defstruct("Other", [("weight", Annotated[float, setting("memory", "Another share.")])])
+        with pytest.raises(TypeError, match=r"Other\.weight is described differently"):
+            table({AnyModel: "entry", other: "server"})

@@ -1,4 +1,4 @@
-"""Which options don't go together."""
+"""Which options can't be combined."""
 
 import msgspec
 import pytest
@@ -9,9 +9,9 @@ from orchard.core.tasks.text_options import TextOptions
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"kv_bits": 4, "max_kv_size": 64}, "kv_bits and max_kv_size don't go together"),
+        ({"kv_bits": 4, "max_kv_size": 64}, "kv_bits and max_kv_size can't be combined"),
         ({"prompt_cache_dir": "a", "prompt_cache_bytes": 0}, "prompt_cache_dir needs prompt_cache_bytes above 0"),
-        ({"enable_thinking": True, "thinking_budget": 0}, "0 turns the thinking off"),
+        ({"enable_thinking": True, "thinking_budget": 0}, "can't be combined with a thinking_budget of 0"),
         ({"defaults": {"temperature": 2.1}}, "defaults.temperature"),
         ({"defaults": {"temprature": 1}}, "temprature"),
         ({"context_length": 0}, "context_length"),

@@ -36,7 +36,7 @@ class _Loader(yaml.SafeLoader):
         """Compose one node and what it holds."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if self.check_event(yaml.AliasEvent):
-            problem = "an alias: write what holds for all models under `server` once"
+            problem = "aliases are not allowed: put what all models share under `server`"
             raise ComposerError(None, None, problem, event.start_mark)
         self._depth += 1
         if self._depth > _DEEPEST:
@@ -73,7 +73,7 @@ def _root(path: Path) -> Node | None:
     except OSError as error:
         raise Mistakes([f"{path}: can't be read: {error.strerror}"]) from None
     except UnicodeDecodeError as error:
-        raise Mistakes([f"{path}:{data[: error.start].count(10) + 1}: is no text in UTF-8"]) from None
+        raise Mistakes([f"{path}:{data[: error.start].count(10) + 1}: is not text in UTF-8"]) from None
     if len(data) > _MOST_BYTES:
         raise Mistakes([f"{path}: is larger than {_MOST_BYTES // 1024} KiB"])
     try:
@@ -82,11 +82,11 @@ def _root(path: Path) -> Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         is_tab = mark is not None and text[mark.index : mark.index + 1] == "\t"
-        problem = "a tab can't indent: use spaces" if is_tab else error.problem or error.context
+        problem = "tabs can't indent lines: use spaces" if is_tab else error.problem or error.context
         raise Mistakes([f"{path}:{mark.line + 1 if mark else 1}: {problem}"]) from None
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
-        raise Mistakes([f"{path}:{line}: holds a character that YAML has no place for"]) from None
+        raise Mistakes([f"{path}:{line}: contains a character that YAML does not allow"]) from None
 
 
 def _models(node: Node, path: Path, where: str, mistakes: list[str]) -> Iterator[Layer]:
@@ -99,7 +99,7 @@ def _models(node: Node, path: Path, where: str, mistakes: list[str]) -> Iterator
         place = f"{path}:{entry.start_mark.line + 1}: models"
         wrong = len(mistakes)
         if not isinstance(entry, MappingNode) and not _is_null(entry):
-            mistakes.append(f"{place}: each of the models begins with `- model_path:`")
+            mistakes.append(f"{place}: each model must begin with `- model_path:`")
             continue
         layer = _block(entry, path, place, ("entry", "named", "all"), mistakes)
         if "model_path" in layer:
@@ -150,7 +150,7 @@ def _stranger(key: str, scopes: tuple[Scope, ...]) -> str:
     if key in _BLOCKS:
         return "belongs at the top of the file"
     known = [name for name, setting in by_name().items() if setting.scope in scopes] if scopes else _BLOCKS
-    return f"is no setting{closest(key, known)}"
+    return f"is not a setting{closest(key, known)}"
 
 
 def _raw(node: Node) -> Raw:
@@ -164,7 +164,7 @@ def _raw(node: Node) -> Raw:
 
 def _scalar(node: Node) -> str:
     if not isinstance(node, ScalarNode) or _is_null(node):
-        raise ValueError("must hold nothing but plain values")
+        raise ValueError("must contain only plain values")
     if node.tag not in _TAGS:
         raise ValueError(f"must be a plain value, without the tag {node.tag}")
     return str(node.value)

@@ -87,7 +87,7 @@ def strange_variables(variables: Iterable[str]) -> list[str]:
     strange = sorted(
         (name, prefix) for name in variables for prefix in _PREFIXES if name.startswith(prefix) and name not in known
     )
-    return [printable(f"{name}: is no setting of Orchard{closest(name, known, prefix)}") for name, prefix in strange]
+    return [printable(f"{name}: is not a setting of Orchard{closest(name, known, prefix)}") for name, prefix in strange]
 
 
 def flags(given: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) -> Layer:
@@ -160,7 +160,7 @@ def closest(name: str, known: Iterable[str], prefix: str = "") -> str:
 def _put(layer: Layer, setting: Setting, given: Given, mistakes: list[str]) -> None:
     other = layer.get(setting.name)
     if other and other.value != given.value:
-        mistakes.append(f"{given.where}: is another name of what {other.where} says, and says something else")
+        mistakes.append(f"{given.where}: sets the same as {other.where}, but to another value")
     layer[setting.name] = given
 
 
@@ -173,7 +173,7 @@ def _settled(layer: Layer, mistakes: list[str], models: Iterable[Layer] = ()) ->
     if not off or not off.value:
         return layer
     if other := layer.get("log_file"):
-        mistakes.append(f"{off.where}: doesn't go together with {other.where}")
+        mistakes.append(f"{off.where}: can't be combined with {other.where}")
     return layer | {"log_file": Given(None, off.where)}
 
 
@@ -188,8 +188,10 @@ def _named(server: Layer, has_file: bool, mistakes: list[str]) -> list[Layer]:
     where = here.pop("model_path").where if "model_path" in here else _DEMO
     for name, given in _of(here, "named").items():
         if not names or (len(names) > 1 and name != "model_type"):
-            wrong = f"is for one model, and {len(names)} are named" if names else "needs a MODEL beside it"
-            mistakes.append(f"{given.where}: {wrong}; those of a file have their own `{name}`")
+            wrong = (
+                f"applies to one model, but {len(names)} are named" if names else "needs a MODEL on the command line"
+            )
+            mistakes.append(f"{given.where}: {wrong}; in a file, each model has its own `{name}`")
             del here[name]
     return [here | {"model_path": Given(name, where)} for name in names]
 
@@ -211,7 +213,7 @@ def _filled(struct: type[S], layer: Layer, mistakes: list[str], **values: Any) -
             values[name] = _filled(field.type.cls, layer, mistakes)
     try:
         return struct(**values)
-    except ValueError as error:  # two of them don't go together, and the message names them
+    except ValueError as error:  # two of them can't be combined, and the message names them
         where = [place for name, (_, place) in given.items() if name in str(error)]
         mistakes.append(": ".join([*where[-1:], str(error)]))
         return struct()
@@ -223,9 +225,7 @@ def _check_names(models: Iterable[ModelSettings], layers: Iterable[Layer], mista
         for name in dict.fromkeys((_wire_name(model), *model.aliases)):
             if name in seen:
                 where = layer["model_path"].where
-                mistakes.append(
-                    f"{where}: another model is named '{name}' too; `served_model_name` gives it a name of its own"
-                )
+                mistakes.append(f"{where}: another model is named '{name}' too: give one of them a `served_model_name`")
             seen.add(name)
 
 

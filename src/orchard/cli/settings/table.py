@@ -1,6 +1,6 @@
 """Every setting of `orchard serve`, as the fields of Structs describe it (`orchard.core.setting`)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -10,8 +10,6 @@ from msgspec.inspect import StructType, UnionType
 from orchard.cli.settings.values import Kind, bare, fields_of, kind, or_zero, shown_size
 from orchard.config import Ignored, ModelSettings, Settings, Shorthands
 from orchard.core.setting import GROUPS, Scope
-
-_SCOPES: dict[type[Struct], Scope] = {ModelSettings: "entry", Settings: "server", Shorthands: "server", Ignored: "all"}
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -80,18 +78,24 @@ def described(struct: type[Struct], scope: Scope) -> Iterator[Setting]:
             )
 
 
-def _table() -> tuple[Setting, ...]:
+def table(scopes: Mapping[type[Struct], Scope]) -> tuple[Setting, ...]:
+    """Return the settings of these Structs, by their groups. A field that several of them have is one setting.
+
+    It is for the server and for all models, then. Raise TypeError where two Structs describe it differently.
+    """
     found: dict[str, Setting] = {}
-    for struct, scope in _SCOPES.items():
+    for struct, scope in scopes.items():
         for setting in described(struct, scope):
             other = found.setdefault(setting.name, setting)
-            if not set(setting.homes) <= set(other.homes):  # what several Structs have is for the server and its models
+            if (setting.help, setting.kind.words) != (other.help, other.kind.words):
+                raise TypeError(f"{struct.__name__}.{setting.name} is described differently in {other.homes}")
+            if not set(setting.homes) <= set(other.homes):
                 found[setting.name] = structs.replace(other, homes=other.homes + setting.homes, scope="all")
     groups = list(GROUPS)
     return tuple(sorted(found.values(), key=lambda setting: groups.index(setting.group)))
 
 
-TABLE = _table()
+TABLE = table({ModelSettings: "entry", Settings: "server", Shorthands: "server", Ignored: "all"})
 
 
 @cache

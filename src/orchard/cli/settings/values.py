@@ -52,7 +52,7 @@ class Kind(Struct, frozen=True):
             return {name: self._one(text) for name, text in raw.items()}
         if self.shape is str and isinstance(raw, str):
             return self._one(raw)
-        found = "a list" if isinstance(raw, list) else "a mapping" if isinstance(raw, dict) else "one text"
+        found = "a list" if isinstance(raw, list) else "a mapping" if isinstance(raw, dict) else "a single value"
         raise ValueError(f"must be {self.words}, not {found}")
 
     def _list(self, texts: Sequence[str]) -> tuple[Any, ...]:
@@ -172,7 +172,7 @@ def _size(least: int) -> Kind:
             raise ValueError(f"must be at least {least} byte")
         return number
 
-    return Kind("a size: bytes, or as in 512MB, 8GB, 8GiB", "SIZE", parse)
+    return Kind("a size in bytes, such as 1000000, 512MB or 8GiB", "SIZE", parse)
 
 
 def parse_size(text: str) -> int:
@@ -266,7 +266,7 @@ def _log_file(text: str) -> str:
     if not path.parent.is_dir():
         raise ValueError(f"can't log to {path}: there is no folder {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise ValueError(f"can't log to {path}: it may not be written")
+        raise ValueError(f"can't log to {path}: it is not writable")
     return str(path)
 
 
@@ -297,19 +297,19 @@ def _key_file(text: str) -> tuple[str, ...]:
     except OSError as error:
         raise ValueError(f"{path} can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} can't be read: it is no text") from None
+        raise ValueError(f"{path} can't be read: it is not text") from None
     except ValueError:
         raise ValueError(f"a key in {path} must be {_KEYS.words}") from None
     if not keys:
-        raise ValueError(f"{path} holds no key: write one on each line")
+        raise ValueError(f"{path} contains no key: write one per line")
     return tuple(keys)
 
 
 SWITCH = Kind("true or false", "", _switch)
 TEXT = Kind("text that is not empty", "TEXT", _text)
-_KEYS = Kind("of printable ASCII characters without spaces", "KEY", _key, list, secret=True)
-_FOLDER_HERE = Kind("a folder that is there", "FOLDER", _folder_here)
-_ORIGINS = "origins as in https://example.com or http://localhost:3000, or *"
+_KEYS = Kind("made of printable ASCII characters without spaces", "KEY", _key, list, secret=True)
+_FOLDER_HERE = Kind("an existing folder", "FOLDER", _folder_here)
+_ORIGINS = "origins, such as https://example.com or http://localhost:3000, or *"
 KINDS = {
     "size": _size(0),
     "positive size": _size(1),
@@ -320,11 +320,11 @@ KINDS = {
     "hosts": Kind("names or addresses without a port", "HOST", _allowed_host, list),
     "origins": Kind(_ORIGINS, "ORIGIN", _origin, list),
     "keys": _KEYS,
-    "key file": Kind("a file with a key on each line", "FILE", _key_file),
+    "key file": Kind("a file with one key per line", "FILE", _key_file),
     "folder": Kind("a folder", "FOLDER", partial(_path, folder=True, must_exist=False)),
     "existing folder": _FOLDER_HERE,
-    "existing folders": Kind("a mapping of names to folders that are there", "FOLDER", _FOLDER_HERE.read, dict),
-    "existing file": Kind("a file that is there", "FILE", partial(_path, folder=False, must_exist=True)),
+    "existing folders": Kind("a mapping of names to existing folders", "FOLDER", _FOLDER_HERE.read, dict),
+    "existing file": Kind("an existing file", "FILE", partial(_path, folder=False, must_exist=True)),
     "log file": Kind("a file", "FILE", _log_file),
     "database": Kind("a file, or ':memory:'", "FILE", _database),
     "tool_call_parser": Kind("a name", "NAME", partial(_format, option="tool_call_parser")),

@@ -215,8 +215,8 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         """ValueError where one option would be ignored because of another."""
         if self.kv_bits and self.max_kv_size:
-            raise ValueError("kv_bits and max_kv_size don't go together: a bounded cache is not quantised")
+            raise ValueError("kv_bits and max_kv_size can't be combined: a bounded cache is not quantised")
         if self.enable_thinking and self.thinking_budget == 0:
-            raise ValueError("enable_thinking and a thinking_budget of 0 don't go together: 0 turns the thinking off")
+            raise ValueError("enable_thinking can't be combined with a thinking_budget of 0, which turns thinking off")
         if self.prompt_cache_dir and self.prompt_cache_bytes == 0:
-            raise ValueError("prompt_cache_dir needs prompt_cache_bytes above 0: files are written from memory")
+            raise ValueError("prompt_cache_dir needs prompt_cache_bytes above 0, because files are written from memory")
