@@ -86,6 +86,8 @@ class World:
         self.closing = False
         self.broken: set[str] = set()
         """Models that can't be loaded."""
+        self.spawns = True
+        """Whether processes can be started."""
         self.loads = 0
         self.runs: dict[str, list[Process]] = {}
         """The processes that have had each request."""
@@ -117,6 +119,8 @@ class SimulatedWorker(WorkerProcess):
 
     async def _spawn(self) -> asyncio.StreamReader:
         await asyncio.sleep(0)
+        if not self._world.spawns:
+            raise OSError("the simulation says so")
         process = Process(self._world)
         self._process = cast(Any, process)
         self._writer = cast(Any, process)

@@ -62,12 +62,12 @@ def test_unloading_gives_the_memory_back() -> None:
 
 async def test_unloading_waits_for_what_runs() -> None:
     with serve() as server:
-        async with streamed(server, pieces=50, interval=0.01) as stream:
+        async with streamed(server, pieces=200, interval=0.01) as stream:
             await stream.read(until=1)
             unloading = asyncio.create_task(asyncio.to_thread(post, server, "/unload"))
             await asyncio.to_thread(server.until, running=1)
             await stream.read()
-            assert (stream.text, stream.error) == ("x" * 50, None)
+            assert (stream.text, stream.error) == ("x" * 200, None)
         assert (await unloading)["status"] == "success"
 
 

@@ -80,7 +80,7 @@ class Stage:
         raise AssertionError("that never comes true")
 
     def state(self, model: str) -> str:
-        return self.pool.models[model].state
+        return self.pool.models[model].state.shown
 
     def process(self, model: str) -> Process:
         (found,) = (process for process in self.world.alive if process.path == model)
@@ -324,6 +324,36 @@ def test_a_model_that_crashes_again_and_again_has_failed_until_a_minute_later(mo
         assert stage.pool.models["a"].status.health()["reason"] is None
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_an_unload_ends_the_wait_for_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.pool.find("a").load()
+        for _ in range(2):
+            await stage.until("a", "ready")
+            stage.process("a").end(-9)
+            await asyncio.sleep(0.01)
+        assert stage.pool.models["a"].status.note == "waiting for a restart"
+        assert not await stage.pool.find("a").unload()
+        assert stage.state("a") == "unloaded"
+        await asyncio.sleep(60)
+        assert (stage.state("a"), stage.world.loads) == ("unloaded", 2)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_model_without_a_process_has_failed_and_stays_so_where_it_is_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(stage: Stage) -> None:
+        stage.world.spawns = False
+        assert "can't be started" in failure(await stage.ask("too large")).message
+        stage.world.spawns = True
+        assert stage.state("too large") == "failed"
+        assert "11,000 bytes" in failure(await stage.ask("too large")).message
+        assert stage.state("too large") == "failed"
+
+    play(monkeypatch, Stage({"too large": {}}, 1), story)
 
 
 def test_a_load_by_hand_need_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -581,6 +611,15 @@ def test_a_download_that_nobody_waits_for_ends(monkeypatch: pytest.MonkeyPatch) 
         assert hub.begun == 2
         await stage.pool.unload_all()
         assert stage.state("a") == "unloaded"
+
+    downloads(monkeypatch, story)
+
+
+def test_a_download_that_is_given_up_at_once_begins_anew_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage, hub: Hub) -> None:
+        stage.open("a").close()
+        assert isinstance((await stage.ask("a"))[-1], Finished)
+        assert hub.begun == 1
 
     downloads(monkeypatch, story)
 

@@ -10,16 +10,15 @@ from orchard.gateway.models.registry import ModelEntry, Registry
 class Fetch:
     """At most one download at a time."""
 
-    def __init__(self, registry: Registry, told: Callable[[], None], done: Callable[[ModelEntry | None], None]) -> None:
-        """`told` is called when the note has changed, `done` at the end: with the model, unless it was cancelled."""
+    def __init__(self, registry: Registry, done: Callable[[ModelEntry | None], None]) -> None:
+        """`done` is called at the end: with the model, unless the download was cancelled or failed."""
         self.note = "downloading"
         """How far it is."""
         self.failure: OrchardError | None = None
         """Why the last one failed."""
         self._registry = registry
-        self._told = told
         self._done = done
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[ModelEntry] | None = None
 
     @property
     def running(self) -> bool:
@@ -30,23 +29,25 @@ class Fetch:
         """Begin, unless one is under way."""
         if self._task is None:
             self.failure = None
-            self._task = asyncio.create_task(self._run(entry))
+            self._task = asyncio.create_task(self._registry.fetch(entry, self._tell))
+            self._task.add_done_callback(self._end)
 
     def cancel(self) -> None:
         """Nobody wants it any more."""
         if self._task:
             self._task.cancel()
 
-    async def _run(self, entry: ModelEntry) -> None:
-        fetched = None
+    def _end(self, task: asyncio.Task[ModelEntry]) -> None:
+        # Not the end of a coroutine, which has none where it is cancelled before it has begun.
+        self._task = fetched = None
         try:
-            fetched = await self._registry.fetch(entry, self._tell)
+            fetched = task.result()
         except OrchardError as error:
             self.failure = error
+        except asyncio.CancelledError:
+            pass
         finally:
-            self._task = None
             self._done(fetched)
 
     def _tell(self, note: str) -> None:
         self.note = note
-        self._told()

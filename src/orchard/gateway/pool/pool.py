@@ -8,10 +8,12 @@ from orchard.core.request import Adapter, Request
 from orchard.core.tasks import Task
 from orchard.core.tasks.generate import Generate
 from orchard.gateway.metrics.counters import Metrics
-from orchard.gateway.model_status import ModelStatus
+from orchard.gateway.model_status import ModelStatus, ShownState
 from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool import placement
-from orchard.gateway.pool.failures import SHUTTING_DOWN
+from orchard.gateway.pool.failures import SHUTTING_DOWN, no_room
+from orchard.gateway.pool.lifecycle import ModelState
+from orchard.gateway.pool.placement import ResidentModel
 from orchard.gateway.pool.processes import Processes
 from orchard.gateway.pool.served_model import ServedModel
 from orchard.gateway.replies.event_stream import EventStream
@@ -20,6 +22,9 @@ from orchard.kinds import TEXT
 
 _REFILL_SECONDS = 2.0  # after the last load; so long a new process waits for a moment without requests at a time ...
 _REFILL_PATIENCE = 3  # ... and so many times at most
+
+
+_PHASES: dict[ShownState, placement.Phase] = {"loading": "loading", "ready": "ready", "unloading": "leaving"}
 
 
 class Pool:
@@ -44,7 +49,7 @@ class Pool:
     @property
     def budget(self) -> int | None:
         """Bytes that all models may take together; None: not known before a process has started."""
-        return self._settings.memory_limit or self.processes.memory_bytes
+        return self.processes.budget
 
     def start(self) -> None:
         """Begin to load what the configuration names, as far as there is room."""
@@ -61,7 +66,7 @@ class Pool:
     def is_ready(self) -> bool:
         """Whether all models that are loaded with the server are ready, and requests are taken."""
         first = [model for model in self._first() if not self._steps_aside(model.entry)]
-        return not self._draining and all(model.state == "ready" for model in first)
+        return not self._draining and all(model.state is ModelState.READY for model in first)
 
     def is_bundled(self, entry: ModelEntry) -> bool:
         """Whether it is the model that comes with Orchard, and none that was named beside others."""
@@ -78,7 +83,7 @@ class Pool:
     def statuses(self) -> Mapping[str, ModelStatus]:
         """Return how each model stands that is here or being fetched; others that clients named may not exist."""
         models = self.models.items()
-        return {id_: model.status for id_, model in models if model.entry.path or model.state == "queued"}
+        return {id_: model.status for id_, model in models if model.entry.path or model.state.shown == "queued"}
 
     def find(self, name: str, adapter: Adapter | None = None) -> ServedModel:
         """Give the model of that name. Raises OrchardError("model_not_found")."""
@@ -87,7 +92,9 @@ class Pool:
     def only(self, task: type[Task] = Generate) -> str | None:
         """Return the model for requests that name none: the only one for the task, else the fallback."""
         configured = [entry for entry in self.registry.configured() if entry.base is None]
-        loaded = self.listed([model.entry for model in self.models.values() if model.state in ("loading", "ready")])
+        loaded = self.listed(
+            [model.entry for model in self.models.values() if model.state.shown in ("loading", "ready")]
+        )
         for entries in (configured, loaded):
             fit = [entry for entry in entries if entry.serves(task)]
             if len(fit) == 1:
@@ -164,15 +171,15 @@ class Pool:
         if self._queue and self._settling is None:
             self._settling = asyncio.get_running_loop().call_soon(self._settle)
 
-    def share(self) -> None:
+    def _share(self) -> None:
         """Divide the memory between the models that are in it; nobody gets more before others have less."""
         budget = self.budget
         placed = [model for model in self.models.values() if model.worker]
-        stay = [model for model in placed if model.state != "unloading"]
+        stay = [model for model in placed if model.state.shown != "unloading"]
         if budget is None or not stay:
             return
-        budget -= sum(model.allowance or 0 for model in placed if model.state == "unloading")
-        shares = placement.allowances([model.seat.need for model in stay], budget)
+        budget -= sum(model.allowance or 0 for model in placed if model.state.shown == "unloading")
+        shares = placement.allowances([model.need for model in stay], budget)
         for model, share in sorted(zip(stay, shares, strict=True), key=lambda one: one[1] - (one[0].allowance or 0)):
             model.allow(share)
 
@@ -191,30 +198,44 @@ class Pool:
             model.entry = entry  # its files may have changed
         return model
 
+    def _resident(self, model: ServedModel) -> ResidentModel:
+        """Return how placement sees a model."""
+        entry, bundled = model.entry, self.is_bundled(model.entry)
+        return ResidentModel(
+            id=entry.id,
+            need=model.need,
+            phase=_PHASES.get(model.state.shown, "waiting"),
+            busy=model.is_busy,
+            pinned=entry.pinned,
+            used=model.used,
+            modest=bundled or not model.is_awaited,
+            bundled=bundled,
+            resident=entry.configured and not entry.on_demand,
+        )
+
     def _settle(self) -> None:
         """Load what there is room for, and make room for what waits."""
         self._settling = None
         if self._closing:
             return
         self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
-        waiting = [model.seat for model in self._queue.values() if model.worker is None]
-        placed = [model.seat for model in self.models.values() if model.worker]
+        waiting = [self._resident(model) for model in self._queue.values() if model.worker is None]
+        placed = [self._resident(model) for model in self.models.values() if model.worker]
         plan = placement.plan(waiting, placed, self._most, self.budget)
         for id_, reason in plan.refuse.items():
             self.models[id_].refuse_room(reason)
         for id_ in plan.drop:
-            self.models[id_].drop()
+            self.models[id_].refuse(no_room(id_).error())
         for model in self.models.values():
-            model.held = model.entry.id in plan.hold
-            model.flush()
+            model.hold(model.entry.id in plan.hold)
         for id_, other in plan.evict.items():
             self.models[id_].evict(other)
         for id_ in plan.load:
             self.models[id_].place()
             self._backend = self.models[id_].entry.backend
-        self.share()
-        for id_ in plan.load:
-            self.models[id_].begin()
+        self._share()
+        for model in self.models.values():
+            model.begin()
         self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
         self._keep_spare()
 
@@ -228,7 +249,7 @@ class Pool:
 
     @property
     def _loads(self) -> bool:
-        return any(model.state == "loading" for model in self.models.values())
+        return any(model.state.shown == "loading" for model in self.models.values())
 
     def _refill_later(self, patience: int) -> None:
         self._refilling = asyncio.get_running_loop().call_later(_REFILL_SECONDS, self._refill, patience)
@@ -236,7 +257,7 @@ class Pool:
     def _refill(self, patience: int) -> None:
         """Start a process when nobody minds: a load or requests need the CPU more."""
         self._refilling = None
-        busy = any(model.seat.busy for model in self.models.values())
+        busy = any(model.is_busy for model in self.models.values())
         if self._loads or (busy and patience):
             self._refill_later(max(0, patience - 1))
         else:

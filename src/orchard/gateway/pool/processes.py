@@ -26,11 +26,11 @@ class Processes:
         self._closing = False
 
     @property
-    def memory_bytes(self) -> int | None:
-        """What the device lets models use; None: no process has said so yet."""
+    def budget(self) -> int | None:
+        """Bytes that all models may take together; None: no process has said yet what the device lets them use."""
         for worker in self._tasks:
             self._memory_bytes = worker.memory_bytes or self._memory_bytes
-        return self._memory_bytes
+        return self._settings.memory_limit or self._memory_bytes
 
     @property
     def all(self) -> list[WorkerProcess]:

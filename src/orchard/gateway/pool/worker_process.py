@@ -31,7 +31,7 @@ Phase = Literal["starting", "idle", "loading", "ready", "unloading", "ending", "
 
 
 class WorkerProcess:
-    """One process, which `run` spawns. `on_change` is called when its phase, or how far its load is, has changed."""
+    """One process, which `run` spawns. `on_change` is called when its phase has changed."""
 
     def __init__(self, backend: Backend, settings: Settings) -> None:
         self.backend = backend
@@ -103,7 +103,6 @@ class WorkerProcess:
         """Load a model; it must be idle."""
         self.name = name
         self.loads += 1
-        self.progress = 0.0
         self._watchdog.heard()
         self._send(wire.Load(name, path, wire.packed(options)))
         self._become("loading")
@@ -246,7 +245,6 @@ class WorkerProcess:
                 self._become("idle")
             case wire.Loading(fraction):
                 self.progress = fraction
-                self.on_change()
             case wire.Ready(load_seconds, weights_bytes, details):
                 self.load_seconds, self.weights_bytes, self.details = load_seconds, weights_bytes, details
                 self._become("ready")
@@ -257,7 +255,7 @@ class WorkerProcess:
                 self.close()
             case wire.Unloaded(rss_bytes):
                 self.rss_bytes = rss_bytes
-                self.name = "spare"
+                self.name, self.progress = "spare", 0.0
                 self._become("idle")
 
     def _carry(self, step: wire.Step) -> None:

@@ -32,8 +32,8 @@ class EventStream:
         self.on_lag: Callable[[bool], None] | None = None
         self.on_events: Callable[[Sequence[Event]], None] | None = None
         """Is shown all that is pushed, and the reason of a close."""
-        self.note = ""
-        """What the caller waits for, in a few words; a stream that has nothing to say yet shows it in its comments."""
+        self.waits_for: Callable[[], str] = str
+        """Returns what the caller waits for, in a few words."""
         self.begun = False
         """Something has been pushed."""
         self.ended = False
@@ -59,6 +59,11 @@ class EventStream:
         `held` False: it shows somebody what it has taken so far, and what follows.
         """
         self.held = held
+
+    @property
+    def note(self) -> str:
+        """What the caller waits for: a stream that has nothing to say yet shows it in its comments."""
+        return self.waits_for()
 
     def push(self, events: Sequence[Event]) -> None:
         """Append events; whatever comes after the end is dropped."""

@@ -23,6 +23,7 @@ class Merge:
         self.stream = EventStream()
         self.stream.on_drop = self._close
         self.stream.on_lag = self._lag
+        self.stream.waits_for = lambda: next((part.note for part in self.parts if part.note), "")
         ends = list(accumulate(choices))
         self.parts = [_Part(self, range(end - count, end)) for count, end in zip(choices, ends, strict=True)]
         self._held: list[Content] = []
@@ -82,20 +83,11 @@ class _Part(EventStream):
     """The stream of one of the requests; nobody reads it."""
 
     def __init__(self, merge: Merge, choices: range) -> None:
-        self._merge = merge
         super().__init__()
+        self._merge = merge
         self.choices = choices
         self.started: Started | None = None
         self.done: Finished | None = None
-
-    @property
-    def note(self) -> str:
-        """What the caller of all of them waits for."""
-        return self._merge.stream.note
-
-    @note.setter
-    def note(self, note: str) -> None:
-        self._merge.stream.note = note
 
     def _take(self, events: Sequence[Event]) -> None:
         self._merge.take(self, events)

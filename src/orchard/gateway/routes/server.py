@@ -53,7 +53,9 @@ def _add_health(app: FastAPI, site: AppState) -> None:
         if not http.state.caller.known:
             return {"status": "healthy"}
         pool = site.pool
-        loaded = max((model for model in pool.models.values() if model.state == "ready"), key=_last_use, default=None)
+        loaded = max(
+            (model for model in pool.models.values() if model.state.shown == "ready"), key=_last_use, default=None
+        )
         return {
             "status": "healthy",
             "version": __version__,

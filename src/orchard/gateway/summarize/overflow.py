@@ -166,8 +166,8 @@ class _Shortening(EventStream):
     """A request's events, or those of its shortened form; nothing is done until the first of them is here."""
 
     def __init__(self, overflow: Overflow, pool: Pool, request: Request, inner: EventStream) -> None:
-        self._inner = inner
         super().__init__()
+        self._inner = inner
         self._overflow = overflow
         self._pool = pool
         self._request = request
@@ -181,10 +181,6 @@ class _Shortening(EventStream):
     def note(self) -> str:
         """What the caller waits for."""
         return "summarising earlier messages" if self._work else self._inner.note
-
-    @note.setter
-    def note(self, note: str) -> None:
-        self._inner.note = note
 
     async def next(self, timeout: float) -> list[Event]:
         """Give the next events; wait for some up to `timeout` seconds ([] after that)."""

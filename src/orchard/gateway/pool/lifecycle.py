@@ -1,0 +1,108 @@
+"""The states of a served model and the steps between them: the picture in docs/architecture.md is made from here."""
+
+from enum import Enum
+
+from orchard.gateway.model_status import ShownState
+
+
+class ModelState(Enum):
+    """What a served model does; the value is its name in the picture."""
+
+    UNLOADED = "unloaded"
+    FAILED = "failed"
+    """It refuses requests until its pause is over; then the next one tries again."""
+    DOWNLOADING = "downloading"
+    RESTARTING = "restarting"
+    """Its process has died; it waits before it queues again."""
+    QUEUED = "queued"
+    """It waits for room."""
+    STARTING = "starting"
+    """It has a process, which still imports its libraries."""
+    LOADING = "loading"
+    READY = "ready"
+    HELD = "held"
+    """Another model waits for its room: it finishes its requests, and new ones wait."""
+    LEAVING = "leaving"
+    """Somebody asked to unload it: it finishes its requests, and new ones wait."""
+    UNLOADING = "unloading"
+    """Its process frees it and goes to another model."""
+    ENDING = "ending"
+    """Its process ends or has died; its memory is not back yet."""
+
+    @property
+    def shown(self) -> ShownState:
+        """The state's name in /health, /v1/models and the metrics."""
+        return _SHOWN[self]
+
+
+_S = ModelState
+_SHOWN: dict[ModelState, ShownState] = {
+    _S.UNLOADED: "unloaded",
+    _S.FAILED: "failed",
+    _S.DOWNLOADING: "queued",
+    _S.RESTARTING: "queued",
+    _S.QUEUED: "queued",
+    _S.STARTING: "loading",
+    _S.LOADING: "loading",
+    _S.READY: "ready",
+    _S.HELD: "ready",
+    _S.LEAVING: "ready",
+    _S.UNLOADING: "unloading",
+    _S.ENDING: "unloading",
+}
+
+# From each state, the states that may follow, and when they do.
+TRANSITIONS: dict[ModelState, dict[ModelState, str]] = {
+    _S.UNLOADED: {_S.QUEUED: "wanted", _S.DOWNLOADING: "wanted, not on disk"},
+    _S.FAILED: {_S.QUEUED: "tried again", _S.DOWNLOADING: "tried again, not on disk"},
+    _S.DOWNLOADING: {
+        _S.QUEUED: "downloaded",
+        _S.UNLOADED: "download failed or cancelled",
+        _S.FAILED: "download failed or cancelled",
+    },
+    _S.RESTARTING: {
+        _S.QUEUED: "pause over",
+        _S.DOWNLOADING: "pause over, not on disk",
+        _S.UNLOADED: "unload asked",
+    },
+    _S.QUEUED: {
+        _S.STARTING: "room found",
+        _S.DOWNLOADING: "not on disk",
+        _S.UNLOADED: "refused or no longer wanted",
+        _S.FAILED: "refused or no longer wanted",
+    },
+    _S.STARTING: {
+        _S.LOADING: "process idle",
+        _S.UNLOADED: "too large",
+        _S.FAILED: "too large",
+        _S.ENDING: "unload asked or crash",
+    },
+    _S.LOADING: {_S.READY: "loaded", _S.ENDING: "load failed, unload asked or crash"},
+    _S.READY: {
+        _S.HELD: "another needs its room",
+        _S.LEAVING: "unload asked",
+        _S.UNLOADING: "evicted or idle too long",
+        _S.ENDING: "idle too long or crash",
+    },
+    _S.HELD: {
+        _S.READY: "room needed no more",
+        _S.LEAVING: "unload asked",
+        _S.UNLOADING: "evicted",
+        _S.ENDING: "crash",
+    },
+    _S.LEAVING: {_S.ENDING: "requests finished or crash"},
+    _S.UNLOADING: {_S.UNLOADED: "freed", _S.QUEUED: "freed, wanted again", _S.ENDING: "crash"},
+    _S.ENDING: {
+        _S.UNLOADED: "gone",
+        _S.FAILED: "gone, too many failures",
+        _S.RESTARTING: "gone by a crash",
+        _S.QUEUED: "gone, wanted again",
+    },
+}
+
+
+def step(old: ModelState, new: ModelState) -> ModelState:
+    """Return `new`. Raise RuntimeError where it may not follow `old`."""
+    if new not in TRANSITIONS[old]:
+        raise RuntimeError(f"a model can't go from {old.value} to {new.value}")
+    return new
