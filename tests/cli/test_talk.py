@@ -12,6 +12,7 @@ from orchard.cli import chat
 from orchard.cli.client import AnswerPiece, ChatClient
 from orchard.cli.talk import HELP, ChatSession, Turn, command
 from orchard.core.errors import OrchardError
+from orchard.core.tasks.text_options import SamplingDefaults
 from tests.cli.test_app import reader
 
 
@@ -38,6 +39,12 @@ def conversation(client: Answering) -> ChatSession:
 
 def say(conversation: ChatSession, *lines: str) -> None:
     chat.converse(conversation, reader([*lines, EOFError]))
+
+
+def test_every_sampling_setting_of_a_server_can_be_set(conversation: ChatSession, client: Answering) -> None:
+    values = dict.fromkeys(SamplingDefaults.__struct_fields__, 0) | {"repetition_penalty": 1.5}
+    say(conversation, *(f"/set {name} {value}" for name, value in values.items()), "one")
+    assert client.asked[0].items() >= values.items()
 
 
 def test_what_is_set_is_sent(conversation: ChatSession, client: Answering) -> None:

@@ -1,4 +1,4 @@
-"""The settings of `orchard serve`, from all that says something of them; `orchard config check`."""
+"""The settings of `orchard serve` from all places that set them, and `orchard config check`."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Gathered(NamedTuple):
-    """Settings, what was said to no effect, a line each, and the places of the models where there is a file."""
+    """Settings, warnings about values without effect, and the places of the models if there is a file."""
 
     settings: Settings
     notes: list[str]
@@ -28,7 +28,7 @@ class Gathered(NamedTuple):
 def gather(
     config: Path | None, models: Iterable[str], flags: Mapping[str, Any], variables: Mapping[str, str]
 ) -> Gathered:
-    """Give what a server is told. Raises Mistakes with every line that is wrong.
+    """Return the settings of a server. Raise Mistakes with every line that is wrong.
 
     `models` are the arguments of the command; of `flags` those that are None were not given.
     """
@@ -41,7 +41,7 @@ def gather(
 
 
 def check(config: Path) -> None:
-    """Say that a file is right, what it configures, and what of it has no effect. Raises Mistakes."""
+    """Print what a file configures and what has no effect. Raise Mistakes if the file is wrong."""
     file, mistakes = _read(config)
     settings, places = layers.settings(file, {}, {}, mistakes)
     registry_of(settings, places)
@@ -51,7 +51,7 @@ def check(config: Path) -> None:
 
 
 def registry_of(settings: Settings, places: Places) -> "Registry":
-    """Give the models of a server. Raises Mistakes with every one that can't be served."""
+    """Return the models of a server. Raise Mistakes with every model that can't be served."""
     from orchard.gateway.models.registry import Registry
 
     try:

@@ -19,9 +19,9 @@ _MOST_NAMES = 4
 
 
 def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None = None) -> None:
-    """Serve until SIGINT or SIGTERM; `notes` are said first, a line each.
+    """Serve until SIGINT or SIGTERM; print `notes` first, a line each.
 
-    Raises OrchardError where there is no such model or the port is taken; with `places`, Mistakes for the models.
+    Raise OrchardError if a model does not exist or the port is taken; with `places`, Mistakes for the models.
     """
     from orchard.gateway.models.registry import DEMO, Registry
 
@@ -35,20 +35,20 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
     names = [entry.id for entry in registry.configured()] or [DEMO]
     text = banner(names, base_url(settings.host, sock), has_keys=settings.asks_for_keys)
     if not settings.asks_for_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
-        text += "\nWhoever reaches this machine over the network can use it: it asks for no key."
+        text += "\nAnyone who can reach this machine over the network can use the server: it needs no API key."
     line = ProgressLine.of_terminal()
     run(settings, registry, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)
 
 
 def base_url(host: str, sock: socket.socket) -> str:
-    """Give the address at which a client on this machine reaches the socket."""
+    """Return the address at which a client on this machine reaches the socket."""
     if host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared with, not listened on
         host = "127.0.0.1" if sock.family == socket.AF_INET else "::1"
     return f"http://[{host}]:{sock.getsockname()[1]}" if ":" in host else f"http://{host}:{sock.getsockname()[1]}"
 
 
 def banner(models: Sequence[str], url: str, *, has_keys: bool = False) -> str:
-    """Return what is said once the server listens: where, which models it is to load, and what to try next."""
+    """Return the text for when the server listens: its address, the models it loads, and what to try next."""
     more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
     names = ", ".join(models[:_MOST_NAMES]) + more
     default = Settings()

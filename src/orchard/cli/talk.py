@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from orchard.cli.client import AnswerPiece, ChatClient
 from orchard.cli.settings.values import kind_of, printable
 from orchard.core.errors import OrchardError
-from orchard.core.tasks.text_options import Penalty, Share
+from orchard.core.tasks.text_options import SamplingDefaults
 
 HELP = """\
 /system TEXT      what the model is told before the talk; without TEXT: nothing
@@ -28,18 +28,10 @@ _COMMAND = re.compile(r"/([^\s/]+)(?:\s+(.*))?", re.DOTALL)
 _MOST_BYTES = 32 * 2**20
 
 
-class TalkSettings(Struct, forbid_unknown_fields=True, omit_defaults=True):
+class TalkSettings(SamplingDefaults, frozen=True, kw_only=True, omit_defaults=True):
     """How answers are drawn; None: as the server has it. The names are those of Chat Completions."""
 
-    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    top_p: Share | None = None
-    top_k: Annotated[int, Meta(ge=0, le=2**31)] | None = None
-    min_p: Share | None = None
     max_tokens: Annotated[int, Meta(ge=1, le=2**31)] | None = None
-    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
-    repetition_penalty: Annotated[float, Meta(gt=0, le=10)] | None = None
-    presence_penalty: Penalty | None = None
-    frequency_penalty: Penalty | None = None
 
 
 class Turn(Struct, forbid_unknown_fields=True):
@@ -54,7 +46,7 @@ class SavedTalk(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     messages: list[Turn]
     system: str = ""
-    settings: TalkSettings = msgspec.field(default_factory=TalkSettings)
+    settings: TalkSettings = TalkSettings()
     thinking: bool | None = None
 
 
@@ -133,7 +125,8 @@ def _set(conversation: ChatSession, rest: str) -> str:
         read = kind_of(TalkSettings, name).read(value.strip()) if value.strip() else None
     except ValueError as error:
         raise _wrong(f"{name}: {error}") from error
-    setattr(conversation.talk.settings, name, read)
+    talk = conversation.talk
+    talk.settings = structs.replace(talk.settings, **{name: read})
     return f"{name} is {'as the model has it' if read is None else read}"
 
 

@@ -1,4 +1,4 @@
-"""A configuration file: YAML with a `server` block and a list of `models`; every mistake is found, with its line."""
+"""A configuration file: YAML with a `server` block and a list of `models`. Every mistake is found, with its line."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +28,7 @@ class _Item(NamedTuple):
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads plain data. Aliases, by which a small file can be a large one, are refused, and so is deep nesting."""
+    """A loader for plain data. It refuses deep nesting, and aliases, by which a small file can become a large one."""
 
     _depth = 0
 
@@ -47,7 +47,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read(path: Path) -> tuple[File, list[str]]:
-    """Give what a file says and the mistakes in it. Raises Mistakes where it is no YAML, or can't be read."""
+    """Return what a file sets, and the mistakes in it. Raise Mistakes if it can't be read or is not YAML."""
     root = _root(path)
     mistakes: list[str] = []
     file = File({}, [])
@@ -144,7 +144,7 @@ def _items(node: MappingNode, path: Path, mistakes: list[str]) -> Iterator[_Item
 
 
 def _stranger(key: str, scopes: tuple[Scope, ...]) -> str:
-    """Say what is wrong with a key that does not belong here; `scopes` () is the top of the file."""
+    """Return what is wrong with a key that does not belong here; `scopes` () is the top of the file."""
     if setting := by_name().get(key):
         return "belongs under `server`" if setting.scope in ("server", "all") else "belongs to one of `models`"
     if key in _BLOCKS:
@@ -154,7 +154,7 @@ def _stranger(key: str, scopes: tuple[Scope, ...]) -> str:
 
 
 def _raw(node: Node) -> Raw:
-    """Give what stands there as text. Raises ValueError for what no setting may be."""
+    """Return a node's value as text. Raise ValueError for what no setting can be."""
     if isinstance(node, SequenceNode):
         return [_scalar(item) for item in node.value]
     if isinstance(node, MappingNode):

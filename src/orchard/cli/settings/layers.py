@@ -1,4 +1,4 @@
-"""From what a file, the environment and flags say to the settings of a server."""
+"""The settings of a server, from what a file, the environment and flags set."""
 
 import contextlib
 import difflib
@@ -25,18 +25,18 @@ S = TypeVar("S", bound=Struct)
 
 
 class Given(NamedTuple):
-    """A value, and where it stands, as in "orchard.yaml:12: kv_bits", "ORCHARD_KV_BITS" or "--kv-bits"."""
+    """A value and its place, such as "orchard.yaml:12: kv_bits", "ORCHARD_KV_BITS" or "--kv-bits"."""
 
     value: Any
     where: str
 
 
 Layer = dict[str, Given]
-"""What one source says, by the names of settings (`Setting.name`)."""
+"""What one source sets, by the names of settings (`Setting.name`)."""
 
 
 class File(NamedTuple):
-    """What a configuration file says: of the server and of all models, and of each model."""
+    """What a configuration file sets: for the server and all models, and for each model."""
 
     server: Layer
     models: list[Layer]
@@ -50,7 +50,7 @@ class Places(NamedTuple):
 
 
 class Mistakes(Exception):
-    """What is wrong with the settings: a line each, with its place."""
+    """The mistakes in the settings: a line each, with its place."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.lines = list(dict.fromkeys(map(printable, lines)))
@@ -82,7 +82,7 @@ def environment(variables: Mapping[str, str], mistakes: list[str]) -> Layer:
 
 
 def strange_variables(variables: Iterable[str]) -> list[str]:
-    """Say which variables look like settings and are none."""
+    """Return a warning for each variable that looks like a setting and is not one."""
     known = by_variable().keys() | _OTHER_VARIABLES
     strange = sorted(
         (name, prefix) for name in variables for prefix in _PREFIXES if name.startswith(prefix) and name not in known
@@ -111,7 +111,7 @@ def flags(given: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) 
 def settings(
     file: File | None, from_environment: Layer, from_flags: Layer, mistakes: list[str]
 ) -> tuple[Settings, Places]:
-    """Lay what is given over each other: the file, the environment, the flags. Raises Mistakes."""
+    """Return the settings: flags override the environment, which overrides the file. Raise Mistakes."""
     file_server = _settled(file.server, mistakes, file.models) if file else {}
     server = file_server | from_environment | from_flags
     above = _of(from_environment | from_flags, "all")
@@ -129,7 +129,7 @@ def settings(
 
 
 def notes(layers: Iterable[Layer]) -> list[str]:
-    """Return what was given to no effect, a line each."""
+    """Return a warning for each value that has no effect."""
     found = [
         printable(f"{given.where}: {note}")
         for layer in layers
@@ -182,7 +182,7 @@ def _of(layer: Layer, *scopes: Scope) -> Layer:
 
 
 def _named(server: Layer, has_file: bool, mistakes: list[str]) -> list[Layer]:
-    """Give the models of the command line and the environment; without any, and without a file, the demo."""
+    """Return the models of the command line and the environment. If there are none, and no file: the demo."""
     names = server["model_path"].value if "model_path" in server else () if has_file else (_DEMO,)
     here = _of(server, "named", "all")
     where = here.pop("model_path").where if "model_path" in here else _DEMO
@@ -203,7 +203,7 @@ def _model(layer: Layer, mistakes: list[str]) -> ModelSettings:
 
 
 def _filled(struct: type[S], layer: Layer, mistakes: list[str], **values: Any) -> S:
-    """Return a Struct with `values` and what a layer says of its other fields, and of those of the Structs in it."""
+    """Return a Struct with `values`, and with what a layer sets of its other fields and of the Structs in it."""
     given = {name: one for name, one in layer.items() if struct in by_name()[name].homes}
     for name, field in fields_of(struct).items():
         if name in given and name not in values:

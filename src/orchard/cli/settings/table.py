@@ -30,7 +30,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All its names, that of the flag first. Every name is known in the file, as a flag and as ORCHARD_NAME."""
+        """All names, beginning with that of the flag. Each is known in the file, as a flag and as ORCHARD_NAME."""
         default = [f"default_{self.name}"] if self.group == "requests" else []
         return tuple(dict.fromkeys((self.flag or self.name, self.name, *default, *filter(str.islower, self.also))))
 
@@ -41,7 +41,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     @property
     def default_words(self) -> str:
-        """What holds where nobody says anything; nothing for what has no effect."""
+        """The default as users read it; empty for a setting that has no effect."""
         if self.unset or self.group == "ignored":
             return self.unset
         if self.default in (None, (), {}):
@@ -100,13 +100,13 @@ TABLE = table({ModelSettings: "entry", Settings: "server", Shorthands: "server",
 
 @cache
 def by_name() -> dict[str, Setting]:
-    """Every setting by each of its names."""
+    """Return every setting by each of its names."""
     return {name: setting for setting in TABLE for name in setting.names}
 
 
 @cache
 def by_variable() -> dict[str, Setting]:
-    """The setting that an environment variable stands for; what only an entry of `models` has is left out."""
+    """Return settings by their environment variables, without those that only an entry of `models` has."""
     settings = [setting for setting in TABLE if setting.scope != "entry"]
     own = {f"ORCHARD_{name.upper()}": setting for setting in settings for name in setting.names}
     return own | {variable: setting for setting in settings for variable in setting.variables}

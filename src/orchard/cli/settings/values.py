@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from msgspec import inspect as types
 
 Raw = str | list[str] | dict[str, str]
-"""What stands there; the environment and flags have no mappings."""
+"""A value as it is written. The environment and flags have no mappings."""
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(?:([KMGT])(i?)B?|B)?", re.IGNORECASE)
 _HOST_NAME = re.compile(r"[^\s,:/?#@\[\]]+")
@@ -28,7 +28,7 @@ _MOST_SHOWN = 60
 
 
 class Kind(Struct, frozen=True):
-    """What a setting may be. `words` continue "must be ..."; `parse` raises ValueError, with or without its own words.
+    """How a setting is written. `words` continue "must be ..."; `parse` raises ValueError, perhaps with a message.
 
     A list is written as one, or as one text in which commas separate. A mapping is only written in files.
     """
@@ -41,11 +41,11 @@ class Kind(Struct, frozen=True):
 
     @property
     def is_switch(self) -> bool:
-        """It is on or off, and its flag takes no value."""
+        """Whether it is on or off, so that its flag takes no value."""
         return self.parse is _switch
 
     def read(self, raw: Raw) -> Any:
-        """Give the value; a list is a tuple. Raises ValueError saying what is wrong and what is allowed."""
+        """Return the value; a list becomes a tuple. Raise ValueError with what is wrong and what is allowed."""
         if self.shape is list and not isinstance(raw, dict):
             return self._list([raw] if isinstance(raw, str) else raw)
         if self.shape is dict and isinstance(raw, dict):
@@ -72,7 +72,7 @@ class Kind(Struct, frozen=True):
 
 
 def printable(text: str) -> str:
-    """Give a text for one line of a terminal: what is no character to be seen is written as in Python."""
+    """Return a text for one line of a terminal, with invisible characters written as in Python."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
@@ -105,7 +105,7 @@ def bare(found: types.Type) -> tuple[types.Type, dict[str, Any]]:
 
 
 def kind(found: types.Type, name: str | None) -> Kind:
-    """Return the kind of a bare type: that of this name, else what the type is. Raises TypeError."""
+    """Return the kind of a bare type: that of this name, else that of the type. Raise TypeError if there is none."""
     if name:
         return KINDS[name]
     match found:
@@ -158,7 +158,7 @@ def _choice(values: Sequence[Any]) -> Kind:
 
 
 def or_zero(kind: Kind) -> Kind:
-    """What 0 turns off."""
+    """Return a kind that also accepts 0."""
 
     def parse(text: str) -> Any:
         return 0 if text.strip() == "0" else kind.parse(text)
@@ -176,7 +176,7 @@ def _size(least: int) -> Kind:
 
 
 def parse_size(text: str) -> int:
-    """Read bytes, as in 1000000, 512MB (of 1000 KB), 8GiB (of 1024 MiB). Raises ValueError."""
+    """Read a number of bytes, such as 1000000, 512MB (of 1000 KB) or 8GiB (of 1024 MiB). Raise ValueError."""
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise ValueError
@@ -240,7 +240,7 @@ def _converter(text: str) -> str:
 
 
 def _path(text: str, *, folder: bool, must_exist: bool) -> str:
-    """Give the absolute path of a file, or of a folder."""
+    """Return the absolute path of a file or a folder."""
     try:
         path = Path(_text(text)).expanduser().resolve()
         is_there = path.exists()
@@ -256,7 +256,7 @@ def _path(text: str, *, folder: bool, must_exist: bool) -> str:
 
 
 def _folder_here(text: str) -> str:
-    """Give the path as it is written: requests may repeat it."""
+    """Return the path as it is written, because requests may repeat it."""
     _path(text, folder=True, must_exist=True)
     return text
 
@@ -283,7 +283,7 @@ def _origin(text: str) -> str:
 
 
 def _key(text: str) -> str:
-    """A key travels in a header."""
+    """Read a key, which travels in a header."""
     if not (text.isascii() and text.isprintable()) or " " in text or not text:
         raise ValueError
     return text

@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from orchard.core.request import Request
 from orchard.core.tasks import Task
+from orchard.core.tasks.text_options import SamplingDefaults
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -84,30 +85,17 @@ class Grammar(Struct, frozen=True):
     strict: bool = True
 
 
-class Sampling(Struct, frozen=True):
+class Sampling(SamplingDefaults, frozen=True, kw_only=True):
     """How the next token is drawn. None: as the model's options or its generation_config.json say, else neutral.
 
     `temperature` 0 is greedy. `top_k` 0 and `min_p` 0 are off. Penalties are OpenAI's (`presence_penalty`,
     `frequency_penalty`: over the generated text) and CTRL's (`repetition_penalty`: over prompt and generated text,
     https://arxiv.org/abs/1909.05858). `logit_bias` adds to the logits of token ids. `seed` None draws a fresh one.
-    A `..._context` is how many of the last tokens its penalty looks at (0: all). With `xtc_probability` the likely
+    A `..._context_size` is how many of the last tokens its penalty looks at (0: all). With `xtc_probability` the likely
     tokens, those of at least `xtc_threshold`, are dropped but for the least likely of them.
     """
 
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    repetition_penalty: float | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
     logit_bias: dict[int, float] = field(default_factory=dict)
-    seed: int | None = None
-    xtc_probability: float | None = None
-    xtc_threshold: float | None = None
-    repetition_context_size: int | None = None
-    presence_context_size: int | None = None
-    frequency_context_size: int | None = None
 
 
 class Generate(Task, frozen=True, tag="generate"):

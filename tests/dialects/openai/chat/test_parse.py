@@ -114,7 +114,22 @@ def test_everything_at_once() -> None:
         "made_up_field": {"deep": [1]},
     }
     call = read(**fields)
-    sampling = Sampling(1.0, 0.5, 40, 0.1, 1.1, -2.0, 2.0, {0: -100.0, 17: 1.5}, -(2**63), 1.0, 0.5, 1, 2, 3)
+    sampling = Sampling(
+        temperature=1.0,
+        top_p=0.5,
+        top_k=40,
+        min_p=0.1,
+        repetition_penalty=1.1,
+        presence_penalty=-2.0,
+        frequency_penalty=2.0,
+        logit_bias={0: -100.0, 17: 1.5},
+        seed=-(2**63),
+        xtc_probability=1.0,
+        xtc_threshold=0.5,
+        repetition_context_size=1,
+        presence_context_size=2,
+        frequency_context_size=3,
+    )
     assert call.request.priority == "background"
     assert call.request.task == Generate(
         messages=(HI,),
@@ -305,7 +320,10 @@ FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"logprobs": True}, {"top_logprobs": 0}),
     ({"logprobs": False, "top_logprobs": 0}, {"top_logprobs": None}),
     ({"top_k": -1}, {"sampling": Sampling(top_k=0)}),
-    ({"top_k": 0, "top_p": 0, "min_p": 1, "temperature": 0}, {"sampling": Sampling(0.0, 0.0, 0, 1.0)}),
+    (
+        {"top_k": 0, "top_p": 0, "min_p": 1, "temperature": 0},
+        {"sampling": Sampling(temperature=0.0, top_p=0.0, top_k=0, min_p=1.0)},
+    ),
     ({"tools": []}, {"tools": ()}),
     ({"tools": [TOOL], "tool_choice": "none"}, {"tools": ()}),
     ({"tool_choice": "none"}, {"tools": ()}),

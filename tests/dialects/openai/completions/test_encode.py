@@ -63,7 +63,17 @@ def test_everything_at_once() -> None:
         user="ann",
         made_up=[1],
     )
-    sampling = Sampling(0.0, 0.5, 5, 0.1, 1.5, 1.0, 2.0, {1: 2.0}, 3)
+    sampling = Sampling(
+        temperature=0.0,
+        top_p=0.5,
+        top_k=5,
+        min_p=0.1,
+        repetition_penalty=1.5,
+        presence_penalty=1.0,
+        frequency_penalty=2.0,
+        logit_bias={1: 2.0},
+        seed=3,
+    )
     expected = Generate(
         prompt="a",
         suffix="z",
