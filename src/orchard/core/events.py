@@ -229,6 +229,10 @@ class Collector:
         self._summary: Summary | None = None
         self.result: Collected | None = None
 
+    def clear(self) -> None:
+        """Forget all events."""
+        self._choices.clear()
+
     def add(self, events: Iterable[Event]) -> None:
         """Take the next events; `result` is set once `Finished` came. Raises OrchardError on `Failed`."""
         for event in events:

@@ -204,17 +204,18 @@ class Walk:
     async def _call(self, request: Request, whole: bool, patience: float) -> None:
         """Ask, and check that the answer comes once, whole and in order, or fails for a good reason."""
         stream = self.pool.open(request)
-        if whole:
-            stream.hold()
-        turn, text, started, ended = 0, "", False, False
+        text, started, ended = "", False, False
+
+        def forget() -> None:
+            nonlocal text, started
+            text, started = "", False
+
+        stream.may_restart(forget if whole else None)
         loop = asyncio.get_running_loop()
         leaves = loop.time() + patience
         try:
             while not ended and loop.time() < leaves:
                 events = await stream.next(min(100.0, leaves - loop.time()))
-                if stream.turn != turn:
-                    assert whole or not started, "somebody had seen the beginning"
-                    turn, text, started = stream.turn, "", False
                 for event in events:
                     assert not ended
                     match event:

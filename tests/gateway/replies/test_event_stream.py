@@ -15,7 +15,7 @@ from orchard.core.events import (
     Usage,
 )
 from orchard.gateway.replies import event_stream as module
-from orchard.gateway.replies.event_stream import EventStream
+from orchard.gateway.replies.event_stream import EventStream, whole
 
 DONE = Finished(("stop",), Usage(1, 1))
 GONE = Failed("cancelled", "gone")
@@ -89,25 +89,38 @@ async def test_all_that_comes_is_shown_to_the_observer() -> None:
     assert shown == [Started(1), GONE]
 
 
-async def test_what_nobody_has_seen_begins_anew() -> None:
+async def test_what_nobody_has_seen_restarts() -> None:
     stream = EventStream()
     stream.push([Started(1), Text("lost")])
-    assert stream.begin_anew()
+    assert stream.restart()
     assert not stream.begun
     stream.push([Started(1), DONE])
     assert await stream.next(1) == [Started(1), DONE]
-    assert not stream.begin_anew()
+    assert not stream.restart()
 
 
-async def test_what_somebody_has_seen_does_not_unless_the_reader_holds() -> None:
+async def test_what_somebody_has_seen_does_not_unless_the_reader_can_forget_it() -> None:
+    forgotten: list[str] = []
     seen, held = EventStream(), EventStream()
-    held.hold()
+    held.may_restart(lambda: forgotten.append("all"))
     for stream in (seen, held):
         stream.push([Started(1)])
         await stream.next(1)
-    assert not seen.begin_anew()
-    assert held.begin_anew()
-    assert (seen.turn, held.turn) == (0, 1)
+    assert not seen.restart()
+    assert held.restart()
+    assert forgotten == ["all"]
+    held.may_restart(None)  # somebody is shown what the reader has read
+    assert not held.restart()
+
+
+async def test_a_whole_answer_has_nothing_of_what_came_before_a_restart() -> None:
+    stream = EventStream()
+    stream.push([Started(1), Text("lost")])
+    answer = asyncio.create_task(whole(stream))
+    await asyncio.sleep(0)
+    assert stream.restart()
+    stream.push([Started(1), Text("a"), Finished(("stop",), Usage(1, 1))])
+    assert [choice.text for choice in (await answer).choices] == ["a"]
 
 
 def lagging() -> tuple[EventStream, list[bool]]:
@@ -187,7 +200,7 @@ async def test_a_reader_that_catches_up_is_not(monkeypatch: pytest.MonkeyPatch) 
 async def test_what_is_forgotten_is_unread_no_more() -> None:
     stream, told = lagging()
     stream.push([Text("x" * 1_000_000)])
-    assert stream.begin_anew()
+    assert stream.restart()
     assert told == [True, False]
     stream.push([Text("x")])
     assert stream.on_lag is None

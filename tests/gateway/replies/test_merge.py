@@ -108,21 +108,21 @@ async def test_one_of_them_begins_anew_until_something_was_passed_on() -> None:
     merge = Merge([1, 1])
     first, second = merge.parts
     first.push([Started(1), Text("lost")])
-    assert first.begin_anew()
+    assert first.restart()
     second.push([Started(2)])
     assert not merge.stream._events
     first.push([Started(1), Text("a")])
     assert await drain(merge) == [Started(3), Text("a", 0)]
-    assert not first.begin_anew()
+    assert not first.restart()
 
 
-async def test_a_reader_that_holds_gets_all_at_the_end_and_each_may_begin_anew_until_then() -> None:
+async def test_a_reader_that_can_forget_gets_all_at_the_end_and_each_may_restart_until_then() -> None:
     merge = Merge([1, 1])
-    merge.stream.hold()
+    merge.stream.may_restart(lambda: None)
     first, second = merge.parts
     first.push([Started(1), Text("a"), Finished(("stop",), Usage(1, 1))])
     second.push([Started(2), Text("lost")])
-    assert second.begin_anew()
+    assert second.restart()
     second.push([Started(2), Text("b"), Finished(("stop",), Usage(2, 1))])
     assert await drain(merge) == [Started(3), Text("a", 0), Text("b", 1), Finished(("stop", "stop"), Usage(3, 2))]
 

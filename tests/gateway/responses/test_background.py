@@ -1,14 +1,19 @@
 """A response in the background is told of when it is stored."""
 
 import asyncio
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Finished, Started, Text, Usage
 from orchard.dialects.openai.responses.encode import ResponseEncoder, read
+from orchard.gateway.caller import Caller
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.responses.background import Run
+from orchard.gateway.responses.service import Responses, _Answer
 
 
 async def test_the_end_is_told_when_it_can_be_found() -> None:
@@ -61,8 +66,56 @@ async def test_a_run_that_is_followed_before_its_work_begins_does_not_begin_anew
     may_begin.set()
     stream.push([Started(1), Text("a"), Finished(("stop",), Usage(1, 1))])
     await making
-    assert not stream.held
+    assert stream.forget is None
     assert b"response.completed" in await anext(follower)
+
+
+async def test_a_run_restarts_until_somebody_follows_it() -> None:
+    call = read(b'{"model": "m", "input": "Hi", "background": true}').call("req_1")
+    stream = EventStream()
+
+    async def begin() -> EventStream:
+        return stream
+
+    async def keep(encoder: ResponseEncoder, events: bytes | None) -> None:
+        assert encoder
+
+    async def settled() -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    run = Run(lambda: ResponseEncoder(call), begin, keep, None)
+    making = asyncio.create_task(run.make())
+    stream.push([Started(1), Text("lost")])
+    await settled()
+    assert b"lost" in run.encoder.body()
+    assert stream.restart()
+    assert b"lost" not in run.encoder.body()
+    stream.push([Started(1), Text("kept")])
+    await settled()
+    told = await anext(run.follow(-1, 60))
+    assert (b"lost" in told, b"kept" in told) == (False, True)
+    assert not stream.restart()
+    stream.push([Finished(("stop",), Usage(1, 1))])
+    await making
+
+
+async def test_a_whole_response_has_nothing_of_what_came_before_a_restart() -> None:
+    call = read(b'{"model": "m", "input": "Hi"}').call("req_1")
+    stream = EventStream()
+
+    async def keep(*_: object) -> None:
+        pass
+
+    responses = SimpleNamespace(settings=Settings(), keep=keep)
+    answer = _Answer(cast(Responses, responses), stream, cast(Caller, None), call)
+    stream.push([Started(1), Text("lost")])
+    making = asyncio.create_task(answer._whole(answer._body, {}))
+    await asyncio.sleep(0)
+    assert stream.restart()
+    stream.push([Started(1), Text("kept"), Finished(("stop",), Usage(1, 1))])
+    body = bytes((await making).body)
+    assert (b"lost" in body, b"kept" in body) == (False, True)
 
 
 async def test_nothing_is_begun_that_cannot_be_stored() -> None:

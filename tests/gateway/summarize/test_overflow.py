@@ -328,22 +328,22 @@ async def test_a_reader_that_gives_up_for_a_while_loses_nothing(pool: WordPool, 
     assert stream.note == ""
 
 
-async def test_an_answer_that_begins_anew_tells_of_the_summary_again(pool: WordPool, overflow: Overflow) -> None:
+async def test_an_answer_that_restarts_tells_of_the_summary_again(pool: WordPool, overflow: Overflow) -> None:
     """The process died in the midst of it, and a new one has the request now."""
     request = asks(talk(25))
     stream = overflow.open(request)
-    stream.hold()
+    forgotten: list[str] = []
+    stream.may_restart(lambda: forgotten.append("all"))
     pool.unfinished = request.id
     events = await stream.next(10)
     assert isinstance(events[0], Started)
     assert events[0].summary
-    turn = stream.turn
     inner = pool.streams[-1]
-    assert inner.begin_anew()
+    assert inner.restart()
     pool.unfinished = None
     inner.push(pool.answer(pool.answered))
     again = await stream.next(10)
-    assert stream.turn != turn
+    assert forgotten == ["all"]
     assert again[:-1] == events
     stream.close()
 

@@ -90,7 +90,7 @@ class Requests:
         """
         again: dict[str, Lease] = {}
         for lease in [lease for id_, lease in self._leases.items() if id_ not in self._waiting]:
-            if lease.replayed or not lease.stream.begin_anew():
+            if lease.replayed or not lease.stream.restart():
                 lease.stream.push([crash])
                 continue
             lease.replayed = True

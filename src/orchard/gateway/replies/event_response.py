@@ -50,8 +50,6 @@ class EventResponse(Response):
         self._stream = stream
         self._answer = answer
         self._keep_alive = keep_alive
-        if callable(answer):
-            stream.hold()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run as an ASGI application."""

@@ -39,8 +39,8 @@ class EventStream:
         self.ended = False
         self.finished = False
         """It has ended with `Finished`."""
-        self.held = False
-        self._turn = 0
+        self.forget: Callable[[], None] | None = None
+        """Has the reader forget what it has read; None: somebody may have seen that."""
         self._events: list[Event] = []
         self._unread_bytes = 0
         self._most_bytes = 0
@@ -48,17 +48,9 @@ class EventStream:
         self._seen = False
         self._waiter: asyncio.Future[None] | None = None
 
-    @property
-    def turn(self) -> int:
-        """How often it began anew: a reader that holds throws away what it took before."""
-        return self._turn
-
-    def hold(self, held: bool = True) -> None:
-        """The reader promises to show nobody anything before the end, so that the stream may begin anew until then.
-
-        `held` False: it shows somebody what it has taken so far, and what follows.
-        """
-        self.held = held
+    def may_restart(self, forget: Callable[[], None] | None) -> None:
+        """Let the stream restart though it has been read, after `forget` has dropped what was read; None: no longer."""
+        self.forget = forget
 
     @property
     def note(self) -> str:
@@ -76,9 +68,9 @@ class EventStream:
         if self.ended:
             self._over()
 
-    def begin_anew(self) -> bool:
-        """Forget all events, unless somebody may have seen one or the stream has ended; says whether that is done."""
-        if self.ended or not self._forget():
+    def restart(self) -> bool:
+        """Forget all events, unless somebody may have seen one or the stream has ended; return whether that is done."""
+        if self.ended or not self._drop():
             return False
         self.begun = False
         self.on_drop = self.on_lag = None
@@ -142,12 +134,13 @@ class EventStream:
             self._lagging = None
             self.tell_lag(False)
 
-    def _forget(self) -> bool:
-        if self._seen and not self.held:
+    def _drop(self) -> bool:
+        if self.forget:
+            self.forget()
+        elif self._seen:
             return False
         self._events.clear()
         self._catch_up()
-        self._turn += 1
         return True
 
     def _over(self) -> None:
@@ -159,13 +152,11 @@ class EventStream:
 
 
 async def whole(stream: EventStream) -> Collected:
-    """Gather all events of a stream that its reader holds, as they are in the end. Raises OrchardError."""
-    collector, turn = Collector(), stream.turn
+    """Gather all events of a stream, which may restart until its end. Raises OrchardError."""
+    collector = Collector()
+    stream.may_restart(collector.clear)
     while collector.result is None:
-        events = await stream.next(_WAIT_SECONDS)
-        if turn != stream.turn:
-            collector, turn = Collector(), stream.turn
-        collector.add(events)
+        collector.add(await stream.next(_WAIT_SECONDS))
     return collector.result
 
 

@@ -14,8 +14,8 @@ Content = Text | Reasoning | ToolStart | ToolArgs
 class Merge:
     """Puts the streams of several requests into `stream`: the choices of the first come first, then the second's.
 
-    `Started` comes once all have started, and what comes before it waits for it; where the reader holds, everything
-    waits for the end of all. One that fails fails all; its failure, like closing `stream`, closes the others.
+    `Started` comes once all have started, and what comes before it waits for it; where the stream may restart, all
+    events wait for the end of all. One that fails fails all; its failure, like closing `stream`, closes the others.
     """
 
     def __init__(self, choices: Sequence[int]) -> None:
@@ -45,8 +45,8 @@ class Merge:
                     self._held.append(replace(event, choice=part.choices[event.choice]))
         self._give()
 
-    def forget(self, part: "_Part") -> bool:
-        """Forget what one of the requests has brought, unless something has been passed on; says whether that is so."""
+    def drop(self, part: "_Part") -> bool:
+        """Drop the events of one of the requests, unless some have been passed on; return whether that is done."""
         if self._started:
             return False
         self._held = [event for event in self._held if event.choice not in part.choices]
@@ -58,7 +58,7 @@ class Merge:
         done = [part.done for part in self.parts if part.done]
         whole = len(done) == len(self.parts)
         events: list[Event] = []
-        if not self._started and len(started) == len(self.parts) and (whole or not self.stream.held):
+        if not self._started and len(started) == len(self.parts) and (whole or not self.stream.forget):
             self._started = True
             tokens, cached = sum(one.prompt_tokens for one in started), sum(one.cached_tokens for one in started)
             events.append(Started(tokens, cached))
@@ -92,8 +92,8 @@ class _Part(EventStream):
     def _take(self, events: Sequence[Event]) -> None:
         self._merge.take(self, events)
 
-    def _forget(self) -> bool:
-        return self._merge.forget(self)
+    def _drop(self) -> bool:
+        return self._merge.drop(self)
 
 
 def _finished(finished: Sequence[Finished]) -> Finished:

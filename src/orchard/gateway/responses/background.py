@@ -39,7 +39,6 @@ class Run:
         self._stream: EventStream | None = None
         self._reason: Failed | None = None
         self._events = self.encoder.queued()
-        self._turn = 0
         self._followed = False
         self._over = False
         self._news = asyncio.Event()
@@ -54,9 +53,7 @@ class Run:
             await self._open()
             while not self.encoder.ended:
                 assert self._stream
-                events = await self._stream.next(_WAIT_SECONDS)
-                self._begin_anew()
-                await self._go_on(events)
+                await self._go_on(await self._stream.next(_WAIT_SECONDS))
         finally:
             if self._stream:
                 self._stream.close()
@@ -84,7 +81,7 @@ class Run:
     async def _open(self) -> None:
         try:
             self._stream = await self._begin()
-            self._stream.hold(not self._followed)
+            self._stream.may_restart(None if self._followed else self._begin_anew)
             if self._reason is None:
                 return
             failed = self._reason
@@ -93,11 +90,8 @@ class Run:
         await self._go_on([failed])
 
     def _begin_anew(self) -> None:
-        """Forget what was told, if the stream has forgotten it."""
-        if self._stream and self._turn != self._stream.turn:
-            self._turn = self._stream.turn
-            self.encoder = self._make_encoder()
-            self._events = self.encoder.queued()
+        self.encoder = self._make_encoder()
+        self._events = self.encoder.queued()
 
     async def _go_on(self, events: Sequence[Event]) -> None:
         told = self.encoder.each(events)
@@ -114,8 +108,7 @@ class Run:
         shown = after + 1
         self._followed = True
         if self._stream:
-            self._stream.hold(False)
-        self._begin_anew()
+            self._stream.may_restart(None)
         while True:
             news = self._news
             if shown < len(self._events):

@@ -254,11 +254,9 @@ class _Answer(EventResponse):
 
     async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
         # Written as a stream would be, so that its items stand in the order in which they came.
-        turn = self._stream.turn
+        self._stream.may_restart(self._begin_anew)
         while not self._encoder.ended:
             events = await self._stream.next(self._keep_alive)
-            if turn != self._stream.turn:
-                self._encoder, turn = ResponseEncoder(self._call), self._stream.turn
             self._encoder.each(events)
         if self._encoder.error:
             return failure(scope, self._encoder.error)
@@ -267,6 +265,9 @@ class _Answer(EventResponse):
             self._encoder.unstored(b"")
             headers |= not_stored_header(error)
         return Response(self._encoder.body(), headers=headers, media_type="application/json")
+
+    def _begin_anew(self) -> None:
+        self._encoder = ResponseEncoder(self._call)
 
     async def _ending(self, body: bytes) -> bytes:
         gone = self._encoder.error and self._encoder.error.kind == "cancelled"

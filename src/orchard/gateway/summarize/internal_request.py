@@ -41,7 +41,6 @@ async def _gone(http: HttpRequest) -> None:
 async def ask(pool: Pool, request: Request) -> Collected:
     """Give the whole answer; whoever stops waiting for it ends the work. Raises OrchardError."""
     stream = pool.open(request)
-    stream.hold()
     try:
         return await whole(stream)
     finally:

@@ -6,7 +6,7 @@ answer yet, is it shortened and tried again, once. The caller gets the first ref
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -185,7 +185,7 @@ class _Shortening(EventStream):
     async def next(self, timeout: float) -> list[Event]:
         """Give the next events; wait for some up to `timeout` seconds ([] after that)."""
         if self._begun:
-            return self._told_anew(await self._inner.next(timeout))
+            return self._told(await self._inner.next(timeout))
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout
         while True:
@@ -201,18 +201,12 @@ class _Shortening(EventStream):
                 self._work = asyncio.create_task(self._overflow.shorten(self._request, first))
                 continue
             self._begun = True
-            self._turn = self._inner.turn
             return self._told(events)
 
-    @property
-    def turn(self) -> int:
-        """How often it began anew."""
-        return self._inner.turn
-
-    def hold(self, held: bool = True) -> None:
-        """The reader promises to show nobody anything before the end; `held` False: no longer."""
-        super().hold(held)
-        self._inner.hold(held)
+    def may_restart(self, forget: Callable[[], None] | None) -> None:
+        """Let the stream restart though it has been read, after `forget` has dropped what was read; None: no longer."""
+        super().may_restart(forget)
+        self._inner.may_restart(forget)
 
     def close(self, reason: Failed | None = None) -> None:
         """Stop the work; a reader that still waits gets `reason`."""
@@ -232,23 +226,15 @@ class _Shortening(EventStream):
                 raise self._closed.error()
             found = work.result()
             self._inner, self._summary = self._pool.open(found.request), found.summary
-            if self.held:
-                self._inner.hold()
+            self._inner.may_restart(self.forget)
         except OrchardError as error:
             self._inner = EventStream()
             self._inner.push([Failed.of(error)])
         return True
 
-    def _told_anew(self, events: list[Event]) -> list[Event]:
-        """Give what follows, which may be the first events once more: of a request that another process has begun."""
-        if not events or self._turn == self._inner.turn:
-            return events
-        self._turn = self._inner.turn
-        return self._told(events)
-
     def _told(self, events: list[Event]) -> list[Event]:
-        """Give the first events, which tell of the summary."""
-        first = events[0]
+        """Return the next events, of which the first of all tells of the summary."""
+        first = events[0] if events else None
         if isinstance(first, Started) and self._summary:
             return [replace(first, summary=self._summary), *events[1:]]
         if self._refused and isinstance(first, Failed) and first.kind == "context_length_exceeded":
