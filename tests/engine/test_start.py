@@ -42,11 +42,11 @@ def test_a_model_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first == second
     assert runners[0].store.tokens_per_second == runners[1].store.tokens_per_second > 0
     # In another process, its kernels may be gone.
-    monkeypatch.setattr(warmup, "_done", set())
+    monkeypatch.setattr(warmup, "done", set())
     monkeypatch.setattr(tempfile, "gettempdir", lambda: "/nowhere")
     make_runner(model, TextOptions(), 0, lambda: None)
     assert tried[4:] == ["every_way"]
-    monkeypatch.setattr(warmup, "_done", set())
+    monkeypatch.setattr(warmup, "done", set())
     monkeypatch.undo()
     if mx.default_device() == mx.cpu:
         assert warmup.is_kept()

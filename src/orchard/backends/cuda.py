@@ -4,8 +4,8 @@ A product with inputs (rows, 1, width) reads the weights once a row there, one w
 And from some hundred rows on, unpacking the weights and multiplying by them as they are is faster than MLX's product
 with packed ones. Metal's kernels do both by themselves. Measured in docs/performance.md.
 
-cuDNN's attention is left out: it prepares each new pair of lengths for 40 ms and more (seconds for some), and nearly
-every piece of a prompt has a new one.
+cuDNN's attention is turned off: it takes 40 ms and more (seconds for some) to prepare each new pair of lengths, and
+nearly every chunk of a prompt has a new one.
 """
 
 import os
@@ -14,13 +14,13 @@ from typing import Any
 import mlx.core as mx
 from mlx import nn
 
-from orchard.engine.batching.device import on_cuda
+from orchard.engine.batching.model import on_cuda
 
 _UNPACK_FROM = 256  # rows
 
 
 def adapt(network: nn.Module) -> None:
-    """Let a network take these forms, where it runs on CUDA. To be called before anything is computed."""
+    """Give a network's layers these forms, where it runs on CUDA. Call this before anything is computed."""
     if not on_cuda():
         return
     os.environ.setdefault("MLX_CUDA_USE_CUDNN_SDPA", "0")

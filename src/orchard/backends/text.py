@@ -22,16 +22,15 @@ _UNKNOWN_WINDOW = 32_768
 _DEFAULTS = TextOptions()
 _MOST_TEMPLATE_BYTES = 2**20
 _NO_LIMIT = 10**9  # tokens
-_GROUPS = 32  # in which weights are read, with progress told in between
+_GROUPS = 32  # in which weights are read, with a call of progress in between
 
 
 @dataclass(frozen=True)
 class TextModel:
-    """A loaded model: the engine's `Model`, and what the rest of the worker must know about it.
+    """A loaded model: the engine's `LanguageModel`, and what the rest of the worker must know about it.
 
     `tokenizer` is mlx-lm's wrapper, `context_window` the tokens that prompt and answer share. `defaults` and
-    `max_new_tokens` are what its generation_config.json says of how to draw, and of how long an answer becomes.
-    `max_kv_size`: the tokens that a cache holds (None: all of them).
+    `max_new_tokens` come from its generation_config.json. `max_kv_size`: the tokens that a cache holds (None: all).
     """
 
     network: Any
@@ -59,7 +58,7 @@ class TextModel:
         embeddings: mx.array | None = None,
         positions: mx.array | None = None,
     ) -> mx.array:
-        """Read tokens (rows, n), append them to the cache, and give lazy logits (rows, n, vocab_size).
+        """Read tokens (rows, n), append them to the cache, and return lazy logits (rows, n, vocab_size).
 
         `embeddings` (rows, n, width) are read in place of the tokens' own, where mlx-lm's model takes them. ValueError
         for `positions`: a text model's are its cache's lengths.
@@ -84,7 +83,7 @@ def load(
 ) -> TextModel:
     """Load a model folder; on Metal its memory is wired, as mlx-lm does. Nothing is fetched and no code of it is run.
 
-    `progress` is told how much has been read: a fraction. Raise OrchardError("model_failed") with a sentence that says
+    `progress` is called with the fraction that has been read. Raise OrchardError("model_failed") with a sentence about
     what is wrong with the folder, the adapter's, or the chat template's file.
     """
     prepare()
@@ -179,7 +178,7 @@ def _evaluate(folder: Path, network: Any, progress: Callable[[float], None]) -> 
 
 
 def _adapt(network: Any, adapter: Path) -> None:
-    """Lay LoRA weights over a network. Raise OrchardError("model_failed") with the reason."""
+    """Apply LoRA weights to a network. Raise OrchardError("model_failed") with the reason."""
     from mlx_lm.utils import load_adapters
 
     try:
@@ -187,7 +186,7 @@ def _adapt(network: Any, adapter: Path) -> None:
             if not (adapter / name).is_file():
                 raise FileNotFoundError(f"it has no {name}")
         load_adapters(network, str(adapter))
-        network.eval()  # what was laid over it is made in training mode
+        network.eval()  # the layers that were added are in training mode
         names: Any = mx.load(str(adapter / "adapters.safetensors"))
         mx.eval([array for name, array in tree_flatten(network.parameters()) if name in names])
     except Exception as error:
@@ -205,7 +204,7 @@ def _adapt(network: Any, adapter: Path) -> None:
 
 
 def _why(folder: Path, error: Exception) -> str:
-    """Return in words that a user can act on why mlx-lm refused a folder."""
+    """Return, in words that a user can act on, why mlx-lm refused a folder."""
     first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
     match error:
         case FileNotFoundError():
@@ -216,25 +215,25 @@ def _why(folder: Path, error: Exception) -> str:
             return broken
         case KeyError():
             return f"its config.json has no {first_line}"
-    # What mlx-lm says where its exception's type says too little.
-    said = {
+    # Parts of mlx-lm's messages, where the exception's type alone isn't clear.
+    reasons = {
         "Model type": "mlx-lm does not know its architecture",
         "custom module": "it wants to run Python code of its own, which is never done",
         "parameters": "its weights do not fit its config.json",
         "shape": "its weights do not fit its config.json",
     }
-    reason = next((why for words, why in said.items() if words in first_line), None)
+    reason = next((why for words, why in reasons.items() if words in first_line), None)
     return f"{reason or 'its files are broken or not in mlx-lm format'} ({first_line.rstrip('.')})"
 
 
 def _broken_json(folder: Path) -> str | None:
-    """Name the file where mlx-lm stumbled over what is no JSON object in UTF-8; none where both are."""
+    """Return a reason where one of the files that mlx-lm reads is not a JSON object in UTF-8."""
     for name in ("config.json", "generation_config.json"):
         try:
             if not isinstance(json.loads((folder / name).read_text("utf-8")), dict):
                 return f"its {name} is not a JSON object"
         except json.JSONDecodeError:
-            continue  # mlx-lm takes no offence at such a generation_config.json, and says so of a config.json
+            continue  # mlx-lm ignores such a generation_config.json, and names such a config.json
         except UnicodeDecodeError:
             return f"its {name} is not UTF-8"
         except OSError:
@@ -289,7 +288,7 @@ def _window(config: dict[str, Any], tokenizer: Any) -> int:
 
 
 def _generation_config(folder: Path) -> dict[str, Any]:
-    """Read generation_config.json; nothing where it is none."""
+    """Read generation_config.json; return nothing where it is missing or broken."""
     try:
         found = json.loads((folder / "generation_config.json").read_text("utf-8"))
     except (OSError, ValueError):
@@ -299,7 +298,7 @@ def _generation_config(folder: Path) -> dict[str, Any]:
 
 
 def _defaults(found: dict[str, Any]) -> SamplingDefaults:
-    """Take from a generation_config.json how to draw; what it has in a form that can't be meant is left out."""
+    """Return the sampling defaults of a generation_config.json, without values that make no sense."""
     known: dict[str, Any] = {}
     kinds = {"temperature": float, "top_p": float, "top_k": int, "min_p": float, "repetition_penalty": float}
     for name, kind in kinds.items():

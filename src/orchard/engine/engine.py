@@ -1,4 +1,4 @@
-"""The engine's thread: it alone loads, evaluates and frees what belongs to MLX."""
+"""The engine's thread, the only one that loads, evaluates and frees what belongs to MLX."""
 
 import atexit
 import gc
@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 import mlx.core as mx
@@ -31,15 +32,15 @@ _CRASHED = 70  # sysexits.h: EX_SOFTWARE
 _STEPS_PER_CLEAR = 256
 _READ_TOKENS_PER_CLEAR = 4096
 _SECONDS_UNTIL_IDLE_CLEAR = 5.0
-_SECONDS_UNTIL_SAVING = 0.5  # the next turn of a conversation mostly comes sooner, and would have to wait
+_SECONDS_UNTIL_SAVING = 0.5  # the next turn of a conversation mostly comes sooner, and saving would delay it
 _SECONDS_TO_END = 10.0
 _SECONDS_TO_SAVE = 5.0
 _SECONDS_FOR_FILES = 5.0  # a worker that still saves to the folder leaves it in this time
-_LOADING_SHARE = 0.8  # of the progress that is told; fitting the engine to the model is the rest
+_LOADING_SHARE = 0.8  # of the progress that is reported; calibration and warm-up are the rest
 
 
 class _Thread:
-    """A thread that never ends: one engine's after the other's.
+    """A thread that never ends, and serves one engine after the other.
 
     MLX's thread-local state takes the interpreter's lock when a thread ends, and where the interpreter is ending too,
     that aborts the process. So the thread of an engine that has been closed waits for the next engine.
@@ -53,7 +54,7 @@ class _Thread:
 
     @classmethod
     def do(cls, work: Callable[[], None], done: Callable[[], None]) -> None:
-        """Do `work` in a thread that has nothing to do, or a new one; `done` is called once the thread is free."""
+        """Do `work` in an idle thread or a new one; call `done` once the thread is free."""
         try:
             thread = cls._idle.pop()
         except IndexError:
@@ -81,8 +82,7 @@ class Engine(Generic[M]):
     ) -> None:
         """`load`, `deliver` and `progress` are called in the engine's thread.
 
-        `load` may call `advance`. `deliver` gets each step that brought news, `progress` how far the start is: a
-        fraction.
+        `load` may call `advance`. `deliver` gets each step with news, `progress` the fraction of the start so far.
         """
         self._load = load
         self._deliver = deliver
@@ -94,7 +94,7 @@ class Engine(Generic[M]):
         self.weights_bytes = 0
         """What the model takes without any job, once it is ready."""
         self.batch_mode = BatchMode.SEQUENTIAL
-        """How far its rows share a pass, once it is ready."""
+        """How far the model's rows share a pass, once it is ready."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
         self._fetching: set[str] = set()  # jobs whose prompts come from the disk; the engine's thread alone uses it
         self._saves_from = 0.0
@@ -104,12 +104,12 @@ class Engine(Generic[M]):
 
     @property
     def silent_seconds(self) -> float:
-        """How long the engine has been at its present piece of work: a step, or a phase of loading. 0: it is idle."""
+        """How long the present piece of work, a step or a phase of loading, has taken. 0: the engine is idle."""
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since
 
     def start(self) -> "Future[M]":
-        """Begin to load; the future gives the warm model or the exception that loading raised."""
+        """Begin to load; the future is the model, warmed up, or the exception that loading raised."""
         # A thread that the interpreter's end finds within MLX aborts the process.
         atexit.register(self._end)
         self._begin_work()
@@ -118,7 +118,7 @@ class Engine(Generic[M]):
         return ready
 
     def advance(self, fraction: float) -> None:
-        """To be called by `load`, in the engine's thread: so much of it is done."""
+        """Note, in the engine's thread, how much of `load` is done."""
         self._begin_work()
         self._progress(_LOADING_SHARE * fraction)
 
@@ -134,19 +134,19 @@ class Engine(Generic[M]):
         self._inbox.put(lambda runner: self._cancel(runner, job_id, choice))
 
     def pause(self, job_id: str) -> None:
-        """Let a job give its memory back before the next step, and wait until it is resumed. Unknown ids are fine."""
+        """Stop a job before the next step and free its memory, until it is resumed. Unknown ids are fine."""
         self._inbox.put(lambda runner: runner.pause(job_id))
 
     def resume(self, job_id: str) -> None:
-        """Let a paused job go on where it was. Unknown ids are fine."""
+        """Continue a paused job where it was. Unknown ids are fine."""
         self._inbox.put(lambda runner: runner.resume(job_id))
 
     def report(self, done: Callable[[dict[str, int]], None]) -> None:
-        """Let `done` have the prefix cache's numbers, in the engine's thread."""
+        """Call `done` with the prefix cache's counters, in the engine's thread."""
         self._inbox.put(lambda runner: done(runner.store.counters()))
 
     def limit_memory(self, memory_bytes: int) -> None:
-        """Let weights, keys and values, and cached prompts take so many bytes together, from the next step on."""
+        """Limit weights, keys and values, and cached prompts together to so many bytes, from the next step on."""
         self._options = replace(self._options, memory_limit=memory_bytes)
         self._inbox.put(self._divide)
 
@@ -156,7 +156,7 @@ class Engine(Generic[M]):
         self._inbox.put(None)
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait up to `timeout` seconds until the model is free; return whether it is."""
+        """Wait up to `timeout` seconds until the model is freed; return whether it is."""
         return self._closed.wait(timeout)
 
     def _end(self) -> None:
@@ -165,12 +165,12 @@ class Engine(Generic[M]):
 
     def _main(self) -> None:
         try:
-            self._live()
+            self._load_and_run()
             self._begin_work()
             gc.collect()
             mx.clear_cache()
         except BaseException:
-            # A live socket in front of a dead engine would leave callers hanging: the whole process goes, at once.
+            # A live socket in front of a dead engine would leave callers hanging: the whole process ends at once.
             log.critical("the engine broke; this worker ends", exc_info=True)
             logging.shutdown()
             os._exit(_CRASHED)
@@ -187,15 +187,16 @@ class Engine(Generic[M]):
         self._begin_work()
         self._busy_since = None
 
-    def _live(self) -> None:
-        """From loading to closing; nothing of the model is left when this returns."""
+    def _load_and_run(self) -> None:
+        """Load the model and run jobs until the engine is closed; nothing of the model is left when this returns."""
         ready = self._ready
         del self._ready  # it must not keep the model
         try:
             model = self._load()
             self._begin_work()
             self.weights_bytes = mx.get_active_memory()
-            runner = make_runner(model, self._options, self.weights_bytes, self._wake, self._fitted)
+            wake = partial(self._inbox.put, lambda _: None)
+            runner = make_runner(model, self._options, self.weights_bytes, wake, self._prepared)
             self.batch_mode = runner.batch_mode
             self._rest()  # the watchdog is for MLX, not for a slow disk or for another worker in the folder
             runner.store.wait_for_files(_SECONDS_FOR_FILES)
@@ -208,31 +209,28 @@ class Engine(Generic[M]):
         self._loop(runner)
         runner.store.close(self._save_seconds)
 
-    def _wake(self) -> None:
-        self._inbox.put(lambda _: None)
-
-    def _fitted(self, fraction: float) -> None:
+    def _prepared(self, fraction: float) -> None:
         self._begin_work()
         self._progress(_LOADING_SHARE + (1 - _LOADING_SHARE) * fraction)
 
     def _loop(self, runner: Runner) -> None:
         steps = 0
         read = 0
-        told = (0, 0)
-        while self._take(runner):
+        reported = (0, 0)
+        while self._handle_messages(runner):
             self._begin_work()
             step = runner.step()
-            numbers = step.running, step.waiting + len(self._fetching)
-            if step.begun or step.scored or step.drawn or step.broken or told != numbers:
-                told = numbers
-                self._deliver(replace(step, waiting=numbers[1]))
+            jobs = step.running, step.waiting + len(self._fetching)
+            if step.begun or step.scored or step.drawn or step.broken or reported != jobs:
+                reported = jobs
+                self._deliver(replace(step, waiting=jobs[1]))
             steps += 1
             if steps >= _STEPS_PER_CLEAR or runner.read_tokens - read >= _READ_TOKENS_PER_CLEAR:
                 steps, read = 0, runner.read_tokens
                 mx.clear_cache()
 
-    def _take(self, runner: Runner) -> bool:
-        """Do what was asked since the last step, waiting while there is nothing to do; False: close."""
+    def _handle_messages(self, runner: Runner) -> bool:
+        """Do what was asked since the last step; wait while there is nothing to do. False: close."""
         while True:
             wait = self._wait(runner)
             if wait:
@@ -253,7 +251,7 @@ class Engine(Generic[M]):
             message(runner)
 
     def _wait(self, runner: Runner) -> float:
-        """Return how long to wait for a message. Feeds the disk's thread when there was nothing to do for a while."""
+        """Return how long to wait for a message; once idle for a while, feed the disk's thread."""
         now = time.monotonic()
         if not runner.idle:
             self._saves_from = now + _SECONDS_UNTIL_SAVING

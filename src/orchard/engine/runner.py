@@ -4,7 +4,6 @@ import copy
 import logging
 from collections.abc import Callable
 from functools import partial
-from itertools import zip_longest
 
 import mlx.core as mx
 from msgspec.structs import replace
@@ -17,7 +16,7 @@ from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, JobFailed
 from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.batching.prefill import Prefill, PrefillChunk, read_batch
+from orchard.engine.batching.prefill import Prefill, read_batch
 from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs, Scoring
 from orchard.engine.scheduler import Limits, Scheduler, StepPlan, Ticket, TooLarge
@@ -26,7 +25,7 @@ log = logging.getLogger("orchard.engine")
 
 
 class _Work:
-    """A job that has not ended: its prompt being read, then its rows.
+    """A job that has not ended: its prefills, then its rows.
 
     `job.max_tokens` is what the memory leaves of `wanted`.
     `answers[i]`: what choice i had generated when its row was last taken from it; None: that choice has ended.
@@ -78,7 +77,7 @@ class Runner:
         self._broken: list[JobFailed] = []
         self._begun: list[Begun] = []
         self._scores: list[tuple[_Work, Logprobs]] = []  # launched and not read yet
-        self._reported = 0  # jobs, as of the last step
+        self._reported = 0  # jobs in the last step
         self.read_tokens = 0
 
     @property
@@ -92,7 +91,7 @@ class Runner:
         return self._scheduler.running + self._scheduler.waiting
 
     def add(self, job: Job) -> None:
-        """Take a job in. What the memory leaves bounds its answers like the context window: they end as too long."""
+        """Queue a job. What memory is left bounds its answers like the context window: they end with `length`."""
         tokens = len(job.prompt)
         ticket = Ticket(
             id=job.id,
@@ -137,7 +136,7 @@ class Runner:
         mx.clear_cache()
 
     def _bound(self, work: _Work) -> None:
-        """Let the answers of a job end where the memory does, but not before a token that has been launched."""
+        """Bound the answers of a job by the memory, but not before a token that has been launched."""
         rows = [row for row in work.rows if not row.ended]
         generated = [row.launched for row in rows] + [len(answer) for answer in work.answers if answer]
         most = max(self._most_tokens(work), max(generated, default=0) + 1)
@@ -160,11 +159,11 @@ class Runner:
             self._end(work, choice)
 
     def pause(self, job_id: str) -> None:
-        """Let a job give its memory back at the next step, and wait until it is resumed. Unknown ids are fine."""
+        """Stop a job at the next step and free its memory, until it is resumed. Unknown ids are fine."""
         self._scheduler.pause(job_id)
 
     def resume(self, job_id: str) -> None:
-        """Let a paused job go on from its tokens. Unknown ids are fine."""
+        """Continue a paused job from its tokens. Unknown ids are fine."""
         if refusal := self._scheduler.resume(job_id):
             self._refuse(refusal)
 
@@ -228,7 +227,7 @@ class Runner:
 
     @property
     def _most_places(self) -> int:
-        """How many tokens a pass may hold: beside the rows there is a ninth of their memory for copies."""
+        """How many tokens a pass may hold: besides the rows, a ninth of their memory is free for copies."""
         return self._memory_bytes // 9 // max(self._footprint.per_token, 1)
 
     def _prefill(self, due: list[tuple[str, int]]) -> None:
@@ -249,23 +248,21 @@ class Runner:
 
     def _prefill_group(self, pieces: list[tuple[_Work, int]]) -> None:
         """Read these prompts in one pass; where it raises, any of them may be at fault, so each gets its own."""
-        chunks: list[PrefillChunk] = []
         if self._batch_key(pieces[0][0]) is not pieces[0][0]:
             try:
-                chunks = read_batch(self._model, [(work.prefills[0][0], tokens) for work, tokens in pieces])
+                read_batch(self._model, [(work.prefills[0][0], tokens) for work, tokens in pieces])
             except Exception as error:
                 log.warning("reading %d prompts in one pass failed; each is read alone", len(pieces), exc_info=error)
                 for work, _ in pieces:
                     work.isolated = True
-        for (work, tokens), chunk in zip_longest(pieces, chunks):
-            self._guard(work.job.id, partial(self._read, budget=tokens, chunk=chunk))
+        for work, tokens in pieces:
+            self._guard(work.job.id, partial(self._read, budget=tokens))
 
-    def _read(self, work: _Work, budget: int, chunk: PrefillChunk | None = None) -> None:
-        """Read up to `budget` tokens, `chunk` the first of them; a complete prompt decodes from the next step on."""
+    def _read(self, work: _Work, budget: int) -> None:
+        """Read up to `budget` tokens; a complete prompt decodes from the next step on."""
         while work.prefills:
             prefill, choices = work.prefills[0]
-            read = prefill.take(chunk) if chunk else prefill.advance(self._model, budget)
-            chunk = None
+            read = prefill.advance(self._model, budget)
             budget -= read
             self.read_tokens += read
             if prefill.scoring:
@@ -301,7 +298,7 @@ class Runner:
         return drawn
 
     def _retry_isolated(self, job_ids: set[str], error: Exception) -> None:
-        """Let each of these jobs go on from its tokens, in passes of its own: any of them may be at fault."""
+        """Continue each of these jobs from its tokens, in passes of its own: any of them may be at fault."""
         log.warning("a step of %d requests failed; each of them goes on alone", len(job_ids), exc_info=error)
         for job_id in job_ids:
             if work := self._work.get(job_id):
@@ -317,7 +314,7 @@ class Runner:
                 self._end(self._work[one.job], one.choice)
         for job_id in [*plan.preempt, *plan.pause]:
             if work := self._work.get(job_id):
-                # Where memory is short, what is taken from a row must not go on taking some.
+                # Where memory is short, what a row has computed must not stay in memory.
                 self._stop(work, cacheable=job_id in plan.pause)
         return drawn
 
@@ -343,7 +340,7 @@ class Runner:
         return generated
 
     def _end(self, work: _Work, choice: int) -> None:
-        """One choice has ended."""
+        """Note that one choice has ended."""
         if work.answers[choice] is None:
             return
         work.answers[choice] = None
@@ -370,7 +367,7 @@ class Runner:
 
     def _break(self, broken: JobFailed) -> None:
         if not (work := self._work.get(broken.job)):
-            return  # several of its rows failed, each in a pass of its own
+            return  # it has failed before, by another of its rows in another pass
         for row in work.rows:
             row.cacheable = False
             self._rows.leave(row)
@@ -378,7 +375,7 @@ class Runner:
         self._broken.append(broken)
 
     def _guard(self, job_id: str, act: Callable[[_Work], None]) -> None:
-        """Do one job's part of a step; where it raises, that job is to blame and the others go on."""
+        """Do one job's part of a step; where it raises, that job fails and the others go on."""
         if work := self._work.get(job_id):
             try:
                 act(work)

@@ -1,19 +1,18 @@
-"""Which request is worked on when. It decides and never computes: no MLX, no clock, no thread.
+"""Decides which request is worked on when. It computes nothing: no MLX, no clock, no thread.
 
-Every running row decodes in every step, so what is decided is the rest: who is admitted, whose prompt is read, and who
-must give its memory back. All three know the same weights of the priorities.
+Every running row decodes in every step. The scheduler decides the rest: which requests are admitted, which prompts are
+read (prefill), and which requests are preempted. All three use the same weights of the priorities.
 
-Reading: self-clocked fair queueing (Golestani 1994, https://doi.org/10.1109/INFCOM.1994.337677). The next piece goes
-to the prompt whose piece ends first in virtual time (tokens by weight), and a new prompt starts at the present one. So
-short prompts don't wait for long ones, and everyone gets its share.
+Prefill: self-clocked fair queueing (Golestani 1994, https://doi.org/10.1109/INFCOM.1994.337677). The next chunk goes to
+the prompt whose chunk ends first in virtual time (tokens by weight), and a new prompt starts at the present one. So
+short prompts don't wait for long ones, and every request gets its share.
 
-Admission: the same between the classes, counted in rows; first come, first served within one. What doesn't fit may be
-overtaken by what does, `_PATIENCE` / weight times; then nothing that comes after it is admitted before it. Nobody is
-admitted unless every running row could grow by `Limits.room` tokens more, so nobody is preempted within that many steps
-after an admission: what has been admitted gets somewhere.
+Admission: the same between the classes, counted in rows; first come, first served within one. A request that doesn't
+fit may be overtaken by others `_PATIENCE` / weight times; then no later one is admitted before it. None is admitted
+unless every running row could grow by `Limits.room` tokens more, so that none is preempted within that many steps.
 
-Preemption: the lowest class first, in it the last admitted. Each time lifts a request by one class in this order, and
-it keeps its place in the order of admission, so that everyone comes to be the one that is never preempted.
+Preemption: the lowest class first, in it the last admitted. Each preemption lifts a request by one class in this order,
+and it keeps its place in the order of admission, so that sooner or later each request is never preempted again.
 """
 
 from itertools import islice
@@ -30,7 +29,7 @@ _LOOK_AHEAD = 16
 
 
 class Limits(Struct, frozen=True):
-    """What there is to share out.
+    """What the requests share.
 
     `memory_bytes`: for the keys and values of all rows. `chunk`: the most prompt tokens read in a step in which a row
     decodes; `idle_chunk`: in any other. `room`: the tokens that every row must be able to grow by, at an admission.
@@ -46,7 +45,7 @@ class Limits(Struct, frozen=True):
 
 
 class Ticket(Struct, eq=False):
-    """A request, as far as the scheduler knows it; it belongs to the scheduler once it has been added.
+    """What the scheduler knows of a request; the ticket belongs to the scheduler once it has been added.
 
     `prompt_tokens`: still to be read, after what the prefix cache gave; may be 0. `rows`: choices that have not ended.
     `max_tokens`: the most that a row may still generate, at least 1. `prompt_bytes`: what one row's copy of the whole
@@ -71,7 +70,7 @@ class Ticket(Struct, eq=False):
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Who keeps its memory: the least."""
+        """The order of preemption: the greatest goes first."""
         return max(_RANKS[self.priority] - self.preemptions, 0), self.seniority
 
     def bytes_with(self, tokens: int) -> int:
@@ -91,9 +90,9 @@ class TooLarge(Struct, frozen=True):
 class StepPlan(Struct, frozen=True):
     """One step, to be carried out in this order; every row decodes before prompts are read.
 
-    `too_large`: to be failed; already forgotten. `preempt`: free the memory of these, then say `returned`. `pause`: the
-    same for those that are to be paused. `begin`: admitted, some of them again. `prefill`: (id, tokens) of the prompts
-    to read; what is read up decodes from the next step on.
+    `too_large`: to be failed; already forgotten. `preempt`, `pause`: free the memory of these, then call `returned`.
+    `begin`: admitted, some of them again. `prefill`: (id, tokens) of the prompts to read; one that is complete decodes
+    from the next step on.
     """
 
     too_large: list[TooLarge]
@@ -111,8 +110,8 @@ class _WaitingQueue:
         self.tickets: list[Ticket] = []
         self.tag = 0.0
 
-    def turn(self) -> float:
-        """Return the virtual time at which the first one's turn is over."""
+    def finish(self) -> float:
+        """Return the virtual time at which the first one's turn ends."""
         return self.tag + self.tickets[0].rows / self.weight
 
     def insert(self, ticket: Ticket, now: float) -> None:
@@ -126,7 +125,7 @@ class _WaitingQueue:
 
 
 class Scheduler:
-    """Holds every request that has not ended. A plan counts as done once it is given; what fails is cancelled."""
+    """Holds every request that has not ended. A plan counts as done once it is made; what fails is cancelled."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -164,27 +163,24 @@ class Scheduler:
         return sum(ticket.bytes_with(0) for ticket in self._running.values())
 
     def add(self, ticket: Ticket) -> TooLarge | None:
-        """Take a request in, unless it could never run: then say why. ValueError: more rows than may ever run."""
+        """Queue a request; return the reason if it could never run. Raise ValueError for more rows than may run."""
         if not 1 <= ticket.rows <= self._limits.max_rows:
             raise ValueError(f"{ticket.id} has {ticket.rows} rows; between 1 and {self._limits.max_rows} can run")
         return self._enqueue(ticket)
 
     def limit_memory(self, memory_bytes: int) -> list[TooLarge]:
-        """Let all rows take so many bytes from the next plan on; what waits and could never run now is forgotten."""
+        """Limit all rows to so many bytes from the next plan on; return, and forget, what could never run now."""
         self._limits = replace(self._limits, memory_bytes=memory_bytes)
         waiting = [ticket for queue in self._queues.values() for ticket in queue.tickets]
-        refusals = [refusal for ticket in waiting if (refusal := self._refusal(ticket))]
-        for refusal in refusals:
-            self.cancel(refusal.id)
-        return refusals
+        return self._forget_too_large(waiting)
 
     def bound(self, ticket_id: str, most: int) -> None:
-        """Let each row of a request generate at most `most` tokens in all. Unknown ids are fine."""
+        """Bound each row of a request to `most` generated tokens in all. Unknown ids are fine."""
         if ticket := self._find(ticket_id):
             ticket.max_tokens = max(most - ticket.earlier, 1)
 
     def pause(self, ticket_id: str) -> None:
-        """Let a request give its memory back with the next plan, and wait until it is resumed. Unknown ids are fine."""
+        """Stop a request with the next plan, until it is resumed. Unknown ids are fine."""
         ticket = self._find(ticket_id)
         if ticket_id in self._running or ticket_id in self._returning:
             self._to_pause.add(ticket_id)
@@ -193,7 +189,7 @@ class Scheduler:
             self._paused[ticket_id] = ticket
 
     def resume(self, ticket_id: str) -> TooLarge | None:
-        """Let a paused request be admitted again, unless it could never run now. Unknown ids are fine."""
+        """Queue a paused request again; return the reason if it could never run now. Unknown ids are fine."""
         self._to_pause.discard(ticket_id)
         ticket = self._paused.pop(ticket_id, None)
         return self._enqueue(ticket) if ticket else None
@@ -208,15 +204,16 @@ class Scheduler:
             queue.tickets = [ticket for ticket in queue.tickets if ticket.id != ticket_id]
 
     def ended(self, ticket_id: str) -> None:
-        """One row of a request has ended or was cancelled; with its last row it is forgotten. Unknown ids are fine."""
+        """Note that a row of a request has ended; with its last row it is forgotten. Unknown ids are fine."""
         if ticket := self._find(ticket_id):
             ticket.rows -= 1
             if not ticket.rows:
                 self.cancel(ticket_id)
 
     def remains(self, ticket_id: str, prompt_tokens: int) -> None:
-        """So many prompt tokens are left after the latest plan: for when the prefix cache has more or less than it had,
-        or when a request that has generated must be read again. Unknown ids are fine.
+        """Correct how many prompt tokens are left after the latest plan. Unknown ids are fine.
+
+        The prefix cache may have more or less than it had, and what a request has generated may have to be read again.
         """
         if ticket := self._find(ticket_id):
             ticket.prompt_tokens = prompt_tokens
@@ -225,7 +222,7 @@ class Scheduler:
         """Note that a preempted request has freed its memory: it waits at the head of its class, or for `resume`.
 
         `prompt_tokens`: to be read when it begins again, what it has generated among them. `generated`: by each row
-        since it began. To be said before the next plan. Unknown ids are fine: it may have ended meanwhile.
+        since it began. Call this before the next plan. Unknown ids are fine: it may have ended meanwhile.
         """
         ticket = self._returning.pop(ticket_id, None)
         if not ticket:
@@ -243,12 +240,12 @@ class Scheduler:
 
     def plan(self) -> StepPlan:
         """Decide the next step."""
-        too_large = self._outgrown()
+        too_large = self._forget_too_large(list(self._running.values()))
         pause = [ticket_id for ticket_id in self._running if ticket_id in self._to_pause]
         for ticket_id in pause:
             self._returning[ticket_id] = self._running.pop(ticket_id)
         preempt = self._preempt()
-        # Whoever was preempted is not in its queue yet; nobody may take its place.
+        # What was preempted is not in its queue yet; none may take its place.
         begin = [] if self._returning else self._admit()
         decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
         prefill = self._share(self._limits.chunk if decoding else self._limits.idle_chunk)
@@ -268,22 +265,22 @@ class Scheduler:
         return refusal
 
     def _refusal(self, ticket: Ticket) -> TooLarge | None:
-        """Return whether a request could not take its next step even if it were alone."""
+        """Return a refusal if a request could not take its next step even if it were alone."""
         needed = ticket.bytes_with(1)
         return TooLarge(ticket.id, needed, self._limits.memory_bytes) if needed > self._limits.memory_bytes else None
 
-    def _outgrown(self) -> list[TooLarge]:
-        refusals = [refusal for ticket in self._running.values() if (refusal := self._refusal(ticket))]
+    def _forget_too_large(self, tickets: list[Ticket]) -> list[TooLarge]:
+        refusals = [refusal for ticket in tickets if (refusal := self._refusal(ticket))]
         for refusal in refusals:
             self.cancel(refusal.id)
         return refusals
 
     def _preempt(self) -> list[str]:
-        """Take requests out of the running until all others can take a step."""
+        """Stop requests until all others can take a step; return which."""
         needed = {ticket.id: ticket.bytes_with(1) for ticket in self._running.values()}
         excess = sum(needed.values()) - self._limits.memory_bytes
         preempted: list[str] = []
-        # One that is alone never gets here: `_outgrown` has taken it.
+        # A request that is too large even alone is gone: see `plan`.
         while excess > 0:
             victim = max(self._running.values(), key=lambda ticket: ticket.rank)
             excess -= needed[victim.id]
@@ -308,14 +305,14 @@ class Scheduler:
         return begun
 
     def _next(self) -> Ticket | None:
-        """Return the first one that fits, unless one before it has been overtaken often enough."""
+        """Return the first request that fits, unless one before it has been overtaken often enough."""
         limits = self._limits
         rows = limits.max_rows - sum(ticket.rows for ticket in self._running.values())
         room = limits.memory_bytes - sum(ticket.bytes_with(limits.room) for ticket in self._running.values())
         passed: list[Ticket] = []
-        for queue in sorted((queue for queue in self._queues.values() if queue.tickets), key=_WaitingQueue.turn):
+        for queue in sorted((queue for queue in self._queues.values() if queue.tickets), key=_WaitingQueue.finish):
             for ticket in islice(queue.tickets, _LOOK_AHEAD):
-                # One that is nearly as large as the memory gets it to itself, with less room to grow.
+                # A request that is nearly as large as the memory runs alone, with less room to grow.
                 if ticket.rows <= rows and min(ticket.bytes_with(limits.room), limits.memory_bytes) <= room:
                     for other in passed:
                         other.overtaken += 1
@@ -326,7 +323,7 @@ class Scheduler:
         return None
 
     def _share(self, budget: int) -> list[tuple[str, int]]:
-        """Share out `budget` prompt tokens."""
+        """Share `budget` prompt tokens among the prompts."""
         pieces: list[tuple[str, int]] = []
         left = budget
         while left and len(pieces) < self._limits.pieces:

@@ -11,10 +11,9 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import memory, warmup
 from orchard.engine.batching import attention, batched_prefill, kv_cache
 from orchard.engine.batching.batch import Batch
-from orchard.engine.batching.device import on_cuda
 from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
-from orchard.engine.batching.model import LanguageModel
+from orchard.engine.batching.model import LanguageModel, on_cuda
 from orchard.engine.runner import Runner
 from orchard.engine.scheduler import Limits
 from orchard.engine.startup import calibrate, calibration_cache
@@ -57,13 +56,13 @@ def make_runner(
         return Runner(model, store, Batch(model, mode, multiple), limits, footprint, batched_prefill=batched)
 
     trial = runner(KVStore(model, options), Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=pieces))
-    if warmup.has_been(name) or (known and warmup.is_kept()):
+    if name in warmup.done or (known and warmup.is_kept()):
         warmup.once(trial)
     else:
         warmup.every_way(trial, lambda: progress(0.5))
         if batched:  # padding may be as much again
             batched_prefill.warm(model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))
-    warmup.note(name)
+    warmup.done.add(name)
     if known is None:
         known = Calibration(mode, batched, *calibrate.measure_prefill(model, lambda: progress(0.9)), time.time())
         calibration_cache.remember(name, known)

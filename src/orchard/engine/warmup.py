@@ -28,21 +28,12 @@ _WAYS: tuple[dict[str, Any], ...] = (
 _GREEDY = SamplingParams(seed=0, **_WAYS[0])
 _LONG = ((300, 1), (600, 9), (2050, 1))  # tokens, rows
 
-_done: set[str] = set()
-
-
-def has_been(name: str) -> bool:
-    """Whether this process has made a model of that name warm."""
-    return name in _done
-
-
-def note(name: str) -> None:
-    """Note that this process has made a model of that name warm."""
-    _done.add(name)
+done: set[str] = set()
+"""The names of the models that this process has warmed up."""
 
 
 def is_kept() -> bool:
-    """Whether a model that was warm in another process is warm in this one: its kernels are still in MLX's folder."""
+    """Return whether a model warmed up by another process is warm in this one: its kernels are in MLX's folder."""
     if mx.default_device() == mx.gpu:
         return False
     folder = Path(tempfile.gettempdir()) / "mlx" / version("mlx") / "cpu"
@@ -50,7 +41,7 @@ def is_kept() -> bool:
 
 
 def once(runner: Runner) -> None:
-    """Read a prompt and draw two tokens: what a model that is warm must still be able to do."""
+    """Read a prompt and draw two tokens: the check for a model that is already warm."""
     _run(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=2)])
 
 
@@ -60,7 +51,7 @@ def every_way(runner: Runner, tick: Callable[[], None]) -> None:
     RuntimeError where the model can't do that.
     """
     on_gpu = mx.default_device() == mx.gpu
-    # The CPU would take seconds for long prompts, and for nothing: its kernels are made for any length.
+    # Long prompts would take the CPU seconds, for nothing: its kernels serve any length.
     length, tokens = (17, 4) if on_gpu else (3, 3)
     _run(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=tokens)])
     tick()

@@ -275,7 +275,7 @@ def test_what_is_wrong_at_the_start_is_ignored(house: House, caplog: pytest.LogC
     assert sorted(look(cache, long(seed, 100)).length for seed in (1, 2, 3)) == [0, 0, 100]
     assert len(caplog.records) == 8
     assert all(record.levelno == logging.WARNING for record in caplog.records)
-    for reason in ("truncated", "another model", "another version", "none of the cache's", "its name is not"):
+    for reason in ("truncated", "another model", "another version", "not one of the cache's", "its name is not"):
         assert reason in caplog.text
     assert foreign.read_text() == "mine"
     assert second.is_symlink()

@@ -106,7 +106,7 @@ def test_greedy_is_the_likeliest_of_what_is_allowed() -> None:
     job = greedy("a", prompt(1, 20), 60, grammar=schema())
     (tokens,) = alone(model, job)
     assert job.grammar
-    matcher = job.grammar.rules.first.deep_copy()
+    matcher = job.grammar.compiled.first.deep_copy()
     for place, token in enumerate(tokens):
         logits = model.forward(mx.array([[*job.prompt, *tokens[:place]]]), model.new_cache())[0, -1]
         bits = "".join(f"{byte:08b}"[::-1] for byte in matcher.compute_bitmask())
@@ -209,7 +209,7 @@ def test_the_reasoning_is_free_and_has_no_end_of_the_turn_in_it() -> None:
 
 
 def test_newlines_may_stand_between_reasoning_and_answer() -> None:
-    newline = alphabet().cut(b"\n")[0]
+    newline = alphabet().tokenize(b"\n")[0]
     job = sampled("a", 1, schema(reasoning=OPENED), 200, logit_bias={newline: 50.0, THINK_END: 60.0}, temperature=0.0)
     content, reason = answer(job)
     assert reason == "stop"
@@ -280,7 +280,7 @@ def test_the_reasoning_ends_where_a_short_answer_has_just_room(most: int) -> Non
 def test_the_reasoning_of_a_row_that_was_stopped_ends_in_time_too() -> None:
     grammar = lark('start: "ab"', CLOSED_IN_TIME, letters=letters(b"</think>"))
     reasoning = msgspec.structs.replace(CLOSED_IN_TIME, closing=(257,), needs=3)
-    grammar = BoundGrammar("a", grammar.rules, reasoning)
+    grammar = BoundGrammar("a", grammar.compiled, reasoning)
     for left, due in ((5, False), (4, True), (3, True)):
         follower = GrammarState(grammar, [65, 65])
         follower.left = left
@@ -291,7 +291,7 @@ def test_a_tag_of_several_tokens_is_closed_from_where_the_model_has_begun_it() -
     own = letters(b"<open>", b"<end>", b"next")
     text = 'start: (<[257]> /(.|\\n)*/ <[258]> "next")? "ab"'
     reasoning = ReasoningTokens(b"<end>next", within=b"<open>", closing=(258, 259), needs=3)
-    grammar = BoundGrammar("a", lark(text, letters=own).rules, reasoning)
+    grammar = BoundGrammar("a", lark(text, letters=own).compiled, reasoning)
     follower = GrammarState(grammar)
     follower.left = 3
     assert allowed(follower) == {257, ord("a")}  # it has not been opened
@@ -388,7 +388,7 @@ def test_a_grammar_that_grows_too_large_fails_its_own_request_alone(choices: int
 def test_a_lexer_that_others_have_filled_is_renewed() -> None:
     """All rows of a grammar share it, for as long as the grammar is cached."""
     grammar = lark("start: /[a-z]{1,30}(x|y)[0-9]{1,30}[a-z]{3,40}z/", max_lexer_states=150)
-    first = grammar.rules.first
+    first = grammar.compiled.first
     model = network("qwen3")
     for seed in range(8):
         job = sampled(f"row {seed}", seed, grammar, 40)
@@ -396,7 +396,7 @@ def test_a_lexer_that_others_have_filled_is_renewed() -> None:
         assert not outcome.broken
         fresh = lark("start: /[a-z]{1,30}(x|y)[0-9]{1,30}[a-z]{3,40}z/")
         assert outcome.tokens == alone(model, sampled(f"fresh {seed}", seed, fresh, 40))
-    assert grammar.rules.first is not first
+    assert grammar.compiled.first is not first
 
 
 @little_memory

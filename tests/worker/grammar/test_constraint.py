@@ -390,7 +390,7 @@ def test_a_schema_is_compiled_once(model: TextModel, family: Family) -> None:
     first, again = (bind(constraints, task, family, CLOSED) for _ in range(2))
     assert first
     assert again
-    assert again.rules is first.rules
+    assert again.compiled is first.compiled
 
 
 def test_the_cache_is_bounded(model: TextModel, family: Family) -> None:
@@ -402,7 +402,7 @@ def test_the_cache_is_bounded(model: TextModel, family: Family) -> None:
 
 def random_walk(grammar: Bound, tokens: list[int], seed: int) -> list[int] | None:
     """Go on with any tokens that are allowed, to an end of the turn or of what is bound; None: it takes too long."""
-    alphabet, rng = grammar.alphabet, random.Random(seed)
+    alphabet, rng = grammar.vocabulary, random.Random(seed)
     ends = {token for token, piece in enumerate(alphabet.pieces) if piece == b"<|im_end|>"}
     follower, masks = GrammarState(grammar, tokens), Masks(len(alphabet.pieces))
     for _ in range(400):
@@ -461,7 +461,7 @@ def test_every_family_reads_the_calls_that_it_is_bound_to(constraints: Constrain
         tokens = random_walk(grammar, begun, seed)
         if tokens is None:
             continue
-        text = before + b"".join(grammar.alphabet.pieces[token] for token in tokens).decode()
+        text = before + b"".join(grammar.vocabulary.pieces[token] for token in tokens).decode()
         calls = calls_in(family, text)
         assert calls or not (must or grammar.trigger), text
         for tool, arguments in calls:
@@ -501,7 +501,7 @@ def test_the_input_of_a_custom_tool_keeps_its_grammar_in_every_family(
     found = []
     for seed in range(8):
         if tokens := random_walk(grammar, begun, seed):
-            text = before + b"".join(grammar.alphabet.pieces[token] for token in tokens).decode()
+            text = before + b"".join(grammar.vocabulary.pieces[token] for token in tokens).decode()
             found += [json.loads(arguments) for tool, arguments in calls_in(family, text, ADDS) if tool == "adds"]
     assert found or not (must or grammar.trigger)
     for given in found:
@@ -551,10 +551,10 @@ MOST = 300
 def thought_of(grammar: Bound, begun: list[int], thought: int) -> list[int]:
     """What is written up to the end of the reasoning, where the model goes on thinking for as long as it may."""
     assert grammar.reasoning
-    masks = Masks(len(grammar.alphabet.pieces))
+    masks = Masks(len(grammar.vocabulary.pieces))
     follower = GrammarState(grammar, begun)
     written = list(begun)
-    while not b"".join(grammar.alphabet.pieces[token] for token in written).endswith(grammar.reasoning.end):
+    while not b"".join(grammar.vocabulary.pieces[token] for token in written).endswith(grammar.reasoning.end):
         follower.left = MOST - len(written)
         words, failed = masks.of([follower])
         assert not failed

@@ -65,10 +65,10 @@ def shortest(constraints: Constraints, task: Generate, parser: str = "hermes") -
     tokens = constraints._short_answers.find(source.text, lark.LIMITS, source.ends)
     assert tokens is not None
     assert count == len(tokens)
-    matcher = grammar.rules.first.deep_copy()
+    matcher = grammar.compiled.first.deep_copy()
     assert matcher.try_consume_tokens(tokens) == len(tokens)
     assert matcher.is_accepting()
-    return b"".join(grammar.alphabet.pieces[token] for token in tokens).decode(), len(tokens)
+    return b"".join(grammar.vocabulary.pieces[token] for token in tokens).decode(), len(tokens)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from orchard.engine.batching.device import on_cuda
+from orchard.engine.batching.model import on_cuda
 
 _NAME = "scaled_dot_product_attention"
 

@@ -16,7 +16,7 @@ class Job(Struct, frozen=True):
     """A request for the engine: continue `prompt` (token ids, at least one) `choices` times by up to `max_tokens`.
 
     `boundaries`: places in the prompt, ascending, where a message ends; a later prompt may part from this one there.
-    `embed`: called in the engine's thread, gives the `Embedded` prompt that is read in place of the tokens' own
+    `embed`: called in the engine's thread, returns the `Embedded` prompt that is read instead of the tokens' own
     embeddings; such a prompt is not cached.
     `grammar`: what each answer keeps. `prompt_logprobs`: the prompt's own tokens are scored, too, each with so many of
     the likeliest at its place.
@@ -65,7 +65,7 @@ class Begun(Struct, frozen=True):
 
 class JobFailed(Struct, frozen=True):
     """A job that failed; all its choices are gone from the engine. `too_large`: it needs more memory than there is.
-    `by_grammar`: its grammar can't go on; what the caller has asked for is to blame, not the model."""
+    `by_grammar`: its grammar can't go on; the caller's grammar is at fault, not the model."""
 
     job: str
     message: str

@@ -49,15 +49,13 @@ class KVStore:
         if budget and kv_cache.cacheable(model.new_cache()):
             if options.prompt_cache_dir:
                 folder = Path(options.prompt_cache_dir)
-                self._disk = DiskTier(folder, self._fingerprint(options), options.prompt_cache_dir_bytes, wake)
+                form = (self._bits, self._group_size, self._quantized_from) if self._bits else ()
+                fingerprint = f"{model.fingerprint} {form} {options.max_kv_size}"
+                self._disk = DiskTier(folder, fingerprint, options.prompt_cache_dir_bytes, wake)
             self._snapshots = kv_cache.needs_snapshot(model.new_cache())
             makers = Cut.from_host, State.from_host
             most = options.prompt_cache_size
             self._prefixes = PrefixCache(budget, self._snapshots, self._disk, *makers, most_texts=most)
-
-    def _fingerprint(self, options: TextOptions) -> str:
-        form = (self._bits, self._group_size, self._quantized_from) if self._bits else ()
-        return f"{self._model.fingerprint} {form} {options.max_kv_size}"
 
     def limit(self, budget: int) -> None:
         """Limit cached prompts to so many bytes of memory from now on; 0: none is kept."""
@@ -117,16 +115,14 @@ class KVStore:
         if self._prefixes is None:
             return False
         match = self._prefixes.find(tokens, len(tokens) - 1)
-        if not match.cold or self._is_computed_sooner(match):
+        if not match.cold:
             return False
+        if self._disk and self.tokens_per_second:
+            computing = (match.length - match.warm_length) / self.tokens_per_second
+            if computing < match.cold_bytes / self._disk.bytes_per_second:
+                return False
         self._prefixes.fetch(match, done)
         return True
-
-    def _is_computed_sooner(self, match: Match) -> bool:
-        if not self._disk or not self.tokens_per_second:
-            return False
-        computing = (match.length - match.warm_length) / self.tokens_per_second
-        return computing < match.cold_bytes / self._disk.bytes_per_second
 
     def save(self, tokens: Sequence[int], cache: kv_cache.Cache) -> None:
         """Keep what a row's cache holds: exactly these tokens."""

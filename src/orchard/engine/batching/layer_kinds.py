@@ -62,21 +62,89 @@ class BatchedLayerCache(Protocol):
         ...
 
 
-class LayerKind(NamedTuple):
-    """What the engine does with one kind of layer cache. It is kept for later prompts by `cut` or by `snapshot`."""
+class AttentionView:
+    """What a model sees in place of a KVCache: keys and values of all groups.
 
-    batch: Callable[[Any], BatchedLayerCache]
+    As mlx-lm's caches do, it holds what it returned last: layers that share keys and values read it once more.
+    """
+
+    def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
+        self.keys: Any = None
+        self.values: Any = None
+        self.offset = offset
+        self._layers = layers
+        self._bounds = bounds
+        if len(layers) == 1 and hasattr(layers[0], "bits"):
+            self.bits, self.group_size = layers[0].bits, layers[0].group_size
+
+    def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
+        """Take the new tokens of all rows, (rows, heads, n, width) each; return what attention needs."""
+        if len(self._layers) == 1:
+            self.keys, self.values = self._layers[0].update_and_fetch(keys, values)
+        else:
+            rows = zip(self._layers, itertools.pairwise(self._bounds), strict=True)
+            fetched = [layer.update_and_fetch(keys[a:b], values[a:b]) for layer, (a, b) in rows]
+            self.keys, self.values = (self._grouped(list(of)) for of in zip(*fetched, strict=True))
+        return self.keys_and_values()
+
+    def keys_and_values(self) -> tuple[Any, Any]:
+        """Return what `update_and_fetch` returned last."""
+        return self.keys, self.values
+
+    def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
+        """Return the mask of the pass under way, as mlx-lm's caches do."""
+        masks = [layer.make_mask(n, window_size=window_size, return_array=return_array) for layer in self._layers]
+        return masks[0] if len(masks) == 1 else self._grouped(masks)
+
+    def _grouped(self, of: list[Any]) -> GroupedArrays:
+        return GroupedArrays(of, self._bounds, self._layers)
+
+
+class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
+    """What a model sees in place of an ArraysCache: the states of all groups. Mamba asks for that very class."""
+
+    def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
+        super().__init__(0)
+        self._of: list[list[Any]] = [layer.cache for layer in layers]
+        self._bounds = bounds
+
+    def __getitem__(self, index: int) -> Any:
+        states = [of[index] for of in self._of]
+        return states[0] if len(states) == 1 else mx.concatenate(states)
+
+    def __setitem__(self, index: int, value: mx.array) -> None:
+        for of, (a, b) in zip(self._of, itertools.pairwise(self._bounds), strict=True):
+            of[index] = value if len(self._of) == 1 else value[a:b]
+
+    def advance(self, n: int) -> None:
+        """Do nothing: no row of a decoding batch is padded."""
+
+    def make_mask(self, n: int) -> None:
+        """Return no mask: every row has exactly one token."""
+
+
+def _refuse(layer: Any) -> BatchedLayerCache:
+    raise Unbatchable(type(layer).__name__)
+
+
+class LayerKind(NamedTuple):
+    """What the engine does with one kind of layer cache; the defaults are those of a kind that it doesn't know.
+
+    A prompt's cache is kept for later ones where each layer has `cut` or `snapshot`.
+    """
+
+    batch: Callable[[Any], BatchedLayerCache] = _refuse
     """Return an empty batched cache for layers like this one. Raise Unbatchable."""
-    view: Callable[[list[Any], list[int], mx.array], Any]
+    view: Callable[[list[Any], list[int], mx.array], Any] = AttentionView
     """Return what a model sees in a pass: of the groups' layers, where each group's rows begin, and all offsets."""
-    footprint: Callable[[Any], Footprint]
+    footprint: Callable[[Any], Footprint] = lambda layer: Footprint(fixed=int(getattr(layer, "nbytes", 0)))
     """Measure a layer that has seen at least one token."""
-    restore: Callable[[Any, list[dict[int, mx.array]], int], None]
-    """Fill an empty layer with so many tokens, from pieces of what `cut` or from what `snapshot` returned, by index."""
     cut: Callable[[Any, int, int], list[mx.array]] | None = None
     """Return the tokens from one place to another, in axis 2 of each array; they share the layer's memory."""
     snapshot: Callable[[Any], list[mx.array | None]] | None = None
     """Copy, lazily, what a layer remembers, where it can't be cut."""
+    restore: Callable[[Any, list[dict[int, mx.array]], int], None] = lambda layer, pieces, length: None
+    """Fill an empty layer with so many tokens, from pieces of what `cut` or from what `snapshot` returned, by index."""
     quantize: Callable[[Any, int, int], Any] | None = None
     """Return a layer quantised in groups of so many, to so many bits; None: it stays as it is."""
     batches_prefill: bool = False
@@ -276,103 +344,27 @@ def _restore_arrays(layer: Any, pieces: list[dict[int, mx.array]], length: int) 
     layer.cache = [pieces[0].get(index) for index in range(len(layer.cache))]
 
 
-class AttentionView:
-    """What a model sees in place of a KVCache: keys and values of all groups.
-
-    As mlx-lm's caches do, it holds what it returned last: layers that share keys and values read it once more.
-    """
-
-    def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
-        self.keys: Any = None
-        self.values: Any = None
-        self.offset = offset
-        self._layers = layers
-        self._bounds = bounds
-        if len(layers) == 1 and hasattr(layers[0], "bits"):
-            self.bits, self.group_size = layers[0].bits, layers[0].group_size
-
-    def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
-        """Take the new tokens of all rows, (rows, heads, n, width) each; return what attention needs."""
-        if len(self._layers) == 1:
-            self.keys, self.values = self._layers[0].update_and_fetch(keys, values)
-        else:
-            rows = zip(self._layers, itertools.pairwise(self._bounds), strict=True)
-            fetched = [layer.update_and_fetch(keys[a:b], values[a:b]) for layer, (a, b) in rows]
-            self.keys, self.values = (self._grouped(list(of)) for of in zip(*fetched, strict=True))
-        return self.keys_and_values()
-
-    def keys_and_values(self) -> tuple[Any, Any]:
-        """Return what `update_and_fetch` returned last."""
-        return self.keys, self.values
-
-    def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
-        """Return the mask of the pass under way, as mlx-lm's caches do."""
-        masks = [layer.make_mask(n, window_size=window_size, return_array=return_array) for layer in self._layers]
-        return masks[0] if len(masks) == 1 else self._grouped(masks)
-
-    def _grouped(self, of: list[Any]) -> GroupedArrays:
-        return GroupedArrays(of, self._bounds, self._layers)
-
-
-class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
-    """What a model sees in place of an ArraysCache: the states of all groups. Mamba asks for that very class."""
-
-    def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
-        super().__init__(0)
-        self._of: list[list[Any]] = [layer.cache for layer in layers]
-        self._bounds = bounds
-
-    def __getitem__(self, index: int) -> Any:
-        states = [of[index] for of in self._of]
-        return states[0] if len(states) == 1 else mx.concatenate(states)
-
-    def __setitem__(self, index: int, value: mx.array) -> None:
-        for of, (a, b) in zip(self._of, itertools.pairwise(self._bounds), strict=True):
-            of[index] = value if len(self._of) == 1 else value[a:b]
-
-    def advance(self, n: int) -> None:
-        """Do nothing: no row of a decoding batch is padded."""
-
-    def make_mask(self, n: int) -> None:
-        """Return no mask: every row has exactly one token."""
-
-
-def _refuse(layer: Any) -> BatchedLayerCache:
-    raise Unbatchable(type(layer).__name__)
-
-
 _KV = LayerKind(
     batch=BatchedKVCache,
-    view=AttentionView,
     footprint=lambda layer: Footprint(per_token=_per_token(layer)),
-    restore=_restore_kv,
     cut=_cut_kv,
+    restore=_restore_kv,
     batches_prefill=True,
-)
-_UNKNOWN = LayerKind(
-    batch=_refuse,
-    view=AttentionView,
-    footprint=lambda layer: Footprint(fixed=int(getattr(layer, "nbytes", 0))),
-    restore=lambda layer, pieces, length: None,
 )
 KINDS: dict[str, LayerKind] = {
     "KVCache": _KV._replace(quantize=lambda layer, group_size, bits: layer.to_quantized(group_size, bits)),
     "QuantizedKVCache": _KV,
     "RotatingKVCache": LayerKind(
         batch=BatchedRotatingKVCache,
-        view=AttentionView,
         footprint=lambda layer: Footprint(windows=((int(layer.max_size), _per_token(layer)),)),
-        restore=_restore_ring,
         snapshot=_snapshot_ring,
+        restore=_restore_ring,
     ),
     "ArraysCache": LayerKind(
-        batch=BatchedArraysCache,
-        view=ArraysView,
-        footprint=_UNKNOWN.footprint,
-        restore=_restore_arrays,
-        snapshot=_snapshot_arrays,
+        batch=BatchedArraysCache, view=ArraysView, snapshot=_snapshot_arrays, restore=_restore_arrays
     ),
 }
+_UNKNOWN = LayerKind()
 
 
 def kind_of(layer: Any) -> LayerKind:

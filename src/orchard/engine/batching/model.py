@@ -1,4 +1,4 @@
-"""What the engine needs of a language model."""
+"""What the engine needs of a language model, and what MLX runs it on."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -6,7 +6,7 @@ import mlx.core as mx
 
 
 class Embedded(NamedTuple):
-    """A prompt that is read from embeddings, (1, n, width), in place of its n tokens; the last one is read by its id.
+    """A prompt that is read from embeddings, (1, n, width), instead of its n tokens; the last one is read by its id.
 
     `positions`: the prompt's own positions, in the form that the model's `forward` takes; None: 0 to n - 1.
     `position_delta`: the first generated token has position n + position_delta (M-RoPE,
@@ -16,6 +16,11 @@ class Embedded(NamedTuple):
     embeddings: mx.array
     positions: mx.array | None = None
     position_delta: int = 0
+
+
+def on_cuda() -> bool:
+    """Return whether MLX computes on an NVIDIA GPU."""
+    return bool(mx.default_device() == mx.gpu and mx.cuda.is_available())
 
 
 class LanguageModel(Protocol):
@@ -33,7 +38,7 @@ class LanguageModel(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Tells models apart whose caches must not be mixed up."""
+        """Different for models whose caches must not be mixed up."""
         ...
 
     def new_cache(self) -> list[Any]:
@@ -48,7 +53,7 @@ class LanguageModel(Protocol):
         embeddings: mx.array | None = None,
         positions: mx.array | None = None,
     ) -> mx.array:
-        """Read tokens (rows, n), append them to the cache, and give lazy logits (rows, n, vocab_size).
+        """Read tokens (rows, n), append them to the cache, and return lazy logits (rows, n, vocab_size).
 
         `embeddings` (rows, n, width) are read in place of the tokens' own. `positions`: of the tokens, where they are
         not simply the cache's lengths and on; (rows,) in decode, else as `Embedded` has them.

@@ -1,7 +1,7 @@
 """Prefill: a prompt on its way into a cache."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import mlx.core as mx
 
@@ -10,14 +10,6 @@ from orchard.engine.batching.job import Miss
 from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.batching.model import Embedded, LanguageModel
 from orchard.engine.sampling.logprobs import Scoring
-
-
-class PrefillChunk(NamedTuple):
-    """What a pass of several prefills has brought one of them: a cache of its tokens up to `stop`."""
-
-    cache: kv_cache.Cache
-    stop: int
-    unfinished: list[mx.array]
 
 
 class Prefill:
@@ -44,6 +36,7 @@ class Prefill:
         self._embedded = embedded
         self._store = store
         self.unfinished: list[Any] = []
+        self._arriving = 0  # the length of the cache after a pass with others; 0: there was none
         found = None if embedded else store.find(tokens[: scored + 1] if scoring else tokens)
         self.cached = found.length if found else 0
         self.miss: Miss | None = found.miss if found and not scoring else None
@@ -64,6 +57,9 @@ class Prefill:
     def advance(self, model: LanguageModel, budget: int) -> int:
         """Launch the reading of up to `budget` tokens; return how many. At most one chunk is under way on return."""
         before = self.done
+        if self._arriving:
+            self._arrive(self._arriving)
+            return self.done - before
         while self.left and self.done - before < budget:
             self._read(model, min(self.left, budget - (self.done - before)))
         return self.done - before
@@ -95,18 +91,15 @@ class Prefill:
 
     def _arrive(self, stop: int) -> None:
         """Note that the cache holds the tokens up to `stop`."""
-        self.done = stop
+        self.done, self._arriving = stop, 0
         if self._stops and stop == self._stops[0]:
             self._stops.pop(0)
             self.save()
         self.cache = self._store.quantized_if_due(self.cache, stop)
 
-    def take(self, chunk: PrefillChunk) -> int:
-        """Go on from a chunk that was read in a pass with others; return how many tokens it had."""
-        count = chunk.stop - self.done
-        self.cache, self.unfinished = chunk.cache, chunk.unfinished
-        self._arrive(chunk.stop)
-        return count
+    def read_with_others(self, cache: kv_cache.Cache, stop: int, unfinished: list[mx.array]) -> None:
+        """Go on, at the next `advance`, from a cache of the tokens up to `stop`."""
+        self.cache, self._arriving, self.unfinished = cache, stop, unfinished
 
     @property
     def batch_key(self) -> tuple[object, ...] | None:
@@ -130,8 +123,8 @@ class Prefill:
             self._store.save(self.tokens[: self.done], self.cache)
 
 
-def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> list[PrefillChunk]:
-    """Launch the next chunk of each of these, of at most so many tokens, in one pass; each has to `take` its own.
+def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> None:
+    """Launch the next chunk of each of these, of at most so many tokens, in one pass; `advance` counts it.
 
     Where it raises, all of them are as they were.
     """
@@ -140,4 +133,5 @@ def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> list
     rows = [(one.cache, one.tokens[one.done : stop]) for (one, _), stop in zip(due, stops, strict=True)]
     caches, arrays = batched_prefill.read(model, rows)
     mx.async_eval(arrays)  # type: ignore[no-untyped-call]
-    return [PrefillChunk(cache, stop, arrays) for cache, stop in zip(caches, stops, strict=True)]
+    for (prefill, _), cache, stop in zip(due, caches, stops, strict=True):
+        prefill.read_with_others(cache, stop, arrays)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from msgspec import Struct, convert
 from msgspec.structs import asdict
 
-from orchard.engine.prefix_cache.values import HostArray, HostArrays, pack, unpack
+from orchard.engine.prefix_cache.values import HostArray, HostArrays, host_bytes, pack, unpack
 
 VERSION = "1"
 TEMPORARY = ".tmp"
@@ -50,7 +50,7 @@ class FileIdentity(Struct, frozen=True):
 class FileError(Exception):
     """A file isn't what it should be; the message is the reason.
 
-    `ours`: it was written by this version for this model, and is of no use to anybody."""
+    `ours`: this version wrote it for this model, and it is of no use to anybody."""
 
     def __init__(self, reason: str, ours: bool = True) -> None:
         super().__init__(reason)
@@ -58,7 +58,7 @@ class FileError(Exception):
 
 
 class FileMetadata(Struct, frozen=True, forbid_unknown_fields=True):
-    """The metadata as they are written: strings, as safetensors demands."""
+    """The metadata as they are written: strings, as safetensors requires."""
 
     version: str
     fingerprint: str
@@ -72,7 +72,7 @@ class FileMetadata(Struct, frozen=True, forbid_unknown_fields=True):
 
 def size(place: FileIdentity, arrays: HostArrays) -> int:
     """Return the size of the file in bytes."""
-    return len(_header(place, arrays, _NO_CHECKSUM)) + sum(len(array.data) for array in arrays.values())
+    return len(_header(place, arrays, _NO_CHECKSUM)) + host_bytes(arrays)
 
 
 def write(folder: Path, place: FileIdentity, arrays: HostArrays) -> None:
@@ -95,7 +95,7 @@ def write(folder: Path, place: FileIdentity, arrays: HostArrays) -> None:
 
 
 def read_place(path: Path, fingerprint: str) -> tuple[FileIdentity, int, int]:
-    """Read where a file belongs, the size of its arrays and its time of last use (ns); the arrays aren't read.
+    """Read where a file belongs, the size of its arrays and its time of last use (ns), but not the arrays.
 
     Raise FileError or OSError.
     """
@@ -126,7 +126,7 @@ def read(path: Path, fingerprint: str) -> HostArrays:
 
 
 def _open(path: Path) -> Any:
-    # Without O_NONBLOCK, somebody's FIFO would hold the thread for ever.
+    # Without O_NONBLOCK, a FIFO would block the thread for ever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

@@ -13,8 +13,8 @@ from orchard.engine.prefix_cache import cache_file
 from orchard.engine.prefix_cache.cache_file import FileIdentity
 from orchard.engine.prefix_cache.disk_io import DiskTier, FilesRead, FolderScanned, FoundFile, WriteFailed
 from orchard.engine.prefix_cache.memory_tier import MemoryTier
-from orchard.engine.prefix_cache.radix_tree import DiskRecord, Node, Slot, walk
-from orchard.engine.prefix_cache.values import HostArrays, Payload, Snapshot
+from orchard.engine.prefix_cache.radix_tree import DiskRecord, Node, Slot, slots_of, walk
+from orchard.engine.prefix_cache.values import HostArrays, Payload, Snapshot, host_bytes
 
 log = logging.getLogger("orchard.engine")
 
@@ -48,12 +48,12 @@ class DiskIndex:
         while not self._disk.news.empty():
             match self._disk.news.get():
                 case FolderScanned(found):
-                    self._graft_all(found)
+                    self._attach_all(found)
                 case WriteFailed(name):
                     if record := self._files.get(name):
-                        self._lose(record)
+                        self._discard(record)
                 case FilesRead(node, files):
-                    self._warm(node, files)
+                    self._load(node, files)
 
     def touch(self, path: Sequence[Node], snapshot: Node | None = None) -> None:
         """Note that a path from the root on has been used, and perhaps a snapshot at a node of it."""
@@ -73,8 +73,8 @@ class DiskIndex:
     def write_back(self, limit_bytes: int) -> bool:
         """Give the I/O thread about `limit_bytes` of what isn't on disk; return whether it could take more now."""
         dirty = self._memory.dirty
-        handed = 0
-        while self._ready and dirty and handed < limit_bytes and not self._disk.busy:
+        given = 0
+        while self._ready and dirty and given < limit_bytes and not self._disk.busy:
             slot = next(reversed(dirty))  # what was used last is what most likely comes again
             path = slot.node.path
             # A file is of no use before those above it are there.
@@ -82,7 +82,7 @@ class DiskIndex:
             nbytes = self._save(first, path)
             if not nbytes:
                 dirty.pop(slot, None)
-            handed += nbytes
+            given += nbytes
         return self._ready and bool(dirty) and not self._disk.busy
 
     def _save(self, slot: Slot[Any], path: list[Node]) -> int:
@@ -106,15 +106,13 @@ class DiskIndex:
             return 0
         if not self._make_room(size, path):
             return 0
-        self._add(
-            DiskRecord(slot, place.key, place.name, sum(len(array.data) for array in arrays.values()), size), [node]
-        )
+        self._add(DiskRecord(slot, place.key, place.name, host_bytes(arrays), size), [node])
         self._renew(path, node)
         self._disk.save(place, arrays)
         return max(size, 1)
 
     def _add(self, record: DiskRecord, nodes: Sequence[Node]) -> None:
-        """Note a file: `record.slot` and its like in `nodes` are on disk now."""
+        """Note a file: the payloads, or snapshots, of `nodes` are on disk now."""
         is_payload = record.slot is record.slot.node.payload
         for node in nodes:
             slot: Slot[Any] = node.payload if is_payload else node.snapshot
@@ -127,16 +125,15 @@ class DiskIndex:
 
     def _renew(self, path: Sequence[Node], snapshot: Node | None = None) -> list[str]:
         """Move a path's files to the young end of the order, the topmost last; return their names."""
-        slots: list[Slot[Any]] = [snapshot.snapshot] if snapshot else []
-        slots += [node.payload for node in reversed(path)]
-        names = [slot.file.name for slot in slots if slot.file is not None]
+        names = [slot.file.name for slot in slots_of(path, snapshot) if slot.file is not None]
         for name in names:
             self._files.move_to_end(name)
         return names
 
     def _make_room(self, size: int, path: Sequence[Node]) -> bool:
-        """Delete the files used least recently until `size` bytes more fit; False: they can't beside those of `path`
-        and those that were used later.
+        """Delete the files used least recently until `size` bytes more fit.
+
+        Return False where they can't fit beside the files of `path` and those that were used later.
         """
         keep = {node.payload.file for node in path}
         if size + sum(record.size for record in keep if record) > self._disk.budget:
@@ -147,7 +144,7 @@ class DiskIndex:
             oldest = min(others, key=lambda record: record.slot.node.used)
             if path and oldest.slot.node.used > path[-1].used:
                 return False
-            self._lose(oldest)
+            self._discard(oldest)
         return True
 
     def _forget(self, record: DiskRecord) -> None:
@@ -158,8 +155,8 @@ class DiskIndex:
             del self._payloads[record.key]
         self._disk.remove(record.name)
 
-    def _lose(self, record: DiskRecord) -> None:
-        """Do without a file: what was only there is lost, and so are the files below it."""
+    def _discard(self, record: DiskRecord) -> None:
+        """Give up a file: what was only there is lost, and so are the files below it."""
         self._forget(record)
         if record.slot is record.slot.node.snapshot:
             record.slot.file = None
@@ -176,12 +173,12 @@ class DiskIndex:
                     slot.file = None
             stack += node.children.values()
 
-    def _graft_all(self, found: list[FoundFile]) -> None:
-        """Take in the files that were there at the start, those higher up first."""
+    def _attach_all(self, found: list[FoundFile]) -> None:
+        """Attach the files that were there at the start to the tree, those higher up first."""
         used: dict[str, int] = {}
         for file in sorted(found, key=lambda file: file.place.start):
             try:
-                name = self._graft(file)
+                name = self._attach(file)
             except ValueError as error:
                 log.warning("cached prompt %s is ignored and removed: %s", file.place.name, error)
                 self._disk.remove(file.place.name)
@@ -192,8 +189,8 @@ class DiskIndex:
         self._make_room(0, [])
 
     def _order(self, used: dict[str, int]) -> None:
-        """Order files by their times of last use, by name, given with those higher up first."""
-        # Files were written before those below them, and yet have to be younger.
+        """Order files by their times of last use; `used` is by name, with those higher up first."""
+        # A file was written before those below it, and yet has to be younger.
         for name in reversed(used):
             node = self._files[name].nodes[-1]
             above = node.parent if self._files[name].slot is node.payload else node
@@ -203,8 +200,8 @@ class DiskIndex:
         for name in sorted(used, key=used.__getitem__):
             self._files.move_to_end(name)
 
-    def _graft(self, file: FoundFile) -> str:
-        """Return a file its place in the trie, and its name; raises ValueError where there is no place."""
+    def _attach(self, file: FoundFile) -> str:
+        """Attach a file to the tree and return its name. Raise ValueError where it has no place there."""
         place = file.place
         above = self._above(place)
         if above.end != place.start:
@@ -240,8 +237,8 @@ class DiskIndex:
             raise ValueError("its place is damaged")
         return node
 
-    def _warm(self, node: Node, files: dict[str, HostArrays | None]) -> None:
-        """Take what was read for the path to a node into memory, as far as it is whole."""
+    def _load(self, node: Node, files: dict[str, HostArrays | None]) -> None:
+        """Hold in memory what was read for the path to a node, as far as it is complete."""
         broken = [name for name, arrays in files.items() if arrays is None]
         path = node.path
         if path and path[0].parent is self._memory.root:  # else it was dropped meanwhile
@@ -253,11 +250,11 @@ class DiskIndex:
             self._memory.evict()
         for name in broken:
             if record := self._files.get(name):
-                self._lose(record)
+                self._discard(record)
 
     def _hold(self, path: list[Node], files: dict[str, HostArrays | None]) -> None:
         made: dict[str, Payload] = {}
-        warm: list[Node] = []
+        loaded: list[Node] = []
         try:
             for node in path:
                 record = node.payload.file
@@ -265,20 +262,15 @@ class DiskIndex:
                     arrays = files.get(record.name)
                     if arrays is None:
                         return
-                    if record.name not in made:
-                        made[record.name] = self._make_payload(arrays)
-                    self._memory.hold(node.payload, _share(made[record.name], record, node))
-                warm.append(node)
+                    whole = made.get(record.name) or made.setdefault(record.name, self._make_payload(arrays))
+                    sharing = record.nodes  # a file may hold the text of several nodes
+                    begin = sharing[-1].start
+                    own = whole if len(sharing) == 1 else whole.part(node.start - begin, node.end - begin)
+                    self._memory.hold(node.payload, own)
+                loaded.append(node)
             slot = path[-1].snapshot
             arrays = files.get(slot.file.name) if slot.file is not None else None
             if slot.value is None and arrays is not None:
                 self._memory.hold(slot, self._make_snapshot(arrays))
         finally:
-            self._memory.touch(warm, path[-1])
-
-
-def _share(whole: Payload, record: DiskRecord, node: Node) -> Payload:
-    """Return what of a file's payload belongs to one of its nodes."""
-    nodes = record.nodes
-    start = nodes[-1].start
-    return whole if len(nodes) == 1 else whole.part(node.start - start, node.end - start)
+            self._memory.touch(loaded, path[-1])

@@ -1,7 +1,7 @@
-"""The thread that reads and writes the files of the prefix cache. It touches neither the trie nor MLX.
+"""The thread that reads and writes the files of the prefix cache. It touches neither the radix tree nor MLX.
 
-It does what it is told in order, so a file is removed before one that needs its room is written. What came of it is
-left in `news` for the engine's thread.
+It does its tasks in order, so a file is removed before one that needs its room is written. It puts the results into
+`news` for the engine's thread.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from orchard.engine.prefix_cache import cache_file
 from orchard.engine.prefix_cache.cache_file import FileError, FileIdentity
-from orchard.engine.prefix_cache.values import HostArrays
+from orchard.engine.prefix_cache.values import HostArrays, host_bytes
 
 log = logging.getLogger("orchard.engine")
 
@@ -32,13 +32,13 @@ _LEFTOVER = re.compile(_OURS.pattern + re.escape(cache_file.TEMPORARY))
 _BACKLOG = 256 * 2**20  # bytes
 _READERS = 4
 _FIRST_GUESS = 1e9  # bytes/s
-_TELLING_BYTES = 2**20  # what is smaller takes as long as it takes to begin
+_LEAST_TIMED = 2**20  # bytes; for smaller files the time says little about the disk
 SECONDS_FOR_LOCK = 30.0
 _SECONDS_BETWEEN_TRIES = 0.1
 
 
 class FoundFile(Struct, frozen=True):
-    """A file that was there at the start: where it belongs, its arrays' size, its own, its last use (ns)."""
+    """A file that was there at the start: where it belongs, its arrays' size, its own size, its last use (ns)."""
 
     place: FileIdentity
     nbytes: int
@@ -47,7 +47,7 @@ class FoundFile(Struct, frozen=True):
 
 
 class FolderScanned(Struct, frozen=True):
-    """The files that were there at the start. From now on the folder is ours."""
+    """The files that were there at the start. From now on this process owns the folder."""
 
     found: list[FoundFile]
 
@@ -59,7 +59,7 @@ class WriteFailed(Struct, frozen=True):
 
 
 class FilesRead(Struct, frozen=True):
-    """What was read for a fetch, by the file's name; None: it was broken or gone, and is gone now."""
+    """What was read for a fetch, by the file's name; None: it was broken or missing, and has been removed."""
 
     node: Any
     files: dict[str, HostArrays | None]
@@ -105,14 +105,14 @@ class DiskTier:
 
     @property
     def busy(self) -> bool:
-        """Whether so much is still to be written that no more should be handed over."""
+        """Whether so much is still to be written that nothing more should be saved."""
         with self._lock:
             self._waiting = self._backlog >= _BACKLOG
             return self._waiting
 
     def save(self, place: FileIdentity, arrays: HostArrays) -> None:
         """Write a file."""
-        nbytes = sum(len(array.data) for array in arrays.values())
+        nbytes = host_bytes(arrays)
         with self._lock:
             self._backlog += nbytes
         self._do(lambda: self._save(place, arrays, nbytes))
@@ -134,7 +134,7 @@ class DiskTier:
         self._do(lambda: self._touch(names))
 
     def close(self, timeout: float = 10.0) -> None:
-        """Finish what was handed over; after `timeout` seconds, only what is under way. Any thread may call this.
+        """Finish all tasks; after `timeout` seconds, only the one under way. Any thread may call this.
 
         Fetches that were not reached still have their `done` called.
         """
@@ -152,21 +152,14 @@ class DiskTier:
             return not self._closed
 
     def _main(self) -> None:
-        while self._run_next():
-            pass
+        for task in iter(self._tasks.get, None):
+            try:
+                task()
+            except Exception:
+                log.exception("the prompt cache on disk failed")
+            del task  # nothing of it may be kept while the thread waits for the next one
         if self._lock_file is not None:
             os.close(self._lock_file)
-
-    def _run_next(self) -> bool:
-        """Do one task; nothing of it is kept while the thread waits for the next. False: the tier was closed."""
-        task = self._tasks.get()
-        if task is None:
-            return False
-        try:
-            task()
-        except Exception:
-            log.exception("the prompt cache on disk failed")
-        return True
 
     def _scan(self) -> None:
         try:
@@ -191,7 +184,7 @@ class DiskTier:
         self.news.put(FolderScanned(found))
 
     def _lock_folder(self, lock_file: int) -> None:
-        """Wait a while for another worker to leave the folder: the last one may still be ending. Raise OSError."""
+        """Wait a while for another worker, which may still be ending, to leave the folder. Raise OSError."""
         end = time.monotonic() + SECONDS_FOR_LOCK
         while True:
             try:
@@ -206,7 +199,7 @@ class DiskTier:
         path = self.folder / name
         try:
             if not _OURS.fullmatch(name):
-                raise FileError("it is none of the cache's", ours=False)
+                raise FileError("it is not one of the cache's", ours=False)
             place, nbytes, used = cache_file.read_place(path, self.fingerprint)
             return FoundFile(place, nbytes, path.lstat().st_size, used)
         except (FileError, OSError) as error:
@@ -240,11 +233,11 @@ class DiskTier:
         begin = time.perf_counter()
         try:
             files: dict[str, HostArrays | None] = {}
-            with ThreadPoolExecutor(_READERS) as readers:  # most of the time goes into the checksums
+            with ThreadPoolExecutor(_READERS) as readers:  # checksums take most of the time
                 for name, arrays in zip(names, readers.map(self._read_one, names), strict=True):
                     files[name] = arrays
                     if arrays is None:
-                        break  # what comes after it belongs to it
+                        break  # the next ones are of no use without it
             if files:
                 self.news.put(FilesRead(node, files))
                 self._learn(files, time.perf_counter() - begin)
@@ -252,8 +245,8 @@ class DiskTier:
             done()
 
     def _learn(self, files: dict[str, HostArrays | None], seconds: float) -> None:
-        nbytes = sum(len(array.data) for arrays in files.values() if arrays for array in arrays.values())
-        if nbytes >= _TELLING_BYTES:
+        nbytes = sum(host_bytes(arrays) for arrays in files.values() if arrays)
+        if nbytes >= _LEAST_TIMED:
             self.bytes_per_second = (self.bytes_per_second + nbytes / seconds) / 2
 
     def _read_one(self, name: str) -> HostArrays | None:

@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from orchard.engine.prefix_cache import radix_tree
-from orchard.engine.prefix_cache.radix_tree import MAX_EDGE, WIDTH, DiskRecord, Node, Slot, T, walk
+from orchard.engine.prefix_cache.radix_tree import WIDTH, DiskRecord, Node, Slot, T, slots_of, walk
 
 
 class MemoryTier:
     """The radix tree, and its payloads and snapshots in memory."""
 
     def __init__(self, budget: int, seed: str, most_texts: int | None = None) -> None:
-        """`budget`: in bytes, what `evict` leaves at most; `most_texts`: and how many texts that are no other's
-        beginning. `seed`: of the texts' hashes."""
+        """`budget`: the bytes that `evict` leaves at most; `most_texts`: the texts that are no other's beginning.
+        `seed`: of the texts' hashes."""
         self.budget = budget
         self._most_texts = most_texts
         self.root = radix_tree.root(seed)
@@ -46,9 +46,7 @@ class MemoryTier:
     def touch(self, path: Sequence[Node], snapshot: Node | None = None) -> None:
         """Note that a path from the root on has been used, and perhaps a snapshot at a node of it."""
         self._clock += 1
-        slots: list[Slot[Any]] = [snapshot.snapshot] if snapshot is not None else []
-        slots += [node.payload for node in reversed(path)]
-        for slot in slots:
+        for slot in slots_of(path, snapshot):
             for order in (self._order, self.dirty):
                 if slot in order:
                     order.move_to_end(slot)
@@ -91,7 +89,7 @@ class MemoryTier:
             nodes[-1] = self.split(nodes[-1], known)
         while at < len(text):
             node = nodes[-1] if nodes else top
-            nodes.append(Node(node, text[at : at + MAX_EDGE * WIDTH], node.end))
+            nodes.append(Node(node, text[at : at + radix_tree.MAX_EDGE * WIDTH], node.end))
             at += len(nodes[-1].edge)
         return nodes
 

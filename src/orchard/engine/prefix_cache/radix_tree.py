@@ -5,7 +5,7 @@ An edge holds at most `MAX_EDGE` tokens, so that what is evicted or written at o
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from orchard.engine.prefix_cache.values import Payload, Snapshot, unpack
@@ -140,6 +140,12 @@ def root(seed: str = "") -> Node:
     node = Node(None, b"", 0)
     node._hash = hashlib.blake2b(hashlib.blake2b(seed.encode()).digest(), digest_size=32)
     return node
+
+
+def slots_of(path: Sequence[Node], snapshot: Node | None = None) -> list[Slot[Any]]:
+    """Return the slots of a path's payloads, the deepest first, behind that of the snapshot at a node of it."""
+    slots: list[Slot[Any]] = [snapshot.snapshot] if snapshot is not None else []
+    return slots + [node.payload for node in reversed(path)]
 
 
 def walk(top: Node, text: bytes) -> tuple[list[Node], int]:

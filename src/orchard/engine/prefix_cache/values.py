@@ -16,6 +16,11 @@ class HostArray(NamedTuple):
 HostArrays = dict[str, HostArray]
 
 
+def host_bytes(arrays: HostArrays) -> int:
+    """Return the size of all arrays."""
+    return sum(len(array.data) for array in arrays.values())
+
+
 class Snapshot(Protocol):
     """The state, at one place, of the layers that can't be cut."""
 

@@ -1,4 +1,4 @@
-"""What an answer must look like: a grammar that a row follows token by token, and what it allows next.
+"""Grammars that rows follow token by token, and the masks of what may come next.
 
 Masks are llguidance's (https://github.com/guidance-ai/llguidance); they are computed on the CPU while the device runs
 the pass whose logits they are for.
@@ -30,11 +30,11 @@ class GrammarError(Exception):
 
 
 class ReasoningTokens(Struct, frozen=True):
-    """How the reasoning before an answer is told apart; it is free.
+    """How to recognise the reasoning before an answer, which no grammar binds.
 
     `opened`: the answer begins within it. `start`: the token with which the model may begin it itself, as the first of
-    its answer. `end`: its end tag, as it stands in the text, however it is cut into tokens. `within`: the text that
-    begins it, where the grammar itself has it, and its end, before the answer.
+    its answer. `end`: its end tag as text, however it is cut into tokens. `within`: the text that begins the reasoning,
+    where the grammar itself has it, and its end, before the answer.
 
     `closing`: the end tag's tokens; they are all that may come once no more than `needs` tokens are left behind them:
     those of a short answer.
@@ -52,12 +52,17 @@ class GrammarVocabulary:
     """The tokens of a model as grammars see them. Making one takes a third of a second for 150,000."""
 
     def __init__(
-        self, pieces: Sequence[bytes], special: Sequence[int], eos: Sequence[int], cut: Callable[[str], list[int]]
+        self, pieces: Sequence[bytes], special: Sequence[int], eos: Sequence[int], tokenize: Callable[[str], list[int]]
     ) -> None:
         """`pieces`: every token's bytes, as many as there are logits, empty where there is no token. `special`: tokens
-        that are no text. `eos`: those that end a turn. `cut` turns text into tokens."""
-        self.pieces = pieces
-        self.tokenizer = LLTokenizer(TokenizerWrapper(_Tokens(pieces, special, eos, cut)), len(pieces), list(eos))
+        that are no text. `eos`: those that end a turn. `tokenize` turns text into tokens."""
+        self.pieces = self.tokens = list(pieces)
+        self.special_token_ids = list(special)
+        self.eos_token_id = eos[0]
+        self.bos_token_id = None
+        self._tokenize = tokenize
+        # The wrapper reads the names above except the first, and calls this object to turn bytes into tokens.
+        self.tokenizer = LLTokenizer(TokenizerWrapper(self), len(pieces), list(eos))
         self.newlines = {token: len(piece) for token, piece in enumerate(pieces) if _NEWLINES.fullmatch(piece)}
         """How many newlines there are in the few tokens that may stand between reasoning and answer."""
         known = np.array([bool(piece) for piece in pieces])
@@ -66,25 +71,13 @@ class GrammarVocabulary:
         self.unending = self.known & ~mask_of(eos, len(pieces))
         """Those that don't end a turn."""
 
-    def cut(self, text: bytes) -> list[int]:
-        """Cut text into tokens, in some way."""
-        return self.tokenizer.greedy_tokenize(text.decode("utf-8", "replace"))
-
-
-class _Tokens:
-    """What `TokenizerWrapper` wants."""
-
-    def __init__(
-        self, pieces: Sequence[bytes], special: Sequence[int], eos: Sequence[int], cut: Callable[[str], list[int]]
-    ) -> None:
-        self.tokens = list(pieces)
-        self.special_token_ids = list(special)
-        self.eos_token_id = eos[0]
-        self.bos_token_id = None
-        self._cut = cut
-
     def __call__(self, text: bytes) -> list[int]:
-        return self._cut(text.decode("utf-8", "replace"))
+        """Turn text into tokens as the model's tokenizer does."""
+        return self._tokenize(text.decode("utf-8", "replace"))
+
+    def tokenize(self, text: bytes) -> list[int]:
+        """Turn text into tokens, in some way."""
+        return self.tokenizer.greedy_tokenize(text.decode("utf-8", "replace"))
 
 
 def mask_of(tokens: Sequence[int] | Words, vocab_size: int) -> Words:
@@ -95,17 +88,17 @@ def mask_of(tokens: Sequence[int] | Words, vocab_size: int) -> Words:
 
 
 class CompiledGrammar:
-    """A compiled grammar. Its matchers share a lexer that learns as they go, and is full some day."""
+    """A compiled grammar. Its matchers share a lexer that learns as they go, and can fill up."""
 
-    def __init__(self, alphabet: GrammarVocabulary, text: str, limits: LLParserLimits | None = None) -> None:
-        """`text` is what `LLMatcher` takes. What is wrong with it shows in the matchers."""
-        self.alphabet = alphabet
+    def __init__(self, vocabulary: GrammarVocabulary, text: str, limits: LLParserLimits | None = None) -> None:
+        """`text` is what `LLMatcher` takes; the matchers report its errors."""
+        self.vocabulary = vocabulary
         self._text = text
         self._limits = limits
         self.first = self._compile()
         """A matcher that has taken nothing, to be copied."""
         self.shortest: int | None = None
-        """The tokens of a short text that keeps it, once somebody has found one."""
+        """How many tokens a short text has that keeps the grammar, once that is known."""
 
     def renew(self, full: LLMatcher) -> None:
         """Begin with a new lexer, if `full` is still the `first` one."""
@@ -113,11 +106,11 @@ class CompiledGrammar:
             self.first = self._compile()
 
     def _compile(self) -> LLMatcher:
-        return LLMatcher(self.alphabet.tokenizer, self._text, limits=self._limits, log_level=0)
+        return LLMatcher(self.vocabulary.tokenizer, self._text, limits=self._limits, log_level=0)
 
 
 class BoundGrammar:
-    """A compiled grammar, and from where on it binds. Any thread may make it; a job's rows follow it each on its own.
+    """A compiled grammar, and from where on it binds. Any thread may make it; each row of a job follows it on its own.
 
     Without `trigger` it binds the answer, from its beginning or from the end of its reasoning on, with up to two
     newlines between them, and nothing follows it. With one it binds what follows that text, each time the text comes;
@@ -127,14 +120,14 @@ class BoundGrammar:
     def __init__(
         self,
         name: str,
-        rules: CompiledGrammar,
+        compiled: CompiledGrammar,
         reasoning: ReasoningTokens | None = None,
         trigger: bytes = b"",
         begun: bytes = b"",
     ) -> None:
-        """`name` is for the eye."""
-        self.rules = rules
-        self.alphabet = rules.alphabet
+        """`name` is for debugging."""
+        self.compiled = compiled
+        self.vocabulary = compiled.vocabulary
         self.reasoning = reasoning
         self.trigger = trigger
         self.begun = begun
@@ -185,25 +178,25 @@ class GrammarState:
 
     @property
     def matcher(self) -> LLMatcher | None:
-        """What knows the tokens that the grammar allows next; None within the reasoning, and where the row is free."""
+        """The matcher that computes the next mask; None within the reasoning, and where the row is free."""
         return None if self.free or self._state is _Phase.REASONING else self._matcher
 
     def take_later(self, token: int) -> None:
-        """Go on by a token when the next mask is computed."""
+        """Note a token, to be taken when the next mask is computed."""
         self._due.append(token)
 
     def catch_up(self) -> None:
-        """Take what was to be taken later."""
+        """Take the tokens that were noted."""
         due, self._due = self._due, []
         for token in due:
             self.take(token)
 
     def take(self, token: int) -> None:
-        """Go on by a token. One that the grammar does not allow shows in `check`."""
+        """Advance by a token. `check` raises if the grammar does not allow it."""
         if (reasoning := self._grammar.reasoning) and reasoning.closing:
             self._ending = (*self._ending, token)[-len(reasoning.closing) :]
         if self._within:
-            self._within.take(self._grammar.alphabet.pieces[token])
+            self._within.take(self._grammar.vocabulary.pieces[token])
         if self._state is _Phase.START:
             if self._grammar.reasoning is not None and token == self._grammar.reasoning.start:
                 self._state = _Phase.REASONING
@@ -212,28 +205,28 @@ class GrammarState:
         if self._state is _Phase.BOUND:
             self._consume(token)
         else:
-            self._search(self._grammar.alphabet.pieces[token])
+            self._search(self._grammar.vocabulary.pieces[token])
 
     def check(self, words: Words) -> None:
-        """Complete the mask that `matcher` gave, by what else may come and what can't. Raise GrammarError.
+        """Add to the mask of `matcher` what else may come, and remove what can't. Raise GrammarError.
 
         Within the reasoning the turn can't end: there would be no answer. So the reasoning ends in time.
         """
-        alphabet, reasoning = self._grammar.alphabet, self._grammar.reasoning
+        vocabulary, reasoning = self._grammar.vocabulary, self._grammar.reasoning
         if reasoning and (due := self._must_close(reasoning)) is not None:
-            words[:] = mask_of([due], len(alphabet.pieces))
+            words[:] = mask_of([due], len(vocabulary.pieces))
             return
         if self._state is _Phase.REASONING:
-            words[:] = alphabet.unending
+            words[:] = vocabulary.unending
             return
-        words &= alphabet.known
+        words &= vocabulary.known
         if self._stuck(words):
             self._renew(words)
-        more = [token for token, count in alphabet.newlines.items() if count <= self._newlines]
+        more = [token for token, count in vocabulary.newlines.items() if count <= self._newlines]
         if self._state is _Phase.START and reasoning and reasoning.start is not None:
             more.append(reasoning.start)
         if more:
-            words |= mask_of(more, len(alphabet.pieces))
+            words |= mask_of(more, len(vocabulary.pieces))
 
     def _must_close(self, reasoning: ReasoningTokens) -> int | None:
         """Return the next token of the tag that ends the reasoning, where it must end."""
@@ -252,22 +245,22 @@ class GrammarState:
         reason = self._matcher.get_error().partition("\n")[0] or "no token can follow"
         if reason.startswith("lexer error") and not self._renewed:
             taken, self._renewed = self._taken, True
-            self._grammar.rules.renew(self._first)
+            self._grammar.compiled.renew(self._first)
             self._begin()
             self._failed = not self._matcher.consume_tokens(taken)
             self._taken = taken
             fill_next_token_bitmask(self._matcher, words[None])
-            words &= self._grammar.alphabet.known
+            words &= self._grammar.vocabulary.known
         if self._stuck(words):
             raise GrammarError(f"the answer can't go on by its grammar: {reason}")
 
     def _begin(self) -> None:
-        self._first = self._grammar.rules.first
+        self._first = self._grammar.compiled.first
         self._matcher = self._first.deep_copy()
         self._taken = []
 
     def _consume(self, token: int) -> None:
-        count = self._grammar.alphabet.newlines.get(token)
+        count = self._grammar.vocabulary.newlines.get(token)
         if count and count <= self._newlines and not self._matcher.validate_tokens([token]):
             self._newlines -= count
             return
@@ -284,7 +277,7 @@ class GrammarState:
         self._begin()
 
     def _search(self, data: bytes) -> None:
-        """Read more of a free text; what ends it is found also where a token has more than that."""
+        """Search more of a free text for what ends it, which may be in the middle of a token."""
         reasoning = self._grammar.reasoning if self._state is _Phase.REASONING else None
         tag = reasoning.end if reasoning else self._grammar.trigger
         before, found, rest = (self._tail + data).partition(tag)
@@ -300,21 +293,21 @@ class GrammarState:
             self._bind(rest, after_reasoning=reasoning is not None)
 
     def _bind(self, begun: bytes, *, after_reasoning: bool) -> None:
-        """Let the grammar begin, where one token may have ended the free text and begun this."""
+        """Begin with the grammar, and with the bytes of it that came in the token that ended the free text."""
         if after_reasoning:
             self._newlines = 0 if begun else MOST_NEWLINES
             begun = begun.lstrip(b" \r\n")
-        self._taken = tokens = self._grammar.alphabet.cut(begun)
+        self._taken = tokens = self._grammar.vocabulary.tokenize(begun)
         if self._matcher.try_consume_tokens(tokens) == len(tokens):
             return
         if self._answer is _Phase.FREE:
-            self._release()  # no call that the grammar knows
+            self._release()  # not a call that the grammar has
         else:
             self._failed = True
 
 
 class _Within:
-    """Whether a row is within reasoning that its grammar has."""
+    """Tells whether a row is within reasoning that is part of its grammar."""
 
     def __init__(self, reasoning: ReasoningTokens) -> None:
         self.open = False
@@ -348,24 +341,23 @@ class Masks:
         self._executor: LLExecutor | None = None
         self._thread = ThreadPoolExecutor(1, "masks")
 
-    def begin(self, followers: Sequence[GrammarState | None]) -> Computing:
-        """Begin to compute what `of` gives, as an array. Until that is there, nobody else may use the followers."""
-        return self._thread.submit(self._array, followers)
+    def begin(self, states: Sequence[GrammarState | None]) -> Computing:
+        """Begin to compute what `of` returns, as an array. Until that is done, nothing else may use the states."""
+        return self._thread.submit(self._array, states)
 
-    def _array(self, followers: Sequence[GrammarState | None]) -> tuple[mx.array | None, dict[int, GrammarError]]:
-        # Memory that the device has used comes back to the host at a price: it is paid here, beside the launches.
-        words, failed = self.of(followers)
+    def _array(self, states: Sequence[GrammarState | None]) -> tuple[mx.array | None, dict[int, GrammarError]]:
+        # Memory that the device has used is slow for the host: this thread waits for it, beside the launches.
+        words, failed = self.of(states)
         return None if words is None else mx.array(words), failed
 
-    def of(self, followers: Sequence[GrammarState | None]) -> tuple[Words | None, dict[int, GrammarError]]:
-        """Let the rows catch up, and give their masks, (rows, words), or None where all are free; and which rows have
-        failed, and may draw anything."""
-        for one in filter(None, followers):
+    def of(self, states: Sequence[GrammarState | None]) -> tuple[Words | None, dict[int, GrammarError]]:
+        """Return the rows' masks, (rows, words), or None where all are free; and errors by the number of the row."""
+        for one in filter(None, states):
             one.catch_up()
-        bound = {row: one for row, one in enumerate(followers) if one and not one.free}
+        bound = {row: one for row, one in enumerate(states) if one and not one.free}
         if not bound:
             return None, {}
-        words = np.full((len(followers), self._words), -1, np.int32)
+        words = np.full((len(states), self._words), -1, np.int32)
         matchers = [(one.matcher, row) for row, one in bound.items() if one.matcher]
         if len(matchers) == 1:
             fill_next_token_bitmask(matchers[0][0], words, matchers[0][1])

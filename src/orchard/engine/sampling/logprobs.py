@@ -52,7 +52,7 @@ class Scoring:
     """Scores a prompt's own tokens while it is read: piece by piece, each of a bounded number of logits."""
 
     def __init__(self, count: int, vocab_size: int) -> None:
-        """`count`: how many of the likeliest tokens are told beside each of the prompt's own."""
+        """`count`: how many of the likeliest tokens are reported beside each of the prompt's own."""
         self._count = min(count, vocab_size)
         self.most_places = max(1, _MOST_LOGITS // vocab_size)
         """How many tokens a piece may have."""
@@ -61,7 +61,7 @@ class Scoring:
     def add(self, logits: mx.array, following: Sequence[int]) -> list[mx.array]:
         """Queue the scores of the tokens that follow each of those read, from logits (n, vocab_size).
 
-        Returns what must be evaluated.
+        Return what must be evaluated.
         """
         piece = Logprobs.of(logits.astype(mx.float32), mx.array(list(following), mx.uint32), self._count)
         self._pieces.append(piece)

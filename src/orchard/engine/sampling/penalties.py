@@ -9,7 +9,7 @@ from orchard.engine.sampling.params import SamplingParams
 
 
 class Penalties:
-    """Counts tokens on the device, and lowers their logits. Costs nothing for rows without penalties."""
+    """Counts tokens on the device, and lowers their logits. Rows without penalties cost nothing."""
 
     def __init__(self, vocab_size: int) -> None:
         self._repetition = _Tally(vocab_size)

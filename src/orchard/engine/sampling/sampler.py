@@ -47,19 +47,19 @@ def _mix(number: int) -> int:
 
 
 class Draw:
-    """The next token of every row, asked for and perhaps not computed yet. `token` is uint32 (B,)."""
+    """The next token of every row, perhaps not computed yet. `token` is uint32 (B,)."""
 
     def __init__(
         self, token: mx.array, logprobs: Logprobs | None, asking: list[tuple[int, int]], state: list[mx.array]
     ) -> None:
-        """`logprobs` are those of the rows in `asking`, each with the number of the likeliest tokens that it wants."""
+        """`logprobs` are those of the rows in `asking`, each with how many of the likeliest tokens it wants."""
         self.token = token
         self._logprobs = logprobs
         self._asking = asking
         self._state = state
 
     def launch(self, *more: Any) -> None:
-        """Let the device begin, also with `more` (arrays, or lists of them); returns at once."""
+        """Let the device begin, also with `more` (arrays, or lists of them); return at once."""
         wanted = self._logprobs.arrays() if self._logprobs else []
         mx.async_eval(self.token, wanted, self._state, *more)  # type: ignore[no-untyped-call]
         self._state = []  # so that the next draw may write into the same memory
@@ -83,7 +83,7 @@ class _Row:
     drawn: int
 
     def chance(self) -> int:
-        """Return 64 random bits, those of the next draw."""
+        """Return the 64 random bits of the next draw."""
         return _mix(self.seed + self.drawn)
 
 
@@ -149,7 +149,7 @@ class _DrawGroup:
         return categorical.pick_nucleus(relative, heavy, self._min_p, self._top_p, mx.array(tosses, mx.int64))
 
     def _cut(self, relative: mx.array) -> mx.array:
-        """Return the weights (n, m) that top_k, top_p and min_p leave; the first two come with sorted tokens only."""
+        """Return the weights (n, m) that top_k, top_p and min_p leave; the first two need sorted tokens."""
         heavy = categorical.weigh(relative)
         if self._path.width:
             heavy = mx.where(mx.arange(self._path.width) < self._top_k, heavy, 0)
@@ -161,7 +161,7 @@ class _DrawGroup:
         return mx.where(relative >= floor, heavy, 0)
 
     def _exclude(self, heavy: mx.array, ids: mx.array | None, chances: list[int]) -> mx.array:
-        """Apply XTC for the rows whose own coin, which the host can toss, says so."""
+        """Apply XTC to the rows whose random bits, which the host knows, demand it."""
         pairs = zip(chances, self._params, strict=True)
         active = [_mix(bits) < one.xtc_probability * (1 << 64) for bits, one in pairs]
         if not any(active):
@@ -222,7 +222,7 @@ class _DrawPlan:
         return mx.concatenate(tokens)[self._places]
 
     def logprobs(self, token: mx.array, raw: mx.array) -> Logprobs | None:
-        """Return the log-probabilities that were asked for, of token (B,) and the model's logits (B, vocab_size)."""
+        """Return the log-probabilities that rows want, of token (B,) from the model's logits (B, vocab_size)."""
         if not self.asking:
             return None
         if len(self.asking) < raw.shape[0]:

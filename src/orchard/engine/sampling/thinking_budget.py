@@ -1,6 +1,6 @@
 """Thinking budgets: a row whose reasoning has become too long draws the token that ends it.
 
-What a row has drawn is on the device, and is not waited for; so is what is known of its reasoning.
+What a row has drawn, and what is known of its reasoning, stays on the device: nothing waits for it.
 """
 
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ import mlx.core as mx
 from orchard.engine.sampling.params import SamplingParams
 
 _OVER = -1  # the reasoning is over, or there is none
-_AHEAD = -2  # the model may open it yet
+_AHEAD = -2  # the model may still begin it
 _MOST_BLANK = 8  # draws before the token that opens the reasoning
 
 
 def thinks(params: SamplingParams) -> bool:
-    """Whether a row has a budget that can be kept."""
+    """Return whether a row has a budget that can be kept."""
     return params.thinking_budget is not None and params.think_end >= 0
 
 
 class ThinkingBudgets:
-    """The reasoning of a batch of rows; `rows` are always the rows that have been added and kept, in their order."""
+    """The reasoning of a batch of rows: those that were added and kept, in their order."""
 
     def __init__(self) -> None:
         self._begun: mx.array | None = None  # (B,): how many tokens stood before the reasoning; None: nobody thinks
@@ -40,11 +40,11 @@ class ThinkingBudgets:
             self._begun = self._begun[mx.array(list(rows))] if any(map(thinks, self._rows)) else None
 
     def state(self) -> list[mx.array]:
-        """Return what must be computed along with a draw."""
+        """Return the arrays that must be computed along with a draw."""
         return [] if self._begun is None else [self._begun]
 
     def apply(self, token: mx.array, drawn: Sequence[int]) -> mx.array:
-        """Return the tokens (B,) that take the place of `token` (B,); each row has drawn so many before."""
+        """Return the tokens (B,) that replace `token` (B,); each row has drawn so many before."""
         if self._begun is None:
             return token
         ends = mx.array([one.think_end if thinks(one) else 0 for one in self._rows], mx.uint32)

@@ -23,7 +23,7 @@ _SECONDS_A_STEP = 0.06  # what a running stream may be held up by one piece of a
 _TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 stays far below, a wrong mask far above
 _PROMPT = 256  # tokens
 _TIMED = 3
-_PROBES = ((1, 2, 3, 4, 5, 6, 7), (9, 8, 7), (3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3))
+_PROBES = [[1, 2, 3, 4, 5, 6, 7], [9, 8, 7], [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3]]
 
 
 def gains_from_batched_prefill(model: LanguageModel, options: TextOptions) -> bool:
@@ -55,7 +55,7 @@ def quantisable(model: LanguageModel, options: TextOptions) -> TextOptions:
 
 
 def _unreadable(model: LanguageModel, cache: kv_cache.Cache) -> str | None:
-    """Return why a model has nothing of a cache that was quantised; None where it reads it."""
+    """Return why a model can't use a quantised cache; None where it can."""
     if not kv_cache.is_quantized(cache):
         return "none of the model's layers keeps every token"
     try:
@@ -67,31 +67,9 @@ def _unreadable(model: LanguageModel, cache: kv_cache.Cache) -> str | None:
 
 
 def _brief(error: Exception) -> str:
-    """Return an error of MLX's on one line, without the list of what its function takes."""
+    """Return an error of MLX on one line, without the list of its function's arguments."""
     first = (str(error).splitlines() or [""])[0].partition(". The following argument types")[0]
     return f"{type(error).__name__}: {first[:200]}"
-
-
-Read = Callable[[LanguageModel, list[kv_cache.Cache], Sequence[Sequence[int]]], list[kv_cache.Cache]]
-
-
-def _read_one_by_one(
-    model: LanguageModel, caches: list[kv_cache.Cache], prompts: Sequence[Sequence[int]]
-) -> list[kv_cache.Cache]:
-    for cache, prompt in zip(caches, prompts, strict=True):
-        model.forward(mx.array([prompt], mx.uint32), cache)
-    return caches
-
-
-def _read_batched(
-    model: LanguageModel, caches: list[kv_cache.Cache], prompts: Sequence[Sequence[int]]
-) -> list[kv_cache.Cache]:
-    """Read prompts in two passes: as new ones, and as some of which a head is known."""
-    heads = [list(prompt[: len(prompt) // 2]) for prompt in prompts]
-    tails = [list(prompt[len(prompt) // 2 :]) for prompt in prompts]
-    for pieces in (heads, tails):
-        caches, _ = batched_prefill.read(model, list(zip(caches, pieces, strict=True)))
-    return caches
 
 
 def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
@@ -106,12 +84,12 @@ def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
 
 def can_batch_prefill(model: LanguageModel, options: TextOptions) -> bool:
     """Find out whether prompts can be read in one pass without a change of their logits."""
-    batched = partial(_logits, model, options, _PROBES, BatchMode.SEQUENTIAL, _read_batched)
+    batched = partial(_logits, model, options, _PROBES, BatchMode.SEQUENTIAL, batched=True)
     return _same("prompts share a pass", _alone(model, options), batched)
 
 
 def _same(what: str, expected: mx.array, logits: Callable[[], mx.array]) -> bool:
-    """Return whether logits are the same but for rounding, and log it where they aren't."""
+    """Return whether logits are the same but for rounding; log it where they aren't."""
     expected = expected.astype(mx.float32)
     spread = float(mx.std(expected))
     try:
@@ -129,39 +107,43 @@ def _alone(model: LanguageModel, options: TextOptions) -> mx.array:
 
 
 def _logits(
-    model: LanguageModel,
-    options: TextOptions,
-    prompts: Sequence[Sequence[int]],
-    mode: BatchMode,
-    read: Read = _read_one_by_one,
+    model: LanguageModel, options: TextOptions, prompts: Sequence[list[int]], mode: BatchMode, batched: bool = False
 ) -> mx.array:
-    """Return the logits (rows, vocab_size) after two steps of decode, in the order of the prompts."""
+    """Return the logits (rows, vocab_size) after two steps of decode, in the order of the prompts.
+
+    `batched`: read the prompts in two passes, first as new ones, then as some of which a head is known.
+    """
     store = KVStore(model, options)
-    caches = read(model, [store.new_cache() for _ in prompts], prompts)
-    slots = [
-        BatchSlot(store.quantized_if_due(cache, len(prompt)), len(prompt))
-        for prompt, cache in zip(prompts, caches, strict=True)
-    ]
+    caches = [store.new_cache() for _ in prompts]
+    if batched:
+        heads = [prompt[: len(prompt) // 2] for prompt in prompts]
+        tails = [prompt[len(prompt) // 2 :] for prompt in prompts]
+        for part in (heads, tails):
+            caches, _ = batched_prefill.read(model, list(zip(caches, part, strict=True)))
+    else:
+        for cache, prompt in zip(caches, prompts, strict=True):
+            model.forward(mx.array([prompt], mx.uint32), cache)
+    lengths = [len(prompt) for prompt in prompts]
+    slots = [BatchSlot(store.quantized_if_due(cache, n), n) for cache, n in zip(caches, lengths, strict=True)]
     batch = Batch(model, mode, short=16)
     batch.arrange(slots)
-    order = [slots.index(slot) for slot in batch.slots]
     logits = None
     for token in (1, 2):
         logits, failed = batch.forward(mx.full((len(slots),), token, mx.uint32))
         for _, error in failed:
             raise error
     assert logits is not None
-    return logits[mx.array([order.index(index) for index in range(len(slots))])]
+    return logits[mx.array([batch.slots.index(slot) for slot in slots])]
 
 
 def measure_prefill(model: LanguageModel, tick: Callable[[], None] = lambda: None) -> tuple[int, float]:
-    """Time pieces of a prompt; return how many tokens a running stream may be held up by, and tokens a second.
+    """Time chunks of a prompt; return how many tokens may hold up a running stream, and tokens a second.
 
-    `told` is called between two pieces.
+    `tick` is called between two chunks.
     """
     count = _FEWEST_TOKENS_A_STEP
     rate = count / _seconds(model, count)
-    # On a GPU, most of what a short piece takes are its launches.
+    # On a GPU, a short chunk mostly takes the time of its launches.
     while rate * _SECONDS_A_STEP >= count and count < _MOST_BESIDE_ROWS:
         tick()
         count = max(2 * count, _fitting(rate))
@@ -170,13 +152,13 @@ def measure_prefill(model: LanguageModel, tick: Callable[[], None] = lambda: Non
 
 
 def _fitting(rate: float) -> int:
-    """Return how many tokens a piece may have, at so many a second."""
+    """Return how many tokens a chunk may have, at so many a second."""
     power = 1 << max(int(rate * _SECONDS_A_STEP), 1).bit_length() - 1
     return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_BESIDE_ROWS)
 
 
 def _waits_for_launches(model: LanguageModel) -> bool:
-    """Whether several prompts take little longer than one. A CPU, or a smaller GPU, is busy with a single one."""
+    """Return whether several prompts take little longer than one. One alone keeps a CPU, or a small GPU, busy."""
     return _seconds(model, _PROMPT, 4) < 2 * _seconds(model, _PROMPT)
 
 

@@ -1,7 +1,7 @@
-"""What was found out of a model by trying it, remembered from one load to the next.
+"""The results of calibrating a model, kept from one load to the next.
 
-One small file for each model, machine and set of options, named after all that the findings depend on: another version
-of a library or of the engine, other weights, another device make another name. So a file is either right or not found.
+There is one small file for each model, machine and set of options, named after all that the results depend on: another
+version of a library or of the engine, other weights or another device make another name. So none is ever out of date.
 """
 
 import logging
@@ -31,7 +31,7 @@ _SECONDS_BELIEVED = 24 * 3600  # the device may have been busy when it was timed
 
 
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
-    """How far rows share a pass, whether prompts are read in one; tokens that a step reads beside rows, and a second.
+    """How far rows share a pass, whether prompts share one; prompt tokens that a step reads beside rows, and a second.
 
     `found`: when, in seconds since 1970.
     """
@@ -59,7 +59,7 @@ def key(model: LanguageModel, options: TextOptions) -> str:
 
 
 def recall(name: str) -> Calibration | None:
-    """Return what is known under a key; None where it is nothing, or too old, or a file that isn't ours."""
+    """Return what is stored under a key; None where there is nothing, or it is too old or broken."""
     try:
         with (_folder() / f"{name}.json").open("rb") as file:
             calibration = msgspec.json.decode(file.read(_MOST_BYTES), type=Calibration)
@@ -69,7 +69,7 @@ def recall(name: str) -> Calibration | None:
 
 
 def remember(name: str, calibration: Calibration) -> None:
-    """Keep what is known under a key. Where that can't be, the next load finds it out again."""
+    """Store a calibration under a key. Where that fails, the next load calibrates again."""
     try:
         folder = _folder()
         folder.mkdir(parents=True, exist_ok=True)
@@ -79,14 +79,14 @@ def remember(name: str, calibration: Calibration) -> None:
         Path(temporary).replace(folder / f"{name}.json")
         _forget_oldest(folder)
     except (OSError, RuntimeError) as error:
-        log.info("what was found out of the model can't be remembered: %s", error)
+        log.info("the results of calibrating the model can't be stored: %s", error)
 
 
 def _forget_oldest(folder: Path) -> None:
     files = list(folder.iterdir())
     if len(files) > _MOST_FILES:
         for file in sorted(files, key=lambda file: file.stat().st_mtime)[: len(files) - _MOST_FILES]:
-            with suppress(FileNotFoundError):  # another worker was sooner
+            with suppress(FileNotFoundError):  # another worker has removed it
                 file.unlink()
 
 

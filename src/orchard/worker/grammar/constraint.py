@@ -135,7 +135,7 @@ class Constraints:
             raise _cannot_keep(constraint, found.message)
         reasoning = self._in_time(constraint.reasoning, found, constraint.max_tokens)
         rules, begun = found.whole if reasoning and reasoning.within else found.rules, constraint.begun
-        taken = rules.alphabet.cut(begun)
+        taken = rules.vocabulary.tokenize(begun)
         if begun and rules.first.deep_copy().try_consume_tokens(taken) != len(taken):
             reason = "the unfinished message that the answer goes on with doesn't keep it"
             raise _cannot_keep(constraint, reason)
@@ -203,11 +203,11 @@ class Constraints:
         """
         if reasoning is None:
             return None
-        closing = tuple(self._tags.cut(reasoning.end.decode(), self._letters().cut))
+        closing = tuple(self._tags.cut(reasoning.end.decode(), self._letters().tokenize))
         if compiled.rules.shortest is None:
             return None if reasoning.within else replace(reasoning, closing=closing)
         needs = MOST_NEWLINES + compiled.rules.shortest + 1  # the token that ends the turn
-        opening = len(self._tags.cut(reasoning.within.decode(), self._letters().cut)) or 1
+        opening = len(self._tags.cut(reasoning.within.decode(), self._letters().tokenize)) or 1
         if not reasoning.opened and max_tokens is not None and max_tokens <= opening + len(closing) + needs:
             return None
         return replace(reasoning, closing=closing, needs=needs)

@@ -149,7 +149,7 @@ class ShortestAnswers:
         found: list[int] = []
         for special, group in itertools.groupby(tokens, lambda token: token in self._special):
             own = list(group)
-            found += own if special else self._alphabet.cut(b"".join(self._letters.pieces[token] for token in own))
+            found += own if special else self._alphabet.tokenize(b"".join(self._letters.pieces[token] for token in own))
         return found
 
     def _spelled(self, text: bytes) -> list[int] | None:
