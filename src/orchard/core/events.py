@@ -7,12 +7,14 @@ non-streaming answer is `collect(events)` over the same stream, so the two canno
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct, field, msgpack
 from msgspec.structs import replace
 
 from orchard.core.errors import FailureKind, OrchardError
+
+S = TypeVar("S", bound=Struct)
 
 FinishReason = Literal["stop", "length", "tool_calls"]
 
@@ -116,6 +118,22 @@ class ToolArgs(Struct, frozen=True, array_like=True, tag="tool_args"):
     choice: int = 0
 
 
+class Output(Struct, frozen=True, array_like=True, tag="output"):
+    """A piece of what a model makes that is no text: `data` is a struct of the task's file, which the dialect knows."""
+
+    data: bytes
+    choice: int = 0
+
+    @classmethod
+    def of(cls, made: Struct, choice: int = 0) -> "Output":
+        """Return the event that carries a struct."""
+        return cls(msgpack.encode(made), choice)
+
+    def read(self, kind: type[S]) -> S:
+        """Return the struct, which is one of that type."""
+        return msgpack.decode(self.data, type=kind)
+
+
 class Finished(Struct, frozen=True, array_like=True, tag="finished"):
     """All choices are complete; `reasons[i]` says why choice i ended.
 
@@ -145,7 +163,7 @@ class Failed(Struct, frozen=True, array_like=True, tag="failed"):
         return OrchardError(self.kind, self.message, param=self.param, retry_after=self.retry_after)
 
 
-Event = Started | Text | Reasoning | ToolStart | ToolArgs | Finished | Failed
+Event = Started | Text | Reasoning | ToolStart | ToolArgs | Output | Finished | Failed
 
 
 class ToolCall(Struct):
@@ -186,6 +204,7 @@ class Collected(Struct):
     choices: list[Choice]
     usage: Usage
     summary: Summary | None = None
+    outputs: list[Output] = field(default_factory=list)
 
 
 class _Gathered(Struct):
@@ -226,6 +245,7 @@ class Collector:
 
     def __init__(self) -> None:
         self._choices: defaultdict[int, _Gathered] = defaultdict(_Gathered)
+        self._outputs: list[Output] = []
         self._summary: Summary | None = None
         self.result: Collected | None = None
 
@@ -242,9 +262,11 @@ class Collector:
                 case Finished(reasons, usage, stops):
                     ends = zip(reasons, stops or [None] * len(reasons), strict=True)
                     choices = [self._choices[index].choice(*end) for index, end in enumerate(ends)]
-                    self.result = Collected(choices, usage, self._summary)
+                    self.result = Collected(choices, usage, self._summary, self._outputs)
                 case Failed():
                     raise event.error()
+                case Output():
+                    self._outputs.append(event)
                 case _:
                     self._choices[event.choice].add(event)
 

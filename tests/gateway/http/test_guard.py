@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from orchard.config import Settings
 from orchard.gateway.http.guard import Guard, host_of
+from orchard.gateway.replies.errors import Dialects
 from tests.support.gateway_client import body
 from tests.support.serving import Server
 
@@ -32,7 +33,7 @@ def status(headers: dict[str, str], method: str = "POST", path: str = CHAT, /, *
         "path": path,
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         "server": ("192.168.1.5", 8000),
-        "state": {"id": "req_1"},
+        "state": {"id": "req_1", "dialects": Dialects()},
     }
     asyncio.run(Guard(Response(), Settings(**settings))(scope, receive, send))
     found: int = sent[0]["status"]

@@ -22,22 +22,10 @@ from orchard.gateway.http.guard import Guard
 from orchard.gateway.http.request_context import RequestContextMiddleware
 from orchard.gateway.metrics.counters import Metrics
 from orchard.gateway.pool.pool import Pool
-from orchard.gateway.replies.errors import failure
+from orchard.gateway.replies.errors import Dialects, failure
 from orchard.gateway.replies.event_response import SUMMARY_HEADER, WARNING_HEADER
-from orchard.gateway.routes import (
-    anthropic,
-    azure,
-    chat,
-    completions,
-    conversations,
-    embeddings,
-    models,
-    models_admin,
-    responses,
-    server,
-    stats,
-)
 from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.routes.table import ROUTES
 
 
 def create_app(pool: Pool, settings: Settings) -> ASGIApp:
@@ -60,23 +48,20 @@ def create_app(pool: Pool, settings: Settings) -> ASGIApp:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _query_error)
     app.add_exception_handler(Exception, _bug)
-    for prefix in ("/v1", "/anthropic/v1"):
-        anthropic.add(app, site, prefix)
-    for prefix in ("/v1", ""):
-        for routes in (chat, completions, embeddings, models, responses, conversations):
-            routes.add(app, site, prefix)
-    azure.add(app, site)
-    server.add(app, site)
-    models_admin.add(app, site)
-    stats.add(app, site)
-    return _wrapped(Keys(app, callers), pool.metrics, settings)
+    dialects = Dialects()
+    for group in ROUTES:
+        before = len(app.routes)
+        for prefix in group.prefixes:
+            group.add(app, site, prefix)
+        dialects.add(app.routes[before:], group.fail)
+    return _wrapped(Keys(app, callers), dialects, pool.metrics, settings)
 
 
-def _wrapped(app: ASGIApp, metrics: Metrics, settings: Settings) -> ASGIApp:
+def _wrapped(app: ASGIApp, dialects: Dialects, metrics: Metrics, settings: Settings) -> ASGIApp:
     """Put around the routes what comes before them: limits, and other origins where the settings say so."""
     app = Guard(app, settings)
     # Around the whole application, so that answers of its outermost error handler have a request id too.
-    app = RequestContextMiddleware(app, settings.max_requests, metrics)
+    app = RequestContextMiddleware(app, settings.max_requests, metrics, dialects)
     if settings.cors_origins:
         # Around all else: a page must be able to read that its key is wrong, or the server busy.
         app = CORSMiddleware(

@@ -13,20 +13,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.replies.errors import failure
+from orchard.gateway.routes.table import ROUTES
 
 _READS = ("GET", "HEAD", "OPTIONS")
 _ELSEWHERE = (b"cross-site", b"same-site")
-# Ends of the paths that only ask for an answer. Desktop apps ask from origins of their own.
-_GENERATES = (
-    "/chat/completions",
-    "/completions",
-    "/embeddings",
-    "/messages",
-    "/messages/count_tokens",
-    "/responses",
-    "/responses/compact",
-    "/responses/input_tokens",
-)
 _APP = re.compile(rb"(?!https?:)[a-z][a-z0-9+.-]*://.*|https?://tauri\.localhost")
 # A name, or an address; in brackets with colons; a port may follow.
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)(?:%[^\]]*)?\]|([^\s:/?#@\[\]]+?)\.?)(?::\d{0,5})?")
@@ -113,7 +103,8 @@ def _is_cross_site(scope: Scope, origins: Iterable[bytes]) -> bool:
 
 def _is_generation(scope: Scope) -> bool:
     path: str = scope["path"]
-    return (scope["type"] == "websocket" or scope["method"] == "POST") and path.endswith(_GENERATES)
+    ends = tuple(end for group in ROUTES for end in group.answers)
+    return (scope["type"] == "websocket" or scope["method"] == "POST") and path.endswith(ends)
 
 
 def _headers(scope: Scope, name: bytes) -> list[bytes]:

@@ -61,7 +61,8 @@ def advice(path: str, known: Collection[str]) -> str:
     parts = [part for part in path.split("/") if part]
     plain = "/" + "/".join(parts)
     if len(path) <= _MOST_CHARS and len(parts) <= _MOST_PARTS:
-        if unserved := next((_NOT_SERVED[part] for part in parts if part in _NOT_SERVED), None):
+        served = {part for route in known for part in route.split("/")}
+        if unserved := next((_NOT_SERVED[part] for part in parts if part in _NOT_SERVED.keys() - served), None):
             return unserved
         if meant := _ELSEWHERE.get(plain) or _use(_served(parts, known)):
             return f"there is no such address; {meant}"

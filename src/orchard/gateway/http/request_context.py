@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.metrics.counters import Metrics, http_scope, route_of
-from orchard.gateway.replies.errors import failure
+from orchard.gateway.replies.errors import Dialects, failure
 
 log = logging.getLogger("orchard.access")
 
@@ -55,9 +55,10 @@ class RequestContextMiddleware:
     costs nothing, and a server that is busy must be able to say so. What is asked for over a WebSocket counts itself
     (`request.state.in_hand`)."""
 
-    def __init__(self, app: ASGIApp, max_requests: int, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, max_requests: int, metrics: Metrics, dialects: Dialects) -> None:
         self._app = app
         self._metrics = metrics
+        self._dialects = dialects
         self._in_hand = InHand(max_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +69,7 @@ class RequestContextMiddleware:
         method = scope.get("method", "WEBSOCKET")
         request_id = f"req_{uuid.uuid4().hex}"
         logged_request_id.set(request_id)
-        scope.setdefault("state", {}).update(id=request_id, in_hand=self._in_hand)
+        scope.setdefault("state", {}).update(id=request_id, in_hand=self._in_hand, dialects=self._dialects)
         http_scope.set(scope)
         begin = time.monotonic()
         status = 0

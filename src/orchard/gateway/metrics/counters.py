@@ -14,7 +14,7 @@ from typing import Any
 
 from orchard.core.events import Event, Failed, Finished, Started, Usage
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count
+from orchard.core.tasks import Task
 
 Clock = Callable[[], float]
 
@@ -125,25 +125,25 @@ class Metrics:
 
     def meter(self, request: Request, model_id: str) -> "Meter":
         """Begin to observe a request of the HTTP request that is being served."""
-        return Meter(self.of(model_id), route_of(http_scope.get()), self.clock, isinstance(request.task, Count))
+        return Meter(self.of(model_id), route_of(http_scope.get()), self.clock, request.task)
 
 
 class Meter:
     """Observes the events of one request as they come in.
 
-    All content that comes in at once is a batch: an engine step's, so mostly one token of each choice; more where text
-    was held back, as it may be part of a character or of a tag.
+    All content that comes in at once is a batch. Of a task that draws tokens it is an engine step's, so mostly one
+    token of each choice; more where text was held back, as it may be part of a character or of a tag.
     """
 
-    def __init__(self, model: ModelMetrics, route: str, clock: Clock, only_counts: bool) -> None:
-        """`only_counts`: the request has its prompt's tokens counted; none are read."""
+    def __init__(self, model: ModelMetrics, route: str, clock: Clock, task: Task) -> None:
         self._model = model
         self._route = route
         self._clock = clock
-        self._started = only_counts
+        self._started = not task.reads_prompt
+        self._draws_tokens = task.draws_tokens
         self._begin = clock()
-        self._last = 0.0
-        self._batches = 0
+        self._last: float | None = None
+        self._counted = 0
         self._ended = False
 
     def see(self, events: Sequence[Event]) -> None:
@@ -180,14 +180,15 @@ class Meter:
 
     def _batch(self) -> None:
         now = self._clock()
-        if self._batches:
-            self._model.gap.add(now - self._last)
-        else:
+        if self._last is None:
             self._model.first_token.add(now - self._begin)
+        elif self._draws_tokens:
+            self._model.gap.add(now - self._last)
         self._last = now
-        self._batches += 1
-        self._model.completion_tokens.add(1, now)
+        if self._draws_tokens:
+            self._counted += 1
+            self._model.completion_tokens.add(1, now)
 
     def _spend(self, usage: Usage) -> None:
-        self._model.completion_tokens.add(max(0, usage.completion_tokens - self._batches), self._clock())
+        self._model.completion_tokens.add(max(0, usage.completion_tokens - self._counted), self._clock())
         self._model.reasoning_tokens += usage.reasoning_tokens

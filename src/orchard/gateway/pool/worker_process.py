@@ -12,6 +12,7 @@ from orchard import wire
 from orchard.config import Settings
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
+from orchard.core.events import Failed
 from orchard.core.request import Request
 from orchard.core.tasks import LoadOptions
 from orchard.gateway.caller import environment_without_keys
@@ -119,6 +120,9 @@ class WorkerProcess:
 
     def submit(self, request: Request, stream: EventStream) -> None:
         """Hand a request over; its events go to `stream`, and closing the stream cancels it."""
+        if type(request.task) not in self.backend.tasks:  # what kind of model it is was not known before its download
+            stream.push([Failed("invalid_request", f"model '{self.name}' gives no {request.task.gives}", "model")])
+            return
         if not self._streams:
             self._watchdog.heard()
         self._streams[request.id] = stream

@@ -1,36 +1,68 @@
-"""An error becomes a response in the dialect of the request it answers."""
+"""Responses that tell of errors, each in the dialect of its route, whatever the names in the address look like."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 from orchard.core.errors import OrchardError
-from orchard.dialects.anthropic.messages import encode as anthropic_messages
+from orchard.dialects.anthropic import errors as anthropic_errors
 from orchard.dialects.openai import errors as openai_errors
-from orchard.dialects.openai.responses import encode as openai_responses
+from orchard.dialects.openai.responses import errors as responses_errors
 
 # fail(error, request id): the status, the headers and the JSON body of the answer that tells of the error.
 Fail = Callable[[OrchardError, str], tuple[int, dict[str, str], bytes]]
 
+# At these dialects' addresses a request that says that it speaks Anthropic's is answered in that one.
+_SHARED: tuple[Fail, ...] = (openai_errors.fail, responses_errors.fail)
+# Who asks for an address that is not served, by the beginning of its path.
+_PREFIXES: tuple[tuple[str, Fail], ...] = (
+    ("/openai/", openai_errors.fail_azure),
+    ("/v1/messages", anthropic_errors.fail),
+    ("/anthropic/", anthropic_errors.fail),
+)
+
+
+class Dialects:
+    """How the errors of each route are told."""
+
+    def __init__(self) -> None:
+        self._routes: list[tuple[BaseRoute, Fail]] = []
+
+    def add(self, routes: Iterable[BaseRoute], fail: Fail) -> None:
+        """Let the errors of these routes be told so."""
+        self._routes += [(route, fail) for route in routes]
+
+    def of(self, scope: Scope) -> Fail:
+        """Return how the errors of a request are told, also before its route was found."""
+        fail = self._of_route(scope) or _of_path(scope["path"])
+        return anthropic_errors.fail if fail in _SHARED and names_anthropic(scope) else fail
+
+    def _of_route(self, scope: Scope) -> Fail | None:
+        other_method = None
+        for route, fail in self._routes:
+            match, _ = route.matches(scope)
+            if match is Match.FULL:
+                return fail
+            if match is Match.PARTIAL:
+                other_method = other_method or fail
+        return other_method
+
+
+def _of_path(path: str) -> Fail:
+    return next((fail for prefix, fail in _PREFIXES if path.startswith(prefix)), openai_errors.fail)
+
 
 def failure(scope: Scope, error: OrchardError) -> Response:
     """Make the response to the request of `scope`."""
-    if "/responses" in scope["path"]:
-        error = openai_responses.in_own_words(error)
-    status, headers, body = _dialect(scope)(error, scope["state"]["id"])
+    dialects: Dialects = scope["state"]["dialects"]
+    status, headers, body = dialects.of(scope)(error, scope["state"]["id"])
     if error.kind in ("payload_too_large", "timeout"):
         headers["connection"] = "close"  # there may be more of that body
     return Response(body, status, headers, media_type="application/json")
 
 
-def is_anthropic(scope: Scope) -> bool:
-    """Whether a request speaks Anthropic's dialect, by its path, or by its header where OpenAI has the same path."""
-    is_own_path = scope["path"].startswith(("/v1/messages", "/anthropic/"))
-    return is_own_path or any(name == b"anthropic-version" for name, _ in scope["headers"])
-
-
-def _dialect(scope: Scope) -> Fail:
-    if scope["path"].startswith("/openai/"):
-        return openai_errors.fail_azure
-    return anthropic_messages.fail if is_anthropic(scope) else openai_errors.fail
+def names_anthropic(scope: Scope) -> bool:
+    """Whether a request says that it speaks Anthropic's dialect, which has some paths of OpenAI's."""
+    return any(name == b"anthropic-version" for name, _ in scope["headers"])

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from orchard.core.events import Collected, Collector, Event, Failed, Finished, Reasoning, Text, ToolArgs
+from orchard.core.events import Collected, Collector, Event, Failed, Finished, Output, Reasoning, Text, ToolArgs
 
 _WAIT_SECONDS = 60.0
 _LAG_BYTES = 256 * 1024  # unread
@@ -170,6 +170,8 @@ def _nbytes(event: Event) -> int:
             return _EVENT_BYTES + _CHAR_BYTES * len(event.text)
         case ToolArgs():
             return _EVENT_BYTES + _CHAR_BYTES * len(event.json)
+        case Output():
+            return _EVENT_BYTES + len(event.data)
     return _EVENT_BYTES
 
 

@@ -5,10 +5,10 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
-from orchard.core.events import Event, Failed, Finished, Reasoning, Started, Text, ToolArgs, ToolStart, Usage
+from orchard.core.events import Event, Failed, Finished, Output, Reasoning, Started, Text, ToolArgs, ToolStart, Usage
 from orchard.gateway.replies.event_stream import EventStream
 
-Content = Text | Reasoning | ToolStart | ToolArgs
+Content = Text | Reasoning | ToolStart | ToolArgs | Output
 
 
 class Merge:

@@ -16,7 +16,7 @@ from orchard.dialects.anthropic import models as anthropic_models
 from orchard.dialects.anthropic.messages import encode as anthropic_messages
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.gateway.models.registry import ModelEntry
-from orchard.gateway.replies.errors import is_anthropic
+from orchard.gateway.replies.errors import names_anthropic
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
 
@@ -39,7 +39,7 @@ class _AnthropicRoute(APIRoute):
     """A route that is there only for Anthropic's clients; others find the next one of its path."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        return super().matches(scope) if is_anthropic(scope) else (Match.NONE, {})
+        return super().matches(scope) if names_anthropic(scope) else (Match.NONE, {})
 
 
 def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
@@ -79,10 +79,11 @@ def _add_models(app: FastAPI, site: AppState, prefix: str) -> None:
             raise HTTPException(404)
         return _described(site.pool.registry.known(model_id))
 
-    # The same paths are OpenAI's, which the docs show. They are added to the application's own routes, not as a router:
-    # a 405 looks there for the methods that an address takes.
+    # Below /v1 the same paths are OpenAI's, which the docs show. They are added to the application's own routes, not as
+    # a router: a 405 looks there for the methods that an address takes.
+    kind = _AnthropicRoute if prefix == "/v1" else APIRoute
     for path, endpoint in ((f"{prefix}/models", list_models), (f"{prefix}/models/{{model_id:path}}", get_model)):
-        app.router.add_api_route(path, endpoint, route_class_override=_AnthropicRoute, include_in_schema=False)
+        app.router.add_api_route(path, endpoint, route_class_override=kind, include_in_schema=False)
 
 
 def _described(entry: ModelEntry) -> dict[str, Any]:

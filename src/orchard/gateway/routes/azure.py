@@ -1,6 +1,6 @@
 """Azure OpenAI: OpenAI's dialects at Azure's addresses, where a deployment may name the model.
 
-Bodies and answers are the same; what is wrong is told in Azure's words (`failures`).
+Bodies and answers are the same; what is wrong is told in Azure's words.
 """
 
 from enum import Enum
@@ -14,37 +14,27 @@ from orchard.dialects.openai import embeddings as openai_embeddings
 from orchard.dialects.openai.chat import encode as openai_chat
 from orchard.dialects.openai.completions import encode as openai_completions
 from orchard.dialects.openai.responses import schema as openai_responses_body
-from orchard.gateway.routes import chat, completions, conversations, embeddings, models, responses
+from orchard.gateway.routes import chat, completions, embeddings, responses
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
 
-_DEPLOYMENT = "/openai/deployments/{deployment:path}"
+_TAGS: list[str | Enum] = ["Azure OpenAI"]
 _VERSION = {"name": "api-version", "in": "query", "schema": {"type": "string"}, "description": "Any is taken."}
 
 
-def add(app: FastAPI, site: AppState) -> None:
-    """Add the routes."""
-    for prefix in ("/openai", "/openai/v1"):
-        for routes in (chat, completions, embeddings, models, responses, conversations):
-            routes.add(app, site, prefix)
-    for routes in (chat, embeddings):  # as Azure AI's model inference API has them
-        routes.add(app, site, "/models")
-    _add_deployments(app, site)
-
-
-def _add_deployments(app: FastAPI, site: AppState) -> None:
-    tags: list[str | Enum] = ["Azure OpenAI"]
+def add(app: FastAPI, site: AppState, prefix: str) -> None:
+    """Add the routes of a deployment, which the prefix names."""
 
     @app.post(
-        _DEPLOYMENT + "/chat/completions", tags=tags, **_described(openai_chat.body_schema(openai_chat.DeploymentBody))
+        f"{prefix}/chat/completions", tags=_TAGS, **_described(openai_chat.body_schema(openai_chat.DeploymentBody))
     )
     async def deployment_chat(http: Request, deployment: str) -> Response:
         """Answer a conversation with the model that the deployment names."""
         return await chat.answer(site, http, deployment)
 
     @app.post(
-        _DEPLOYMENT + "/completions",
-        tags=tags,
+        f"{prefix}/completions",
+        tags=_TAGS,
         **_described(openai_completions.body_schema(openai_completions.DeploymentBody)),
     )
     async def deployment_completions(http: Request, deployment: str) -> Response:
@@ -52,17 +42,21 @@ def _add_deployments(app: FastAPI, site: AppState) -> None:
         return await completions.answer(site, http, deployment)
 
     @app.post(
-        _DEPLOYMENT + "/embeddings",
-        tags=tags,
+        f"{prefix}/embeddings",
+        tags=_TAGS,
         **_described(openai_embeddings.body_schema(openai_embeddings.DeploymentBody)),
     )
     async def deployment_embeddings(http: Request, deployment: str) -> Response:
         """Refuse to make embeddings, with the reason: the models here are text models."""
         return await embeddings.answer(site, http, deployment)
 
+
+def add_responses(app: FastAPI, site: AppState, prefix: str) -> None:
+    """Add the route of a deployment's responses."""
+
     @app.post(
-        _DEPLOYMENT + "/responses",
-        tags=tags,
+        f"{prefix}/responses",
+        tags=_TAGS,
         **_described(openai_responses_body.body_schema(openai_responses_body.DeploymentBody)),
     )
     async def deployment_responses(http: Request, deployment: str) -> Response:

@@ -8,7 +8,7 @@ from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import errors
 
 
-def add(app: FastAPI, site: AppState) -> None:
+def add(app: FastAPI, site: AppState, prefix: str = "") -> None:
     """Add the routes."""
 
     @app.post("/unload", tags=["Server"], responses=errors())

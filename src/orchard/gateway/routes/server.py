@@ -19,7 +19,7 @@ from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import errors
 
 
-def add(app: FastAPI, site: AppState) -> None:
+def add(app: FastAPI, site: AppState, prefix: str = "") -> None:
     """Add the routes."""
     _add_root(app)
     _add_health(app, site)

@@ -15,6 +15,7 @@ from orchard.core.events import (
     Event,
     Failed,
     Finished,
+    Output,
     Reasoning,
     Started,
     Summary,
@@ -197,7 +198,7 @@ class MessagesEncoder:
         begun = b"" if self._started else self._start(Usage(0, 0))
         return begun + (self._finished(event) if isinstance(event, Finished) else self._content(event))
 
-    def _content(self, event: Text | Reasoning | ToolStart | ToolArgs) -> bytes:
+    def _content(self, event: Text | Reasoning | ToolStart | ToolArgs | Output) -> bytes:
         written = b""
         match event:
             case _ if self._call.warms_up:

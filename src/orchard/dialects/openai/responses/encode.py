@@ -28,6 +28,7 @@ from orchard.dialects.common.json_body import decode
 from orchard.dialects.common.output import escape_line_ends, overflow
 from orchard.dialects.openai import errors as openai_errors
 from orchard.dialects.openai.responses import schema as wire
+from orchard.dialects.openai.responses.errors import in_own_words
 from orchard.dialects.openai.responses.output import (
     CallItem,
     Fields,
@@ -63,7 +64,6 @@ __all__ = [
     "body_schema",
     "counted",
     "draft_of",
-    "in_own_words",
     "read",
 ]
 
@@ -117,13 +117,6 @@ def draft_of(decoded: wire.Body, body: bytes) -> "Draft":
     """Check a decoded body, and keep what a response repeats of it. Raises OrchardError (invalid_request)."""
     check(decoded)
     return Draft(decoded, decode(_raw_decoder, body), references(items_of(decoded)))
-
-
-def in_own_words(error: OrchardError) -> OrchardError:
-    """Name the field to blame as it is called here: the worker calls the conversation `messages`."""
-    if error.param == "messages" or (error.param is None and error.kind == "context_length_exceeded"):
-        return OrchardError(error.kind, error.message, param="input", retry_after=error.retry_after)
-    return error
 
 
 class Draft(Struct, frozen=True):

@@ -11,7 +11,8 @@ from orchard.core.errors import OrchardError
 from orchard.dialects.common.fields import Refused, with_model
 from orchard.dialects.common.json_body import decode, invalid
 from orchard.dialects.openai import errors as openai_errors
-from orchard.dialects.openai.responses.encode import Draft, draft_of, in_own_words
+from orchard.dialects.openai.responses.encode import Draft, draft_of
+from orchard.dialects.openai.responses.errors import in_own_words
 from orchard.dialects.openai.responses.schema import Body, PromptCacheOptions
 
 

@@ -1,0 +1,137 @@
+"""A new kind of model with a dialect of its own: a file each, and a row each in the tables of kinds and of routes."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from msgspec.structs import replace
+
+from orchard.config import Settings
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Generate
+from orchard.gateway.http.app import create_app
+from orchard.gateway.models.registry import Registry
+from orchard.gateway.pool.pool import Pool
+from orchard.gateway.pool.worker_process import WorkerProcess
+from orchard.gateway.replies.event_stream import EventStream
+from orchard.gateway.routes.table import ROUTES, RouteGroup
+from orchard.kinds import FAKE, KINDS, Backend, ModelKind
+from tests.support import toy_dialect
+from tests.support.toy_kind import ToyEmbed, ToyOptions
+
+TOY = Backend("tests.support.toy_kind:ToyService", (ToyEmbed,), ToyOptions, extra="toy")
+VECTORS = "/v1/toy/org/responses-7b/vectors"
+
+
+@pytest.fixture(autouse=True)
+def _rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Add a row to each table."""
+    row = ModelKind(TOY, lambda config, files: config.get("model_type") == "toy", ("toy",))
+    monkeypatch.setitem(KINDS, "toy", row)
+    ROUTES.append(RouteGroup(toy_dialect.add, toy_dialect.fail, ("/v1",), ("/vectors",)))
+    yield
+    ROUTES.pop()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A folder with a toy model, and one of a model of text."""
+    for name, kind in (("bear", "toy"), ("writer", "qwen3")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps({"model_type": kind}))
+        (tmp_path / name / "model.safetensors").write_bytes(b"weights")
+    return Settings(model_dir=str(tmp_path), responses_path=":memory:", memory_limit=10**6)
+
+
+class Toys:
+    """A server in this process, whose workers are processes."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.pool = Pool(Registry.from_settings(settings), settings)
+        transport = httpx.ASGITransport(create_app(self.pool, settings))
+        self.client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60)
+
+    async def vectors(self, *texts: str, **fields: Any) -> httpx.Response:
+        return await self.client.post(VECTORS, json={"texts": texts, "model": "bear"} | fields)
+
+
+@pytest.fixture
+async def toys(settings: Settings) -> AsyncIterator[Toys]:
+    running = Toys(settings)
+    yield running
+    await running.pool.close()
+
+
+async def test_a_model_of_the_new_kind_is_found_loaded_on_demand_and_counted(toys: Toys) -> None:
+    answer = await toys.vectors("a", "four")
+    assert (answer.status_code, answer.json()) == (200, {"vectors": [[1.0] * 3, [4.0] * 3], "tokens": 5})
+    assert (await toys.vectors("b", model=None)).json()["vectors"] == [[1.0] * 3]  # the only one that gives vectors
+    listed = (await toys.client.get("/v1/models")).json()["data"]
+    (bear,) = [entry for entry in listed if entry["id"] == "bear"]
+    assert (bear["kind"], bear["state"], bear["size"], bear["batching"]) == ("toy", "ready", "3", None)
+    counted = toys.pool.metrics.of("bear")
+    assert dict(counted.requests) == {("/v1/toy/{name:path}/vectors", "ok"): 2}
+    assert (counted.prompts, counted.prompt_tokens, counted.completion_tokens.total) == (2, 6, 0)
+    assert (sum(counted.first_token.counts), sum(counted.gap.counts)) == (2, 0)
+
+
+async def test_a_model_is_asked_only_for_what_it_gives(toys: Toys) -> None:
+    chat = {"model": "bear", "messages": [{"role": "user", "content": "Hi"}]}
+    refused = await toys.client.post("/v1/chat/completions", json=chat)
+    assert refused.status_code == 400
+    error = refused.json()["error"]
+    assert (error["message"], error["param"]) == ("model 'bear' is of the kind 'toy' and gives no text", "model")
+    refused = await toys.vectors("a", model="writer")
+    assert (refused.status_code, refused.json()["field"]) == (400, "model")
+    assert refused.json()["oops"] == "model 'writer' is of the kind 'text' and gives no toy vectors"
+    assert not toys.pool.processes.all, "nothing was loaded for either"
+    claude = (await toys.client.get("/anthropic/v1/models")).json()["data"]
+    assert "bear" not in [entry["id"] for entry in claude]
+
+
+async def test_errors_are_told_in_the_new_dialects_words(toys: Toys, settings: Settings) -> None:
+    cases: list[tuple[httpx.Response, int, str | None]] = [(await toys.vectors("a", model="nobody"), 404, "model")]
+    cases += [(await toys.vectors(""), 400, "texts")]
+    cases += [(await toys.vectors("a", texts=7), 400, "texts"), (await toys.client.get(VECTORS), 405, None)]
+    cases += [(await Toys(replace(settings, api_keys=("key",))).vectors("a"), 401, None)]
+    for response, status, field in cases:
+        assert (response.status_code, response.json()["field"]) == (status, field), response.text
+        assert set(response.json()) == {"oops", "kind", "field"}
+
+
+async def test_a_crash_ends_its_own_request_alone(toys: Toys) -> None:
+    crashed = await toys.vectors("crash")
+    assert (crashed.status_code, crashed.json()["kind"]) == (503, "worker_crashed")
+    assert (await toys.vectors("b")).json()["vectors"] == [[1.0] * 3]
+    assert toys.pool.metrics.of("bear").crashes == 2  # it was given to a second process, as nobody had seen anything
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (
+            {"service": "tests.support.no_such_kind:Service"},
+            "the package 'tests.support.no_such_kind' is not installed: pip install 'mlx-orchard[toy]'",
+        ),
+        ({"python": "/no/such/python"}, "its process can't be started"),
+    ],
+)
+async def test_what_a_kind_lacks_is_named(
+    toys: Toys, changes: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(KINDS, "toy", replace(KINDS["toy"], backend=replace(TOY, **changes)))
+    failed = await toys.vectors("a")
+    assert failed.json()["kind"] == "model_failed"
+    assert reason in failed.json()["oops"]
+
+
+async def test_a_kind_that_only_a_download_reveals_gets_no_other_tasks() -> None:
+    for backend, task in ((FAKE, ToyEmbed(("a",))), (TOY, Generate())):
+        stream = EventStream()
+        WorkerProcess(backend, Settings()).submit(Request("req_1", "m", task), stream)
+        (failed,) = await stream.next(1)
+        assert failed.kind == "invalid_request"  # type: ignore[union-attr]
+        assert f"gives no {task.gives}" in failed.message  # type: ignore[union-attr]
