@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "architecture.md"
 def diagram() -> str:
     """Return the table as Mermaid's `stateDiagram-v2` (https://mermaid.js.org/syntax/stateDiagram.html)."""
     steps = [
-        f"    {old.value} --> {new.value}: {when}"
+        f"    {old.label} --> {new.label}: {when}"
         for old, follow in TRANSITIONS.items()
         for new, when in follow.items()
     ]
@@ -48,5 +48,5 @@ def test_each_state_has_one_of_the_names_that_clients_know() -> None:
     ],
 )
 def test_a_step_outside_of_the_table_is_refused(old: ModelState, new: ModelState) -> None:
-    with pytest.raises(RuntimeError, match=f"from {old.value} to {new.value}"):
+    with pytest.raises(RuntimeError, match=f"from {old.label} to {new.label}"):
         step(old, new)

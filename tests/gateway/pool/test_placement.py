@@ -9,35 +9,35 @@ from hypothesis import strategies as st
 from orchard.gateway.pool.placement import PlacementPlan, ResidentModel, allowances, need, plan
 
 
-def seat(id_: str, phase: Any = "ready", need: int = 10, **fields: Any) -> ResidentModel:
-    return ResidentModel(id=id_, phase=phase, need=need, **fields)
+def model(id_: str, state: Any = "ready", need: int = 10, **fields: Any) -> ResidentModel:
+    return ResidentModel(id=id_, state=state, need=need, **fields)
 
 
 def waiting(id_: str, need: int = 10, **fields: Any) -> ResidentModel:
-    return seat(id_, "waiting", need, **fields)
+    return model(id_, "queued", need, **fields)
 
 
 def test_what_fits_is_loaded() -> None:
-    assert plan([waiting("b"), waiting("c")], [seat("a")], 3, 30) == PlacementPlan(load=["b", "c"])
+    assert plan([waiting("b"), waiting("c")], [model("a")], 3, 30) == PlacementPlan(load=["b", "c"])
 
 
 def test_while_the_budget_is_unknown_one_is_loaded() -> None:
     assert plan([waiting("a"), waiting("b")], [], 3, None) == PlacementPlan(load=["a"])
-    assert plan([waiting("b")], [seat("a", "loading")], 3, None) == PlacementPlan()
+    assert plan([waiting("b")], [model("a", "loading")], 3, None) == PlacementPlan()
 
 
 @pytest.mark.parametrize(
     ("placed", "expected"),
     [
-        ([seat("old", used=1), seat("new", used=2)], PlacementPlan(evict={"old": "x"}, hold={"old"})),
-        ([seat("old", used=1, busy=True), seat("new", used=2)], PlacementPlan(evict={"new": "x"}, hold={"new"})),
-        ([seat("old", used=1, pinned=True), seat("new", used=2)], PlacementPlan(evict={"new": "x"}, hold={"new"})),
-        ([seat("old", used=1, busy=True), seat("new", used=2, busy=True)], PlacementPlan(hold={"old"})),
-        ([seat("own", used=1, resident=True), seat("new", used=2)], PlacementPlan(evict={"new": "x"}, hold={"new"})),
-        ([seat("own", resident=True), seat("new", used=2, busy=True)], PlacementPlan(hold={"new"})),
-        ([seat("own", resident=True), seat("pinned", pinned=True)], PlacementPlan(evict={"own": "x"}, hold={"own"})),
-        ([seat("loads", "loading"), seat("pinned", pinned=True)], PlacementPlan()),
-        ([seat("leaves", "leaving"), seat("idle")], PlacementPlan()),
+        ([model("old", used=1), model("new", used=2)], PlacementPlan(evict={"old": "x"}, hold={"old"})),
+        ([model("old", used=1, busy=True), model("new", used=2)], PlacementPlan(evict={"new": "x"}, hold={"new"})),
+        ([model("old", used=1, pinned=True), model("new", used=2)], PlacementPlan(evict={"new": "x"}, hold={"new"})),
+        ([model("old", used=1, busy=True), model("new", used=2, busy=True)], PlacementPlan(hold={"old"})),
+        ([model("own", used=1, resident=True), model("new", used=2)], PlacementPlan(evict={"new": "x"}, hold={"new"})),
+        ([model("own", resident=True), model("new", used=2, busy=True)], PlacementPlan(hold={"new"})),
+        ([model("own", resident=True), model("pinned", pinned=True)], PlacementPlan(evict={"own": "x"}, hold={"own"})),
+        ([model("loads", "loading"), model("pinned", pinned=True)], PlacementPlan()),
+        ([model("leaves", "unloading"), model("idle")], PlacementPlan()),
     ],
     ids=[
         "least recently used",
@@ -56,28 +56,28 @@ def test_who_makes_room(placed: list[ResidentModel], expected: PlacementPlan) ->
 
 
 def test_nobody_goes_in_vain() -> None:
-    placed = [seat("small", need=10, used=1), seat("large", need=80, used=2)]
+    placed = [model("small", need=10, used=1), model("large", need=80, used=2)]
     assert plan([waiting("x", 90)], placed, 3, 100) == PlacementPlan(evict={"large": "x"}, hold={"large"})
-    placed = [seat("small", need=10, used=1, busy=True), seat("large", need=80, resident=True)]
+    placed = [model("small", need=10, used=1, busy=True), model("large", need=80, resident=True)]
     assert plan([waiting("x", 90)], placed, 3, 100) == PlacementPlan(evict={"large": "x"}, hold={"large"})
 
 
 def test_nobody_overtakes() -> None:
-    placed = [seat("a", need=80, busy=True)]
+    placed = [model("a", need=80, busy=True)]
     assert plan([waiting("first", 50), waiting("second", 10)], placed, 3, 100) == PlacementPlan(hold={"a"})
 
 
 def test_modest_ones_make_nobody_go_and_hold_up_nobody() -> None:
-    placed = [seat("a", need=80)]
+    placed = [model("a", need=80)]
     assert plan([waiting("b", 50, modest=True), waiting("c")], placed, 3, 100) == PlacementPlan(load=["c"], drop=["b"])
 
 
 def test_what_can_never_fit_is_refused_and_holds_up_nobody() -> None:
-    made = plan([waiting("x", 200), waiting("c")], [seat("a", need=30, pinned=True)], 3, 100)
+    made = plan([waiting("x", 200), waiting("c")], [model("a", need=30, pinned=True)], 3, 100)
     assert made.load == ["c"]
     assert "200 bytes" in made.refuse["x"]
     assert "pinned models take 30" in made.refuse["x"]
-    assert "as many are pinned" in plan([waiting("x")], [seat("a", pinned=True)], 1, None).refuse["x"]
+    assert "as many are pinned" in plan([waiting("x")], [model("a", pinned=True)], 1, None).refuse["x"]
 
 
 @pytest.mark.parametrize(
@@ -96,29 +96,29 @@ def test_all_is_divided_and_nothing_twice(needs: list[int], budget: int) -> None
         assert sum(shares) > budget - len(needs)
 
 
-_PHASES = st.sampled_from(("loading", "ready", "leaving"))
+_STATES = st.sampled_from(("loading", "ready", "unloading"))
 
 
 @given(
     st.lists(st.tuples(st.integers(1, 60), st.booleans()), max_size=4),
-    st.lists(st.tuples(st.integers(1, 40), _PHASES, st.booleans(), st.booleans(), st.integers(0, 3)), max_size=3),
+    st.lists(st.tuples(st.integers(1, 40), _STATES, st.booleans(), st.booleans(), st.integers(0, 3)), max_size=3),
     st.integers(1, 4),
 )
-@example([(47, True), (1, False)], [(54, "leaving", False, False, 0)], 4)
+@example([(47, True), (1, False)], [(54, "unloading", False, False, 0)], 4)
 def test_plans_keep_the_law(queue: list[tuple[int, bool]], placed: list[tuple[Any, ...]], most: int) -> None:
     waits = [waiting(f"w{number}", size, modest=modest) for number, (size, modest) in enumerate(queue)]
-    seats = [
-        seat(f"p{number}", phase, size, busy=busy and phase == "ready", pinned=pinned, used=used)
-        for number, (size, phase, busy, pinned, used) in enumerate(placed)
+    models = [
+        model(f"p{number}", state, size, busy=busy and state == "ready", pinned=pinned, used=used)
+        for number, (size, state, busy, pinned, used) in enumerate(placed)
     ]
-    made = plan(waits, seats, most, 100)
-    by_id = {one.id: one for one in (*waits, *seats)}
+    made = plan(waits, models, most, 100)
+    by_id = {one.id: one for one in (*waits, *models)}
     if made.load:
-        after = [*seats, *(by_id[id_] for id_ in made.load)]
+        after = [*models, *(by_id[id_] for id_ in made.load)]
         assert len(after) <= most
         assert sum(one.need for one in after) <= 100
     for id_ in made.hold:
-        assert by_id[id_].phase == "ready"
+        assert by_id[id_].state == "ready"
         assert not by_id[id_].pinned
     assert all(not by_id[id_].busy and id_ in made.hold for id_ in made.evict)
     # A modest one that waits for who is leaving holds up nobody.
@@ -128,26 +128,26 @@ def test_plans_keep_the_law(queue: list[tuple[int, bool]], placed: list[tuple[An
         if one.id in made.load or not (one.modest or one.id in made.refuse or one.id in made.drop)
     ]
     assert made.load == open_[: len(made.load)]
-    if len(made.load) < len(open_) and all(one.phase == "ready" for one in seats):
+    if len(made.load) < len(open_) and all(one.state == "ready" for one in models):
         assert made.hold or made.load, "somebody waits, and nobody makes room"
 
 
 def test_what_makes_nobody_go_waits_for_who_is_leaving() -> None:
-    leaving = [seat("a", "leaving", need=80)]
+    leaving = [model("a", "unloading", need=80)]
     assert plan([waiting("b", 50, modest=True)], leaving, 1, 100) == PlacementPlan()
-    assert plan([waiting("b", 50, modest=True)], [*leaving, seat("c", need=60)], 3, 100) == PlacementPlan(drop=["b"])
+    assert plan([waiting("b", 50, modest=True)], [*leaving, model("c", need=60)], 3, 100) == PlacementPlan(drop=["b"])
 
 
-def bundled(id_: str, phase: Any = "ready", **fields: Any) -> ResidentModel:
-    return seat(id_, phase, modest=True, bundled=True, **fields)
+def bundled(id_: str, state: Any = "ready", **fields: Any) -> ResidentModel:
+    return model(id_, state, modest=True, bundled=True, **fields)
 
 
 @pytest.mark.parametrize(
     ("asking", "placed", "expected"),
     [
-        (bundled("x", "waiting"), [seat("a")], PlacementPlan(load=["x"])),
-        (bundled("x", "waiting", need=60), [seat("a", need=60)], PlacementPlan(drop=["x"])),
-        (bundled("x", "waiting"), [seat("a", pinned=True)], PlacementPlan(load=["x"])),
+        (bundled("x", "queued"), [model("a")], PlacementPlan(load=["x"])),
+        (bundled("x", "queued", need=60), [model("a", need=60)], PlacementPlan(drop=["x"])),
+        (bundled("x", "queued"), [model("a", pinned=True)], PlacementPlan(load=["x"])),
         (waiting("x"), [bundled("own")], PlacementPlan(load=["x"], evict={"own": "x"}, hold={"own"})),
         (waiting("x"), [bundled("own", busy=True)], PlacementPlan(load=["x"])),
         (waiting("x"), [bundled("own", pinned=True)], PlacementPlan(load=["x"])),

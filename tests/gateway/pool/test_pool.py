@@ -18,6 +18,7 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
 from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool import processes
+from orchard.gateway.pool.lifecycle import ModelState
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
 from tests.support.pool_simulation import Process, World, run
@@ -253,6 +254,22 @@ def test_a_busy_model_goes_when_its_requests_have_ended_and_new_ones_wait(monkey
         assert stage.world.loads == 3
 
     play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_a_server_is_ready_while_a_model_is_held_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.until("a", "ready")
+        running = stage.open("a", pieces=20)
+        await stage.read(running, Started)
+        other = stage.open("b")
+        await asyncio.sleep(0.01)
+        assert stage.pool.models["a"].state is ModelState.HELD
+        assert (stage.state("a"), stage.pool.is_ready) == ("ready", True)
+        running.close()
+        await stage.read(other)
+        assert not stage.pool.is_ready
+
+    play(monkeypatch, Stage({"a": {"on_demand": False}, "b": {}}, 1), story)
 
 
 def test_requests_go_on_where_nobody_waits_for_their_room_any_more(monkeypatch: pytest.MonkeyPatch) -> None:

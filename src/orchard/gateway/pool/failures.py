@@ -1,4 +1,4 @@
-"""How requests fail because of their model: what callers are told."""
+"""What callers are told when a request fails because of its model."""
 
 from orchard.core.events import Failed
 
@@ -6,28 +6,28 @@ SHUTTING_DOWN = Failed("shutting_down", "the server is shutting down", None, 5)
 
 
 def not_begun(model: str, seconds: float) -> Failed:
-    """Return that a request has waited too long for its turn in a model that is ready."""
-    text = f"model '{model}' did not begin this request within {seconds:g} seconds: too many are before it"
+    """Return the failure of a request that a ready model has not begun in time."""
+    text = f"model '{model}' did not begin this request within {seconds:g} seconds: too many requests are ahead of it"
     return Failed("overloaded", text, None, 5)
 
 
 def not_ready(model: str, seconds: float, note: str) -> Failed:
-    """Return that a request has waited too long for its model; `note` says what that waits for itself."""
+    """Return the failure of a request whose model was not ready in time; `note`: what the model waits for."""
     return Failed("unavailable", f"model '{model}' was not ready within {seconds:g} seconds: {note}", None, 5)
 
 
 def not_loadable(model: str, reason: str | None) -> Failed:
-    """Return that a model can't be loaded."""
+    """Return the failure of a request whose model can't be loaded."""
     return Failed("model_failed", f"model '{model}' can't be loaded: {reason}")
 
 
 def no_room(model: str) -> Failed:
-    """Return that there is no room for a model that makes no other go."""
-    text = f"there is no room for model '{model}' beside those in memory, and it makes none of them go"
+    """Return the failure of a request for which there is no free room, and whose model evicts no other."""
+    text = f"there is no room for model '{model}' beside the models in memory, and it does not evict any of them"
     return Failed("unavailable", text, None, 5)
 
 
 def crashed(model: str, failure: str | None) -> Failed:
-    """Return that a model's process has ended with the request in it; `failure`: why, as far as that is known."""
-    how = f"is ended: {failure}" if failure else "died"
-    return Failed("worker_crashed", f"the process of model '{model}' {how}; it is started again", None, 1)
+    """Return the failure of a request whose process died; `failure`: why, as far as that is known."""
+    how = f"ended: {failure}" if failure else "died"
+    return Failed("worker_crashed", f"the process of model '{model}' {how}; it is being started again", None, 1)

@@ -13,7 +13,7 @@ class Fetch:
     def __init__(self, registry: Registry, done: Callable[[ModelEntry | None], None]) -> None:
         """`done` is called at the end: with the model, unless the download was cancelled or failed."""
         self.note = "downloading"
-        """How far it is."""
+        """The progress of the download, in a few words."""
         self.failure: OrchardError | None = None
         """Why the last one failed."""
         self._registry = registry
@@ -33,7 +33,7 @@ class Fetch:
             self._task.add_done_callback(self._end)
 
     def cancel(self) -> None:
-        """Nobody wants it any more."""
+        """End it, if it is under way."""
         if self._task:
             self._task.cancel()
 

@@ -6,51 +6,35 @@ from orchard.gateway.model_status import ShownState
 
 
 class ModelState(Enum):
-    """What a served model does; the value is its name in the picture."""
+    """What a served model does: its name in the picture, and its name in /health, /v1/models and the metrics."""
 
-    UNLOADED = "unloaded"
-    FAILED = "failed"
+    UNLOADED = "unloaded", "unloaded"
+    FAILED = "failed", "failed"
     """It refuses requests until its pause is over; then the next one tries again."""
-    DOWNLOADING = "downloading"
-    RESTARTING = "restarting"
+    DOWNLOADING = "downloading", "queued"
+    RESTARTING = "restarting", "queued"
     """Its process has died; it waits before it queues again."""
-    QUEUED = "queued"
+    QUEUED = "queued", "queued"
     """It waits for room."""
-    STARTING = "starting"
+    STARTING = "starting", "loading"
     """It has a process, which still imports its libraries."""
-    LOADING = "loading"
-    READY = "ready"
-    HELD = "held"
+    LOADING = "loading", "loading"
+    READY = "ready", "ready"
+    HELD = "held", "ready"
     """Another model waits for its room: it finishes its requests, and new ones wait."""
-    LEAVING = "leaving"
+    LEAVING = "leaving", "ready"
     """Somebody asked to unload it: it finishes its requests, and new ones wait."""
-    UNLOADING = "unloading"
+    UNLOADING = "unloading", "unloading"
     """Its process frees it and goes to another model."""
-    ENDING = "ending"
+    ENDING = "ending", "unloading"
     """Its process ends or has died; its memory is not back yet."""
 
-    @property
-    def shown(self) -> ShownState:
-        """The state's name in /health, /v1/models and the metrics."""
-        return _SHOWN[self]
+    def __init__(self, label: str, shown: ShownState) -> None:
+        self.label = label
+        self.shown = shown
 
 
 _S = ModelState
-_SHOWN: dict[ModelState, ShownState] = {
-    _S.UNLOADED: "unloaded",
-    _S.FAILED: "failed",
-    _S.DOWNLOADING: "queued",
-    _S.RESTARTING: "queued",
-    _S.QUEUED: "queued",
-    _S.STARTING: "loading",
-    _S.LOADING: "loading",
-    _S.READY: "ready",
-    _S.HELD: "ready",
-    _S.LEAVING: "ready",
-    _S.UNLOADING: "unloading",
-    _S.ENDING: "unloading",
-}
-
 # From each state, the states that may follow, and when they do.
 TRANSITIONS: dict[ModelState, dict[ModelState, str]] = {
     _S.UNLOADED: {_S.QUEUED: "wanted", _S.DOWNLOADING: "wanted, not on disk"},
@@ -104,5 +88,5 @@ TRANSITIONS: dict[ModelState, dict[ModelState, str]] = {
 def step(old: ModelState, new: ModelState) -> ModelState:
     """Return `new`. Raise RuntimeError where it may not follow `old`."""
     if new not in TRANSITIONS[old]:
-        raise RuntimeError(f"a model can't go from {old.value} to {new.value}")
+        raise RuntimeError(f"a model can't go from {old.label} to {new.label}")
     return new

@@ -1,4 +1,4 @@
-"""Which model runs where: the models share the memory and the worker processes of one server."""
+"""The pool: its models share the memory and the worker processes of one server."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -8,11 +8,10 @@ from orchard.core.request import Adapter, Request
 from orchard.core.tasks import Task
 from orchard.core.tasks.generate import Generate
 from orchard.gateway.metrics.counters import Metrics
-from orchard.gateway.model_status import ModelStatus, ShownState
+from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool import placement
 from orchard.gateway.pool.failures import SHUTTING_DOWN, no_room
-from orchard.gateway.pool.lifecycle import ModelState
 from orchard.gateway.pool.placement import ResidentModel
 from orchard.gateway.pool.processes import Processes
 from orchard.gateway.pool.served_model import ServedModel
@@ -24,11 +23,8 @@ _REFILL_SECONDS = 2.0  # after the last load; so long a new process waits for a 
 _REFILL_PATIENCE = 3  # ... and so many times at most
 
 
-_PHASES: dict[ShownState, placement.Phase] = {"loading": "loading", "ready": "ready", "unloading": "leaving"}
-
-
 class Pool:
-    """All models that were asked for, and who of them is in memory."""
+    """All models that were asked for, of which some are in memory."""
 
     def __init__(self, registry: Registry, settings: Settings) -> None:
         self.registry = registry
@@ -46,11 +42,6 @@ class Pool:
         self._draining = False
         self._closing = False
 
-    @property
-    def budget(self) -> int | None:
-        """Bytes that all models may take together; None: not known before a process has started."""
-        return self.processes.budget
-
     def start(self) -> None:
         """Begin to load what the configuration names, as far as there is room."""
         models = [self._model(entry) for entry in self.registry.configured()]
@@ -66,7 +57,7 @@ class Pool:
     def is_ready(self) -> bool:
         """Whether all models that are loaded with the server are ready, and requests are taken."""
         first = [model for model in self._first() if not self._steps_aside(model.entry)]
-        return not self._draining and all(model.state is ModelState.READY for model in first)
+        return not self._draining and all(model.state.shown == "ready" for model in first)
 
     def is_bundled(self, entry: ModelEntry) -> bool:
         """Whether it is the model that comes with Orchard, and none that was named beside others."""
@@ -86,7 +77,7 @@ class Pool:
         return {id_: model.status for id_, model in models if model.entry.path or model.state.shown == "queued"}
 
     def find(self, name: str, adapter: Adapter | None = None) -> ServedModel:
-        """Give the model of that name. Raises OrchardError("model_not_found")."""
+        """Return the model of that name. Raises OrchardError("model_not_found")."""
         return self._model(self.registry.find(name, adapter))
 
     def only(self, task: type[Task] = Generate) -> str | None:
@@ -102,7 +93,7 @@ class Pool:
         return self._settings.fallback_model
 
     def named(self, name: str) -> ServedModel:
-        """Give the model that has that name itself, also one in memory whose files are gone. Raises OrchardError."""
+        """Return the model that has that name itself, also one in memory whose files are gone. Raises OrchardError."""
         model = self.models.get(name)
         return model if model and model.worker else self._model(self.registry.named(name))
 
@@ -160,20 +151,20 @@ class Pool:
             model.close()
 
     def changed(self, model: ServedModel) -> None:
-        """A model waits, or no longer, or there may be more room: to be looked into soon."""
+        """Plan soon: this model waits or no longer does, or there may be more room."""
         if model.waits:
             self._queue.setdefault(model.entry.id, model)
         if self._settling is None:
             self._settling = asyncio.get_running_loop().call_soon(self._settle)
 
     def rested(self) -> None:
-        """A model has become idle: whoever waits may have its room."""
+        """Plan soon, if a model waits: another has finished its requests and may be evicted."""
         if self._queue and self._settling is None:
             self._settling = asyncio.get_running_loop().call_soon(self._settle)
 
     def _share(self) -> None:
-        """Divide the memory between the models that are in it; nobody gets more before others have less."""
-        budget = self.budget
+        """Divide the memory between the models in it; no model gets more before others have less."""
+        budget = self.processes.budget
         placed = [model for model in self.models.values() if model.worker]
         stay = [model for model in placed if model.state.shown != "unloading"]
         if budget is None or not stay:
@@ -184,13 +175,13 @@ class Pool:
             model.allow(share)
 
     def _first(self) -> list[ServedModel]:
-        """Give the models that are loaded with the server."""
+        """Return the models that are loaded with the server."""
         entries = [entry for entry in self.registry.configured() if not entry.on_demand and entry.is_served]
         return [self._model(entry) for entry in entries]
 
     def _model(self, entry: ModelEntry) -> ServedModel:
         if entry.id not in self.models:
-            # Names of models that may not even exist must not pile up.
+            # Names of models that may not exist must not pile up.
             self.models = {id_: model for id_, model in self.models.items() if not model.forgettable}
             self.models[entry.id] = ServedModel(entry, self._settings, self)
         model = self.models[entry.id]
@@ -204,7 +195,7 @@ class Pool:
         return ResidentModel(
             id=entry.id,
             need=model.need,
-            phase=_PHASES.get(model.state.shown, "waiting"),
+            state=model.state.shown,
             busy=model.is_busy,
             pinned=entry.pinned,
             used=model.used,
@@ -221,7 +212,7 @@ class Pool:
         self._queue = {id_: model for id_, model in self._queue.items() if model.waits}
         waiting = [self._resident(model) for model in self._queue.values() if model.worker is None]
         placed = [self._resident(model) for model in self.models.values() if model.worker]
-        plan = placement.plan(waiting, placed, self._most, self.budget)
+        plan = placement.plan(waiting, placed, self._most, self.processes.budget)
         for id_, reason in plan.refuse.items():
             self.models[id_].refuse_room(reason)
         for id_ in plan.drop:
@@ -240,7 +231,7 @@ class Pool:
         self._keep_spare()
 
     def _keep_spare(self) -> None:
-        """See to it that there is a spare process before the next load, and only one."""
+        """Keep one spare process for the next load."""
         if self._queue or self._loads:
             return
         self.processes.trim()
@@ -255,7 +246,7 @@ class Pool:
         self._refilling = asyncio.get_running_loop().call_later(_REFILL_SECONDS, self._refill, patience)
 
     def _refill(self, patience: int) -> None:
-        """Start a process when nobody minds: a load or requests need the CPU more."""
+        """Start a spare process when no load and, for a while, no requests need the CPU."""
         self._refilling = None
         busy = any(model.is_busy for model in self.models.values())
         if self._loads or (busy and patience):

@@ -14,7 +14,7 @@ _MOST_GROWTH_BYTES = 512 * 2**20
 
 
 class Processes:
-    """Starts them, watches over them, and hands them on from one model to the next."""
+    """Starts processes, watches over them, and hands them on from one model to the next."""
 
     def __init__(self, settings: Settings) -> None:
         self._memory_bytes: int | None = None
@@ -38,7 +38,7 @@ class Processes:
         return list(self._tasks)
 
     def take(self, backend: Backend) -> WorkerProcess:
-        """Give a process to load a model in: a spare one, or one that is only starting now."""
+        """Return a process to load a model in: a spare one, or else a new one."""
         fit = [worker for worker in self._spare if worker.backend == backend]
         if not fit:
             return self._start(backend)
@@ -47,7 +47,7 @@ class Processes:
         return worker
 
     def give(self, worker: WorkerProcess) -> None:
-        """Take back a process that is idle again; one that did not give all memory back ends."""
+        """Take back an idle process; end it if it has not freed all of its memory."""
         grown = worker.rss_bytes - worker.empty_rss_bytes
         if self._closing or worker.loads >= _MOST_LOADS or grown > _MOST_GROWTH_BYTES:
             worker.on_change = _nothing
@@ -57,11 +57,11 @@ class Processes:
 
     @property
     def has_spare(self) -> bool:
-        """Whether there is one to spare."""
+        """Whether there is a spare process."""
         return bool(self._spare)
 
     def can_load(self, backend: Backend) -> bool:
-        """Whether there is one to spare that need not start first."""
+        """Whether there is a spare process that has started."""
         return any(worker.backend == backend and worker.phase == "idle" for worker in self._spare)
 
     def refill(self, backend: Backend) -> None:
@@ -75,7 +75,7 @@ class Processes:
             worker.close()
 
     def kill(self) -> None:
-        """End all processes without waiting for what they would save; `close` sees them off."""
+        """End all processes at once; what they have not saved is lost. `close` waits for their end."""
         self._closing = True
         for worker in self.all:
             worker.close()
@@ -96,7 +96,7 @@ class Processes:
         worker.on_change = lambda: self._spare_changed(worker)
 
     def _spare_changed(self, worker: WorkerProcess) -> None:
-        """A spare process that ends is no longer one; nobody has lost anything."""
+        """Drop a spare process that ends."""
         if worker.phase not in ("starting", "idle") and worker in self._spare:
             self._spare.remove(worker)
 

@@ -23,7 +23,7 @@ class Restarts:
         self._until = 0.0
 
     def crashed(self, now: float, reason: str, *, loading: bool) -> None:
-        """Its process died; `loading`: while it loaded the model."""
+        """Count a process that died; `loading`: while it loaded the model."""
         self.count += 1
         self._failed(now, reason)
         too_often = self._failures >= _MOST_FAILURES
@@ -32,25 +32,25 @@ class Restarts:
             self.reason = f"{self._failures} failures in a row, at last: {reason}"
 
     def refused(self, now: float, reason: str) -> None:
-        """It could not be loaded."""
+        """Count a load that failed."""
         self._failed(now, reason)
         self.refuses = True
 
     def loaded(self) -> None:
-        """It has been loaded."""
+        """Forget the reason of the last failure: the model has been loaded."""
         self.reason = None
         self.refuses = False
 
     def served(self) -> None:
-        """A request has finished."""
+        """Forget the failures in a row: a request has finished."""
         self._failures = 0
 
     def allow(self) -> None:
-        """Somebody who knows what they do wants it loaded now."""
+        """End the pause: somebody asked for the load itself."""
         self._until = 0.0
 
     def pause(self, now: float) -> float:
-        """Seconds until it may be loaded again."""
+        """Return the seconds until it may be loaded again."""
         return max(0.0, self._until - now)
 
     def _failed(self, now: float, reason: str) -> None:

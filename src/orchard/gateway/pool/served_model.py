@@ -126,7 +126,7 @@ class ServedModel:
 
         Raises OrchardError("unavailable") where it does not answer in time.
         """
-        if self.worker and self.worker.ready:
+        if self.worker and self.state.shown == "ready":
             return await self.worker.cache(request_id)
         return CacheState()
 
@@ -185,7 +185,7 @@ class ServedModel:
         return True
 
     def place(self) -> None:
-        """Take a process, as there is room. `begin` goes on."""
+        """Take a process, now that there is room; `begin` loads it."""
         self._become(ModelState.STARTING)
         self._wanted = False
         self._placed_at = asyncio.get_running_loop().time()
@@ -195,7 +195,7 @@ class ServedModel:
         self.worker.on_change = self._process_changed
 
     def begin(self) -> None:
-        """Load it into the process that it has been given, if that has started."""
+        """Load it into the process that it was given, once that has started."""
         worker, budget = self.worker, self._host.processes.budget
         if self.state is not ModelState.STARTING or not worker or worker.phase != "idle":
             return
@@ -334,7 +334,7 @@ class ServedModel:
         self._load_waiters.tell(error)
 
     def _note(self) -> str:
-        """What its requests wait for."""
+        """Return what its requests wait for."""
         match self.state:
             case ModelState.STARTING | ModelState.LOADING:
                 assert self.worker
@@ -413,7 +413,7 @@ class ServedModel:
         assert self.worker
         self._shrink()
         self._become(ModelState.ENDING)
-        if self.worker.ready:
+        if self.worker.phase == "ready":
             self.worker.unload()  # it has less time for saving prompts than at the server's end
         self.worker.close()
 

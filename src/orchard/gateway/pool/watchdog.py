@@ -18,13 +18,13 @@ class Watchdog:
         return min(1.0, self._limit / 4) if self._limit else 1.0
 
     def heard(self, silent_seconds: float = 0.0) -> None:
-        """Take a sign of life; of an answer to a ping, how long the engine has been at its present piece of work."""
+        """Note a sign of life; `silent_seconds`: how long the engine has worked at its present piece of work."""
         self._silent = silent_seconds
 
     def tick(self, at_least: float = 0.0) -> bool:
-        """Let an interval pass; says whether the worker has been silent for too long.
+        """Count an interval; return whether the worker has been silent for too long.
 
-        `at_least`: seconds that what it does now may take, also where the limit is lower.
+        `at_least`: seconds that its present work may take even where the limit is lower.
         """
         self._silent += self.interval
         return self._limit > 0 and self._silent > max(self._limit, at_least)

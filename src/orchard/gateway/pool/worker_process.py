@@ -52,7 +52,7 @@ class WorkerProcess:
         self.failure: str | None = None
         """Why it ended, or why it can't be started. It names no folders."""
         self.refused = False
-        """It could not load its model, and ended in good order, or it never began."""
+        """It could not load its model and ended in good order, or it could not be started."""
         self.running = 0
         self.waiting = 0
         self.mlx_bytes = 0
@@ -75,11 +75,6 @@ class WorkerProcess:
     def pid(self) -> int | None:
         """The process id, once there is a process."""
         return self._process.pid if self._process else None
-
-    @property
-    def ready(self) -> bool:
-        """Whether requests can be submitted."""
-        return self.phase == "ready"
 
     @property
     def crashed(self) -> bool:
@@ -119,7 +114,7 @@ class WorkerProcess:
         self._send(wire.LimitMemory(memory_bytes))
 
     def submit(self, request: Request, stream: EventStream) -> None:
-        """Hand a request over; its events go to `stream`, and closing the stream cancels it."""
+        """Submit a request; its events go to `stream`, and closing the stream cancels it."""
         if type(request.task) not in self.backend.tasks:  # what kind of model it is was not known before its download
             stream.push([Failed("invalid_request", f"model '{self.name}' gives no {request.task.gives}", "model")])
             return
@@ -146,7 +141,7 @@ class WorkerProcess:
             del self._questions[number]
 
     def close(self) -> None:
-        """Ask the process to end, by the end of its socket."""
+        """Ask the process to end, by closing its socket."""
         if self.phase in ("ending", "gone"):
             return
         if self.phase == "starting":  # it only listens when all is imported
@@ -157,7 +152,7 @@ class WorkerProcess:
         self._become("unloading")
 
     def tick(self) -> None:
-        """Ping it; where it has something to do and has been silent for too long, end it. Called each interval."""
+        """Ping the process, and kill it where it has work and has been silent for too long; called at each interval."""
         if self.phase in ("ending", "gone"):
             return
         least = _START_SECONDS if self.phase == "starting" else 0.0
@@ -176,7 +171,7 @@ class WorkerProcess:
             self._send(wire.Ping(self._ping))
 
     async def _spawn(self) -> asyncio.StreamReader:
-        """Start the process with one end of a socket pair. Raises OSError, for want of files or memory."""
+        """Start the process with one end of a socket pair. Raises OSError where files or memory are short."""
         ours, theirs = socket.socketpair()
         with theirs:
             try:
@@ -272,7 +267,7 @@ class WorkerProcess:
                     self._streams.pop(request_id, None)
 
     async def _end(self) -> None:
-        """The socket is at its end: tell the owner at once, then see the process off."""
+        """Tell the owner at once that the socket has closed, then wait for the end of the process."""
         self.running = self.waiting = 0
         self._streams.clear()
         for answer in self._questions.values():
@@ -319,6 +314,6 @@ def _how_it_ended(code: int, said: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """A worker never fetches anything: what it serves is already on this machine. Nor has it a use for the keys."""
+    """Return the environment of a worker, which downloads nothing and needs no API keys."""
     quiet = {"TOKENIZERS_PARALLELISM": "false", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1"}  # that there is no PyTorch
     return environment_without_keys() | quiet | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}

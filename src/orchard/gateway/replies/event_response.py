@@ -24,25 +24,24 @@ class Encoder(Protocol):
     """A dialect's streaming form of one response."""
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """Give the server-sent events for these events."""
+        """Return the server-sent events for these events."""
         ...
 
 
 @runtime_checkable
 class KeepsAlive(Protocol):
-    """An encoder of a dialect that has something of its own to send while there is nothing to say."""
+    """An encoder of a dialect that has an event of its own for keeping a connection alive."""
 
     def keep_alive(self) -> bytes:
-        """Give it."""
+        """Return the event."""
         ...
 
 
 class EventResponse(Response):
     """Answers with what comes through `stream`; a client that goes away ends the work behind it.
 
-    The status is only decided when the first events are here, so that a request which fails before it has begun gets
-    an error status. While there is nothing to say, a stream gets a comment every `keep_alive` seconds, and what the
-    encoder has for that.
+    The status waits for the first events, so that a request that fails before it has begun gets an error status. While
+    there are no events, a stream gets a comment every `keep_alive` seconds, and what the encoder has for that.
     """
 
     def __init__(self, stream: EventStream, answer: Encoder | Callable[[Collected], bytes], keep_alive: float) -> None:
@@ -100,7 +99,7 @@ class EventResponse(Response):
 
 
 def summary_header(summary: Summary | None) -> dict[str, str]:
-    """Give the header that says how many messages a summary took the place of, where one did."""
+    """Return the header with the number of messages that a summary replaced, if one did."""
     return {SUMMARY_HEADER: str(summary.messages)} if summary else {}
 
 
@@ -111,6 +110,6 @@ def not_stored_header(error: OrchardError) -> dict[str, str]:
 
 
 def _silence(encoder: Encoder, note: str) -> bytes:
-    """Give what is sent while there is nothing to say: a comment says what is waited for."""
+    """Return what keeps the connection alive; a comment in it says what the caller waits for."""
     comment = f": {note}\n\n".encode() if note else b""
     return comment + encoder.keep_alive() if isinstance(encoder, KeepsAlive) else comment or _KEEP_ALIVE

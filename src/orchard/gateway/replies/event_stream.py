@@ -77,7 +77,7 @@ class EventStream:
         return True
 
     async def next(self, timeout: float) -> list[Event]:
-        """Give all events that have come since the last call; wait for some up to `timeout` seconds ([] after that)."""
+        """Return all events since the last call; wait for some up to `timeout` seconds ([] after that)."""
         if not self._events:
             loop = asyncio.get_running_loop()
             self._waiter = waiter = loop.create_future()
@@ -103,7 +103,7 @@ class EventStream:
         self._over()
 
     def tell_lag(self, lags: bool) -> None:
-        """Let whoever makes the events know that the reader lags behind, or does so no longer."""
+        """Tell the producer that the reader lags behind, or no longer does."""
         if self.on_lag and not self.ended:
             self.on_lag(lags)
 
@@ -127,7 +127,7 @@ class EventStream:
             self.close(_TOO_SLOW)
 
     def _catch_up(self) -> None:
-        """Everything has been read."""
+        """Note that everything has been read."""
         self._unread_bytes = 0
         if self._lagging:
             self._lagging.cancel()
@@ -161,7 +161,7 @@ async def whole(stream: EventStream) -> Collected:
 
 
 def _nbytes(event: Event) -> int:
-    """Give what an event takes in memory, at most or nearly so, in bytes."""
+    """Return about the most bytes of memory that an event takes."""
     match event:
         case Text():
             logprobs = sum(1 + len(one.top) for one in event.logprobs) if event.logprobs else 0

@@ -20,10 +20,10 @@ def add(app: FastAPI, site: AppState, prefix: str = "") -> None:
     async def metrics(http: Request) -> Response:
         """Give the metrics in Prometheus's text format, or in OpenMetrics's where that is asked for."""
         accept = http.headers.get("accept", "")
-        body, content_type = exposition.render(pool.metrics, pool.statuses(), pool.budget, accept)
+        body, content_type = exposition.render(pool.metrics, pool.statuses(), pool.processes.budget, accept)
         return Response(body, headers={"content-type": content_type})
 
     @app.get("/v1/stats", tags=["Server"], responses=errors())
     async def stats() -> dict[str, Any]:
         """Say what the server did and does: requests, tokens, times, memory, loads and crashes, for each model."""
-        return metrics_stats.stats(pool.metrics, pool.statuses(), pool.budget)
+        return metrics_stats.stats(pool.metrics, pool.statuses(), pool.processes.budget)
