@@ -256,6 +256,25 @@ def test_a_busy_model_goes_when_its_requests_have_ended_and_new_ones_wait(monkey
     play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
 
 
+def test_a_load_by_hand_of_a_held_model_ends_where_nobody_waits_for_its_room_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", pieces=50)
+        await stage.read(running, Started)
+        other = stage.open("b")
+        await asyncio.sleep(0.01)
+        loading = asyncio.create_task(stage.pool.find("a").load())
+        await asyncio.sleep(0.01)
+        other.close()
+        await asyncio.sleep(0.01)
+        assert loading.done()
+        await loading
+        assert not running.ended
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
 def test_a_server_is_ready_while_a_model_is_held_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         await stage.until("a", "ready")

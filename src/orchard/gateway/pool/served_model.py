@@ -215,6 +215,7 @@ class ServedModel:
             self._become(ModelState.HELD)
         elif not held and self.state is ModelState.HELD:
             self._become(ModelState.READY)
+            self._load_waiters.tell()
             self._submit_waiting()
 
     def evict(self, other: str) -> None:
