@@ -5,8 +5,8 @@ import pytest
 from tests.support.serving import Server, serve
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """One server with the fake model for all tests of a module that leave it as it was."""
+    """One server with the fake model for all tests that leave it as it was."""
     with serve() as running:
         yield running

@@ -1,43 +1,61 @@
-"""A real gateway in a process of its own, for tests and benchmarks."""
+"""A real gateway in a process of its own, for tests and benchmarks.
+
+Its process is forked from one that has imported the gateway already: importing takes longer than most tests.
+"""
 
 import contextlib
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 import httpx
-import msgspec
 from msgspec.structs import replace
 
 from orchard.config import Settings
-from orchard.core.tasks import LoadOptions
 from orchard.core.tasks.text_options import TextOptions
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.registry import ModelEntry, Registry
 
 FAKE = ModelEntry("fake", "fake", 1000, "fake")
 
-_PROGRAM = """
-import sys, msgspec
-from orchard.config import Settings
-from orchard.core.tasks.text_options import TextOptions
-from orchard.gateway.http import server
-from orchard.gateway.models.registry import ModelEntry, Registry
-settings, given = msgspec.json.decode(sys.argv[1], type=tuple[Settings, list[tuple[ModelEntry, TextOptions]]])
-models = [msgspec.structs.replace(entry, options=options) for entry, options in given]
-sock = server.bind(settings.host, settings.port)
-print(sock.getsockname()[1], flush=True)
-server.run(settings, Registry(models, settings) if models else Registry.from_settings(settings), sock)
-"""
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["orchard.gateway.http.server", __name__])
+
+
+class ServerProcess:
+    """The process of a server, with what `subprocess.Popen` offers."""
+
+    def __init__(self, process: ForkServerProcess) -> None:
+        assert process.pid
+        self.pid = process.pid
+        self._process = process
+
+    def poll(self) -> int | None:
+        """Return the exit code, negative where a signal ended it; None while it runs."""
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        code = self.poll()
+        assert code is not None, f"the server still runs after {timeout} s"
+        return code
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 class Server:
     """A running server: its process, its base URL without /v1, and a key that it takes."""
 
-    def __init__(self, process: "subprocess.Popen[str]", port: int, key: str = "any") -> None:
+    def __init__(self, process: ServerProcess, port: int, key: str = "any") -> None:
         self.process = process
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
@@ -69,23 +87,46 @@ def serve(
     served that the settings name, and those that are found. `env` is added to the environment.
     """
     here = Settings(port=0, **{"responses_path": ":memory:"} | settings)
-    options = [here.text if one.options == TextOptions() else one.options for one in models]
-    entries = [replace(one, configured=True, options=LoadOptions()) for one in models]
-    config = msgspec.json.encode((here, list(zip(entries, options, strict=True)))).decode()
-    process = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, config],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **(env or {})},
-        process_group=0,  # what a terminal or a supervisor would send signals to
-    )
-    assert process.stdout
+    given = [replace(one, options=here.text) if one.options == TextOptions() else one for one in models]
+    configured = [replace(one, configured=True) for one in given]
+    ours, theirs = _processes.Pipe(duplex=False)
+    # As connections, file descriptors travel to the new process.
+    output = [Connection(os.dup(number), readable=False) for number in (1, 2)]
+    forked = _processes.Process(target=_run, args=(here, configured, {**os.environ, **(env or {})}, output, theirs))
+    forked.start()
+    for end in (theirs, *output):
+        end.close()
+    process = ServerProcess(forked)
     try:
-        yield Server(process, int(process.stdout.readline()), *here.api_keys[:1])
+        with ours:
+            port = ours.recv()
+        yield Server(process, port, *here.api_keys[:1])
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0
     finally:
         process.kill()
         process.wait()
-        process.stdout.close()
+        forked.close()
+
+
+def _run(
+    settings: Settings,
+    models: Sequence[ModelEntry],
+    environment: Mapping[str, str],
+    output: Sequence["Connection[Any, Any]"],
+    answer: "Connection[int, Any]",
+) -> None:
+    """Be the server: with this environment, and with this standard output and error."""
+    from orchard.gateway.http import server
+
+    os.setpgid(0, 0)  # what a terminal or a supervisor would send signals to
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, connection in enumerate(output, start=1):
+        os.dup2(connection.fileno(), number)
+        connection.close()
+    sock = server.bind(settings.host, settings.port)
+    answer.send(sock.getsockname()[1])
+    answer.close()
+    server.run(settings, Registry(models, settings) if models else Registry.from_settings(settings), sock)

@@ -314,8 +314,8 @@ async def test_a_full_queue_is_told_to_come_back() -> None:
     with serve(text=TextOptions(decode_concurrency=1, queue_size=1)) as server:
         server.until(state="ready")
         async with (
-            streamed(server, pieces=2, interval=0.5) as first,
-            streamed(server, pieces=2, interval=0.5) as second,
+            streamed(server, pieces=10_000, interval=0.01) as first,
+            streamed(server, pieces=10_000, interval=0.01) as second,
         ):
             await first.read(until=1)
             async with streamed(server) as refused:
@@ -323,9 +323,10 @@ async def test_a_full_queue_is_told_to_come_back() -> None:
             for response in (refused.response, await chat(server)):
                 assert_error(response, 429, type="rate_limit_error", code="rate_limit_exceeded")
                 assert response.headers["retry-after"] == "5"
-            await first.read()
-            await second.read()
-            assert (first.error, second.error) == (None, None)
+            for stream in (first, second):
+                await stream.read(until=len(stream.text) + 1)
+                assert stream.error is None
+        await asyncio.to_thread(server.until, running=0)
         assert (await chat(server)).status_code == 200
 
 
