@@ -15,7 +15,7 @@ def body(stream: bool = False, model: str = "fake", **script: Any) -> dict[str, 
 
 
 async def chat(server: Server, **kwargs: Any) -> httpx.Response:
-    async with httpx.AsyncClient(timeout=30) as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         return await client.post(f"{server.url}/v1/chat/completions", json=body(**kwargs))
 
 
@@ -48,7 +48,7 @@ class Stream:
 
 @asynccontextmanager
 async def streamed(server: Server, **kwargs: Any) -> AsyncIterator[Stream]:
-    async with httpx.AsyncClient(timeout=30) as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         request = client.build_request("POST", f"{server.url}/v1/chat/completions", json=body(stream=True, **kwargs))
         response = await client.send(request, stream=True)
         try:

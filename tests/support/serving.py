@@ -62,11 +62,11 @@ class Server:
         self._headers = {"x-api-key": key}
 
     def health(self, model: str = "fake") -> dict[str, Any]:
-        answer = httpx.get(f"{self.url}/health", headers=self._headers, timeout=10)
+        answer = httpx.get(f"{self.url}/health", headers=self._headers, timeout=60)
         health: dict[str, Any] = answer.json()["models"][model]
         return health
 
-    def until(self, model: str = "fake", timeout: float = 30, **expected: object) -> dict[str, Any]:
+    def until(self, model: str = "fake", timeout: float = 60, **expected: object) -> dict[str, Any]:
         """Ask /health until the model's fields are as expected."""
         deadline = time.monotonic() + timeout
         while True:
@@ -103,7 +103,7 @@ def serve(
         yield Server(process, port, *here.api_keys[:1])
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0
+            assert process.wait(60) == 0
     finally:
         process.kill()
         process.wait()

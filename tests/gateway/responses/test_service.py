@@ -253,9 +253,9 @@ def test_what_expires_is_archived(tmp_path: Path) -> None:
 @pytest.mark.parametrize("background", [False, True])
 def test_what_a_request_uses_outlives_its_time(tmp_path: Path, background: bool) -> None:
     """Whether it was thrown away too early, the archive tells: then it lacks the response, or its end."""
-    with serve(responses_ttl=0.3, responses_archive_dir=str(tmp_path)) as server:
+    with serve(responses_ttl=1, responses_archive_dir=str(tmp_path)) as server:
         conversation = httpx.post(f"{server.url}/v1/conversations").json()["id"]
-        made(server, conversation=conversation, background=background, text="a", pieces=12, interval=0.1)
+        made(server, conversation=conversation, background=background, text="a", pieces=12, interval=0.15)
         archived = archived_as(tmp_path / f"{conversation}.json")
     (response,) = archived["responses"]
     assert response["status"] == "completed"
