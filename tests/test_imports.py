@@ -53,7 +53,6 @@ EXTRA = {("orchard.gateway.models.registry", "demo")}
 # lie directly in it. A package that isn't named here imports nothing of its room.
 PACKAGES = {
     "cli": {"cli.settings"},
-    "core": {"core.tasks"},
     "core.tasks": {"core"},
     "dialects.openai": {"dialects.common"},
     "dialects.openai.chat": {"dialects.common", "dialects.openai"},

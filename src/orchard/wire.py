@@ -169,7 +169,7 @@ def packed(value: Struct) -> Raw:
 
 
 def encode(message: _Any) -> bytes:
-    """Give the frame of a message. Raises WireError where it would be larger than MAX_FRAME_BYTES."""
+    """Return the frame of a message. Raises WireError where it would be larger than MAX_FRAME_BYTES."""
     body = _encoder.encode(message)
     if len(body) > MAX_FRAME_BYTES:
         raise WireError(f"a frame of {len(body)} bytes is over the limit of {MAX_FRAME_BYTES}")

@@ -10,7 +10,7 @@ from msgspec import Struct
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.core.events import Failed, Finished, Output, Started, Usage
 from orchard.core.request import Request
-from orchard.core.tasks import LoadOptions, Task
+from orchard.core.task import LoadOptions, Task
 
 
 class ToyEmbed(Task, frozen=True, tag="toy_embed"):

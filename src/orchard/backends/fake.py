@@ -154,7 +154,7 @@ class FakeService(Service):
         self._reports.append(CacheReport(request.id, 1, 0, summary, 0, "", before, given))
 
     def signs(self) -> Heartbeat:
-        """A script that hangs is a piece of work that does not end."""
+        """Return the signs of life: a script that hangs is a piece of work that does not end."""
         silent = time.monotonic() - self._hangs_since if self._hangs_since is not None else 0.0
         return Heartbeat(silent, self._loads.bytes)
 

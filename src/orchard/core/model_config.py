@@ -61,7 +61,7 @@ _THINKING = (
 
 
 def context_window(config: Mapping[str, Any]) -> int | None:
-    """Give the longest sequence, in tokens, that the model was made for; None where its config.json says nothing.
+    """Return the longest sequence, in tokens, that the model was made for; None where its config.json says nothing.
 
     Where the text model has a part of its own in it, that part says so before the whole does.
     """
@@ -72,7 +72,7 @@ def context_window(config: Mapping[str, Any]) -> int | None:
 
 
 def _text_parts(config: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Give the configurations that may speak of the text model, the innermost first."""
+    """Return the configurations that may speak of the text model, the innermost first."""
     if depth < _MAX_NESTING:
         for name in _TEXT_PARTS:
             if isinstance(part := config.get(name), dict):
@@ -89,7 +89,7 @@ def _window(config: Mapping[str, Any]) -> int | None:
 
 
 def _scaled(said: int, config: Mapping[str, Any]) -> int:
-    """Give the window that a stretched rotary embedding makes.
+    """Return the window that a stretched rotary embedding makes.
 
     With YaRN, and where the file says what a linear stretch began with, it is the original length times the factor, as
     in vLLM: the file's own number may be the one or the other. A dynamic stretch begins with the file's number, as in
@@ -112,7 +112,7 @@ def _scaled(said: int, config: Mapping[str, Any]) -> int:
 
 
 def _rope(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give how the rotary embedding is stretched; where kinds of layers differ, that of those which see everything."""
+    """Return how the rotary embedding is stretched; where kinds of layers differ, in those that see everything."""
     for key in ("rope_parameters", "rope_scaling"):
         rope = config.get(key)
         if isinstance(rope, dict):
@@ -128,7 +128,7 @@ def _tokens(value: object) -> int | None:
 
 
 def absurd_size(config: Mapping[str, Any]) -> str | None:
-    """Say which size in a config.json no model has, in a sentence with its key and its bound; None: there is none.
+    """Return a sentence about a size that no model has, with its key in config.json and its bound; None: there is none.
 
     A network is built, layer by layer, before its weights are looked at: a wrong size takes minutes or all memory.
     """
@@ -147,7 +147,7 @@ def _absurd_sizes(config: Mapping[str, Any], depth: int) -> Iterator[str]:
 
 
 def capabilities(kind: str, template: str) -> tuple[Capability, ...]:
-    """Say what a model can do beside answering texts with texts, by words that its chat template has."""
+    """Return what a model can do beside answering texts with texts, by words that its chat template has."""
     found: list[Capability] = ["vision"] if kind == "vision" else []
     if "tools" in template:
         found.append("tools")

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from orchard.core.tasks import Task
+from orchard.core.task import Task
 
 Priority = Literal["interactive", "normal", "background"]
 Overflow = Literal["error", "summarize"]

@@ -27,7 +27,7 @@ from orchard.backends.service import Heartbeat, Service
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
 from orchard.core.request import Request
-from orchard.core.tasks import LoadOptions, Task
+from orchard.core.task import LoadOptions, Task
 
 log = logging.getLogger("orchard.worker")
 

@@ -57,7 +57,7 @@ class _Live:
         self.echo: Echo | None = None
 
     def finished(self) -> Finished | None:
-        """Give the last event once every choice has ended."""
+        """Return the last event once every choice has ended."""
         reasons = tuple(answer.reason for answer in self.answers if answer.reason)
         if len(reasons) < len(self.answers):
             return None
@@ -68,7 +68,7 @@ class _Live:
         return Finished(reasons, usage, stops if any(stops) else ())
 
     def nothing(self) -> Finished:
-        """Give the last event of a request that wants no token but those of its prompt."""
+        """Return the last event of a request that wants no token but those of its prompt."""
         reasons: list[FinishReason] = ["length"] * generation(self.request).n
         return Finished(tuple(reasons), Usage(self.prompt_tokens, 0, 0, self.cached_tokens))
 
@@ -83,7 +83,7 @@ class TextService(Service):
         return recommended()
 
     def __init__(self, path: str, options: TextOptions) -> None:
-        """Requests wait for the prompt thread or for the engine, `options.queue_size` of them at most."""
+        """Let `options.queue_size` requests wait for the prompt thread or for the engine."""
         self._engine: Engine[TextModel] = Engine(
             lambda: load(path, options, self._engine.advance), self._deliver, options, self._advanced
         )
@@ -176,7 +176,7 @@ class TextService(Service):
         return CacheState(await counters, reports)
 
     def signs(self) -> Heartbeat:
-        """Give the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
+        """Return the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
         silent = max(self._engine.silent_seconds, self._prompts.silent_seconds, self._grammars.silent_seconds)
         return Heartbeat(silent, self._engine.mlx_bytes)
 
@@ -257,7 +257,7 @@ class TextService(Service):
         )
 
     def _answer_nothing(self, live: _Live) -> None:
-        """A raw prompt may ask for no tokens at all."""
+        """Answer a raw prompt that asks for no tokens at all."""
         del self._live[live.request.id]
         started = Started(live.prompt_tokens, sampling=live.sampling)
         self._tell([(live.request.id, [started, *(live.echo.begin() if live.echo else ()), live.nothing()])])
@@ -271,11 +271,11 @@ class TextService(Service):
         self._tell([(request_id, [failed])])
 
     def _advanced(self, fraction: float) -> None:
-        """Called in the engine's thread."""
+        """Pass on how far the load is, from the engine's thread."""
         self._cross(partial(self._progress, fraction))
 
     def _deliver(self, step: EngineStep) -> None:
-        """Called in the engine's thread: a step's news cross over in one call."""
+        """Pass on a step's news in one call, from the engine's thread."""
         self._cross(partial(self._on_step, step))
 
     def _cross(self, call: Callable[[], None]) -> None:
@@ -300,7 +300,7 @@ class TextService(Service):
         self._tell([(request_id, found) for request_id, found in events.items() if found])
 
     def _on_begun(self, live: _Live, begun: Begun) -> list[Event]:
-        """The request is accepted only now: one that was too large for the memory never begins."""
+        """Accept a request, which one that is too large for the memory never comes to."""
         if live.begun:  # the engine had put it off in favour of another
             return []
         live.begun = True

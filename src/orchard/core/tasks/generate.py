@@ -5,8 +5,14 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct, field
 
 from orchard.core.request import Request
-from orchard.core.tasks import Task
+from orchard.core.task import Task
 from orchard.core.tasks.text_options import SamplingDefaults
+
+# The user's, as all templates take that at the beginning; it must not read as what the user says now.
+_SHOWN = (
+    "[The earlier part of this conversation was too long to be kept. This summary of it takes its place; "
+    "it tells what was said and done so far.]\n\n{summary}"
+)
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -158,3 +164,8 @@ def generation(request: Request) -> Generate:
     task = request.task.of if isinstance(request.task, Count) else request.task
     assert isinstance(task, Generate), f"a model of text is asked for {task.gives}"
     return task
+
+
+def summary_message(summary: str) -> Message:
+    """Return the message that tells the model of a summary."""
+    return Message("user", (TextPart(_SHOWN.format(summary=summary)),))

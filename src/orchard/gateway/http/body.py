@@ -23,7 +23,7 @@ class BodyReader:
         self._left = settings.max_body_bytes_in_flight
 
     async def read(self, http: Request) -> bytes:
-        """Give the whole body.
+        """Return the whole body.
 
         Raises OrchardError: payload_too_large, timeout, overloaded where too many bytes are arriving already, cancelled
         where the client leaves, invalid_request where the body is compressed or not said to be JSON.

@@ -70,7 +70,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """The client has closed its side. Whether ours stays open: it may still wait for answers."""
+        """Return whether our side stays open now that the client has closed its own: it may still wait for answers."""
         self._stop_timer()
         self._drop_broken()
         self._half_closed = bool(self._unfinished)
@@ -87,7 +87,7 @@ class Connection(HttpToolsProtocol):
                 self._parse(view[begin : begin + _PIECE])
 
     def on_message_begin(self) -> None:
-        """A further request begins."""
+        """Begin a further request."""
         super().on_message_begin()
         self._head = heads.Head()
         self._unread = 0
@@ -105,7 +105,7 @@ class Connection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head is here; the body has a time limit of its own."""
+        """Act on a head that is whole; the body has a time limit of its own."""
         self._stop_timer()
         self._head.is_complete = True
         self._unread = 0
@@ -131,7 +131,7 @@ class Connection(HttpToolsProtocol):
         self._read_on()
 
     def on_message_complete(self) -> None:
-        """A request is whole."""
+        """Act on a request that is whole."""
         self._unread = 0
         super().on_message_complete()
         if self.cycle:

@@ -79,13 +79,13 @@ class Guard:
 
 
 def host_of(authority: str) -> str | None:
-    """Give the name or the address in a Host header, without port, brackets and final dot; None: there is none."""
+    """Return the name or the address in a Host header, without port, brackets and final dot; None: there is none."""
     found = _AUTHORITY.fullmatch(authority.strip().lower())
     return (found[1] or found[2]) if found else None
 
 
 def _address(host: str) -> Address | None:
-    """Give an address; one of IPv4 in the form of IPv6 as what it stands for."""
+    """Return an address; one of IPv4 in the form of IPv6 as what it stands for."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

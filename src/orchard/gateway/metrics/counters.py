@@ -14,7 +14,7 @@ from typing import Any
 
 from orchard.core.events import Event, Failed, Finished, Started, Usage
 from orchard.core.request import Request
-from orchard.core.tasks import Task
+from orchard.core.task import Task
 
 Clock = Callable[[], float]
 
@@ -30,7 +30,7 @@ http_scope: ContextVar[Mapping[str, Any]] = ContextVar("http_scope", default={})
 
 
 def route_of(scope: Mapping[str, Any]) -> str:
-    """Give the path of a request's route, with its parameters' names, or "" where it has found none."""
+    """Return the path of a request's route, with its parameters' names, or "" where it has found none."""
     return getattr(scope.get("route"), "path", "")
 
 
@@ -50,7 +50,7 @@ class Histogram:
         self._recent.append(value)
 
     def quantiles(self, *shares: float) -> list[float | None]:
-        """Give the values that such shares (over 0) of the last thousand don't exceed (nearest rank); None: no such."""
+        """Return the values that such shares (over 0) of the last thousand don't exceed (nearest rank); None: none."""
         ordered = sorted(self._recent)
         return [ordered[math.ceil(share * len(ordered)) - 1] if ordered else None for share in shares]
 
@@ -72,7 +72,7 @@ class Rate:
         self.total += count
 
     def last_minute(self, now: float) -> int:
-        """Give how much it has grown in the minute before that time."""
+        """Return how much it has grown in the minute before that time."""
         return sum(count for second, count in self._seconds if second > now - RATE_SECONDS)
 
 
@@ -118,7 +118,7 @@ class Metrics:
         return self.clock() - self._began
 
     def of(self, model_id: str) -> ModelMetrics:
-        """Give what is counted of a model."""
+        """Return what is counted of a model."""
         if model_id not in self.models:
             self.models[model_id] = ModelMetrics()
         return self.models[model_id]

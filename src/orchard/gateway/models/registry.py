@@ -17,7 +17,7 @@ from orchard.config import ModelSettings, ModelType, Settings
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import Capability, capabilities
 from orchard.core.request import Adapter
-from orchard.core.tasks import LoadOptions, Task
+from orchard.core.task import LoadOptions, Task
 from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
 from orchard.gateway.crash_reason import without_folders

@@ -14,7 +14,7 @@ from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
 from orchard.core.request import Request
-from orchard.core.tasks import LoadOptions
+from orchard.core.task import LoadOptions
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.crash_reason import CrashReason, without_folders
 from orchard.gateway.pool.watchdog import Watchdog

@@ -94,7 +94,7 @@ def _add_items(app: FastAPI, site: AppState, prefix: str) -> None:
 
     @app.get(f"{all_items}/{{item_id}}", **plain)
     async def get_item(http: Request, conversation_id: str, item_id: str) -> Response:
-        """Give one item of a conversation."""
+        """Return one item of a conversation."""
         item = await site.responses.kept(store_conversations.item, http.state.caller, conversation_id, item_id)
         return Response(item, media_type="application/json")
 

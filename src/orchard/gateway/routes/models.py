@@ -34,7 +34,7 @@ def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
 
 
 def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
-    """Give a model by the name that was asked for; `root` is its id."""
+    """Return a model by the name that was asked for; `root` is its id."""
     state, reason, details = _state(pool, entry)
     return {
         "id": name,

@@ -28,7 +28,7 @@ _OPENAI_ERROR = {
 
 
 def errors(schema: dict[str, Any] = _OPENAI_ERROR) -> dict[int | str, dict[str, Any]]:
-    """Give the `responses` of a route that fails in a dialect's shape, OpenAI's unless told."""
+    """Return the `responses` of a route that fails in a dialect's shape, OpenAI's unless told."""
     content = {"application/json": {"schema": schema}}
     return {
         "4XX": {"description": "The request can't be served; the message says why.", "content": content},
@@ -42,7 +42,7 @@ def generation(
     error: dict[str, Any] = _OPENAI_ERROR,
     parameters: Sequence[dict[str, Any]] = (_PRIORITY,),
 ) -> dict[str, Any]:
-    """Give the keywords of a route that takes a JSON body and answers with JSON or with server-sent events.
+    """Return the keywords of a route that takes a JSON body and answers with JSON or with server-sent events.
 
     `body` is the schema of its body, `error` that of an error, `parameters` are its headers.
     """

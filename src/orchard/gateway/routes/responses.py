@@ -72,7 +72,7 @@ def _add_stored(app: FastAPI, site: AppState, prefix: str) -> None:
 
     @app.get(one, tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
     async def get_response(http: Request, response_id: str, stream: bool = False, starting_after: int = -1) -> Response:
-        """Give a stored response; with `stream`, the events of one that runs in the background."""
+        """Return a stored response; with `stream`, the events of one that runs in the background."""
         if stream:
             return await _stream(site, http.state.caller, response_id, max(-1, starting_after))
         return await _body(site.responses, http.state.caller, response_id)

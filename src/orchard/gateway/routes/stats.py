@@ -18,7 +18,7 @@ def add(app: FastAPI, site: AppState, prefix: str = "") -> None:
 
     @app.get("/metrics", tags=["Server"], response_class=PlainTextResponse, responses=errors())
     async def metrics(http: Request) -> Response:
-        """Give the metrics in Prometheus's text format, or in OpenMetrics's where that is asked for."""
+        """Return the metrics in Prometheus's text format, or in OpenMetrics's where that is asked for."""
         accept = http.headers.get("accept", "")
         body, content_type = exposition.render(pool.metrics, pool.statuses(), pool.processes.budget, accept)
         return Response(body, headers={"content-type": content_type})

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from orchard.core.summary import summary_message
 from orchard.core.tasks.generate import (
     Generate,
     ImagePart,
@@ -17,6 +16,7 @@ from orchard.core.tasks.generate import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    summary_message,
 )
 
 KEPT = 6

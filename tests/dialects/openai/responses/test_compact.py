@@ -12,8 +12,7 @@ from openai.types.responses import CompactedResponse
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Usage
-from orchard.core.summary import summary_message
-from orchard.core.tasks.generate import TextPart, generation
+from orchard.core.tasks.generate import TextPart, generation, summary_message
 from orchard.dialects.openai.responses.compact import compacted, read_compact
 from orchard.dialects.openai.responses.encode import ResponseCall, read
 from orchard.dialects.openai.responses.seal import seal, unseal

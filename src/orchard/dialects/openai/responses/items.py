@@ -4,7 +4,6 @@ import base64
 import binascii
 from collections.abc import Sequence
 
-from orchard.core.summary import summary_message
 from orchard.core.tasks.generate import (
     ImagePart,
     Message,
@@ -14,6 +13,7 @@ from orchard.core.tasks.generate import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    summary_message,
 )
 from orchard.dialects.common.json_body import FreeForm, invalid
 from orchard.dialects.openai.responses import schema as wire
