@@ -11,7 +11,7 @@ from llguidance import LLMatcher, LLTokenizer
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats import choose
-from orchard.formats.call_grammar import CallsShape
+from orchard.formats.call_grammar import CallsGrammar
 from orchard.formats.registry import CALLS
 from orchard.worker.grammar import lark
 from tests.support.format_reading import TOOLS, Call, parse, prepared, whole
@@ -26,22 +26,22 @@ def byte_tokens() -> Any:
     return LLTokenizer("byte")
 
 
-def shape_of(parser: str, tools: list[Tool]) -> CallsShape:
+def grammar_of(parser: str, tools: list[Tool]) -> CallsGrammar:
     return prepared(choose("", tool_call_parser=parser).calls(tools))
 
 
-def accepts(shape: CallsShape, text: str) -> bool:
-    matcher = LLMatcher(byte_tokens(), lark.whole("calls", lark.calls(shape, lark.Tags({}), several=True)))
+def accepts(grammar: CallsGrammar, text: str) -> bool:
+    matcher = LLMatcher(byte_tokens(), lark.whole("calls", lark.calls(grammar, lark.Tags({}), several=True)))
     assert not matcher.get_error()
     tokens = byte_tokens().tokenize_str(text)
     return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
 
 
 @pytest.mark.parametrize("row", CALLS, ids=lambda row: row.names[0])
-def test_every_family_has_a_shape_and_a_specimen_of_it(row: Any) -> None:
-    shape = shape_of(row.names[0], TOOLS)
-    assert [call.name for call in shape.calls] == [tool.name for tool in TOOLS]
-    assert all(shape.trigger in shape.prefix + call.begin for call in shape.calls)
+def test_every_family_has_a_grammar_and_a_specimen_of_it(row: Any) -> None:
+    grammar = grammar_of(row.names[0], TOOLS)
+    assert [call.name for call in grammar.calls] == [tool.name for tool in TOOLS]
+    assert all(grammar.trigger in grammar.prefix + call.begin for call in grammar.calls)
     assert any(specimen.forced for specimen in SPECIMENS if specimen.parser in row.names)
 
 
@@ -65,7 +65,7 @@ def test_every_family_has_a_shape_and_a_specimen_of_it(row: Any) -> None:
     ],
 )
 def test_a_grammar_lets_nothing_else_through(parser: str, text: str) -> None:
-    assert not accepts(shape_of(parser, TOOLS), text)
+    assert not accepts(grammar_of(parser, TOOLS), text)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_a_grammar_lets_nothing_else_through(parser: str, text: str) -> None:
 @given(value=st.lists(st.sampled_from(PARTS), max_size=12).map("".join))
 def test_any_text_may_stand_in_a_string_and_is_read_as_it_is(parser: str, opening: str, close: str, value: str) -> None:
     assume(close.strip() not in value)
-    shape = shape_of(parser, [STRING])
-    (call,) = shape.calls
-    text = f"{shape.prefix}{call.begin}{opening}{value}{close}{call.end}{shape.suffix}"
-    assert accepts(shape, text)
+    grammar = grammar_of(parser, [STRING])
+    (call,) = grammar.calls
+    text = f"{grammar.prefix}{call.begin}{opening}{value}{close}{call.end}{grammar.suffix}"
+    assert accepts(grammar, text)
     expected = Call("write", json.dumps({"content": value}))
     assert whole(parse(choose("", tool_call_parser=parser).begin("", [STRING]), text)) == [expected]

@@ -1,15 +1,15 @@
 """What the tests of formats share: pieces put together, texts cut, and tools to call."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallsShape
+from orchard.formats.call_grammar import CallsGrammar
 from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
-from orchard.worker.grammar.json_schema import prepared_body
+from orchard.worker.grammar.json_schema import prepared_call
 
 
 class Call(NamedTuple):
@@ -46,10 +46,12 @@ def whole(pieces: Iterable[Piece]) -> list[Call | str]:
     return joined
 
 
-def prepared(shape: CallsShape | None) -> CallsShape:
-    """What calls look like, as their grammar gets it."""
-    assert shape
-    return replace(shape, calls=tuple(replace(call, body=prepared_body(call.body)) for call in shape.calls))
+def prepared(grammar: CallsGrammar | None, tokens: Container[str] = (), *, lenient: bool = False) -> CallsGrammar:
+    """What calls look like, as it is printed. `tokens`: the tags that are tokens of the model."""
+    assert grammar
+    bodies = (prepared_call(call.body, tokens, lenient=lenient) for call in grammar.calls)
+    calls = (replace(call, body=body) for call, body in zip(grammar.calls, bodies, strict=True))
+    return replace(grammar, calls=tuple(calls))
 
 
 def parse(format_: Format, *texts: str) -> list[Piece]:

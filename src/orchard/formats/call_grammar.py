@@ -1,38 +1,85 @@
-"""What calls look like in a model's own format, for a grammar that makes the model write them."""
+"""What calls look like in a model's own format, as a tree from which a grammar is made that lets it write nothing else.
 
-import json
-import re
-from collections.abc import Iterator, Sequence
+`worker.grammar.lark` prints the tree for llguidance.
+"""
+
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
 
-_DIRECTIVE = re.compile(r"%(json|text)\s+(?=\{)")
-DEFINITIONS = ("$defs", "definitions")
-"""The keys under which a schema has parts that it refers to."""
+
+class Literal(Struct, frozen=True, tag=True):
+    """A text as it is. Where the model has single tokens for tags in it, these tokens stand for them."""
+
+    text: str
 
 
-class CallShape(Struct, frozen=True):
-    """One tool's call: the literal texts around its arguments, and `body`, an expression of llguidance's Lark.
+class Terminal(Struct, frozen=True, tag=True):
+    """A text that keeps `expression`, a terminal of llguidance's Lark."""
 
-    https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md
+    expression: str
 
-    In `body` there may also be `%text`, see `text_up_to`.
 
-    `tags`: texts in `body` that the model may have single tokens for. A grammar's text never holds such a token, so
-    each stands alone, as `literal` or at the end of `text_up_to`: `<[id]>` must take its place.
+class EmbeddedGrammar(Struct, frozen=True, tag=True):
+    """A text that keeps a grammar of its own, in llguidance's Lark."""
+
+    source: str
+
+
+class JsonValue(Struct, frozen=True, tag=True):
+    """JSON that keeps a schema."""
+
+    schema: Any
+
+
+class TextValue(Struct, frozen=True, tag=True):
+    """A text up to the tag `end`, which it doesn't contain, and that tag.
+
+    The text is a value that keeps `schema`: a string as it is, all else as JSON. `types` are what a reader may take it
+    for; a text that is none of them is a string. One node serves strings and JSON, because where a text ends can't be
+    told before the tag is there. `end` may have newlines around it; "": the text itself shows where it ends.
     """
+
+    end: str
+    schema: Any = True
+    types: tuple[str, ...] = ("string",)
+
+
+class Concatenation(Struct, frozen=True, tag=True):
+    """All parts, one after the other."""
+
+    parts: tuple["Node", ...]
+
+
+class Alternation(Struct, frozen=True, tag=True):
+    """One of several options."""
+
+    options: tuple["Node", ...]
+
+
+class Repetition(Struct, frozen=True, tag=True):
+    """A part, 0 to `most` times; None: as often as the model likes."""
+
+    part: "Node"
+    most: int | None = None
+
+
+Node = Literal | Terminal | EmbeddedGrammar | JsonValue | TextValue | Concatenation | Alternation | Repetition
+
+
+class CallGrammar(Struct, frozen=True):
+    """One tool's call: its arguments between the literal texts `begin` and `end`."""
 
     name: str
     begin: str
-    body: str
+    body: Node
     end: str
-    tags: tuple[str, ...] = ()
 
 
-class CallsShape(Struct, frozen=True):
+class CallsGrammar(Struct, frozen=True):
     """An answer's calls: `prefix`, one or more of `calls` with `separator` between them, `suffix`; all literal texts.
 
     `trigger` is the text that opens a call wherever it stands in an answer; "" where a call has none of its own. What a
@@ -41,52 +88,51 @@ class CallsShape(Struct, frozen=True):
 
     trigger: str
     prefix: str
-    calls: tuple[CallShape, ...]
+    calls: tuple[CallGrammar, ...]
     separator: str
     suffix: str
 
 
-def json_body(schema: Any) -> str:
-    """Give the expression for JSON that keeps a schema."""
-    return f"%json {json.dumps(schema)}"
+def concatenated(*parts: Node | str) -> Node:
+    """Return the node for parts one after the other; a string stands for itself."""
+    return Concatenation(tuple(Literal(part) if isinstance(part, str) else part for part in parts if part != ""))
 
 
-def parameters(tool: Tool) -> dict[str, Any]:
-    """Give the schema of a tool's arguments: always that of an object."""
-    return {"type": "object", **(tool.parameters or {"properties": {}})}
+def one_of(options: list[Node]) -> Node:
+    """Return the node for one of at least one option."""
+    return options[0] if len(options) == 1 else Alternation(tuple(options))
 
 
-def literal(text: str) -> str:
-    """Give the expression for a text as it is; for none at all too."""
-    return json.dumps(text, ensure_ascii=False)
+def optional(part: Node | str) -> Node:
+    """Return the node for a part that may be missing."""
+    return Repetition(concatenated(part), 1)
 
 
-def text_up_to(tag: str, schema: Any = True, types: Sequence[str] = ("string",)) -> str:
-    """Give the expression for a text, up to a tag that it doesn't have and over it: `%text`, an object behind it.
-
-    The text is a value that keeps `schema`: a string as it is, all else as JSON. `types`: what is read in it, if it
-    may be that; what can't, is a string. One expression for both: where a text ends can't be told before the tag is
-    there. `tag` may have newlines around it; "": the text itself shows where it ends.
-    """
-    return f"%text {json.dumps({'end': tag, 'schema': schema, 'types': sorted(types)})}"
-
-
-def parts(expression: str) -> Iterator[tuple[str, Any]]:
-    """Take an expression apart: ("json", schema), ("text", what text_up_to says), and ("", all else).
-
-    Raises ValueError where it can't be told apart.
-    """
-    at = 0
-    while found := _DIRECTIVE.search(expression, at):
-        value, end = json.JSONDecoder().raw_decode(expression, found.end())
-        yield "", expression[at : found.start()]
-        yield found[1], value
-        at = end
-    yield "", expression[at:]
+def leaves(node: Node) -> Iterator[Node]:
+    """Return the nodes in a tree that have no parts."""
+    match node:
+        case Concatenation(parts) | Alternation(parts):
+            for part in parts:
+                yield from leaves(part)
+        case Repetition(part):
+            yield from leaves(part)
+        case _:
+            yield node
 
 
-def within(part: Any, root: dict[str, Any]) -> Any:
-    """Give a part of a schema as a schema of its own: with the definitions that it may refer to."""
-    if not isinstance(part, dict) or '"$ref"' not in json.dumps(part):
-        return part
-    return {key: root[key] for key in DEFINITIONS if key in root} | part
+def replaced(node: Node, leaf: Callable[[Node], Node]) -> Node:
+    """Return a tree in which `leaf` has replaced every node without parts."""
+    match node:
+        case Concatenation(parts):
+            return Concatenation(tuple(replaced(part, leaf) for part in parts))
+        case Alternation(options):
+            return Alternation(tuple(replaced(option, leaf) for option in options))
+        case Repetition(part, most):
+            return Repetition(replaced(part, leaf), most)
+        case _:
+            return leaf(node)
+
+
+def json_arguments(tool: Tool) -> JsonValue:
+    """Return the node for a tool's arguments as JSON: always an object."""
+    return JsonValue({"type": "object", **(tool.parameters or {"properties": {}})})

@@ -1,10 +1,11 @@
-"""What a family says of its calls, and what a reader of them works with."""
+"""How families describe their calls, and where readers of calls put what they find."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+
+from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallsShape
+from orchard.formats.call_grammar import CallGrammar, CallsGrammar
 from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Piece
 from orchard.formats.schema import Signature, Signatures
 from orchard.formats.text_reader import Reading, TextReader
@@ -13,10 +14,10 @@ CERTAIN = 64
 """Characters of arguments from which on a call is not taken back."""
 
 
-class Region:
-    """A place where calls stand: a reader reads `source` and says what it finds.
+class CallEmitter:
+    """Takes what a reader finds in `source` of one or more calls, and gives it out as events.
 
-    What it says is held back until the call is over or has enough arguments: where it breaks before that, it was text.
+    A call is held back until it is over or has enough arguments: where it breaks before that, it was text.
     """
 
     def __init__(self, source: TextReader, tools: Signatures, out: list[Piece], *, forced: bool = False) -> None:
@@ -38,7 +39,7 @@ class Region:
         return self._open and self._length > self._least
 
     def start(self, name: str, id_: str | None = None) -> Signature | None:
-        """Begin a call; gives what is known of its tool."""
+        """Begin a call. Return what is known of its tool."""
         self._start = CallStart(name, id_)
         self._held.clear()
         self._length = 0
@@ -48,23 +49,23 @@ class Region:
         return self.tools.get(name)
 
     def arguments(self, text: str) -> None:
-        """Give the next piece of the arguments; the model's text up to here is done with, once the call is certain."""
+        """Add a piece of the arguments. Once the call is certain, the model's text up to here is done with."""
         self._length += len(text)
         self._held.append(text)
         if self.certain:
             self._release()
 
     def end(self) -> None:
-        """Say that the call is over; it ends where the source is now."""
+        """End the call where the source is now."""
         self._release()
         self._out.append(CallEnd())
         self._open = False
         self.made = True
 
     def close(self, *tags: str) -> Reading[str | None]:
-        """End the call with the first of the tags that follows, and read it; gives it.
+        """Read the one of the tags that follows, end the call behind it, and return it.
 
-        Where another text follows, the call ends here all the same: its arguments are complete. None is given then.
+        Where another text follows, the call ends here all the same, because its arguments are complete. Return None.
         """
         source = self.source
         tag = yield from source.leading(tags)
@@ -76,13 +77,13 @@ class Region:
         return tag
 
     def cut_off(self) -> bool:
-        """Give what is certain of a call that a limit has cut off; whether there is one."""
+        """Give out what there is of a call that a limit has cut off. Return whether there is one."""
         if self._open:
             self._release()
         return self._open
 
     def raw(self, text: str) -> None:
-        """Give what a broken call goes on with, as the model wrote it."""
+        """Give out what a broken call goes on with, as the model wrote it."""
         if text:
             self._out.append(CallArguments(text))
 
@@ -95,52 +96,67 @@ class Region:
         self.source.mark()
 
 
-def read_section(
-    region: Region, opener: str, tags: tuple[str, str, str], call: Callable[[Region], Reading[None]]
-) -> Reading[None]:
-    """Read calls that stand in a section, one after the other, and the tag that ends them all.
+class CallSyntax(Struct, frozen=True, kw_only=True):
+    """How a family writes calls: a row, whose class says how they are read and what one of them looks like.
 
-    `tags` open the section (which may be missing), open a call, and end the section; `call` reads a call from behind
-    its opening tag over its end.
+    `opens` are the texts that open calls wherever they stand in an answer, `leads` those that do so only where the
+    answer begins; `closes` is the text that ends a group of calls, "" where none does. `prefix`, `separator` and
+    `suffix` are what the family itself writes around and between its calls.
     """
-    begin, each, end = tags
-    source = region.source
-    if opener == begin:
-        yield from source.skip()
-        yield from source.literal(each)
-    while True:
-        yield from call(region)
-        if not (yield from source.leading((each,))):
-            break
-    yield from source.leading((end,))
 
+    opens: tuple[str, ...] = ()
+    leads: tuple[str, ...] = ()
+    closes: str = ""
+    prefix: str = ""
+    separator: str = ""
+    suffix: str = ""
 
-class Syntax(Protocol):
-    """How a family writes calls."""
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+        """Read calls from behind their `opener` over what ends them. What follows is text.
 
-    @property
-    def opens(self) -> tuple[str, ...]:
-        """The texts that open a region of calls wherever they stand in an answer."""
-        ...
-
-    @property
-    def leads(self) -> tuple[str, ...]:
-        """The texts that open one only where the answer begins."""
-        ...
-
-    @property
-    def closes(self) -> str:
-        """The text that ends a region; "" where none does."""
-        ...
-
-    def read(self, region: Region, opener: str) -> Reading[None]:
-        """Read a region from behind its `opener` to its end, which is read too.
-
-        Raises MalformedOutput (or lets `TextReader` raise it) where no call stands. Returns where the region is over;
-        what follows is text. For each call: `region.start`, `region.arguments` as they come, `region.end`.
+        For each call: `calls.start`, `calls.arguments` as they come, `calls.end`. Raise MalformedOutput (or let
+        `TextReader` raise it) where no call stands.
         """
-        ...
+        raise NotImplementedError
 
-    def shape(self, tools: Sequence[Tool]) -> CallsShape:
-        """Say what the model would write for one or more calls of these tools."""
-        ...
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like. Raise ValueError where a strict tool's schema can't be kept."""
+        raise NotImplementedError
+
+    def grammar(self, tools: Sequence[Tool]) -> CallsGrammar:
+        """Return what one or more calls of these tools look like. Raise what `call` raises."""
+        calls = tuple(map(self.call, tools))
+        trigger = next((opener for opener in self.opens if (self.prefix + calls[0].begin).startswith(opener)), "")
+        return CallsGrammar(trigger, self.prefix, calls, self.separator, self.suffix)
+
+
+class SectionSyntax(CallSyntax, frozen=True, kw_only=True):
+    """Calls in a section: the first of `opens` opens it (a model may leave it out), `each` a call; `closes` ends it.
+
+    Where `each` is that first one, there is no section, and a model's calls are read one by one.
+    """
+
+    each: str
+
+    @property
+    def section(self) -> str:
+        """The text that opens a section; "" where there is none."""
+        return self.opens[0] if self.opens[0] != self.each else ""
+
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+        """Read calls, and the tag that ends them all."""
+        source = calls.source
+        if not self.section:
+            yield from self.read_call(calls)
+            return
+        if opener == self.section:
+            yield from source.skip()
+            yield from source.literal(self.each)
+        yield from self.read_call(calls)
+        while (yield from source.leading((self.each,))):
+            yield from self.read_call(calls)
+        yield from source.leading((self.closes,))
+
+    def read_call(self, calls: CallEmitter) -> Reading[None]:
+        """Read a call from behind `each` over its end."""
+        raise NotImplementedError

@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallsShape
+from orchard.formats.call_grammar import CallsGrammar
 
 
 class Content(Struct, frozen=True):
@@ -99,6 +99,6 @@ class Family(Protocol):
         """
         ...
 
-    def calls(self, tools: Sequence[Tool]) -> CallsShape | None:
+    def calls(self, tools: Sequence[Tool]) -> CallsGrammar | None:
         """Say what the model would write for one or more calls of these tools; None where that isn't known."""
         ...

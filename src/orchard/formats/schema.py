@@ -11,8 +11,19 @@ from orchard.core.tasks.generate import Tool
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 WORDS = {"true": "true", "false": "false", "null": "null", "none": "null"}
 """How JSON writes the constants, by how models do, in any case of letters."""
+PARAMETER_NAME = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$"}
+"""The schema of the names of parameters that aren't listed."""
+DEFINITIONS = ("$defs", "definitions")
+"""The keys under which a schema has parts that it refers to."""
 _DEEPEST = 8  # references and alternatives within each other
 _BINDING = {"type", "properties", "required", "additionalProperties"}
+_NOT_IN_NAMES = set("<>\"'\n")  # what tags and calls end with
+# What an object's schema may ask for beyond its properties.
+_MORE = {
+    *("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const"),
+    *("patternProperties", "propertyNames", "unevaluatedProperties", "minProperties", "maxProperties"),
+    *("dependentRequired", "dependentSchemas", "dependencies"),
+}
 
 
 class Signature:
@@ -50,6 +61,32 @@ class Signature:
     def others(self) -> Any:
         """The schema of parameters that are not listed; it says nothing of whether there may be any."""
         return self.schema.get("additionalProperties") or True
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether a call may have parameters that are not listed; a schema that lists some must say so."""
+        others = self.schema.get("additionalProperties")
+        if others is None:
+            return self.tool.parameters is not None and "properties" not in self.schema
+        return others is not False
+
+    def listed(self) -> dict[str, Any]:
+        """Return the schemas of the parameters that a call may have one by one, each with its name.
+
+        Raises ValueError where the schema of a strict tool asks for more than that. Of others the rest is left out.
+        """
+        strict, found = self.tool.strict, {}
+        if strict and (more := sorted(_MORE & self.schema.keys())):
+            raise ValueError(f"in this model's format of calls the arguments can't keep `{more[0]}`")
+        for name, schema in self.properties.items():
+            if strict and schema is False and name in self.required:
+                raise ValueError(f"nothing keeps the parameter '{name}'")
+            if _NOT_IN_NAMES.isdisjoint(name) and name == name.strip() != "":
+                if schema is not False:
+                    found[name] = schema
+            elif strict:
+                raise ValueError(f"this model's format of calls can't write the name of the parameter {name!r}")
+        return found
 
     @cached_property
     def _types(self) -> dict[str, frozenset[str]]:
@@ -96,6 +133,18 @@ def values(schema: Any) -> list[Any]:
         return []
     found = [schema["const"]] if "const" in schema else schema.get("enum")
     return found if isinstance(found, list) else []
+
+
+def definitions(root: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a schema that its other parts may refer to, under their keys."""
+    return {key: root[key] for key in DEFINITIONS if key in root}
+
+
+def within(part: Any, root: dict[str, Any]) -> Any:
+    """Return a part of a schema as a schema of its own: with the definitions that it may refer to."""
+    if not isinstance(part, dict) or '"$ref"' not in json.dumps(part):
+        return part
+    return definitions(root) | part
 
 
 def resolved(reference: str, root: dict[str, Any]) -> Any:

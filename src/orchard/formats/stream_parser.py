@@ -1,8 +1,8 @@
-"""What the machines of all formats have in common."""
+"""What the parsers of all families have in common."""
 
 from itertools import groupby
 
-from orchard.formats.format_events import CallArguments, Piece
+from orchard.formats.format_events import CallArguments, Content, Piece, Thought
 from orchard.formats.text_reader import Reading, TextReader
 
 
@@ -30,6 +30,16 @@ class StreamParser:
         self._source.final, self._source.cut_off = True, cut_off
         next(self._reader, None)
         return self._taken()
+
+    def _content(self, text: str) -> None:
+        """Give out a piece of the answer that ends where the source is now."""
+        if text:
+            self._out.append(Content(text, self._source.place - len(text)))
+
+    def _thought(self, text: str) -> None:
+        """Give out a piece of the reasoning."""
+        if text:
+            self._out.append(Thought(text))
 
     def _taken(self) -> list[Piece]:
         taken: list[Piece] = []

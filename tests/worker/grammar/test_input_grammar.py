@@ -8,8 +8,8 @@ import pytest
 from llguidance import LLMatcher
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parameters
-from orchard.worker.grammar.input_grammar import MOST_CHARACTERS, expression, marked
+from orchard.formats.call_grammar import CallGrammar, CallsGrammar, json_arguments
+from orchard.worker.grammar.input_grammar import MOST_CHARACTERS, embedded, marked
 from orchard.worker.grammar.lark import byte_tokenizer
 from orchard.worker.grammar.writer import ToolCalls, Wanted, Writer
 
@@ -50,7 +50,8 @@ def keeps(source: str, text: str, *, within_json: bool) -> bool:
             f"<p>{text}</p>",
         )
     )
-    matcher = LLMatcher(byte_tokenizer(), f"start: {begin} {expression(source, json=within_json)} {end}\n")
+    inner = embedded(source, json=within_json).source
+    matcher = LLMatcher(byte_tokenizer(), f"start: {begin} %lark {{\n{inner}\n}} {end}\n")
     assert not matcher.get_error()
     tokens = list(told.encode())
     return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
@@ -100,7 +101,7 @@ def test_a_grammar_keeps_its_texts(source: str, good: str, bad: str, within_json
 )
 def test_what_can_not_be_kept_is_refused(source: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
-        expression(source, json=True)
+        embedded(source, json=True)
 
 
 def test_a_control_character_has_its_escape() -> None:
@@ -112,7 +113,7 @@ def test_a_control_character_has_its_escape() -> None:
 
 def test_calls_that_show_too_late_are_refused() -> None:
     """A grammar binds from the text on that opens a call."""
-    shape = CallsShape("<call>", "", (CallShape("f", "f: ", json_body(parameters(marked(Tool("f")))), ""),), "", "")
-    tools = (ToolCalls("f", shape, None, "start: /a/"),)
+    call = CallGrammar("f", "f: ", json_arguments(marked(Tool("f"))), "")
+    tools = (ToolCalls("f", CallsGrammar("<call>", "", (call,), "", ""), None, "start: /a/"),)
     with pytest.raises(ValueError, match="before they are written"):
         Writer({}).write(Wanted(None, tools, must_call=False, several=True))

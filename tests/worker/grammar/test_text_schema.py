@@ -8,13 +8,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
-from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats import choose
 from orchard.worker.grammar import lark
-from orchard.worker.grammar.json_schema import prepared, prepared_body
+from orchard.worker.grammar.json_schema import prepared
 from tests.support.format_reading import Call, parse, whole
+from tests.support.format_reading import prepared as prepared_calls
 
 FRAMES = {
     "qwen3_coder": ("<tool_call>\n<function=f>\n<parameter=a>\n", "\n</parameter>\n</function>\n</tool_call>"),
@@ -48,11 +48,8 @@ def tool(schema: Any) -> Tool:
 
 
 def accepts(schema: Any, text: str, parser: str = "qwen3_coder", *, lenient: bool = False) -> bool:
-    shape = choose("", tool_call_parser=parser).calls([tool(schema)])
-    assert shape
-    (call,) = shape.calls
-    shape = replace(shape, calls=(replace(call, body=prepared_body(call.body, lenient=lenient)),))
-    return matches(lark.whole("calls", lark.calls(shape, lark.Tags({}), several=True)), text.join(FRAMES[parser]))
+    grammar = prepared_calls(choose("", tool_call_parser=parser).calls([tool(schema)]), lenient=lenient)
+    return matches(lark.whole("calls", lark.calls(grammar, lark.Tags({}), several=True)), text.join(FRAMES[parser]))
 
 
 def read(schema: Any, text: str, parser: str) -> Any:

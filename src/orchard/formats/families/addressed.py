@@ -15,11 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parameters
-from orchard.formats.calls import Region
-from orchard.formats.families.tagged import ReasoningTags
+from orchard.formats.call_grammar import CallGrammar, CallsGrammar, json_arguments
+from orchard.formats.calls import CallEmitter
 from orchard.formats.families.xml_calls import ATEM
-from orchard.formats.format_events import Content, Format, Headers, Thought
+from orchard.formats.format_events import Format, Headers
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signatures, signatures
 from orchard.formats.stream_parser import StreamParser
@@ -33,7 +32,7 @@ class AddressedFamily(Struct, frozen=True):
 
     `ends` are what a message ends with, beside the next header. `user` and `own` are the recipients of answers and of
     reasoning. `named`: only these and tools are recipients; what else looks like a header is text. `call` reads the
-    call, or the calls, of a message to a tool; `made` is what one looks like, `trigger` a text that only calls have.
+    call, or the calls, of a message to a tool; `grammar` is what one looks like, `trigger` a text that only calls have.
     """
 
     name: str
@@ -44,8 +43,8 @@ class AddressedFamily(Struct, frozen=True):
     user: str
     own: str | None
     named: bool
-    call: Callable[[Region, str], Reading[None]]
-    made: Callable[[Tool], CallShape]
+    call: Callable[[CallEmitter, str], Reading[None]]
+    grammar: Callable[[Tool], CallGrammar]
     trigger: str = ""
 
     @property
@@ -69,9 +68,9 @@ class AddressedFamily(Struct, frozen=True):
         begun = recipient.removeprefix(self.to) if started and opened else None
         return Addressed(self, signatures(tools), begun, forced=forced)
 
-    def calls(self, tools: Sequence[Tool]) -> CallsShape:
+    def calls(self, tools: Sequence[Tool]) -> CallsGrammar:
         """Return what the model would write for calls of these tools, where the prompt has opened a header."""
-        return CallsShape(self.trigger, "", tuple(map(self.made, tools)), self.headers.between, "")
+        return CallsGrammar(self.trigger, "", tuple(map(self.grammar, tools)), self.headers.between, "")
 
 
 class Addressed(StreamParser):
@@ -136,21 +135,21 @@ class Addressed(StreamParser):
 
     def _calls(self, name: str) -> Reading[str | None]:
         source = self._source
-        region = Region(source, self._tools, self._out, forced=self._forced)
+        calls = CallEmitter(source, self._tools, self._out, forced=self._forced)
         try:
-            yield from self._family.call(region, name)
+            yield from self._family.call(calls, name)
             yield from source.skip()
             source.mark()
         except MalformedOutput as broken:
             if isinstance(broken, OutputEnded):
                 source.at = len(source.text)
                 if source.cut_off:
-                    region.cut_off()
+                    calls.cut_off()
                     raise
-            if region.certain:
-                region.raw(source.kept())
-                following = yield from self._text(region.raw)
-                region.end()
+            if calls.certain:
+                calls.raw(source.kept())
+                following = yield from self._text(calls.raw)
+                calls.end()
                 return following
             self._content(source.kept())
         return (yield from self._text(self._content))
@@ -175,42 +174,34 @@ class Addressed(StreamParser):
                 return recipient
             give(source.kept())
 
-    def _content(self, text: str) -> None:
-        if text:
-            self._out.append(Content(text, self._source.place - len(text)))
 
-    def _thought(self, text: str) -> None:
-        self._out.append(Thought(text))
-
-
-def _json(region: Region, name: str) -> Reading[None]:
+def _json(calls: CallEmitter, name: str) -> Reading[None]:
     """Read a call's arguments."""
-    yield from region.source.skip()
-    yield from arguments(region.source, region.start(name), region.arguments)
-    region.end()
+    yield from calls.source.skip()
+    yield from arguments(calls.source, calls.start(name), calls.arguments)
+    calls.end()
 
 
-def _json_shape(tool: Tool) -> CallShape:
-    return CallShape(tool.name, f"{tool.name}\n", json_body(parameters(tool)), "")
+def _json_grammar(tool: Tool) -> CallGrammar:
+    return CallGrammar(tool.name, f"{tool.name}\n", json_arguments(tool), "")
 
 
-def _atem(region: Region, name: str) -> Reading[None]:
+def _atem(calls: CallEmitter, name: str) -> Reading[None]:
     """Read calls in tags, which name their tools themselves."""
-    opener = yield from region.source.leading(ATEM.opens)
+    opener = yield from calls.source.leading(ATEM.opens)
     if opener is None:
         raise MalformedOutput
     while opener:
-        yield from ATEM.read(region, opener)
-        opener = yield from region.source.leading(ATEM.opens)
+        yield from ATEM.read(calls, opener)
+        opener = yield from calls.source.leading(ATEM.opens)
 
 
-def _atem_shape(tool: Tool) -> CallShape:
-    shape = ATEM.shape([tool])
-    call = shape.calls[0]
-    return replace(call, begin=f" to={tool.name}<|message|>{shape.prefix}{call.begin}", end=f"{call.end}{shape.suffix}")
+def _atem_grammar(tool: Tool) -> CallGrammar:
+    call = ATEM.call(tool)
+    return replace(call, begin=f" to={tool.name}<|message|>{ATEM.prefix}{call.begin}", end=f"{call.end}{ATEM.suffix}")
 
 
-FUNCTIONARY_3_2 = AddressedFamily("functionary_v3_2", ">>>", "", "\n", (), "all", None, True, _json, _json_shape)
+FUNCTIONARY_3_2 = AddressedFamily("functionary_v3_2", ">>>", "", "\n", (), "all", None, True, _json, _json_grammar)
 MUSE = AddressedFamily(
     "muse_glimmer",
     "<|start|>assistant",
@@ -221,16 +212,6 @@ MUSE = AddressedFamily(
     "self",
     False,
     _atem,
-    _atem_shape,
-    ATEM.region,
+    _atem_grammar,
+    ATEM.opens[0],
 )
-
-
-def functionary_3_2(reasoning: ReasoningTags | None) -> AddressedFamily:
-    """Make the family of Functionary 3.2. Its models don't reason."""
-    return FUNCTIONARY_3_2
-
-
-def muse(reasoning: ReasoningTags | None) -> AddressedFamily:
-    """Make the family of Muse Glimmer. Its reasoning is a message; no tags can take its place."""
-    return MUSE

@@ -5,71 +5,58 @@ Chat templates without a place for tools or for earlier calls get them as text, 
 
 from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallsShape
-from orchard.formats.calls import Region, Syntax
+from orchard.formats.call_grammar import CallsGrammar
+from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.families.json_calls import BARE, HERMES
 from orchard.formats.families.tagged import TaggedFamily
 from orchard.formats.format_events import Family
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading
 
 
-class _AlsoHermes(Struct, frozen=True):
-    """A family's own calls and Hermes'; `described`: it is Hermes' that the model is asked for."""
+class _AlsoHermes(CallSyntax, frozen=True, kw_only=True):
+    """A family's own calls and Hermes'; `described`: it is Hermes' that the model is asked for.
 
-    own: Syntax
+    `closes` is the family's own: Hermes' broken calls are read to their end in `read`.
+    """
+
+    own: CallSyntax
     described: bool
 
-    @property
-    def opens(self) -> tuple[str, ...]:
-        """The texts that open a call of either."""
-        return tuple(dict.fromkeys((*self.own.opens, *HERMES.opens)))
-
-    @property
-    def leads(self) -> tuple[str, ...]:
-        """The family's own."""
-        return self.own.leads
-
-    @property
-    def closes(self) -> str:
-        """The family's own: Hermes' broken calls are read to their end in `read`."""
-        return self.own.closes
-
-    def read(self, region: Region, opener: str) -> Reading[None]:
-        """Read a region; where both open so, JSON is Hermes'."""
-        source = region.source
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+        """Read a calls; where both open so, JSON is Hermes'."""
+        source = calls.source
         shared = opener in self.own.opens
         if opener not in HERMES.opens or (shared and (yield from source.skip()) not in "{["):
-            yield from self.own.read(region, opener)
+            yield from self.own.read(calls, opener)
             return
         try:
-            yield from HERMES.read(region, opener)
+            yield from HERMES.read(calls, opener)
         except OutputEnded:
             raise
         except MalformedOutput:
-            if not region.certain:
+            if not calls.certain:
                 raise
-            yield from _to_the_end(region)
+            yield from _to_the_end(calls)
 
-    def shape(self, tools: Sequence[Tool]) -> CallsShape:
-        """Say what the model would write for one or more calls of these tools."""
-        return (HERMES if self.described else self.own).shape(tools)
+    def grammar(self, tools: Sequence[Tool]) -> CallsGrammar:
+        """Return what one or more calls of these tools look like."""
+        return (HERMES if self.described else self.own).grammar(tools)
 
 
-def _to_the_end(region: Region) -> Reading[None]:
+def _to_the_end(calls: CallEmitter) -> Reading[None]:
     """Give a broken call's text up to Hermes' end tag."""
-    source = region.source
+    source = calls.source
 
     def give(text: str) -> None:
-        region.raw(text)
-        source.mark()  # what is left when the text ends here is given by whoever asked for the region
+        calls.raw(text)
+        source.mark()  # what is left when the text ends here is given by whoever asked for the calls
 
-    region.raw(source.kept())
+    calls.raw(source.kept())
     yield from source.until(HERMES.closes, give)
-    region.end()
+    calls.end()
 
 
 def also_hermes(family: Family, *, described: bool = False) -> Family:
@@ -82,4 +69,7 @@ def also_hermes(family: Family, *, described: bool = False) -> Family:
         return family
     if described and family.syntax == BARE:
         return replace(family, name="hermes", syntax=HERMES)
-    return replace(family, syntax=_AlsoHermes(family.syntax, described))
+    own = family.syntax
+    opens = tuple(dict.fromkeys((*own.opens, *HERMES.opens)))
+    both = _AlsoHermes(opens=opens, leads=own.leads, closes=own.closes, own=own, described=described)
+    return replace(family, syntax=both)

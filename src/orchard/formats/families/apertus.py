@@ -4,49 +4,37 @@
 """
 
 import json
-from collections.abc import Sequence
-
-from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parameters
-from orchard.formats.calls import Region
+from orchard.formats.call_grammar import CallGrammar, json_arguments
+from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.json_text import arguments, plain
 from orchard.formats.text_reader import MalformedOutput, Reading
 
-_SECTION, _END_SECTION = "<|tools_prefix|>", "<|tools_suffix|>"
 
-
-class ApertusCalls(Struct, frozen=True):
+class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
     """Apertus' calls."""
 
-    opens: tuple[str, ...] = (_SECTION,)
-    leads: tuple[str, ...] = ()
-    closes: str = _END_SECTION
-
-    def read(self, region: Region, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read a list of calls, and the tag that ends it."""
-        source = region.source
+        source = calls.source
         yield from source.skip()
         yield from source.literal("[")
         while True:
-            yield from _call(region)
+            yield from _call(calls)
             mark = yield from source.leading((",", "]"))
             if mark == "]":
-                yield from source.leading((_END_SECTION,))
+                yield from source.leading((self.closes,))
             if mark != ",":
                 return
 
-    def shape(self, tools: Sequence[Tool]) -> CallsShape:
-        """Say what the model would write for one or more calls of these tools."""
-        calls = tuple(
-            CallShape(tool.name, f"{{{json.dumps(tool.name)}: ", json_body(parameters(tool)), "}") for tool in tools
-        )
-        return CallsShape(_SECTION, f"{_SECTION}[", calls, ", ", f"]{_END_SECTION}")
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like."""
+        return CallGrammar(tool.name, f"{{{json.dumps(tool.name)}: ", json_arguments(tool), "}")
 
 
-def _call(region: Region) -> Reading[None]:
-    source = region.source
+def _call(calls: CallEmitter) -> Reading[None]:
+    source = calls.source
     yield from source.skip()
     yield from source.literal("{")
     yield from source.skip()
@@ -56,8 +44,14 @@ def _call(region: Region) -> Reading[None]:
     yield from source.skip()
     yield from source.literal(":")
     yield from source.skip()
-    yield from arguments(source, region.start(name), region.arguments)
-    yield from region.close("}")
+    yield from arguments(source, calls.start(name), calls.arguments)
+    yield from calls.close("}")
 
 
-APERTUS = ApertusCalls()
+APERTUS = ApertusCalls(
+    opens=("<|tools_prefix|>",),
+    closes="<|tools_suffix|>",
+    prefix="<|tools_prefix|>[",
+    separator=", ",
+    suffix="]<|tools_suffix|>",
+)

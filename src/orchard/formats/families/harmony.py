@@ -13,17 +13,22 @@ https://github.com/openai/harmony/blob/main/docs/format.md
   one.
 """
 
-import json
 import re
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parameters
-from orchard.formats.calls import Region
-from orchard.formats.families.tagged import ReasoningTags
-from orchard.formats.format_events import Content, Format, Headers, Thought
+from orchard.formats.call_grammar import (
+    CallGrammar,
+    CallsGrammar,
+    concatenated,
+    json_arguments,
+    one_of,
+    optional,
+)
+from orchard.formats.calls import CallEmitter
+from orchard.formats.format_events import Format, Headers
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature, Signatures, signatures
 from orchard.formats.stream_parser import StreamParser
@@ -77,28 +82,18 @@ class HarmonyFamily(Struct, frozen=True):
         begun = _header(_START + header) if started and opened else None
         return Harmony(signatures(tools), begun, forced=forced)
 
-    def calls(self, tools: Sequence[Tool]) -> CallsShape:
-        """Say what the model would write for calls of these tools, behind `<|start|>assistant`."""
-        channel, constrain, message = (json.dumps(tag) for tag in (_CHANNEL, _CONSTRAIN, _MESSAGE))
+    def calls(self, tools: Sequence[Tool]) -> CallsGrammar:
+        """Return what the model would write for calls of these tools, behind `<|start|>assistant`."""
         # Without a space or a tag before it, "json" would belong to the name.
-        kind = f'(" " {constrain}? "json" | {constrain} "json")'
-        rest = f'({channel} "{_COMMENTARY}" {kind}? | " "? {constrain} "json")? {message}'
+        plain, constrained = concatenated(" ", optional(_CONSTRAIN), "json"), concatenated(_CONSTRAIN, "json")
+        in_channel = concatenated(_CHANNEL, _COMMENTARY, optional(one_of([plain, constrained])))
+        kind = optional(one_of([in_channel, concatenated(optional(" "), constrained)]))
+        to = f" {_TO}{_FUNCTIONS}"
         calls = tuple(
-            CallShape(
-                tool.name,
-                f" {_TO}{_FUNCTIONS}{tool.name}",
-                f"{rest} {json_body(parameters(tool))}",
-                "",
-                (_CHANNEL, _CONSTRAIN, _MESSAGE),
-            )
+            CallGrammar(tool.name, f"{to}{tool.name}", concatenated(kind, _MESSAGE, json_arguments(tool)), "")
             for tool in tools
         )
-        return CallsShape(f" {_TO}{_FUNCTIONS}", "", calls, self.headers.between, "")
-
-
-def harmony(reasoning: ReasoningTags | None) -> HarmonyFamily:
-    """Make the family. Its reasoning is a channel; no other tags can take its place."""
-    return HarmonyFamily()
+        return CallsGrammar(to, "", calls, self.headers.between, "")
 
 
 class Harmony(StreamParser):
@@ -188,36 +183,36 @@ class Harmony(StreamParser):
 
     def _call(self, name: str) -> Reading[None]:
         source = self._source
-        region = Region(source, self._tools, self._out, forced=self._forced)
+        calls = CallEmitter(source, self._tools, self._out, forced=self._forced)
         try:
-            yield from self._arguments(region, region.start(name))
+            yield from self._arguments(calls, calls.start(name))
         except MalformedOutput as broken:
             if isinstance(broken, OutputEnded):
                 source.at = len(source.text)
-                if source.cut_off and region.cut_off():
+                if source.cut_off and calls.cut_off():
                     source.mark()
                     return
-            if region.certain:
-                region.raw(source.kept())
-                yield from self._text(region.raw)
+            if calls.certain:
+                calls.raw(source.kept())
+                yield from self._text(calls.raw)
                 if not isinstance(broken, OutputEnded):  # else it isn't complete
-                    region.end()
+                    calls.end()
             else:
                 source.back()
                 yield from self._text(self._content)
 
-    def _arguments(self, region: Region, signature: Signature | None) -> Reading[None]:
+    def _arguments(self, calls: CallEmitter, signature: Signature | None) -> Reading[None]:
         source = self._source
         ended = yield from source.leading(_ENDS)
         if ended or (source.final and not source.text[source.at :].strip()):
             if signature is None or signature.required:
                 raise MalformedOutput
-            region.arguments("{}")
-            region.end()
+            calls.arguments("{}")
+            calls.end()
         else:
             yield from source.skip()
-            yield from arguments(source, signature, region.arguments)
-            yield from region.close(*_ENDS)
+            yield from arguments(source, signature, calls.arguments)
+            yield from calls.close(*_ENDS)
 
     def _text(self, give: Callable[[str], object]) -> Reading[None]:
         """Read up to a message's end, over the tag that ends it; `give` gets what is read, but for stray tags."""
@@ -241,12 +236,6 @@ class Harmony(StreamParser):
                 return
             if not tag:
                 yield from source.more()
-
-    def _content(self, text: str) -> None:
-        self._out.append(Content(text, self._source.place - len(text)))
-
-    def _thought(self, text: str) -> None:
-        self._out.append(Thought(text))
 
 
 _ROLES = rf"(?:{_ROLE}|user|system|developer|tool|functions\.[\w.-]+)"

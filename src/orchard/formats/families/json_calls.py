@@ -12,13 +12,12 @@
 """
 
 import json
-from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parameters
-from orchard.formats.calls import CERTAIN, Region
+from orchard.formats.call_grammar import CallGrammar, json_arguments
+from orchard.formats.calls import CERTAIN, CallEmitter, CallSyntax
 from orchard.formats.json_text import arguments, plain, value, whole
 from orchard.formats.schema import Signature
 from orchard.formats.text_reader import MalformedOutput, Reading, TextReader
@@ -29,27 +28,22 @@ _FENCE = "```"
 _FENCE_OPENS = (f"{_FENCE}json", _FENCE)
 
 
-class JsonCalls(Struct, frozen=True):
+class JsonCalls(CallSyntax, frozen=True, kw_only=True):
     """Calls as JSON. `name` and `key`: what this family calls a function's name and the arguments; all ways are read.
 
-    `prefix`, `begin`, `end`, `separator` and `suffix` are how the family itself writes what stands around its calls.
-    Read are one call or several, in a list or not. What a lead opens is a call only of a tool that there is.
+    `begin` and `end` are how the family itself writes what stands around each call. Read are one call or several, in a
+    list or not. What a lead opens is a call only of a tool that there is.
     """
 
-    opens: tuple[str, ...] = ()
-    leads: tuple[str, ...] = ()
-    closes: str = ""
+    separator: str = "\n"
     name: str = "name"
     key: str = "arguments"
-    prefix: str = ""
     begin: str = ""
     end: str = ""
-    separator: str = "\n"
-    suffix: str = ""
 
-    def read(self, region: Region, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read the calls behind an opener, which may itself be the beginning of the JSON."""
-        source = region.source
+        source = calls.source
         source.at -= len(opener) - len(opener.rstrip("[{"))
         fenced = opener.startswith(_FENCE)
         only_known = opener in self.leads
@@ -57,15 +51,15 @@ class JsonCalls(Struct, frozen=True):
         in_list = (yield from source.skip()) == "["
         source.at += in_list
         while True:
-            yield from read_call(region, only_known=only_known)
+            yield from read_call(calls, only_known=only_known)
             if in_list:
-                region.end()
+                calls.end()
                 mark = yield from source.leading((",", "]"))
                 if mark == "]":
                     yield from source.leading(ends)
                 if mark != ",":
                     return
-            elif (yield from region.close(*ends)):
+            elif (yield from calls.close(*ends)):
                 return
             else:  # another one may follow, Llama's behind a semicolon or a comma
                 mark = yield from source.leading(("{", ";", ","))
@@ -73,24 +67,15 @@ class JsonCalls(Struct, frozen=True):
                     return
                 source.at -= mark == "{"
 
-    def shape(self, tools: Sequence[Tool]) -> CallsShape:
-        """Say what the model would write for one or more calls of these tools."""
-        calls = tuple(
-            CallShape(
-                tool.name,
-                f'{self.begin}{{"{self.name}": {json.dumps(tool.name)}, "{self.key}": ',
-                json_body(parameters(tool)),
-                f"}}{self.end}",
-            )
-            for tool in tools
-        )
-        trigger = next((opener for opener in self.opens if (self.prefix + self.begin).startswith(opener)), "")
-        return CallsShape(trigger, self.prefix, calls, self.separator, self.suffix)
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like."""
+        begin = f'{self.begin}{{"{self.name}": {json.dumps(tool.name)}, "{self.key}": '
+        return CallGrammar(tool.name, begin, json_arguments(tool), f"}}{self.end}")
 
 
-def read_call(region: Region, *, only_known: bool = False) -> Reading[None]:
+def read_call(calls: CallEmitter, *, only_known: bool = False) -> Reading[None]:
     """Read one call's object, all but its end. Raises Broken where it has no name, or `only_known` and no such tool."""
-    source = region.source
+    source = calls.source
     yield from source.skip()
     yield from source.literal("{")
     name, id_, late, started = "", None, "", False
@@ -103,13 +88,13 @@ def read_call(region: Region, *, only_known: bool = False) -> Reading[None]:
         first = yield from source.skip()
         if key in _NAMES:
             name = yield from plain(source)
-            if not name or (only_known and name not in region.tools):
+            if not name or (only_known and name not in calls.tools):
                 raise MalformedOutput
         elif key == "id" and first == '"':
             id_ = yield from plain(source)
         elif key in _ARGUMENTS and name and not started:
             started = True
-            yield from _arguments(region, name, id_)
+            yield from _arguments(calls, name, id_)
         elif key in _ARGUMENTS and not started:
             late = yield from _collected(source)
         else:
@@ -122,30 +107,30 @@ def read_call(region: Region, *, only_known: bool = False) -> Reading[None]:
     if not name:
         raise MalformedOutput
     if not started:
-        signature = region.start(name, id_)
-        region.arguments(_whole(late, signature))
+        signature = calls.start(name, id_)
+        calls.arguments(_whole(late, signature))
 
 
-def read_arguments(region: Region, name: str, end: str) -> Reading[None]:
+def read_arguments(calls: CallEmitter, name: str, end: str) -> Reading[None]:
     """Read the rest of a call whose name stands before it: JSON arguments, in a fenced block or not, and `end`."""
-    source = region.source
+    source = calls.source
     if not name:
         raise MalformedOutput
     yield from source.skip()
     fence = yield from source.choice(_FENCE_OPENS)
     yield from source.skip()
-    yield from arguments(source, region.start(name), region.arguments)
+    yield from arguments(source, calls.start(name), calls.arguments)
     if fence:
         yield from source.leading((_FENCE,))
-    yield from region.close(end)
+    yield from calls.close(end)
 
 
-def _arguments(region: Region, name: str, id_: str | None) -> Reading[None]:
-    source, signature = region.source, region.start(name, id_)
+def _arguments(calls: CallEmitter, name: str, id_: str | None) -> Reading[None]:
+    source, signature = calls.source, calls.start(name, id_)
     if (yield from source.peek()) == "{":
-        yield from arguments(source, signature, region.arguments)
+        yield from arguments(source, signature, calls.arguments)
     else:
-        region.arguments(_whole((yield from _collected(source)), signature))
+        calls.arguments(_whole((yield from _collected(source)), signature))
 
 
 def _collected(source: TextReader, most: int | None = None) -> Reading[str]:
@@ -173,47 +158,23 @@ def _whole(text: str, signature: Signature | None) -> str:
     return whole(found, signature)
 
 
-_FENCES = tuple(f"{fence}{bracket}" for fence in ("", "```json\n", "```\n") for bracket in ("{", "[{"))
+def _list(begin: str, end: str, name: str = "name", key: str = "arguments") -> JsonCalls:
+    """Return the syntax of calls that stand as a list between two tags."""
+    prefix, suffix = f"{begin}[", f"]{end}"
+    return JsonCalls(opens=(begin,), closes=end, name=name, key=key, prefix=prefix, separator=", ", suffix=suffix)
+
 
 HERMES = JsonCalls(opens=("<tool_call>",), closes="</tool_call>", begin="<tool_call>\n", end="\n</tool_call>")
-NEMOTRON = JsonCalls(
-    opens=("<TOOLCALL>",), closes="</TOOLCALL>", prefix="<TOOLCALL>[", separator=", ", suffix="]</TOOLCALL>"
-)
-TOOL_CALLS = JsonCalls(
-    opens=("<tool_calls>",), closes="</tool_calls>", prefix="<tool_calls>[", separator=", ", suffix="]</tool_calls>"
-)
-GRANITE = JsonCalls(
-    opens=("<|tool_call|>", "<tool_call>"),
-    closes="</tool_call>",
-    prefix="<|tool_call|>[",
-    separator=", ",
-    suffix="]",
-)
+NEMOTRON = _list("<TOOLCALL>", "</TOOLCALL>")
+TOOL_CALLS = _list("<tool_calls>", "</tool_calls>")
+COHERE = _list("<|START_ACTION|>", "<|END_ACTION|>", "tool_name", "parameters")
+GRANITE = replace(_list("<|tool_call|>", ""), opens=("<|tool_call|>", "<tool_call>"), closes="</tool_call>")
 PHI = JsonCalls(
     opens=("functools[", "<|tool_call|>"),
     closes="<|/tool_call|>",
     prefix="functools[",
     separator=", ",
     suffix="]",
-)
-COHERE = JsonCalls(
-    opens=("<|START_ACTION|>",),
-    closes="<|END_ACTION|>",
-    name="tool_name",
-    key="parameters",
-    prefix="<|START_ACTION|>[",
-    separator=", ",
-    suffix="]<|END_ACTION|>",
-)
-_GIGACHAT_ROLE = "function call<|role_sep|>\n"
-GIGACHAT = JsonCalls(
-    opens=(f"<|message_sep|>\n\n{_GIGACHAT_ROLE}", _GIGACHAT_ROLE),
-    closes="<|message_sep|>",
-    begin=f"<|message_sep|>\n\n{_GIGACHAT_ROLE}",
-    separator="",
-)
-GIGACHAT_3_1 = JsonCalls(
-    opens=("<|function_call|>",), closes="<|message_sep|>", begin="<|function_call|>", separator=""
 )
 COMMAND_R = JsonCalls(
     opens=("Action:\n```json", "Action: ```json", "Action:```json"),
@@ -224,6 +185,14 @@ COMMAND_R = JsonCalls(
     separator=",\n    ",
     suffix="\n]```",
 )
+_GIGACHAT_ROLE = "function call<|role_sep|>\n"
+GIGACHAT = JsonCalls(
+    opens=(f"<|message_sep|>\n\n{_GIGACHAT_ROLE}", _GIGACHAT_ROLE),
+    closes="<|message_sep|>",
+    begin=f"<|message_sep|>\n\n{_GIGACHAT_ROLE}",
+    separator="",
+)
+GIGACHAT_3_1 = replace(GIGACHAT, opens=("<|function_call|>",), begin="<|function_call|>")
 GRANITE_20B = JsonCalls(opens=("<function_call>",), closes="</function_call>", begin="<function_call> ", separator="")
 INTERN = JsonCalls(
     opens=("<|action_start|><|plugin|>",),
@@ -233,5 +202,6 @@ INTERN = JsonCalls(
     end="<|action_end|>",
     separator="",
 )
-LLAMA = JsonCalls(opens=("<|python_tag|>",), leads=_FENCES, key="parameters", separator="; ")
-BARE = JsonCalls(leads=_FENCES)
+_BRACKETS = tuple(f"{fence}{bracket}" for fence in ("", "```json\n", "```\n") for bracket in ("{", "[{"))
+LLAMA = JsonCalls(opens=("<|python_tag|>",), leads=_BRACKETS, key="parameters", separator="; ")
+BARE = JsonCalls(leads=_BRACKETS)

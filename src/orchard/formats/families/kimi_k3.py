@@ -4,18 +4,15 @@ https://github.com/ggml-org/llama.cpp/blob/master/models/templates/Kimi-K3.jinja
 """
 
 import re
-from collections.abc import Sequence
-
-from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallShape, CallsShape, literal
-from orchard.formats.calls import Region, read_section
+from orchard.formats.call_grammar import CallGrammar, Terminal, concatenated
+from orchard.formats.calls import CallEmitter, SectionSyntax
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature
 from orchard.formats.text_reader import MalformedOutput, Reading
 from orchard.formats.typed_value import Types
-from orchard.formats.xml_values import TEXT, Arguments, body_shape, may_be_text
+from orchard.formats.xml_values import TEXT, Arguments, arguments_grammar, may_be_text
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _SECTION, _END_SECTION = f"{_OPEN}tools{_SEP}", f"{_CLOSE}tools{_SEP}"
@@ -28,31 +25,37 @@ _KINDS = {"string": TEXT, "number": Types({"number", "integer"})} | {
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 
-class KimiK3Calls(Struct, frozen=True):
+class KimiK3Calls(SectionSyntax, frozen=True, kw_only=True):
     """Kimi K3's calls."""
 
-    opens: tuple[str, ...] = (_SECTION,)
-    leads: tuple[str, ...] = ()
-    closes: str = _END_SECTION
+    def read_call(self, calls: CallEmitter) -> Reading[None]:
+        """Read a call from behind what opens it, over the tag that ends it."""
+        source = calls.source
+        name = (yield from _attributes(calls, "tool"))["tool"]
+        signature = calls.start(name)
+        yield from source.skip()
+        if (yield from source.choice((_JSON,))):
+            yield from source.word(_SEP, "<\n")
+            yield from source.skip()
+            yield from arguments(source, signature, calls.arguments)
+            for tag in (_END_JSON, _END_CALL):
+                yield from source.skip()
+                yield from source.literal(tag)
+        else:
+            written = Arguments(calls, signature, _ARGUMENT, (_END_CALL,))
+            while (yield from written.tag()) == _ARGUMENT:
+                told = yield from _attributes(calls, "key")
+                said = _KINDS.get(told.get("type", ""), frozenset())
+                yield from written.read(told["key"], _END_ARGUMENT, said=said)
+        calls.end()
 
-    def read(self, region: Region, opener: str) -> Reading[None]:
-        """Read calls, and the tag that ends them all."""
-        yield from read_section(region, opener, (_SECTION, _CALL, _END_SECTION), _call)
-
-    def shape(self, tools: Sequence[Tool]) -> CallsShape:
-        """Say what the model would write for one or more calls of these tools; it counts its calls itself."""
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like; the model counts its calls itself."""
         close, kinds = (_CLOSE, "argument", _SEP), tuple(_KINDS.values())
-        calls = tuple(
-            CallShape(
-                tool.name,
-                f'{_CALL} tool="{tool.name}" index="',
-                f'/[0-9]{{1,4}}/ "\\"" {literal(_SEP)} {body_shape(Signature(tool), _opening, close, kinds)}',
-                _END_CALL,
-                (_OPEN, _CLOSE, _SEP),
-            )
-            for tool in tools
-        )
-        return CallsShape(_SECTION, _SECTION, calls, "", _END_SECTION)
+        body = arguments_grammar(Signature(tool), _opening, close, kinds)
+        number = Terminal("/[0-9]{1,4}/")
+        begin = f'{_CALL} tool="{tool.name}" index="'
+        return CallGrammar(tool.name, begin, concatenated(number, '"', _SEP, body), _END_CALL)
 
 
 def _opening(name: str, types: Types) -> tuple[str, ...]:
@@ -60,42 +63,12 @@ def _opening(name: str, types: Types) -> tuple[str, ...]:
     return _OPEN, f'argument key="{name}" type="{"number" if known == "integer" else known}"', _SEP
 
 
-def _call(region: Region) -> Reading[None]:
-    source = region.source
-    name = (yield from _attributes(region, "tool"))["tool"]
-    signature = region.start(name)
-    yield from source.skip()
-    if (yield from source.choice((_JSON,))):
-        yield from source.word(_SEP, "<\n")
-        yield from source.skip()
-        yield from arguments(source, signature, region.arguments)
-        yield from source.skip()
-        yield from source.literal(_END_JSON)
-        yield from source.skip()
-        yield from source.literal(_END_CALL)
-        region.end()
-        return
-    written, follows = Arguments(region, signature, newlines=False), (_ARGUMENT, _END_CALL)
-    while True:
-        yield from source.skip()
-        tag = yield from source.choice(follows, ends=follows[1:])
-        if tag is None:
-            raise MalformedOutput
-        if tag == _END_CALL:
-            break
-        told = yield from _attributes(region, "key")
-        said = _KINDS.get(told.get("type", ""), frozenset())
-        yield from written.read(told["key"], _END_ARGUMENT, follows, said=said)
-    written.end()
-    region.end()
-
-
-def _attributes(region: Region, wanted: str) -> Reading[dict[str, str]]:
-    """Read the rest of a tag; gives its attributes, which have the one that is wanted."""
-    found: dict[str, str] = dict(_ATTRIBUTE.findall((yield from region.source.word(_SEP, "\n"))))
+def _attributes(calls: CallEmitter, wanted: str) -> Reading[dict[str, str]]:
+    """Read the rest of a tag. Return its attributes, which have the one that is wanted."""
+    found: dict[str, str] = dict(_ATTRIBUTE.findall((yield from calls.source.word(_SEP, "\n"))))
     if not found.get(wanted):
         raise MalformedOutput
     return {name: value.replace("&quot;", '"').replace("&amp;", "&") for name, value in found.items()}
 
 
-KIMI_K3 = KimiK3Calls()
+KIMI_K3 = KimiK3Calls(opens=(_SECTION,), each=_CALL, closes=_END_SECTION, prefix=_SECTION, suffix=_END_SECTION)

@@ -6,16 +6,12 @@ null is left out: https://huggingface.co/MiniMaxAI/MiniMax-M3/blob/main/chat_tem
 """
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import DEFINITIONS, CallShape, CallsShape, json_body, literal, text_up_to, within
-from orchard.formats.calls import Region, read_section
-from orchard.formats.listed import listed
-from orchard.formats.schema import Signature
+from orchard.formats.call_grammar import CallGrammar, JsonValue, Node, Repetition, TextValue, concatenated, optional
+from orchard.formats.calls import CallEmitter, SectionSyntax
+from orchard.formats.schema import DEFINITIONS, Signature, definitions, within
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading
 from orchard.formats.typed_value import Typed, Types
 from orchard.formats.xml_values import UNTOLD, may_be_text
@@ -28,72 +24,47 @@ _ITEM = "item"
 _OPEN_ITEM = f"{_OPEN}{_ITEM}>"
 _NESTED = Types({"array", "object"})
 _DEEPEST = 32  # elements within each other that are read
-_DEEPEST_SHAPE = 5  # and that a grammar keeps; what is deeper is JSON
+_DEEPEST_GRAMMAR = 5  # and that a grammar keeps; what is deeper is JSON
 _NOTES = {"title", "description", "default", "examples", "additionalProperties", *DEFINITIONS}
 _OBJECT = {"type", "properties", "required"}
 
 
-class MiniMaxM3Calls(Struct, frozen=True):
+class MiniMaxM3Calls(SectionSyntax, frozen=True, kw_only=True):
     """MiniMax M3's calls."""
 
-    opens: tuple[str, ...] = (_SECTION, _CALL)
-    leads: tuple[str, ...] = ()
-    closes: str = _END_SECTION
-
-    def read(self, region: Region, opener: str) -> Reading[None]:
-        """Read calls, and the tag that ends them all."""
-        yield from read_section(region, opener, (_SECTION, _CALL, _END_SECTION), _call)
-
-    def shape(self, tools: Sequence[Tool]) -> CallsShape:
-        """Return what the model would write for one or more calls of these tools."""
-        calls = tuple(
-            CallShape(
-                tool.name,
-                f'{_CALL}"{tool.name}">',
-                _members_shape(Signature(tool), _DEEPEST_SHAPE),
-                f"{_END_CALL}\n",
-                (_MARK,),
-            )
-            for tool in tools
-        )
-        return CallsShape(_SECTION, f"{_SECTION}\n", calls, "", _END_SECTION)
-
-
-def _call(region: Region) -> Reading[None]:
-    name = (yield from region.source.word(">", "<\n")).strip().strip("\"'")
-    if not name:
-        raise MalformedOutput
-    signature = region.start(name) or Signature(Tool(name))
-    region.between = True
-    yield from _members(region, signature, _DEEPEST)
-    yield from region.close(_END_CALL)
-
-
-def _members(region: Region, signature: Signature, depth: int) -> Reading[None]:
-    """Read the elements of an object, up to the tag that closes it."""
-    before = "{"
-    while (name := (yield from _opened(region))) is not None:
-        region.arguments(f"{before}{json.dumps(name, ensure_ascii=False)}: ")
-        before = ", "
-        yield from _value(region, name, signature, depth)
-    region.arguments("{}" if before == "{" else "}")
-
-
-def _items(region: Region, signature: Signature, depth: int) -> Reading[None]:
-    """Read the elements of an array, up to the tag that closes it."""
-    before = "["
-    while (name := (yield from _opened(region))) is not None:
-        if name != _ITEM:
+    def read_call(self, calls: CallEmitter) -> Reading[None]:
+        """Read a call from behind what opens it, over the tag that ends it."""
+        name = (yield from calls.source.word(">", "<\n")).strip().strip("\"'")
+        if not name:
             raise MalformedOutput
-        region.arguments(before)
-        before = ", "
-        yield from _value(region, name, signature, depth)
-    region.arguments("[]" if before == "[" else "]")
+        signature = calls.start(name) or Signature(Tool(name))
+        calls.between = True
+        yield from _elements(calls, signature, "object", _DEEPEST)
+        yield from calls.close(_END_CALL)
+
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like."""
+        body = _members_grammar(Signature(tool), _DEEPEST_GRAMMAR)
+        return CallGrammar(tool.name, f'{_CALL}"{tool.name}">', body, f"{_END_CALL}\n")
 
 
-def _opened(region: Region) -> Reading[str | None]:
+def _elements(calls: CallEmitter, signature: Signature, kind: str, depth: int) -> Reading[None]:
+    """Read the elements of an object or an array, up to the tag that closes it."""
+    before, end = ("[", "]") if kind == "array" else ("{", "}")
+    empty = before + end
+    while (name := (yield from _opened(calls))) is not None:
+        if kind == "array" and name != _ITEM:
+            raise MalformedOutput
+        key = "" if kind == "array" else f"{json.dumps(name, ensure_ascii=False)}: "
+        calls.arguments(f"{before}{key}")
+        before, empty = ", ", end
+        yield from _value(calls, name, signature, depth)
+    calls.arguments(empty)
+
+
+def _opened(calls: CallEmitter) -> Reading[str | None]:
     """Read a tag that opens an element; return its name. None, and nothing is read, where one closes."""
-    source = region.source
+    source = calls.source
     yield from source.skip()
     tag = yield from source.choice((_OPEN, _CLOSE))
     if tag == _OPEN:
@@ -106,35 +77,34 @@ def _opened(region: Region) -> Reading[str | None]:
     return None
 
 
-def _value(region: Region, name: str, signature: Signature, depth: int) -> Reading[None]:
+def _value(calls: CallEmitter, name: str, signature: Signature, depth: int) -> Reading[None]:
     """Read the value of an element and the tag that closes it."""
-    source, types = region.source, signature.types(name) or UNTOLD
+    source, types = calls.source, signature.types(name) or UNTOLD
     close = f"{_CLOSE}{name}>"
     tag = (yield from source.choice((_OPEN, _OPEN_ITEM, close))) if types & _NESTED else None
     if tag is None:
-        yield from _scalar(region, types, close)
+        yield from _scalar(calls, types, close)
     elif tag == close:
-        region.arguments('""' if "string" in types else "[]" if "array" in types else "{}")
+        calls.arguments('""' if "string" in types else "[]" if "array" in types else "{}")
     elif not depth:
         raise MalformedOutput
     else:
         source.at -= len(tag)
-        array = "array" in types and ("object" not in types or tag == _OPEN_ITEM)
-        inner = _inner(signature, name, "array" if array else "object")
-        yield from (_items if array else _members)(region, inner, depth - 1)
+        kind = "array" if "array" in types and ("object" not in types or tag == _OPEN_ITEM) else "object"
+        yield from _elements(calls, _inner(signature, name, kind), kind, depth - 1)
         yield from source.literal(close)
 
 
-def _scalar(region: Region, types: Types, close: str) -> Reading[None]:
-    value = Typed(types, region.arguments)
-    region.between = False
+def _scalar(calls: CallEmitter, types: Types, close: str) -> Reading[None]:
+    value = Typed(types, calls.arguments)
+    calls.between = False
     try:
-        yield from region.source.until(close, value.add)
+        yield from calls.source.until(close, value.add)
     except OutputEnded:
         value.cut()
         raise
     value.end()
-    region.between = True
+    calls.between = True
 
 
 def _inner(signature: Signature, name: str, kind: str) -> Signature:
@@ -159,34 +129,38 @@ def _branch(part: Any, kind: str, depth: int = _DEEPEST) -> dict[str, Any]:
 
 def _of_item(part: Any, root: dict[str, Any]) -> Signature:
     """Return a signature whose one parameter, called `item`, has this schema, which is a part of another."""
-    definitions = {key: root[key] for key in DEFINITIONS if key in root}
-    return Signature(Tool("", parameters={"properties": {_ITEM: part}} | definitions))
+    return Signature(Tool("", parameters={"properties": {_ITEM: part}} | definitions(root)))
 
 
-def _members_shape(signature: Signature, depth: int) -> str:
-    """Return the expression for the elements that are listed, in their order."""
+def _members_grammar(signature: Signature, depth: int) -> Node:
+    """Return the grammar of the elements that are listed, in their order."""
     found = []
-    for name in listed(signature):
-        one = _element_shape(name, signature, depth)
-        found.append(one if name in signature.required else f"({one})?")
-    return " ".join(found) or literal("")
+    for name in signature.listed():
+        one = _element_grammar(name, signature, depth)
+        found.append(one if name in signature.required else optional(one))
+    return concatenated(*found)
 
 
-def _element_shape(name: str, signature: Signature, depth: int) -> str:
+def _element_grammar(name: str, signature: Signature, depth: int) -> Node:
     part, types = _part(signature, name), signature.types(name)
-    opened, closed = literal(f"{_OPEN}{name}>"), literal(f"{_CLOSE}{name}>")
+    opened, closed = f"{_OPEN}{name}>", f"{_CLOSE}{name}>"
     if may_be_text(types):
-        value = text_up_to(_MARK, part, sorted(types or UNTOLD))
-        return f"{opened} {value} {literal(f'</{name}>')}"
+        text = TextValue(_MARK, part, tuple(sorted(types or UNTOLD)))
+        return concatenated(opened, text, closed.removeprefix(_MARK))
     found = _branch(part, min(types, default=""))
     keys = found.keys() - _NOTES
+    value: Node = JsonValue(part)
     if types == {"array"} and keys == {"type", "items"} and depth:
-        value = f"({_element_shape(_ITEM, _of_item(found['items'], found), depth - 1)})*"
+        value = Repetition(_element_grammar(_ITEM, _of_item(found["items"], found), depth - 1))
     elif types == {"object"} and found.get("properties") and keys <= _OBJECT and depth:
-        value = _members_shape(Signature(Tool("", parameters=found)), depth - 1)
-    else:
-        value = json_body(part)
-    return f"{opened} {value} {closed}"
+        value = _members_grammar(Signature(Tool("", parameters=found)), depth - 1)
+    return concatenated(opened, value, closed)
 
 
-MINIMAX_M3 = MiniMaxM3Calls()
+MINIMAX_M3 = MiniMaxM3Calls(
+    opens=(_SECTION, _CALL),
+    each=_CALL,
+    closes=_END_SECTION,
+    prefix=f"{_SECTION}\n",
+    suffix=_END_SECTION,
+)

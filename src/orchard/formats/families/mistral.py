@@ -5,11 +5,11 @@ https://github.com/mistralai/mistral-common/blob/main/src/mistral_common/tokens/
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parameters
-from orchard.formats.calls import Region
+from orchard.formats.call_grammar import CallGrammar, CallsGrammar, json_arguments
+from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.families.json_calls import JsonCalls
 from orchard.formats.json_text import arguments
 from orchard.formats.text_reader import MalformedOutput, Reading
@@ -19,23 +19,16 @@ _CALLS, _ID, _ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
 _LIST = JsonCalls(opens=(_CALLS,), prefix=f"{_CALLS}[", separator=", ", suffix="]")
 
 
-class MistralCalls(Struct, frozen=True):
-    """Mistral's calls. `named`: the model writes names with arguments; `marked`: "[ARGS]" stands between the two.
-
-    Every way is read.
-    """
+class MistralCalls(CallSyntax, frozen=True, kw_only=True):
+    """Mistral's calls. `named`: the model writes names with arguments. Every way is read."""
 
     named: bool = True
-    marked: bool = True
-    opens: tuple[str, ...] = (_CALLS,)
-    leads: tuple[str, ...] = ()
-    closes: str = ""
 
-    def read(self, region: Region, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read the calls behind one opener."""
-        source = region.source
+        source = calls.source
         if (yield from source.skip()) in "[{":
-            yield from _LIST.read(region, opener)
+            yield from _LIST.read(calls, opener)
             return
         while True:
             name = yield from source.name()
@@ -47,21 +40,19 @@ class MistralCalls(Struct, frozen=True):
             yield from source.leading((_ARGUMENTS,))
             if (yield from source.skip()) != "{":
                 raise MalformedOutput
-            yield from arguments(source, region.start(name, id_), region.arguments)
-            region.end()
+            yield from arguments(source, calls.start(name, id_), calls.arguments)
+            calls.end()
             if not (yield from source.leading((_CALLS,))):
                 return
 
-    def shape(self, tools: Sequence[Tool]) -> CallsShape:
-        """Say what the model would write for one or more calls of these tools."""
-        if not self.named:
-            return _LIST.shape(tools)
-        mark = _ARGUMENTS if self.marked else ""
-        calls = tuple(
-            CallShape(tool.name, f"{_CALLS}{tool.name}{mark}", json_body(parameters(tool)), "") for tool in tools
-        )
-        return CallsShape(_CALLS, "", calls, "", "")
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like."""
+        return CallGrammar(tool.name, f"{_CALLS}{tool.name}{_ARGUMENTS}", json_arguments(tool), "")
+
+    def grammar(self, tools: Sequence[Tool]) -> CallsGrammar:
+        """Return what one or more calls of these tools look like."""
+        return CallSyntax.grammar(self, tools) if self.named else _LIST.grammar(tools)
 
 
-MISTRAL = MistralCalls()
-MISTRAL_LIST = MistralCalls(named=False)
+MISTRAL = MistralCalls(opens=(_CALLS,))
+MISTRAL_LIST = replace(MISTRAL, named=False)

@@ -5,111 +5,81 @@
 - Hy3: https://huggingface.co/tencent/Hy3/blob/main/chat_template.jinja; its calls stand in a section
 """
 
-from collections.abc import Sequence
-
-from msgspec import Struct
-
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallShape, CallsShape
-from orchard.formats.calls import Region, read_section
+from orchard.formats.call_grammar import CallGrammar
+from orchard.formats.calls import CallEmitter, SectionSyntax
 from orchard.formats.families.json_calls import read_call
 from orchard.formats.schema import Signature
-from orchard.formats.text_reader import MalformedOutput, Reading
-from orchard.formats.xml_values import Arguments, body_shape
+from orchard.formats.text_reader import Reading
+from orchard.formats.xml_values import Arguments, arguments_grammar
 
 
-class PairCalls(Struct, frozen=True):
-    """Calls as pairs. `tag` stands before the names of all tags, `mark` behind them; `line` is what the model writes
-    between tags. `section`: there is a section around calls, and a tag behind the name of each.
+class PairCalls(SectionSyntax, frozen=True, kw_only=True):
+    """Calls as pairs. `key` and `value` are the tags around each; `line` is what the model writes between tags.
+
+    `behind_name`: a tag behind the name of each call.
     """
 
-    tag: str = ""
-    mark: str = ""
+    end_call: str
+    key: tuple[str, str]
+    value: tuple[str, str]
     line: str = "\n"
-    section: bool = False
+    behind_name: str = ""
 
-    @property
-    def opens(self) -> tuple[str, ...]:
-        """The texts that open a region."""
-        return (self._tag("tool_calls"), self._tag("tool_call")) if self.section else (self._tag("tool_call"),)
-
-    @property
-    def leads(self) -> tuple[str, ...]:
-        """None: every call has its opener."""
-        return ()
-
-    @property
-    def closes(self) -> str:
-        """The text that ends a region."""
-        return self._tag("/tool_calls" if self.section else "/tool_call")
-
-    @property
-    def _tags(self) -> tuple[str, ...]:
-        """The tags around a key and around a value."""
-        return tuple(self._tag(f"{mark}arg_{part}") for part in ("key", "value") for mark in ("", "/"))
-
-    def _tag(self, name: str) -> str:
-        end = "/" if name.startswith("/") else ""
-        return f"<{end}{self.tag}{name.removeprefix(end)}{self.mark}>"
-
-    def read(self, region: Region, opener: str) -> Reading[None]:
-        """Read the calls of a region; LongCat's and some of GLM's are JSON."""
-        source = region.source
-        if self.section:
-            section, call = self.opens
-            yield from read_section(region, opener, (section, call, self.closes), self._call)
-        elif (yield from source.skip()) == "{":
-            yield from read_call(region)
-            yield from region.close(self.closes)
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+        """Read calls; LongCat's and some of GLM's are JSON."""
+        if not self.section and (yield from calls.source.skip()) == "{":
+            yield from read_call(calls)
+            yield from calls.close(self.closes)
         else:
-            yield from self._call(region)
+            yield from SectionSyntax.read(self, calls, opener)
 
-    def _call(self, region: Region) -> Reading[None]:
-        source, close = region.source, self._tag("/tool_call")
-        key, end_key, value, end_value = self._tags
+    def read_call(self, calls: CallEmitter) -> Reading[None]:
+        """Read a call from behind what opens it, over the tag that ends it."""
+        source = calls.source
         yield from source.skip()
         name = yield from source.name()
-        if self.section:
-            yield from source.leading((self._tag("tool_sep"),))
-        arguments = Arguments(region, region.start(name), newlines=False)
-        while True:
+        if self.behind_name:
+            yield from source.leading((self.behind_name,))
+        arguments = Arguments(calls, calls.start(name), self.key[0], (self.end_call,))
+        while (yield from arguments.tag()) == self.key[0]:
+            parameter = yield from source.word(self.key[1], "<\n")
             yield from source.skip()
-            tag = yield from source.choice((key, close), ends=(close,))
-            if tag is None:
-                raise MalformedOutput
-            if tag == close:
-                break
-            parameter = yield from source.word(end_key, "<\n")
-            yield from source.skip()
-            yield from source.literal(value)
-            yield from arguments.read(parameter.strip(), end_value, (key, close))
-        arguments.end()
-        region.end()
+            yield from source.literal(self.value[0])
+            yield from arguments.read(parameter.strip(), self.value[1])
+        calls.end()
 
-    def shape(self, tools: Sequence[Tool]) -> CallsShape:
-        """Say what the model would write for one or more calls of these tools."""
-        key, end_key, value, end_value = self._tags
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like."""
 
         def opening(name: str, _: frozenset[str]) -> tuple[str, ...]:
-            return key, name, end_key, self.line, value
+            return self.key[0], name, self.key[1], self.line, self.value[0]
 
-        behind_name = self._tag("tool_sep") if self.section else ""
-        calls = tuple(
-            CallShape(
-                tool.name,
-                f"{self._tag('tool_call')}{tool.name}{behind_name}{self.line}",
-                body_shape(Signature(tool), opening, (end_value, self.line)),
-                f"{self._tag('/tool_call')}{self.line if self.section else ''}",
-                self._tags,
-            )
-            for tool in tools
-        )
-        if self.section:
-            return CallsShape(self.opens[0], f"{self.opens[0]}{self.line}", calls, "", self.closes)
-        return CallsShape(self.opens[0], "", calls, "\n", "")
+        body = arguments_grammar(Signature(tool), opening, (self.value[1], self.line))
+        begin = f"{self.each}{tool.name}{self.behind_name}{self.line}"
+        return CallGrammar(tool.name, begin, body, f"{self.end_call}{self.line if self.section else ''}")
 
 
-GLM = PairCalls()
-GLM_4_7 = PairCalls(line="")
-LONGCAT = PairCalls(tag="longcat_")
-HY3 = PairCalls(mark=":opensource", section=True)
+def _pairs(tag: str = "", line: str = "\n") -> PairCalls:
+    """Return the syntax of calls without a section; `tag` stands before the names of all tags."""
+    key, value = ((f"<{tag}arg_{part}>", f"</{tag}arg_{part}>") for part in ("key", "value"))
+    each, end = f"<{tag}tool_call>", f"</{tag}tool_call>"
+    return PairCalls(
+        opens=(each,), each=each, end_call=end, closes=end, key=key, value=value, line=line, separator="\n"
+    )
+
+
+GLM = _pairs()
+GLM_4_7 = _pairs(line="")
+LONGCAT = _pairs("longcat_")
+HY3 = PairCalls(
+    opens=("<tool_calls:opensource>", "<tool_call:opensource>"),
+    each="<tool_call:opensource>",
+    end_call="</tool_call:opensource>",
+    closes="</tool_calls:opensource>",
+    key=("<arg_key:opensource>", "</arg_key:opensource>"),
+    value=("<arg_value:opensource>", "</arg_value:opensource>"),
+    behind_name="<tool_sep:opensource>",
+    prefix="<tool_calls:opensource>\n",
+    suffix="</tool_calls:opensource>",
+)

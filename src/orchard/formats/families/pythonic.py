@@ -8,13 +8,10 @@
 """
 
 import re
-from collections.abc import Sequence
-
-from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallShape, CallsShape
-from orchard.formats.calls import Region
+from orchard.formats.call_grammar import CallGrammar
+from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.families.json_calls import JsonCalls
 from orchard.formats.literal_grammars import keywords, python_value
 from orchard.formats.literals import PYTHON, arguments, run_of
@@ -24,79 +21,88 @@ _NAME_CHARS = re.compile(r"[\w.\-]*")
 _NAME = re.compile(r"[^\W\d][\w.\-]*")
 
 
-class Pythonic(Struct, frozen=True):
+class Pythonic(CallSyntax, frozen=True, kw_only=True):
     """Calls as Python. Read are one call or several, in a list or not; between tags as JSON, too.
 
-    In a list without a tag, only tools that there are can be called. `prefix`, `separator` and `suffix` are how the
-    family writes what stands around its calls. `wrapper` is a function that a call may stand in, `module` what may
-    stand before its name.
+    In a list without a tag, only tools that there are can be called. `wrapper` is a function that a call may stand in,
+    `module` what may stand before its name.
     """
 
-    opens: tuple[str, ...] = ()
-    leads: tuple[str, ...] = ()
-    closes: str = ""
     prefix: str = "["
     separator: str = ", "
     suffix: str = "]"
     wrapper: str = ""
     module: str = ""
 
-    def read(self, region: Region, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read the calls behind an opener, which may itself be a list's bracket."""
-        source = region.source
+        source = calls.source
         bare = opener.endswith("[")
         if not bare and (lead := (yield from source.leading(("[{", "{")))):
-            yield from JsonCalls(closes=self.closes).read(region, lead)
+            yield from JsonCalls(closes=self.closes).read(calls, lead)
             return
         in_list = bare or (yield from source.leading(("[",))) is not None
         ends = (self.closes,) if self.closes and not bare else ()
         while True:
-            yield from self._call(region, known=bare)
-            tag = yield from region.close(",", "]") if in_list else region.close(",", *ends)
+            yield from self._call(calls, known=bare)
+            tag = yield from calls.close(",", "]") if in_list else calls.close(",", *ends)
             if tag == "]" or (tag and in_list and (yield from source.leading(("]",)))):
                 yield from source.leading(ends)
             elif tag == "," or (tag is None and not in_list and source.at < len(source.text)):
                 continue
             return
 
-    def _call(self, region: Region, *, known: bool) -> Reading[None]:
+    def _call(self, calls: CallEmitter, *, known: bool) -> Reading[None]:
         """Read a call, all but its end."""
-        source = region.source
-        name = yield from self._opened(region)
-        wrapped = name == self.wrapper and name not in region.tools
+        source = calls.source
+        name = yield from self._opened(calls)
+        wrapped = name == self.wrapper and name not in calls.tools
         if wrapped:
-            name = yield from self._opened(region)
-        if (short := name.removeprefix(self.module)) in region.tools:
+            name = yield from self._opened(calls)
+        if (short := name.removeprefix(self.module)) in calls.tools:
             name = short
-        if not _NAME.fullmatch(name) or (known and name not in region.tools):
+        if not _NAME.fullmatch(name) or (known and name not in calls.tools):
             raise MalformedOutput
-        signature = region.start(name)
-        yield from arguments(source, PYTHON, signature, region.arguments)
+        signature = calls.start(name)
+        yield from arguments(source, PYTHON, signature, calls.arguments)
         if wrapped:
             yield from source.skip()
             yield from source.literal(")")
 
-    def _opened(self, region: Region) -> Reading[str]:
+    def _opened(self, calls: CallEmitter) -> Reading[str]:
         """Read a name and the bracket behind it."""
-        source = region.source
+        source = calls.source
         yield from source.skip()
         name = yield from run_of(source, _NAME_CHARS)
         yield from source.skip()
         yield from source.literal("(")
         return name
 
-    def shape(self, tools: Sequence[Tool]) -> CallsShape:
-        """Say what the model would write for one or more calls of these tools."""
-        calls = tuple(
-            CallShape(tool.name, f"{tool.name}(", keywords(tool, "=", ", ", python_value), ")") for tool in tools
-        )
-        trigger = next((opener for opener in self.opens if self.prefix.startswith(opener)), "")
-        return CallsShape(trigger, self.prefix, calls, self.separator, self.suffix)
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like."""
+        return CallGrammar(tool.name, f"{tool.name}(", keywords(tool, "=", ", ", python_value), ")")
 
 
-PYTHONIC = Pythonic(("<|python_start|>", "\n["), ("[",), "<|python_end|>")
-OLMO = Pythonic(("<function_calls>",), (), "</function_calls>", "<function_calls>", "\n", "</function_calls>")
-LFM = Pythonic(("<|tool_call_start|>",), (), "<|tool_call_end|>", "<|tool_call_start|>[", ", ", "]<|tool_call_end|>")
+PYTHONIC = Pythonic(opens=("<|python_start|>", "\n["), leads=("[",), closes="<|python_end|>")
+OLMO = Pythonic(
+    opens=("<function_calls>",),
+    closes="</function_calls>",
+    prefix="<function_calls>",
+    separator="\n",
+    suffix="</function_calls>",
+)
+LFM = Pythonic(
+    opens=("<|tool_call_start|>",),
+    closes="<|tool_call_end|>",
+    prefix="<|tool_call_start|>[",
+    suffix="]<|tool_call_end|>",
+)
 GEMMA3 = Pythonic(
-    ("```tool_code",), (), "```", "```tool_code\n", "\n", "\n```", wrapper="print", module="default_api."
-)  # fmt: skip
+    opens=("```tool_code",),
+    closes="```",
+    prefix="```tool_code\n",
+    separator="\n",
+    suffix="\n```",
+    wrapper="print",
+    module="default_api.",
+)

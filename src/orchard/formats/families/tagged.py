@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallsShape
-from orchard.formats.calls import Region, Syntax
-from orchard.formats.format_events import Content, Format, Piece, Thought
+from orchard.formats.call_grammar import CallsGrammar
+from orchard.formats.calls import CallEmitter, CallSyntax
+from orchard.formats.format_events import Content, Format, Piece
 from orchard.formats.schema import Signatures, signatures
 from orchard.formats.stream_parser import StreamParser
 from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnded, Reading, begun
@@ -54,7 +54,7 @@ class TaggedFamily(Struct, frozen=True):
 
     name: str
     reasoning: ReasoningTags | None = None
-    syntax: Syntax | None = None
+    syntax: CallSyntax | None = None
 
     @property
     def reasoning_tags(self) -> tuple[str, str] | None:
@@ -76,9 +76,9 @@ class TaggedFamily(Struct, frozen=True):
         syntax = self.syntax if tools else None
         return Tagged(reasoning, syntax, signatures(tools), thinking=thinking, wrapped=wrapped, forced=forced)
 
-    def calls(self, tools: Sequence[Tool]) -> CallsShape | None:
+    def calls(self, tools: Sequence[Tool]) -> CallsGrammar | None:
         """Say what the model would write for one or more calls of these tools; None where it has no way to."""
-        return self.syntax.shape(tools) if self.syntax else None
+        return self.syntax.grammar(tools) if self.syntax else None
 
 
 class Tagged(StreamParser):
@@ -87,7 +87,7 @@ class Tagged(StreamParser):
     def __init__(
         self,
         reasoning: ReasoningTags | None = None,
-        syntax: Syntax | None = None,
+        syntax: CallSyntax | None = None,
         tools: Signatures | None = None,
         *,
         thinking: bool = False,
@@ -118,7 +118,7 @@ class Tagged(StreamParser):
             yield from self._answer()
         except OutputEnded:
             pass
-        self._content(self._end())
+        self._content_up_to(self._end())
         self._source.at = len(self._source.text)
 
     def _open(self) -> Reading[None]:
@@ -166,10 +166,6 @@ class Tagged(StreamParser):
             yield from source.more()
         self.thinking = False
 
-    def _thought(self, text: str) -> None:
-        if text:
-            self._out.append(Thought(text))
-
     def _after_reasoning(self, reasoning: ReasoningTags) -> Reading[None]:
         source = self._source
         yield from source.skip("\n")
@@ -178,11 +174,11 @@ class Tagged(StreamParser):
             yield from source.skip("\n")
         source.mark()
 
-    def _lead(self, syntax: Syntax) -> Reading[None]:
+    def _lead(self, syntax: CallSyntax) -> Reading[None]:
         """Read calls that are recognised only where the answer begins."""
         self._source.mark()
         if lead := (yield from self._source.leading(syntax.leads)):
-            yield from self._region(syntax, lead)
+            yield from self._calls(syntax, lead)
 
     def _answer(self) -> Reading[None]:
         """Read text, and the calls in it. It ends with Ended only."""
@@ -195,13 +191,13 @@ class Tagged(StreamParser):
             if tag in strays:
                 yield from self._stray(place, strays)
                 continue
-            self._content(self._before_newlines(place) if tag or (tags and not source.final) else place)
+            self._content_up_to(self._before_newlines(place) if tag or (tags and not source.final) else place)
             if not tag:
                 yield from source.more()
                 continue
             source.at = place + len(tag)
             if syntax and tag not in closing:
-                yield from self._region(syntax, tag)
+                yield from self._calls(syntax, tag)
             else:
                 yield from source.skip("\n")
 
@@ -221,7 +217,7 @@ class Tagged(StreamParser):
     def _stray(self, place: int, strays: tuple[str, ...]) -> Reading[None]:
         """Read a tag of reasoning within the answer, and the reasoning behind it, if it opens some."""
         source, reasoning = self._source, self._reasoning
-        self._content(place)
+        self._content_up_to(place)
         tag = yield from source.choice(strays)
         source.mark()
         if reasoning and tag == reasoning.start:
@@ -249,58 +245,57 @@ class Tagged(StreamParser):
         """Give the place before the newlines that stand before a place."""
         return _before_newlines(self._source.text, self._source.at, stop)
 
-    def _content(self, stop: int) -> None:
+    def _content_up_to(self, stop: int) -> None:
         source = self._source
         if stop > source.at and not (self._forced and source.cut_off):  # the beginning of a call
-            self._out.append(Content(source.text[source.at : stop], source.place))
-            source.at = stop
+            text, source.at = source.text[source.at : stop], stop
+            self._content(text)
         source.mark()
 
-    def _region(self, syntax: Syntax, opener: str) -> Reading[None]:
-        """Read a region of calls; `source` keeps its text from before the opener on."""
+    def _calls(self, syntax: CallSyntax, opener: str) -> Reading[None]:
+        """Read calls; `source` keeps its text from before the opener on."""
         source = self._source
-        region = Region(source, self._tools, self._out, forced=self._forced)
+        calls = CallEmitter(source, self._tools, self._out, forced=self._forced)
         try:
-            yield from syntax.read(region, opener)
+            yield from syntax.read(calls, opener)
         except MalformedOutput as broken:
             if isinstance(broken, OutputEnded):
                 source.at = len(source.text)
-                if source.cut_off and (region.cut_off() or region.made or self._forced or _is_tag(opener)):
+                if source.cut_off and (calls.cut_off() or calls.made or self._forced or _is_tag(opener)):
                     source.mark()
                     return
-                if region.certain and region.between:
+                if calls.certain and calls.between:
                     source.mark()
-            if region.certain:
-                yield from self._rest(region, syntax.closes)
+            if calls.certain:
+                yield from self._rest(calls, syntax.closes)
             else:
-                if kept := source.kept():
-                    self._out.append(Content(kept, source.place - len(kept)))
+                self._content(source.kept())
                 return
-        if region.made:
+        if calls.made:
             yield from source.skip("\n")
             source.mark()
 
-    def _rest(self, region: Region, closes: str) -> Reading[None]:
+    def _rest(self, calls: CallEmitter, closes: str) -> Reading[None]:
         """Give a broken call's text up to the tag that ends it."""
         source = self._source
-        region.raw(source.kept())
+        calls.raw(source.kept())
         try:
             while not closes:
-                region.raw(source.text[source.at :])
+                calls.raw(source.text[source.at :])
                 source.at = len(source.text)
                 yield from source.more()
-            yield from source.until(closes, region.raw)
+            yield from source.until(closes, calls.raw)
         except OutputEnded:
-            region.raw(source.text[source.at :])
+            calls.raw(source.text[source.at :])
             source.at = len(source.text)
             raise
-        region.end()
+        calls.end()
 
 
 class _Drafts:
     """Reasoning, read like an answer: there may be calls in it."""
 
-    def __init__(self, syntax: Syntax | None, tools: Signatures, place: int) -> None:
+    def __init__(self, syntax: CallSyntax | None, tools: Signatures, place: int) -> None:
         """`place`: how many characters stand before the reasoning."""
         self._reader = Tagged(None, syntax, tools, leads=False) if syntax else None
         self._place = place
@@ -355,7 +350,7 @@ def _before_newlines(text: str, start: int, stop: int) -> int:
     return start + len(text[start:stop].rstrip("\n"))
 
 
-def _tags(reasoning: ReasoningTags | None, syntax: Syntax | None) -> list[str]:
+def _tags(reasoning: ReasoningTags | None, syntax: CallSyntax | None) -> list[str]:
     """Give the texts that a model writes for no reader."""
     own = (reasoning.start, *reasoning.also, reasoning.end, reasoning.also_end, reasoning.over) if reasoning else ()
     answer = reasoning.answer or () if reasoning else ()

@@ -7,167 +7,148 @@
 - Muse Glimmer: https://huggingface.co/meta-models/Muse-Glimmer-30B/blob/main/chat_template.jinja
 """
 
-from collections.abc import Sequence
-
-import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallShape, CallsShape
-from orchard.formats.calls import Region
+from orchard.formats.call_grammar import CallGrammar
+from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.families.json_calls import read_call
 from orchard.formats.schema import Signature
 from orchard.formats.text_reader import MalformedOutput, Reading
-from orchard.formats.xml_values import Arguments, body_shape
+from orchard.formats.xml_values import Arguments, arguments_grammar
 
 _CDATA, _END_CDATA = "<![CDATA[", "]]>"
 
 
-class XmlCalls(Struct, frozen=True):
-    """Calls as tags. `call` and `parameter` are what opens a call and a parameter, up to its name; a ">" ends that.
+class XmlCalls(CallSyntax, frozen=True, kw_only=True):
+    """Calls as tags. `each` and `parameter` are what opens a call and a parameter, up to its name; a ">" ends that.
 
-    Some models leave out what opens the region, so `call` opens one too. `region` "": all of them do, and `closes` is
-    what ends a call. `quote` stands around names. `newlines`: each value stands on lines of its own. `one_call`: the
-    model writes one call a region. `line`: what it writes between tags. `cdata`: a value may stand in a CDATA section.
+    The first of `opens` opens one or more calls; some models leave it out, so `each` opens calls too. Where it is
+    `each` itself, `closes` is what ends a call. `quote` stands around names. `newlines`: each value stands on lines of
+    its own. `begin` and `end`: what the model writes around each call. `line`: what it writes between tags. `cdata`: a
+    value may stand in a CDATA section.
     """
 
-    region: str
-    closes: str
-    call: str
+    each: str
     end_call: str
     parameter: str
     end_parameter: str
     quote: str = ""
     newlines: bool = False
-    one_call: bool = False
+    begin: str = ""
+    end: str = ""
     line: str = "\n"
     cdata: bool = False
 
-    @property
-    def opens(self) -> tuple[str, ...]:
-        """The texts that open a region."""
-        return (self.region, self.call) if self.region else (self.call,)
-
-    @property
-    def leads(self) -> tuple[str, ...]:
-        """None: every call has an opener of its own."""
-        return ()
-
-    def read(self, region: Region, opener: str) -> Reading[None]:
-        """Read the calls of a region."""
-        source = region.source
-        if opener == self.region:
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+        """Read calls, and the tag that ends them all."""
+        source = calls.source
+        if opener != self.each:
             if (yield from source.skip()) == "{":  # as in Hermes' format, which the template may not show
-                yield from read_call(region)
-                yield from region.close(self.closes)
+                yield from read_call(calls)
+                yield from calls.close(self.closes)
                 return
-            yield from source.literal(self.call)
+            yield from source.literal(self.each)
         while True:
-            if (yield from self._call(region)) == self.closes:
-                region.end()
+            if (yield from self._call(calls)) == self.closes:
+                calls.end()
                 return
-            if (yield from region.close(self.closes)) or not (yield from source.leading((self.call,))):
+            if (yield from calls.close(self.closes)) or not (yield from source.leading((self.each,))):
                 return
 
-    def _call(self, region: Region) -> Reading[str]:
-        """Read a call from behind what opens it, with the tag that ends it; gives that tag: it may be the region's."""
-        source = region.source
-        name = yield from self._name(region)
-        arguments = Arguments(region, region.start(name), newlines=self.newlines)
-        follows = (self.parameter, self.end_call, self.closes)
-        while True:
-            yield from source.skip()
-            tag = yield from source.choice(follows, ends=follows[1:])
-            if tag is None:
-                raise MalformedOutput
-            if tag != self.parameter:
-                break
-            # Qwen's models forget the last parameter's end tag now and then.
-            without = (self.end_call, self.closes, self.region) if self.region else ()
-            name = yield from self._name(region)
+    def _call(self, calls: CallEmitter) -> Reading[str]:
+        """Read a call from behind what opens it, and the tag that ends it, which may be the section's. Return it."""
+        signature = calls.start((yield from self._name(calls)))
+        arguments = Arguments(calls, signature, self.parameter, (self.end_call, self.closes), newlines=self.newlines)
+        # Qwen's models forget the last parameter's end tag now and then.
+        without = (self.end_call, self.closes, self.opens[0]) if self.opens[0] != self.each else ()
+        while (tag := (yield from arguments.tag())) == self.parameter:
+            name = yield from self._name(calls)
             close = self.end_parameter
-            if self.cdata and (yield from source.choice((_CDATA,))):
+            if self.cdata and (yield from calls.source.choice((_CDATA,))):
                 close = f"{_END_CDATA}{close}"
-            yield from arguments.read(name, close, follows, without)
-        arguments.end()
+            yield from arguments.read(name, close, without)
         return tag
 
-    def _name(self, region: Region) -> Reading[str]:
-        name = (yield from region.source.word(">", "<\n")).strip().strip("\"'")
+    def _name(self, calls: CallEmitter) -> Reading[str]:
+        name = (yield from calls.source.word(">", "<\n")).strip().strip("\"'")
         if not name:
             raise MalformedOutput
         return name
 
-    def shape(self, tools: Sequence[Tool]) -> CallsShape:
-        """Say what the model would write for one or more calls of these tools."""
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like."""
         line = "\n" if self.newlines else ""
 
         def opening(name: str, _: frozenset[str]) -> tuple[str]:
             return (f"{self.parameter}{self.quote}{name}{self.quote}>{line}",)
 
-        # A separator and a suffix that begin alike can't be told apart letter by letter: each call ends its own line.
-        before, after = (f"{self.region}\n", f"\n{self.closes}") if self.region else ("", "")
-        calls = tuple(
-            CallShape(
-                tool.name,
-                f"{before if self.one_call else ''}{self.call}{self.quote}{tool.name}{self.quote}>{self.line}",
-                body_shape(Signature(tool), opening, (f"{line}{self.end_parameter}{self.line}",)),
-                f"{self.end_call}{after if self.one_call else after[0]}",
-            )
-            for tool in tools
-        )
-        if self.one_call:
-            return CallsShape(self.opens[0], "", calls, "\n", "")
-        return CallsShape(self.region, before, calls, "", after[1:])
+        body = arguments_grammar(Signature(tool), opening, (f"{line}{self.end_parameter}{self.line}",))
+        begin = f"{self.begin}{self.each}{self.quote}{tool.name}{self.quote}>{self.line}"
+        return CallGrammar(tool.name, begin, body, f"{self.end_call}{self.end}")
 
 
 QWEN = XmlCalls(
-    region="<tool_call>",
+    opens=("<tool_call>", "<function="),
     closes="</tool_call>",
-    call="<function=",
+    each="<function=",
     end_call="</function>",
     parameter="<parameter=",
     end_parameter="</parameter>",
     newlines=True,
-    one_call=True,
+    begin="<tool_call>\n",
+    end="\n</tool_call>",
+    separator="\n",
 )
-SEED = msgspec.structs.replace(QWEN, region="<seed:tool_call>", closes="</seed:tool_call>", newlines=False)
-MINIMAX = XmlCalls(
-    region="<minimax:tool_call>",
-    closes="</minimax:tool_call>",
-    call="<invoke name=",
-    end_call="</invoke>",
-    parameter="<parameter name=",
-    end_parameter="</parameter>",
-    quote='"',
-)
-STEP = XmlCalls(
-    region="<｜tool_calls_begin｜>",
-    closes="<｜tool_calls_end｜>",
-    call="<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=",
-    end_call="</steptml:invoke><｜tool_call_end｜>",
-    parameter="<steptml:parameter name=",
-    end_parameter="</steptml:parameter>",
-    quote='"',
+SEED = replace(
+    QWEN,
+    opens=("<seed:tool_call>", "<function="),
+    closes="</seed:tool_call>",
+    newlines=False,
+    begin="<seed:tool_call>\n",
+    end="\n</seed:tool_call>",
 )
 MINICPM = XmlCalls(
-    region="",
+    opens=("<function name=",),
     closes="</function>",
-    call="<function name=",
+    each="<function name=",
     end_call="</function>",
     parameter="<param name=",
     end_parameter="</param>",
     quote='"',
-    one_call=True,
     line="",
     cdata=True,
+    separator="\n",
 )
-ATEM = XmlCalls(
-    region="<atem:function_calls>",
-    closes="</atem:function_calls>",
-    call="<atem:invoke name=",
-    end_call="</atem:invoke>",
-    parameter="<atem:parameter name=",
-    end_parameter="</atem:parameter>",
-    quote='"',
+
+
+def _invoked(section: str, closes: str, prefix: str = "", before: str = "", behind: str = "") -> XmlCalls:
+    """Return the syntax of models that write several calls a section, called `invoke`.
+
+    `prefix` stands before the names of tags; `before` and `behind` are tokens around a call.
+    """
+    each = f"{before}<{prefix}invoke name="
+    return XmlCalls(
+        opens=(section, each),
+        closes=closes,
+        each=each,
+        end_call=f"</{prefix}invoke>{behind}",
+        parameter=f"<{prefix}parameter name=",
+        end_parameter=f"</{prefix}parameter>",
+        quote='"',
+        prefix=f"{section}\n",
+        # A separator and a suffix that begin alike can't be told apart letter by letter: each call ends its own line.
+        end="\n",
+        suffix=closes,
+    )
+
+
+MINIMAX = _invoked("<minimax:tool_call>", "</minimax:tool_call>")
+STEP = _invoked(
+    "<｜tool_calls_begin｜>",
+    "<｜tool_calls_end｜>",
+    "steptml:",
+    "<｜tool_call_begin｜>function<｜tool_sep｜>",
+    "<｜tool_call_end｜>",
 )
+ATEM = _invoked("<atem:function_calls>", "</atem:function_calls>", "atem:")

@@ -253,13 +253,13 @@ def _calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:
     for tool in tools:
         loose = None if tool.strict else family.calls([replace(tool, parameters=_ANY_OBJECT)])
         try:
-            shape = family.calls([tool if tool.input_grammar is None else input_grammar.marked(tool)])
+            grammar = family.calls([tool if tool.input_grammar is None else input_grammar.marked(tool)])
         except ValueError as error:
             if loose is None:
                 raise strict_refusal(tool.name, str(error)) from error
-            shape = loose
-        if shape:
-            found.append(ToolCalls(tool.name, shape, loose, tool.input_grammar))
+            grammar = loose
+        if grammar:
+            found.append(ToolCalls(tool.name, grammar, loose, tool.input_grammar))
         elif tool.input_grammar is not None:
             raise strict_refusal(tool.name, "how this model writes calls is not known", of_input=True)
     return tuple(found)

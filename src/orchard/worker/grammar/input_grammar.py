@@ -8,14 +8,24 @@ Therefore terminals become rules here, whose lexemes are single characters.
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Container, Iterator
 from functools import lru_cache
 
 from llguidance import LLMatcher
 from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallShape, literal, parameters, parts
+from orchard.formats.call_grammar import (
+    CallGrammar,
+    EmbeddedGrammar,
+    JsonValue,
+    Node,
+    TextValue,
+    concatenated,
+    json_arguments,
+    optional,
+    replaced,
+)
 from orchard.worker.grammar.lark import byte_tokenizer, first_bytes
 
 MOST_CHARACTERS = 32 * 1024
@@ -81,42 +91,40 @@ def check(source: str) -> None:
         raise ValueError(reason)
 
 
-def expression(source: str, *, json: bool) -> str:
-    """Return the expression for the texts of a grammar, as they are or as they stand in a JSON string.
+def embedded(source: str, *, json: bool) -> EmbeddedGrammar:
+    """Return the node for the texts of a grammar, as they are or as they stand in a JSON string.
 
     Raises ValueError, with a sentence, where the grammar has what can't be said so.
     """
     check(source)
-    return f"%lark {{\n{''.join(_Rewriter(source, json=json).lines())}\n}}"
+    return EmbeddedGrammar("".join(_Rewriter(source, json=json).lines()))
 
 
 def marked(tool: Tool) -> Tool:
-    """Return a tool whose input is marked in the expression of its calls."""
-    return replace(tool, parameters={**parameters(tool), "properties": {"input": _MARK}})
+    """Return a tool whose input is marked in the grammar of its calls."""
+    return replace(tool, parameters={**json_arguments(tool).schema, "properties": {"input": _MARK}})
 
 
-def body(call: CallShape, source: str, tokens: Collection[str]) -> str:
-    """Return the expression of a marked tool's arguments, whose input keeps a grammar.
+def body(call: CallGrammar, source: str, tokens: Container[str]) -> Node:
+    """Return the grammar of a marked tool's arguments, whose input keeps a grammar.
 
     `tokens`: the texts that are special tokens of the model. Raises ValueError, with a sentence.
     """
-    found = []
-    for kind, part in parts(call.body):
-        if kind == "text" and part["schema"] == _MARK:
-            end = part["end"]
-            stop = literal(end) if end in call.tags and end in tokens else _characters(end)
-            found.append(f"{expression(source, json=False)} {stop}")
-        elif kind == "json":
-            begin, end = ('"{" " "? "\\"input\\":" " "? ', ' " "? "}"') if part != _MARK else ("", "")
-            found.append(f'{begin}"\\"" {expression(source, json=True)} "\\""{end}')
-        else:
-            found.append(part)
-    return "".join(found)
 
+    def input_kept(node: Node) -> Node:
+        match node:
+            case TextValue(end, schema) if schema == _MARK:
+                # By single characters a text hides nothing that may go on otherwise.
+                return concatenated(embedded(source, json=False), *([end] if end in tokens else end))
+            case JsonValue(schema):
+                text = concatenated('"', embedded(source, json=True), '"')
+                if schema == _MARK:
+                    return text
+                space = optional(" ")
+                return concatenated("{", space, '"input":', space, text, space, "}")
+        return node
 
-def _characters(value: str) -> str:
-    """Give the expression for a text by single characters, so that it hides nothing that may go on otherwise."""
-    return " ".join(f'"{json.dumps(char)[1:-1]}"' for char in value)
+    return replaced(call.body, input_kept)
 
 
 class _Rewriter:

@@ -3,17 +3,16 @@
 import json
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Container, Iterator
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 from llguidance import LLMatcher, regex_to_lark
 
-from orchard.formats.call_grammar import json_body, literal, parts
+from orchard.formats.call_grammar import JsonValue, Literal, Node, Terminal, TextValue, concatenated, one_of, replaced
 from orchard.worker.grammar import text_schema
 from orchard.worker.grammar.branches import exclusive
-from orchard.worker.grammar.lark import fault, fault_within, text_up_to
+from orchard.worker.grammar.lark import ANY, fault, fault_within, text_up_to
 from orchard.worker.grammar.patterns import MOMENTS
 
 # Between the parts of JSON: a space, or a newline and an indentation.
@@ -42,80 +41,113 @@ def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
         schema = {}
     if not isinstance(schema, dict):
         raise ValueError("nothing keeps the schema 'false'" if schema is False else "a schema is an object")
-    _Bounds().check(schema)
+    _check(schema)
     options = _WHITE_SPACE | ({"lenient": True} if lenient else {})
     # Where parts have an "$id", references in them count from there: they are not followed then.
     within = json.dumps(schema).count('"$id"') > ("$id" in schema)
-    known = _known(schema, {} if within else schema, lenient=lenient)
-    if not _joins(known):
-        _close(known)
+    known = _SchemaRewriter({} if within else schema, lenient=lenient, closing=not _joins(schema)).rewritten(schema)
     return {key: value for key, value in known.items() if key != "x-guidance"} | {"x-guidance": options}
 
 
-@lru_cache(maxsize=64)
-def prepared_body(lark: str, *, lenient: bool = False) -> str:
-    """Do the same for every schema in the expression of a call's arguments (see `CallShape`).
+def prepared_call(body: Node, tokens: Container[str] = (), *, lenient: bool = False) -> Node:
+    """Do the same for every value in a call's arguments; texts become terminals. Raise ValueError as `prepared` does.
 
-    In `%text` there are then, in the place of its schema, `kept` and `alone`, the terminals of what may stand there:
-    with its end and without.
+    `tokens`: the texts that are special tokens of the model, which are no part of a terminal.
     """
-    found = []
-    for kind, part in parts(lark):
-        if kind == "json":
-            found.append(json_body(prepared(part, lenient=lenient)))
-        elif kind == "text":
-            found.append(_prepared_text(part["end"], part["schema"], part["types"], lenient=lenient))
-        else:
-            found.append(part)
-    return "".join(found)
+
+    def made(node: Node) -> Node:
+        match node:
+            case JsonValue(schema):
+                return JsonValue(prepared(schema, lenient=lenient))
+            case TextValue():
+                return _prepared_text(node, tokens, lenient=lenient)
+        return node
+
+    return replaced(body, made)
 
 
-def _prepared_text(end: str, schema: Any, types: Collection[str], *, lenient: bool) -> str:
-    _Bounds().check(schema)
+def _prepared_text(value: TextValue, tokens: Container[str], *, lenient: bool) -> Node:
+    end, schema, types = value.end, value.schema, value.types
+    _check(schema)
     kept = text_schema.kept(schema, types, end, lenient=lenient)
-    if kept.text and (reason := fault(text_up_to(end, kept.text))):
+    terminal = kept.text
+    if terminal and (reason := fault(text_up_to(end, terminal))):
         if not lenient:
             raise ValueError(reason)
-        return f"%text {json.dumps({'end': end})}"
-    # Where the end is a token, it is no part of the text.
-    alone = text_schema.kept(schema, types, lenient=lenient)
-    text = f"%text {json.dumps({'end': end, 'kept': kept.text, 'alone': alone.text})}" if kept.text else ""
-    if kept.json is None:
-        return text
-    found = f"{json_body(prepared(kept.json, lenient=lenient))} {literal(end)}"
-    return f"({text} | {found})" if text else found
+        return _up_to(end, ANY, tokens)
+    options = []
+    if terminal:
+        alone = text_schema.kept(schema, types, lenient=lenient).text if end in tokens else terminal
+        options.append(_up_to(end, alone, tokens))
+    if kept.json is not None:
+        options.append(concatenated(JsonValue(prepared(kept.json, lenient=lenient)), end))
+    return one_of(options)
 
 
-def _known(schema: Any, root: dict[str, Any], *, lenient: bool) -> Any:
-    """Say a schema, and those in it, in what llguidance keeps, without what says nothing.
+def _up_to(end: str, kept: str, tokens: Container[str]) -> Node:
+    """Return the grammar of a text up to a tag, which is either a token or a part of the terminal."""
+    if end in tokens:
+        return concatenated(Terminal(text_up_to("", kept)), Literal(end))
+    return Terminal(text_up_to(end, kept))
 
-    `lenient`: without patterns that it can't keep too.
-    """
-    if isinstance(schema, list):
-        return [_known(one, root, lenient=lenient) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    known: dict[str, Any] = {}
-    for key, value in _of_later_drafts(_alternative(schema, root)).items():
-        if key == "format" and not (isinstance(value, str) and value in _FORMATS):
-            continue
+
+class _SchemaRewriter:
+    """Puts a schema into what llguidance keeps, without what says nothing."""
+
+    def __init__(self, root: dict[str, Any], *, lenient: bool, closing: bool) -> None:
+        """`lenient`: without patterns that can't be kept too. `closing`: objects that list properties get no others."""
+        self._root = root
+        self._lenient = lenient
+        self._closing = closing
+
+    def rewritten(self, schema: Any) -> Any:
+        """Return a schema, or what else stands in one, with all schemas in it rewritten."""
+        if isinstance(schema, list):
+            return [self.rewritten(one) for one in schema]
+        if not isinstance(schema, dict):
+            return schema
+        known: dict[str, Any] = {}
+        for key, value in _of_later_drafts(_alternative(schema, self._root)).items():
+            if not self._says_nothing(key, value):
+                known[key] = self._value(key, value)
+        if known.get("format") in MOMENTS and "pattern" not in known:  # llguidance's own have days no calendar has
+            known["pattern"] = f"^(?:{MOMENTS[known.pop('format')]})$"
+        known = _within(known)
+        if self._closing:
+            _close(known)
+        return known
+
+    def _says_nothing(self, key: str, value: Any) -> bool:
+        match key:
+            case "format":
+                return not (isinstance(value, str) and value in _FORMATS)
+            case "pattern":
+                reason = _pattern_fault(value)
+                if reason and not self._lenient:
+                    raise ValueError(f"the pattern {value!r:.60}: {reason}")
+                return bool(reason)
+            case "propertyNames":
+                return value in _SAYS_NOTHING
+            case "uniqueItems":
+                return value is False
+        return False
+
+    def _value(self, key: str, value: Any) -> Any:
         if key == "pattern":
-            if reason := _pattern_fault(value):
-                if lenient:
-                    continue
-                raise ValueError(f"the pattern {value!r:.60}: {reason}")
-            known[key] = _without_nul(value)
-            continue
-        if (key == "propertyNames" and value in _SAYS_NOTHING) or (key == "uniqueItems" and value is False):
-            continue
+            return _without_nul(value)
         if key in _NAMED and isinstance(value, dict):
             rename = _without_nul if key == "patternProperties" else str
-            known[key] = {rename(name): _known(one, root, lenient=lenient) for name, one in value.items()}
-        else:
-            known[key] = value if key in _VALUES else _known(value, root, lenient=lenient)
-    if known.get("format") in MOMENTS and "pattern" not in known:  # llguidance's own have days that no calendar has
-        known["pattern"] = f"^(?:{MOMENTS[known.pop('format')]})$"
-    return _within(known)
+            return {rename(name): self.rewritten(one) for name, one in value.items()}
+        return value if key in _VALUES else self.rewritten(value)
+
+
+def _close(schema: dict[str, Any]) -> None:
+    """Forbid further properties where a schema lists some and is silent on others."""
+    listed, required = schema.get("properties"), schema.get("required")
+    if isinstance(listed, dict) and _OTHERS.isdisjoint(schema):
+        schema["additionalProperties"] = False
+        if isinstance(required, list):  # one that is required without being listed may be anything
+            listed |= {name: {} for name in required if isinstance(name, str) and name not in listed}
 
 
 def _alternative(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
@@ -191,56 +223,34 @@ def _number(value: Any) -> Fraction | None:
 
 
 def _joins(schema: Any) -> bool:
-    """Whether an object's properties may be listed in several places that hold together."""
-    if isinstance(schema, list):
-        return any(map(_joins, schema))
-    if not isinstance(schema, dict):
-        return False
-    both = "properties" in schema and not _ALTERNATIVES.isdisjoint(schema)
-    return both or not _JOINING.isdisjoint(schema) or any(map(_joins, schema.values()))
+    """Return whether an object's properties may be listed in several places that hold together."""
+    return any(
+        not _JOINING.isdisjoint(one) or ("properties" in one and not _ALTERNATIVES.isdisjoint(one))
+        for one in _objects(schema)
+    )
 
 
-def _close(schema: Any) -> None:
-    """Forbid further properties, in a schema and those within it, where one lists some and is silent on others."""
-    if isinstance(schema, list):
-        for one in schema:
-            _close(one)
-    elif isinstance(schema, dict):
-        listed, required = schema.get("properties"), schema.get("required")
-        if isinstance(listed, dict) and _OTHERS.isdisjoint(schema):
-            schema["additionalProperties"] = False
-            if isinstance(required, list):  # one that is required without being listed may be anything
-                listed |= {name: {} for name in required if isinstance(name, str) and name not in listed}
-        for key, value in schema.items():
-            if key in _NAMED and isinstance(value, dict):
-                _close(list(value.values()))
-            elif key not in _VALUES:
-                _close(value)
+def _objects(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """Return the objects in a JSON value, itself included. Raise ValueError where it is nested too deep."""
+    if depth > 2 * _MOST_DEEP:
+        raise ValueError(f"the schema is nested more than {_MOST_DEEP} levels deep")
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    for one in value if isinstance(value, list) else ():
+        yield from _objects(one, depth + 1)
 
 
-class _Bounds:
-    """Refuses what would take llguidance long, or too deep."""
-
-    def __init__(self) -> None:
-        self._multiples = 0
-
-    def check(self, value: Any, depth: int = 0) -> None:
-        if depth > 2 * _MOST_DEEP:
-            raise ValueError(f"the schema is nested more than {_MOST_DEEP} levels deep")
-        if isinstance(value, dict):
-            self._multiple(value.get("multipleOf"))
-            for one in value.values():
-                self.check(one, depth + 1)
-        elif isinstance(value, list):
-            for one in value:
-                self.check(one, depth + 1)
-
-    def _multiple(self, of: Any) -> None:
+def _check(schema: Any) -> None:
+    """Raise ValueError with what would take llguidance long, or too deep."""
+    multiples = 0
+    for one in _objects(schema):
+        of = one.get("multipleOf")
         if not isinstance(of, int | float) or isinstance(of, bool):
-            return
+            continue
         # 0.25 is 25 hundredths: as many remainders.
         exact = Fraction(str(of)) if abs(of) < 1e30 else Fraction(0)
         scaled = abs(exact.numerator) * (10 ** len(str(of).partition(".")[2]) // exact.denominator or 1)
-        self._multiples += scaled or _MOST_MULTIPLES
-        if self._multiples > _MOST_MULTIPLES:
+        multiples += scaled or _MOST_MULTIPLES
+        if multiples > _MOST_MULTIPLES:
             raise ValueError(f"multipleOf {of} has too many remainders: together there may be {_MOST_MULTIPLES}")

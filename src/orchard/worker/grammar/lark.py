@@ -1,4 +1,4 @@
-"""Grammars in llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md), put together."""
+"""Prints grammars in llguidance's Lark (https://github.com/guidance-ai/llguidance/blob/main/docs/syntax.md)."""
 
 import json
 import re
@@ -6,12 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+from msgspec.structs import replace
 
-from orchard.formats.call_grammar import CallShape, CallsShape, json_body, parts
+from orchard.formats.call_grammar import (
+    Alternation,
+    CallGrammar,
+    CallsGrammar,
+    Concatenation,
+    EmbeddedGrammar,
+    JsonValue,
+    Literal,
+    Node,
+    Repetition,
+    Terminal,
+)
 
+_NOTHING = Literal("")
 # Text that a grammar forces is not cut into tokens by llguidance: the model may write it with any, as everything else.
 _HEAD = '%llguidance {"no_forcing": true}\n'
-_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SYNTAX = set("/\\.+*?()|[]{}^$&~#-")  # what means more than itself in a regular expression
 
 ANY = "/(?s:.*)/"
@@ -52,33 +64,6 @@ class Tags:
         cuts = ([self._tokens[part]] if part in self._tokens else cut(part.encode()) for part in self._parts(text))
         return [token for tokens in cuts for token in tokens]
 
-    def in_body(self, body: str, tags: Sequence[str], terminals: dict[str, str]) -> str:
-        """Put tokens in the place of the tags that stand in an expression, and terminals in that of its texts.
-
-        `terminals`: what they are called, by what they are. Here are added those that need a name.
-        """
-        found = []
-        for kind, part in parts(body):
-            if kind == "json":
-                found.append(json_body(part))
-            elif kind == "text":
-                token = part["end"] in tags and part["end"] in self._tokens
-                kept = part.get("alone" if token else "kept", ANY)
-                text = text_up_to("" if token else part["end"], kept)
-                if "&" in text or "~" in text:
-                    text = terminals.setdefault(text, f"TEXT_{len(terminals)}")
-                found.append(f"{text} {self._symbol(part['end'])}" if token else text)
-            else:
-                found.append(self._tagged(part, tags))
-        return "".join(found)
-
-    def _tagged(self, expression: str, tags: Sequence[str]) -> str:
-        def told(found: re.Match[str]) -> str:
-            text = json.loads(found[0])
-            return self.literal(text) if any(tag in text for tag in tags) else found[0]
-
-        return _LITERAL.sub(told, expression)
-
     def up_to(self, text: str) -> str:
         """Give rules called `up_to`: any text, and then this one."""
         first, *rest = self._parts(text)
@@ -90,7 +75,7 @@ class Tags:
         return [part for part in (self._pattern.split(text) if self._pattern else [text]) if part]
 
     def _symbol(self, part: str) -> str:
-        return f"<[{self._tokens[part]}]>" if part in self._tokens else json.dumps(part, ensure_ascii=False)
+        return f"<[{self._tokens[part]}]>" if part in self._tokens else literal(part)
 
 
 def whole(answer: str, rules: str = "", reasoning: tuple[str, str] | None = None, tags: Tags | None = None) -> str:
@@ -172,50 +157,89 @@ def _escaped(char: str) -> str:
     return f"\\{char}" if char in _SYNTAX else char
 
 
+def literal(text: str) -> str:
+    """Return the expression for a text as it is; for none at all too."""
+    return json.dumps(text, ensure_ascii=False)
+
+
 def choice(texts: Sequence[str]) -> str:
-    """Give the expression for one of some texts."""
-    return " | ".join(json.dumps(text, ensure_ascii=False) for text in texts)
+    """Return the expression for one of some texts."""
+    return " | ".join(map(literal, texts))
 
 
-def calls(shape: CallsShape, tags: Tags, *, several: bool) -> str:
-    """Give rules called `calls`: what a model writes for one or more calls."""
-    more = f" ({_join(tags.literal(shape.separator), 'call')})*" if several else ""
-    rules = [f"calls: {_join(tags.literal(shape.prefix), 'call')}{more} {tags.literal(shape.suffix)}"]
-    rules.append("call: " + " | ".join(f"call_{number}" for number in range(len(shape.calls))))
-    terminals: dict[str, str] = {}
-    for number, call in enumerate(shape.calls):
-        rules.append(f"call_{number}: {_join(tags.literal(call.begin), *_body(call, tags, terminals))}")
-    return _lines(rules, terminals)
+def calls(grammar: CallsGrammar, tags: Tags, *, several: bool) -> str:
+    """Return rules called `calls`: what a model writes for one or more calls."""
+    printer = _Printer(tags)
+    one_or_more = f"{printer.text(grammar.prefix)} call {printer.more(grammar, several=several)}"
+    return printer.rules(
+        f"{one_or_more}{printer.text(grammar.suffix)}", call=[printer.call(call) for call in grammar.calls]
+    )
 
 
-def triggered(shape: CallsShape, tags: Tags, *, several: bool) -> str | None:
-    """Give rules called `calls`, without what stands before them up to the trigger; None where some don't have it.
+def triggered(grammar: CallsGrammar, tags: Tags, *, several: bool) -> str | None:
+    """Return rules called `calls`, without what stands before them up to the trigger; None where some don't have it.
 
     Where nothing holds several calls together, each has a trigger of its own.
     """
-    begins = [shape.prefix + call.begin for call in shape.calls]
-    if not all(shape.trigger in begin for begin in begins):
+    begins = [grammar.prefix + call.begin for call in grammar.calls]
+    if not all(grammar.trigger in begin for begin in begins):
         return None
-    held = shape.prefix or shape.suffix
-    more = f" ({_join(tags.literal(shape.separator), 'call')})*" if held and several else ""
-    rules = [f"calls: first{more} {tags.literal(shape.suffix)}"]
-    rules.append("first: " + " | ".join(f"first_{number}" for number in range(len(shape.calls))))
-    rules.append("call: " + " | ".join(f"call_{number}" for number in range(len(shape.calls))))
-    terminals: dict[str, str] = {}
-    for number, (call, begin) in enumerate(zip(shape.calls, begins, strict=True)):
-        body = _body(call, tags, terminals)
-        rules.append(f"first_{number}: {_join(tags.literal(begin.partition(shape.trigger)[2]), *body)}")
-        rules.append(f"call_{number}: {_join(tags.literal(call.begin), *body)}")
-    return _lines(rules, terminals)
+    printer = _Printer(tags)
+    more = printer.more(grammar, several=several and bool(grammar.prefix or grammar.suffix))
+    rests = [begin.partition(grammar.trigger)[2] for begin in begins]
+    return printer.rules(
+        f"first {more}{printer.text(grammar.suffix)}",
+        first=[printer.call(replace(call, begin=rest)) for call, rest in zip(grammar.calls, rests, strict=True)],
+        call=[printer.call(call) for call in grammar.calls],
+    )
 
 
-def _body(call: CallShape, tags: Tags, terminals: dict[str, str]) -> tuple[str, str]:
-    return f"({tags.in_body(call.body, call.tags, terminals)})", tags.literal(call.end)
+class _Printer:
+    """Prints the trees of one grammar."""
 
+    def __init__(self, tags: Tags) -> None:
+        self.text = tags.literal
+        self._terminals: dict[str, str] = {}  # those that need a name, by their expressions
 
-def _lines(rules: list[str], terminals: Mapping[str, str]) -> str:
-    return "".join(f"{line}\n" for line in [*rules, *(f"{name}: {text}" for text, name in terminals.items())])
+    def more(self, grammar: CallsGrammar, *, several: bool) -> str:
+        """Return the expression for further calls, with a space behind it."""
+        return f"({self.text(grammar.separator)} call)* " if several else ""
 
+    def call(self, call: CallGrammar) -> str:
+        """Return the expression for a call."""
+        return self._printed(Concatenation((Literal(call.begin), call.body, Literal(call.end))))
 
-def _join(*parts: str) -> str:
-    return " ".join(part for part in parts if part)
+    def rules(self, calls: str, **options: list[str]) -> str:
+        """Return rules called `calls` and, each for one of some expressions, as `options` are; and terminals."""
+        lines = [f"calls: {calls}"]
+        for name, expressions in options.items():
+            names = [f"{name}_{number}" for number in range(len(expressions))]
+            lines.append(f"{name}: {' | '.join(names)}")
+            lines += [f"{one}: {expression}" for one, expression in zip(names, expressions, strict=True)]
+        lines += [f"{name}: {terminal}" for terminal, name in self._terminals.items()]
+        return "".join(f"{line}\n" for line in lines)
+
+    def _printed(self, node: Node) -> str:
+        match node:
+            case Concatenation(parts):
+                return " ".join(self._printed(part) for part in parts if part != _NOTHING) or literal("")
+            case Alternation(options):
+                return f"({' | '.join(map(self._printed, options))})"
+            case Repetition(part, most):
+                times = {None: "*", 1: "?"}.get(most, f"{{0,{most}}}")
+                return f"({self._printed(part)}){times}"
+        return self._leaf(node)
+
+    def _leaf(self, node: Node) -> str:
+        match node:
+            case Literal(text):
+                return self.text(text) or literal("")
+            case Terminal(terminal):
+                if "&" in terminal or "~" in terminal:
+                    return self._terminals.setdefault(terminal, f"TEXT_{len(self._terminals)}")
+                return terminal
+            case EmbeddedGrammar(source):
+                return f"%lark {{\n{source}\n}}"
+            case JsonValue(schema):
+                return f"%json {json.dumps(schema)}"
+        raise TypeError(f"{type(node).__name__} is not prepared for llguidance")

@@ -10,15 +10,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from orchard.formats.call_grammar import literal
-from orchard.formats.schema import resolved, type_of, values
-from orchard.worker.grammar.lark import ANY
+from orchard.formats.schema import DEFINITIONS, definitions, resolved, type_of, values
+from orchard.worker.grammar.lark import ANY, literal
 from orchard.worker.grammar.patterns import FORMATS, searched
 
 _MOST_CHOICES = 256
 _MOST_SEEN = 4096
 _DEEPEST = 16  # references and choices within each other
-_DEFINITIONS = ("$defs", "definitions")
 _CHOICES = ("$ref", "allOf", "anyOf", "oneOf")
 _UNKNOWN = ("if", "$dynamicRef", "$recursiveRef")
 _EVERY = frozenset({"string", "null", "boolean", "integer", "number", "array", "object"})
@@ -98,7 +96,7 @@ class _ValueKind(Struct, frozen=True):
 class _Texts:
     def __init__(self, schema: Any, types: Collection[str], end: str, *, lenient: bool) -> None:
         self._root = schema if isinstance(schema, dict) else {}
-        self._shared = {key: self._root[key] for key in _DEFINITIONS if key in self._root}
+        self._shared = definitions(self._root)
         self._end = end
         self._lenient = lenient
         self._seen = 0  # schemas, those that are referred to as often as they are
@@ -133,7 +131,7 @@ class _Texts:
         if not depth:
             raise ValueError("it refers to itself, or is nested too deep")
         self._refuse(next((f"`{key}` can't be kept" for key in _UNKNOWN if key in schema), ""))
-        own = {key: value for key, value in schema.items() if key not in (*_CHOICES, *_DEFINITIONS)}
+        own = {key: value for key, value in schema.items() if key not in (*_CHOICES, *DEFINITIONS)}
         found = [_ValueKind((own,), _named(schema))]
         for options in self._combined(schema, depth - 1):
             _bounded(len(found) * len(options))

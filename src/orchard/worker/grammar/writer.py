@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks import generate
-from orchard.formats.call_grammar import CallShape, CallsShape, parts
+from orchard.formats.call_grammar import CallGrammar, CallsGrammar, Node, TextValue, leaves
 from orchard.worker.grammar import input_grammar, json_schema, lark
 
 _MOST_CHARACTERS = 256 * 1024
@@ -37,12 +37,12 @@ _TRIED = 4  # tokens of an answer
 class ToolCalls(Struct, frozen=True):
     """What the calls of one tool look like; `loose`: with any object as arguments, None where the tool is strict.
 
-    `input_grammar`: what the input keeps that is marked in `shape`.
+    `input_grammar`: what the input keeps that is marked in `grammar`.
     """
 
     name: str
-    shape: CallsShape
-    loose: CallsShape | None
+    grammar: CallsGrammar
+    loose: CallsGrammar | None
     input_grammar: str | None = None
 
 
@@ -118,8 +118,8 @@ class Writer:
         return Written(text, whole, source.trigger, _ends(wanted.tools))
 
     def _source(self, wanted: Wanted) -> _GrammarSource | None:
-        shape = self._together(wanted.tools)
-        calls = lark.calls(shape, self._tags, several=wanted.several) if shape else ""
+        grammar = self._together(wanted.tools)
+        calls = lark.calls(grammar, self._tags, several=wanted.several) if grammar else ""
         if wanted.must_call:
             if not calls:
                 raise ValueError("how this model writes calls is not known")
@@ -127,41 +127,41 @@ class Writer:
         if wanted.grammar:
             answer = f"{self._tags.literal(wanted.header)} @answer" if wanted.header else "@answer"
             return _GrammarSource(f"{answer} | calls" if calls else answer, calls, _answer(wanted.grammar))
-        source = self._strict(shape, calls, several=wanted.several) if shape else None
+        source = self._strict(grammar, calls, several=wanted.several) if grammar else None
         if source is None and any(tool.input_grammar is not None for tool in wanted.tools):
             raise ValueError("this model's calls can't be told from its text before they are written")
         return source
 
-    def _strict(self, shape: CallsShape, calls: str, *, several: bool) -> _GrammarSource | None:
+    def _strict(self, grammar: CallsGrammar, calls: str, *, several: bool) -> _GrammarSource | None:
         """Bind calls only; all else is free."""
-        if not shape.trigger:
+        if not grammar.trigger:
             return _GrammarSource("free | calls", calls + lark.FREE)
-        rules = lark.triggered(shape, self._tags, several=several)
-        return _GrammarSource("calls", rules, trigger=shape.trigger) if rules else None
+        rules = lark.triggered(grammar, self._tags, several=several)
+        return _GrammarSource("calls", rules, trigger=grammar.trigger) if rules else None
 
     def _kept(self, tool: ToolCalls) -> ToolCalls:
         """Return a tool that takes any object where its schema can't be kept. Raise OrchardError if it is strict."""
         try:
-            shape = self._together((tool,))
-            if shape:
-                self._try(self._text(_GrammarSource("calls", lark.calls(shape, self._tags, several=False)), None))
+            grammar = self._together((tool,))
+            if grammar:
+                self._try(self._text(_GrammarSource("calls", lark.calls(grammar, self._tags, several=False)), None))
         except ValueError as error:
             if tool.loose:
                 return _loose(tool)
             raise strict_refusal(tool.name, str(error), of_input=tool.input_grammar is not None) from error
         return tool
 
-    def _together(self, tools: tuple[ToolCalls, ...]) -> CallsShape | None:
+    def _together(self, tools: tuple[ToolCalls, ...]) -> CallsGrammar | None:
         """Return what the calls of some tools look like. Raise ValueError where a schema can't be kept."""
         if not tools:
             return None
-        calls = [replace(call, body=self._body(tool, call)) for tool in tools for call in tool.shape.calls]
-        return replace(tools[0].shape, calls=tuple(calls))
+        calls = [replace(call, body=self._body(tool, call)) for tool in tools for call in tool.grammar.calls]
+        return replace(tools[0].grammar, calls=tuple(calls))
 
-    def _body(self, tool: ToolCalls, call: CallShape) -> str:
+    def _body(self, tool: ToolCalls, call: CallGrammar) -> Node:
         if tool.input_grammar is not None:
             return input_grammar.body(call, tool.input_grammar, self._special)
-        return json_schema.prepared_body(call.body, lenient=tool.loose is not None)
+        return json_schema.prepared_call(call.body, self._special, lenient=tool.loose is not None)
 
     def _text(self, source: _GrammarSource, reasoning: tuple[str, str] | None) -> str:
         """Return what `LLMatcher` takes: JSON with all grammars, the first of which is the whole."""
@@ -232,12 +232,12 @@ class _TokenBytes:
 
 
 def _ends(tools: tuple[ToolCalls, ...]) -> tuple[str, ...]:
-    bodies = [call.body for tool in tools for call in tool.shape.calls]
-    return tuple({part["end"]: None for body in bodies for kind, part in parts(body) if kind == "text"})
+    nodes = [node for tool in tools for call in tool.grammar.calls for node in leaves(call.body)]
+    return tuple({node.end: None for node in nodes if isinstance(node, TextValue)})
 
 
 def _loose(tool: ToolCalls) -> ToolCalls:
-    return replace(tool, shape=tool.loose) if tool.loose else tool
+    return replace(tool, grammar=tool.loose) if tool.loose else tool
 
 
 def _answer(wanted: generate.Grammar) -> dict[str, Any]:

@@ -1,0 +1,172 @@
+"""Calls as a name, and sometimes an id, with JSON arguments behind it.
+
+- DeepSeek-V3, R1: `function`, the name, and arguments in a fenced block:
+  https://huggingface.co/deepseek-ai/DeepSeek-V3-0324/blob/main/tokenizer_config.json
+- DeepSeek-V3.1: https://huggingface.co/deepseek-ai/DeepSeek-V3.1/blob/main/tokenizer_config.json
+- Functionary 3.1: https://github.com/MeetKai/functionary/blob/main/tests/prompt_test_v3-llama3.1.txt, and Llama 3.1
+  where it is asked to: https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1
+- Hunyuan: a fenced block: https://huggingface.co/tencent/Hunyuan-7B-Instruct; Jamba and MiniMax M1 have the same
+  section, and JSON objects in it
+- Kimi K2: an id that has the name in it:
+  https://huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md
+- Solar Open: an id and a name: https://huggingface.co/upstage/Solar-Open-100B/blob/main/chat_template.jinja
+
+Where a call has an id, the chat template shows it to the model again, so it is kept.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from orchard.core.tasks.generate import Tool
+from orchard.formats.call_grammar import CallGrammar, CallsGrammar, Node, Terminal, concatenated, json_arguments
+from orchard.formats.calls import CallEmitter, SectionSyntax
+from orchard.formats.families.json_calls import TOOL_CALLS, read_arguments
+from orchard.formats.json_text import arguments
+from orchard.formats.text_reader import MalformedOutput, Reading, TextReader
+
+_KIMI_ID = re.compile(r"(?:functions\.)?(.+?)(?::[0-9]+)?", re.DOTALL)
+
+
+class NamedCalls(SectionSyntax, frozen=True, kw_only=True):
+    """Calls as names. `head` reads what stands between `each` and the arguments; it returns the name and the id.
+
+    `begin` is what the model writes before the arguments, with `{}` in the name's place, or before the id; `id_grammar`
+    is that of the rest of the head, by the name. `end` is what the model writes behind the arguments, and `end_call`
+    the tag in it.
+    """
+
+    head: Callable[[TextReader], Reading[tuple[str, str | None]]]
+    begin: str
+    end: str
+    end_call: str
+    id_grammar: Callable[[str], Node] | None = None
+
+    def read_call(self, calls: CallEmitter) -> Reading[None]:
+        """Read a call from behind what opens it, over the tag that ends it."""
+        source = calls.source
+        name, id_ = yield from self.head(source)
+        if not self.id_grammar:
+            yield from read_arguments(calls, name, self.end_call)
+            return
+        signature = calls.start(name, id_)
+        yield from source.skip()
+        yield from arguments(source, signature, calls.arguments)
+        yield from calls.close(self.end_call)
+
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like; the model makes up its id itself."""
+        head = self.id_grammar(tool.name) if self.id_grammar else ""
+        return CallGrammar(tool.name, self.begin.format(tool.name), concatenated(head, json_arguments(tool)), self.end)
+
+
+class HunyuanCalls(NamedCalls, frozen=True, kw_only=True):
+    """Calls of Hunyuan, or JSON objects in the same section; both are read. `fenced`: the model writes the former."""
+
+    fenced: bool = True
+
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+        """Read calls, and the tag that ends them all."""
+        if (yield from calls.source.skip()) == "<":
+            yield from NamedCalls.read(self, calls, opener)
+        else:
+            yield from TOOL_CALLS.read(calls, opener)
+
+    def grammar(self, tools: Sequence[Tool]) -> CallsGrammar:
+        """Return what one or more calls of these tools look like."""
+        return NamedCalls.grammar(self, tools) if self.fenced else TOOL_CALLS.grammar(tools)
+
+
+def _deepseek_head(source: TextReader) -> Reading[tuple[str, None]]:
+    name = (yield from source.word(_SEPARATOR, "\n{")).strip()
+    if (yield from source.skip()) != "{":
+        name = (yield from source.word("\n", "{<")).strip()
+    return name, None
+
+
+def _functionary_head(source: TextReader) -> Reading[tuple[str, None]]:
+    return (yield from source.word(">", "<\n{")).strip().strip("\"'"), None
+
+
+def _hunyuan_head(source: TextReader) -> Reading[tuple[str, None]]:
+    return (yield from source.word("\n", "{<")).strip(), None
+
+
+def _kimi_head(source: TextReader) -> Reading[tuple[str, str]]:
+    id_ = (yield from source.word(_KIMI_ARGUMENTS, "\n{")).strip()
+    found = _KIMI_ID.fullmatch(id_)
+    if not found or found[1].isdecimal():  # a number names no tool
+        raise MalformedOutput
+    return found[1], id_
+
+
+def _solar_head(source: TextReader) -> Reading[tuple[str, str | None]]:
+    id_ = (yield from source.word(_SOLAR_NAME, "\n{")).strip()
+    name = (yield from source.word(_SOLAR_ARGUMENTS, "\n{")).strip()
+    if not name:
+        raise MalformedOutput
+    return name, id_ or None
+
+
+_SECTION, _EACH, _END_CALL = "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"
+_SEPARATOR = "<｜tool▁sep｜>"
+V31 = NamedCalls(
+    opens=(_SECTION, _EACH),
+    each=_EACH,
+    end_call=_END_CALL,
+    closes="<｜tool▁calls▁end｜>",
+    head=_deepseek_head,
+    prefix=_SECTION,
+    begin=f"{_EACH}{{}}{_SEPARATOR}",
+    end=_END_CALL,
+    suffix="<｜tool▁calls▁end｜>",
+)
+V3 = replace(V31, begin=f"{_EACH}function{_SEPARATOR}{{}}\n```json\n", end=f"\n```{_END_CALL}", separator="\n")
+FUNCTIONARY = NamedCalls(
+    opens=("<function=",),
+    each="<function=",
+    end_call="</function>",
+    closes="</function>",
+    head=_functionary_head,
+    begin="<function={}>",
+    end="</function>",
+)
+HUNYUAN = HunyuanCalls(
+    opens=("<tool_calls>",),
+    each="<tool_call>",
+    end_call="</tool_call>",
+    closes="</tool_calls>",
+    head=_hunyuan_head,
+    prefix="<tool_calls>",
+    begin="<tool_call>{}\n```json\n",
+    end="\n```</tool_call>",
+    separator="\n",
+    suffix="</tool_calls>",
+)
+HUNYUAN_LIST = replace(HUNYUAN, fenced=False)
+_KIMI_ARGUMENTS = "<|tool_call_argument_begin|>"
+KIMI = NamedCalls(
+    opens=("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
+    each="<|tool_call_begin|>",
+    end_call="<|tool_call_end|>",
+    closes="<|tool_calls_section_end|>",
+    head=_kimi_head,
+    prefix="<|tool_calls_section_begin|>",
+    begin="<|tool_call_begin|>functions.{}:",
+    id_grammar=lambda name: concatenated(Terminal("/[0-9]{1,4}/"), _KIMI_ARGUMENTS),
+    end="<|tool_call_end|>",
+    suffix="<|tool_calls_section_end|>",
+)
+_SOLAR_NAME, _SOLAR_ARGUMENTS = "<|tool_call:name|>", "<|tool_call:args|>"
+SOLAR = NamedCalls(
+    opens=("<|tool_calls|>", "<|tool_call:begin|>"),
+    each="<|tool_call:begin|>",
+    end_call="<|tool_call:end|>",
+    closes="<|calls|>",
+    head=_solar_head,
+    prefix="<|tool_calls|>",
+    begin="<|tool_call:begin|>",
+    id_grammar=lambda name: concatenated(Terminal(r"/[0-9A-Za-z_\-]{1,40}/"), _SOLAR_NAME, name, _SOLAR_ARGUMENTS),
+    end="<|tool_call:end|>",
+)
