@@ -26,10 +26,11 @@ from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import SamplingParams
 from orchard.formats import choose
 from orchard.gateway.models.registry import resolve
-from orchard.worker.grammar.constraint import Constraints, special_tokens
+from orchard.worker.grammar.constraint import Constraints
 from orchard.worker.grammar.process import GrammarProcess
 from orchard.worker.main import SWITCH_SECONDS
 from orchard.worker.output import Vocabulary
+from orchard.worker.prompt.special_tokens import special_tokens
 
 _SETTLE = 8  # tokens that every row draws before time counts
 _FIELDS: dict[str, dict[str, Any]] = {
@@ -57,8 +58,15 @@ class Driven:
         self._runs = 0
         model = load(path)
         vocabulary = Vocabulary(model.tokenizer)
-        write = GrammarProcess(special_tokens(model.tokenizer)).write
-        self._constraints = Constraints(model.tokenizer, vocabulary, model.vocab_size, model.eos_token_ids, write)
+        special = special_tokens(model.tokenizer)
+        self._constraints = Constraints(
+            model.tokenizer,
+            vocabulary,
+            model.vocab_size,
+            model.eos_token_ids,
+            special=special,
+            write=GrammarProcess(special).write,
+        )
 
     def grammar(self, schema: dict[str, Any]) -> tuple[BoundGrammar, float]:
         """Compile, and say how many milliseconds it took."""

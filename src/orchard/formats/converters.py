@@ -22,7 +22,7 @@ _CONVERTERS: dict[str, dict[str, Any]] = {
 
 
 def converter(name: str) -> Mapping[str, Any]:
-    """Give what the converter of that name sets of a template's `Takes`. Raises ValueError that lists those known."""
+    """Return the `TemplateCapabilities` that a converter sets. Raise ValueError, which lists the known names."""
     if (wanted := _CONVERTERS.get(name.lower().replace("-", "_"))) is None:
         raise ValueError(f"'{name}' is no message_converter that is known: they are {', '.join(sorted(_CONVERTERS))}")
     return wanted

@@ -55,11 +55,11 @@ class Format(Protocol):
         ...
 
     def feed(self, text: str) -> list[Piece]:
-        """Take the next characters; gives what is certain by now."""
+        """Take the next characters. Return what is certain by now."""
         ...
 
     def finish(self, *, cut_off: bool = False) -> list[Piece]:
-        """Say that nothing follows; gives what was held back.
+        """End the text. Return what was held back.
 
         `cut_off`: the model had more to say. Then what has begun as a tag is none of the answer, and a call whose name
         is known is one, of which the end is missing.
@@ -100,5 +100,5 @@ class Family(Protocol):
         ...
 
     def calls(self, tools: Sequence[Tool]) -> CallsGrammar | None:
-        """Say what the model would write for one or more calls of these tools; None where that isn't known."""
+        """Return what the model would write for one or more calls of these tools; None where that isn't known."""
         ...

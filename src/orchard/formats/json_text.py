@@ -40,7 +40,7 @@ def string(source: TextReader, give: Give) -> Reading[None]:
 
 
 def quoted(source: TextReader) -> Reading[str]:
-    """Read a string; gives its text, without quotes, as JSON has it."""
+    """Read a string. Return its text as JSON has it, without quotes."""
     yield from source.literal('"')
     found: list[str] = []
     yield from string(source, found.append)
@@ -48,7 +48,7 @@ def quoted(source: TextReader) -> Reading[str]:
 
 
 def plain(source: TextReader) -> Reading[str]:
-    """Read a string; gives what it stands for. Raises Broken where that is no text."""
+    """Read a string. Return what it stands for. Raise MalformedOutput where that is no text."""
     found: str = json.loads(f'"{(yield from quoted(source))}"')
     if not encodable(found):
         raise MalformedOutput
@@ -110,7 +110,7 @@ def _scalar(source: TextReader) -> Reading[str]:
 
 
 def _key(source: TextReader, give: Give) -> Reading[str]:
-    """Read an object's key, the colon and the white space around it; gives the key as JSON has it."""
+    """Read an object's key, the colon and the white space around it. Return the key as JSON has it."""
     key = yield from quoted(source)
     between = yield from source.spaces()
     yield from source.literal(":")
@@ -146,7 +146,7 @@ def _argument(source: TextReader, signature: Signature | None, give: Give) -> Re
 
 
 def whole(text: str, signature: Signature | None) -> str:
-    """Read an object of arguments that stands in a text of its own. Raises Broken where it is none."""
+    """Read an object of arguments that stands in a text of its own. Raise MalformedOutput where it is none."""
     source = TextReader(text.strip(), final=True)
     found: list[str] = []
     try:

@@ -113,7 +113,7 @@ def value(source: TextReader, notation: Notation, give: Give) -> Reading[None]:
 
 
 def _entry(source: TextReader, notation: Notation, give: Give) -> Reading[str]:
-    """Read an object's key and the colon; gives the character that comes then."""
+    """Read an object's key and the colon. Return the character that comes then."""
     key = yield from _key(source, notation, _NAME if notation.words else None)
     yield from source.literal(":")
     give(f"{_dumps(key)}: ")
@@ -158,7 +158,7 @@ def _free_word(source: TextReader) -> Reading[str]:
 
 
 def _constant(word: str) -> str:
-    """Give the JSON text of a number or of a constant's name. Raises Broken where a word is neither."""
+    """Return the JSON text of a number or of a constant's name. Raise MalformedOutput where a word is neither."""
     if word in _CONSTANTS:
         return _CONSTANTS[word]
     if len(word) > _LONGEST_NUMBER:
@@ -230,7 +230,7 @@ def _escape(source: TextReader, notation: Notation) -> Reading[str]:
 
 
 def run_of(source: TextReader, pattern: re.Pattern[str]) -> Reading[str]:
-    """Read as far as a pattern of single characters goes; gives what was read, which may be nothing."""
+    """Read as far as a pattern of single characters goes. Return what was read, which may be nothing."""
     found = []
     while True:
         match = pattern.match(source.text, source.at)

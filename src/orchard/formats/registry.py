@@ -247,7 +247,7 @@ def choose(
 ) -> Family:
     """Find a model's family by the source of its chat template and the texts of its tokenizer's added tokens.
 
-    The two names choose instead. Raises ValueError on one that isn't known.
+    The two names choose instead. Raise ValueError on one that isn't known.
     """
     calls = _row(CALLS, "tool_call_parser", tool_call_parser, chat_template, tokens)
     reasoning = _row(REASONING, "reasoning_parser", reasoning_parser, chat_template, tokens).tags

@@ -27,7 +27,7 @@ _MORE = {
 
 
 class Signature:
-    """A tool's parameters. `types` gives those that a parameter may have; none where its schema doesn't say."""
+    """A tool's parameters, and the types that each may have: none where its schema doesn't say."""
 
     def __init__(self, tool: Tool) -> None:
         self.tool = tool
@@ -73,7 +73,7 @@ class Signature:
     def listed(self) -> dict[str, Any]:
         """Return the schemas of the parameters that a call may have one by one, each with its name.
 
-        Raises ValueError where the schema of a strict tool asks for more than that. Of others the rest is left out.
+        Raise ValueError where the schema of a strict tool asks for more than that. Of others the rest is left out.
         """
         strict, found = self.tool.strict, {}
         if strict and (more := sorted(_MORE & self.schema.keys())):
@@ -96,7 +96,7 @@ class Signature:
         return frozenset(_types(schema, self.schema, _DEEPEST))
 
     def types(self, name: str) -> frozenset[str]:
-        """Give the names of the JSON types that a parameter may have."""
+        """Return the names of the JSON types that a parameter may have."""
         return self._types[name] if name in self._types else self._types_of(self.others)
 
 
@@ -104,7 +104,7 @@ Signatures = Mapping[str, Signature]
 
 
 def signatures(tools: Sequence[Tool]) -> Signatures:
-    """Give tools by their names."""
+    """Return the signatures of tools, by their names."""
     return {tool.name: Signature(tool) for tool in tools}
 
 
@@ -128,7 +128,7 @@ def _types(schema: Any, root: dict[str, Any], depth: int) -> set[str]:
 
 
 def values(schema: Any) -> list[Any]:
-    """Give the values that a schema lists; none where it doesn't."""
+    """Return the values that a schema lists; none where it doesn't."""
     if not isinstance(schema, dict):
         return []
     found = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -148,7 +148,7 @@ def within(part: Any, root: dict[str, Any]) -> Any:
 
 
 def resolved(reference: str, root: dict[str, Any]) -> Any:
-    """Give the part of a schema that a reference names by its place; None where it names none."""
+    """Return the part of a schema that a reference names by its place; None where it names none."""
     if reference != "#" and not reference.startswith("#/"):
         return None
     found: Any = root
@@ -158,12 +158,12 @@ def resolved(reference: str, root: dict[str, Any]) -> Any:
 
 
 def type_of(value: Any) -> str:
-    """Give the name of the JSON type of a value."""
+    """Return the name of the JSON type of a value."""
     return "null" if value is None else _TYPES[type(value)]
 
 
 def fitted(text: str, types: frozenset[str]) -> str | None:
-    """Give the JSON text of the value that a text stands for, where it has one of the types, else None.
+    """Return the JSON text of the value that a text stands for, where it has one of the types, else None.
 
     A text that may be a string isn't one of these: "string" doesn't count. Types that nobody named: an array, an
     object or null.
@@ -186,7 +186,7 @@ def fitted(text: str, types: frozenset[str]) -> str | None:
 
 
 def loads(text: str) -> tuple[Any, str] | None:
-    """Read JSON as models write it, with newlines within strings; gives the value and its text as JSON has it."""
+    """Read JSON as models write it, with newlines in strings. Return the value and its text as JSON has it, or None."""
     try:
         return json.loads(text, parse_constant=_refuse, parse_float=_finite), text
     except (ValueError, RecursionError):
@@ -210,7 +210,7 @@ def _finite(text: str) -> float:
 
 
 def encodable(text: str) -> bool:
-    """Whether the text is UTF-8: JSON escapes can name half a character."""
+    """Return whether the text is UTF-8: JSON escapes can name half a character."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -19,14 +19,14 @@ class StreamParser:
         next(reader)
 
     def feed(self, text: str) -> list[Piece]:
-        """Take the next characters; gives what is certain by now."""
+        """Take the next characters. Return what is certain by now."""
         if text:
             self._source.append(text)
             self._reader.send(None)
         return self._taken()
 
     def finish(self, *, cut_off: bool = False) -> list[Piece]:
-        """Say that nothing follows; gives what was held back. See `Format`."""
+        """End the text. Return what was held back. See `Format`."""
         self._source.final, self._source.cut_off = True, cut_off
         next(self._reader, None)
         return self._taken()

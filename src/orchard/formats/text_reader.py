@@ -30,7 +30,7 @@ class TextReader:
     """The text that hasn't been read yet begins at `at` in `text`. What was read is kept from the last `mark` on."""
 
     def __init__(self, text: str = "", *, final: bool = False) -> None:
-        """`final`: nothing will be appended."""
+        """Begin with a text; `final`: nothing will be appended."""
         self.text = text
         self.at = 0
         self.final = final
@@ -61,7 +61,7 @@ class TextReader:
         self._mark = self.at
 
     def kept(self) -> str:
-        """Give what was read since the last mark, as the model wrote it, and forget it."""
+        """Return what was read since the last mark, as the model wrote it, and forget it."""
         kept = "".join(self._kept) + self.text[self._mark : self.at]
         self.mark()
         return kept
@@ -75,25 +75,25 @@ class TextReader:
         self.at = self._mark
 
     def more(self) -> Reading[None]:
-        """Wait for more text. Raises Ended where none comes."""
+        """Wait for more text. Raise OutputEnded where none comes."""
         if self.final:
             raise OutputEnded
         yield
 
     def peek(self) -> Reading[str]:
-        """Give the next character without reading it."""
+        """Return the next character without reading it."""
         while self.at >= len(self.text):
             yield from self.more()
         return self.text[self.at]
 
     def skip(self, chars: str = _SPACE) -> Reading[str]:
-        """Read over white space, or over `chars`; gives the character after it."""
+        """Read over white space, or over `chars`. Return the character after it."""
         while (found := (yield from self.peek())) in chars:
             self.at += 1
         return found
 
     def spaces(self) -> Reading[str]:
-        """Read white space; gives it."""
+        """Read white space and return it."""
         found = []
         while (yield from self.peek()) in _SPACE:
             found.append(self.text[self.at])
@@ -103,7 +103,7 @@ class TextReader:
     def choice(self, tags: Iterable[str], ends: Collection[str] = ()) -> Reading[str | None]:
         """Read the tag that stands here, the longest where several do; None, and nothing is read, where none does.
 
-        One of `ends` is also there where the end of the text has cut it off. Raises Ended where a limit has done that.
+        One of `ends` is also there where the end of the text has cut it off. Raise OutputEnded where a limit did that.
         """
         tags = sorted(tags, key=len, reverse=True)
         while True:
@@ -142,7 +142,7 @@ class TextReader:
             yield from self.more()
 
     def literal(self, tag: str) -> Reading[None]:
-        """Read a tag. Raises Broken where something else stands here."""
+        """Read a tag. Raise MalformedOutput where something else stands here."""
         if not (yield from self.choice((tag,))):
             raise OutputEnded if self.final and tag.startswith(self.text[self.at :]) else MalformedOutput
 
@@ -174,7 +174,7 @@ class TextReader:
             yield from self.more()
 
     def name(self) -> Reading[str]:
-        """Read the name of a function. Raises Broken where none stands here, or it is longer than a name ever is."""
+        """Read the name of a function. Raise MalformedOutput where none stands here, or one longer than a name is."""
         while (yield from self.peek()):
             found = _NAME.match(self.text, self.at)
             length = found.end() - self.at if found else 0
@@ -187,9 +187,9 @@ class TextReader:
         raise MalformedOutput
 
     def word(self, tag: str, stops: str) -> Reading[str]:
-        """Read up to a tag and over it; gives the text before it.
+        """Read up to a tag and over it. Return the text before it.
 
-        Raises Broken where a character of `stops` comes before it, or the text is longer than a name ever is.
+        Raise MalformedOutput where a character of `stops` comes before it, or the text is longer than a name ever is.
         """
         while True:
             end = self.text.find(tag, self.at, self.at + _LONGEST_NAME + len(tag))

@@ -62,7 +62,7 @@ class Typed:
             self._held.clear()
 
     def end(self) -> None:
-        """Say that the value is over."""
+        """End the value."""
         if self._certain:
             self.cut()
         elif not self._reader:
@@ -74,7 +74,7 @@ class Typed:
             self._give(fitted(text, self._types) or json.dumps(text, ensure_ascii=False))
 
     def cut(self) -> None:
-        """Say that the text ends within the value; what is held back of one that is certain is given out raw."""
+        """End the text within the value. Of a value that is certain, what is held back is given out raw."""
         if self._certain and self._reader:
             self._give(self._rest())
 
@@ -82,7 +82,7 @@ class Typed:
         return self._source.kept() + self._source.text[self._source.at :]
 
     def _read(self) -> Reading[None]:
-        """Read a value that is no string, and white space behind it. Raises Broken where something else stands."""
+        """Read a value that is no string, and white space behind it. Raise MalformedOutput where there is none."""
         source = self._source
         yield  # to the constructor
         first = yield from source.skip()

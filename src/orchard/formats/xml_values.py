@@ -31,7 +31,7 @@ class Arguments:
     def __init__(
         self, calls: CallEmitter, signature: Signature | None, opens: str, ends: Tags, *, newlines: bool = False
     ) -> None:
-        """`opens` begins a parameter, one of `ends` the end of them all.
+        """Begin arguments: `opens` opens a parameter, and one of `ends` closes them all.
 
         `newlines`: one after a value's opening tag, and then one before its end tag, are no part of it.
         """
@@ -129,7 +129,7 @@ def arguments_grammar(
     """Return the grammar of a call's arguments: those that are listed, in their order, and then others.
 
     `close` are the texts behind a value, of which the first is what ends a string. `kinds`: the types that the texts
-    before a value tell apart. Raises ValueError where the schema of a strict tool asks for more than can be kept.
+    before a value tell apart. Raise ValueError where the schema of a strict tool asks for more than can be kept.
     """
 
     def parameter(name: str, schema: Any) -> Node:

@@ -3,7 +3,6 @@
 import json
 import random
 import re
-from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -19,10 +18,10 @@ from orchard.engine.sampling.grammar import BoundGrammar as Bound
 from orchard.engine.sampling.grammar import GrammarState, Masks
 from orchard.formats import Family, choose, registry
 from orchard.formats.format_events import CallArguments, CallStart
-from orchard.worker.grammar.constraint import Constraints, special_tokens
-from orchard.worker.grammar.writer import Wanted, Writer, Written
+from orchard.worker.grammar.constraint import Constraints
+from orchard.worker.grammar.writer import Writer
 from orchard.worker.output import Vocabulary
-from orchard.worker.prompt.special_tokens import template_source
+from orchard.worker.prompt.special_tokens import special_tokens, template_source
 
 ASKED = "<|im_start|>assistant\n"
 CLOSED = f"{ASKED}<think>\n\n</think>\n\n"
@@ -51,13 +50,14 @@ def family(model: TextModel) -> Family:
 
 
 def made(model: TextModel) -> Constraints:
-    vocabulary = Vocabulary(model.tokenizer)
-    write = writer(model.tokenizer)
-    return Constraints(model.tokenizer, vocabulary, model.vocab_size, model.eos_token_ids, write)
+    tokenizer = model.tokenizer
+    size, eos = model.vocab_size, model.eos_token_ids
+    return Constraints(tokenizer, Vocabulary(tokenizer), size, eos, **grammars(tokenizer))
 
 
-def writer(tokenizer: Any) -> Callable[[Wanted], Written | None]:
-    return Writer(special_tokens(tokenizer)).write
+def grammars(tokenizer: Any) -> dict[str, Any]:
+    special = special_tokens(tokenizer)
+    return {"special": special, "write": Writer(special).write}
 
 
 def bind(
@@ -631,7 +631,13 @@ def test_a_vocabulary_with_bytes_for_what_it_lacks() -> None:
     tokenizer = wrapped(sentence_pieces(), "</s>")
     tokenizer.think_start = None
     size = len(tokenizer) + 3
-    constraints = Constraints(tokenizer, Vocabulary(tokenizer), size, {tokenizer.eos_token_id}, writer(tokenizer))
+    constraints = Constraints(
+        tokenizer,
+        Vocabulary(tokenizer),
+        size,
+        {tokenizer.eos_token_id},
+        **grammars(tokenizer),
+    )
     family = choose("")
     schema = {
         "type": "object",
@@ -649,7 +655,7 @@ def test_tokens_without_a_text_of_their_own_are_refused(family: Family) -> None:
     tokenizer.decoder = decoders.WordPiece()
     tokenizer = wrapped(tokenizer, "[SEP]")
     tokenizer.think_start = None
-    constraints = Constraints(tokenizer, Vocabulary(tokenizer), 8, {3}, writer(tokenizer))
+    constraints = Constraints(tokenizer, Vocabulary(tokenizer), 8, {3}, **grammars(tokenizer))
     for task, param in (
         (wanting("json_object"), "response_format"),
         (Generate(tools=(TIME,), must_call=True), "tool_choice"),

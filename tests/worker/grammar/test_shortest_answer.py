@@ -8,9 +8,10 @@ from orchard.backends.text import TextModel
 from orchard.core.tasks.generate import Generate, Grammar, Tool
 from orchard.formats import Family, choose, registry
 from orchard.worker.grammar import lark
-from orchard.worker.grammar.constraint import Constraints, special_tokens
+from orchard.worker.grammar.constraint import Constraints
 from orchard.worker.grammar.writer import Writer, Written
 from orchard.worker.output import Vocabulary
+from orchard.worker.prompt.special_tokens import special_tokens
 
 PERSON = {
     "type": "object",
@@ -40,8 +41,16 @@ PLACE = Tool(
 
 @pytest.fixture(scope="module")
 def constraints(model: TextModel) -> Constraints:
-    write = Writer(special_tokens(model.tokenizer)).write
-    return Constraints(model.tokenizer, Vocabulary(model.tokenizer), model.vocab_size, model.eos_token_ids, write)
+    special = special_tokens(model.tokenizer)
+    write = Writer(special).write
+    return Constraints(
+        model.tokenizer,
+        Vocabulary(model.tokenizer),
+        model.vocab_size,
+        model.eos_token_ids,
+        special=special,
+        write=write,
+    )
 
 
 def written(constraints: Constraints, task: Generate, family: Family) -> Written:

@@ -47,7 +47,7 @@ class _AlsoHermes(CallSyntax, frozen=True, kw_only=True):
 
 
 def _to_the_end(calls: CallEmitter) -> Reading[None]:
-    """Give a broken call's text up to Hermes' end tag."""
+    """Give out a broken call's text up to Hermes' end tag."""
     source = calls.source
 
     def give(text: str) -> None:

@@ -61,7 +61,7 @@ class Header(Struct, frozen=True):
         return self.channel != _FINAL and not (self.recipient or "").startswith(_FUNCTIONS)
 
     def function(self, tools: Signatures) -> str | None:
-        """Give the name of the function that the message calls."""
+        """Return the name of the function that the message calls."""
         if not (tools and self.own and self.recipient):
             return None
         name = self.recipient.removeprefix(_FUNCTIONS)
@@ -141,7 +141,7 @@ class Harmony(StreamParser):
         yield from self._body(_header(found))
 
     def _header_text(self) -> Reading[str | None]:
-        """Read a header; gives it without its `<|message|>`. None, and nothing is read, where none stands."""
+        """Read a header. Return it without its `<|message|>`; None, and nothing is read, where none stands."""
         source = self._source
         while True:
             text = source.text[source.at : source.at + _LONGEST_HEADER]
@@ -160,11 +160,11 @@ class Harmony(StreamParser):
             yield from source.more()
 
     def _is_space(self) -> bool:
-        """Whether nothing stands behind a message."""
+        """Return whether nothing stands behind a message."""
         return self._begun and not self._source.text[self._source.at :].strip()
 
     def _is_begun(self) -> bool:
-        """Whether what the end has left is the beginning of a header."""
+        """Return whether what the end has left is the beginning of a header."""
         rest = self._source.text[self._source.at :].lstrip()
         return rest.startswith(_BEGINNINGS) or any(tag.startswith(rest) for tag in (*_BEGINNINGS, *_ENDS))
 

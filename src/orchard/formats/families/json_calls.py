@@ -74,7 +74,10 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
 
 
 def read_call(calls: CallEmitter, *, only_known: bool = False) -> Reading[None]:
-    """Read one call's object, all but its end. Raises Broken where it has no name, or `only_known` and no such tool."""
+    """Read one call's object, all but its end.
+
+    Raise MalformedOutput where it has no name or, with `only_known`, there is no such tool.
+    """
     source = calls.source
     yield from source.skip()
     yield from source.literal("{")
@@ -134,7 +137,7 @@ def _arguments(calls: CallEmitter, name: str, id_: str | None) -> Reading[None]:
 
 
 def _collected(source: TextReader, most: int | None = None) -> Reading[str]:
-    """Read a value of any kind. Raises Broken where it has more than `most` characters."""
+    """Read a value of any kind. Raise MalformedOutput where it has more than `most` characters."""
     found: list[str] = []
     left = most
 
@@ -149,7 +152,7 @@ def _collected(source: TextReader, most: int | None = None) -> Reading[str]:
 
 
 def _whole(text: str, signature: Signature | None) -> str:
-    """Give a call's arguments from a JSON text: some models write them as a string, or null for none."""
+    """Return a call's arguments from a JSON text: some models write them as a string, or null for none."""
     found = json.loads(text) if text and text[0] != "{" else text
     if not found:
         return "{}"

@@ -12,7 +12,7 @@ class Plain:
         self._position = 0
 
     def feed(self, text: str) -> list[Piece]:
-        """Give the characters back as content."""
+        """Return the characters as content."""
         start, self._position = self._position, self._position + len(text)
         return [Content(text, start)] if text else []
 

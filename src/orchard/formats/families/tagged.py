@@ -77,7 +77,7 @@ class TaggedFamily(Struct, frozen=True):
         return Tagged(reasoning, syntax, signatures(tools), thinking=thinking, wrapped=wrapped, forced=forced)
 
     def calls(self, tools: Sequence[Tool]) -> CallsGrammar | None:
-        """Say what the model would write for one or more calls of these tools; None where it has no way to."""
+        """Return what the model would write for one or more calls of these tools; None where it can't call."""
         return self.syntax.grammar(tools) if self.syntax else None
 
 
@@ -181,7 +181,7 @@ class Tagged(StreamParser):
             yield from self._calls(syntax, lead)
 
     def _answer(self) -> Reading[None]:
-        """Read text, and the calls in it. It ends with Ended only."""
+        """Read text, and the calls in it. It ends with OutputEnded only."""
         source, syntax = self._source, self._syntax
         closing = self._closing()
         strays = self._strays()
@@ -202,7 +202,7 @@ class Tagged(StreamParser):
                 yield from source.skip("\n")
 
     def _closing(self) -> tuple[str, ...]:
-        """Give the tags that end the answer and are no part of it."""
+        """Return the tags that end the answer and are no part of it."""
         reasoning = self._reasoning
         if not reasoning:
             return ()
@@ -210,7 +210,7 @@ class Tagged(StreamParser):
         return tuple(tag for tag in (wrapping, reasoning.over) if tag)
 
     def _strays(self) -> tuple[str, ...]:
-        """Give the tags of reasoning that no text has."""
+        """Return the tags of reasoning that no text has."""
         reasoning = self._reasoning
         return (reasoning.start, reasoning.end, reasoning.alone) if reasoning and reasoning.alone else ()
 
@@ -232,7 +232,7 @@ class Tagged(StreamParser):
         return (place, tag) if tag or not self._source.final else (self._end(tags), "")
 
     def _end(self, tags: Sequence[str] = ()) -> int:
-        """Give the place where the text ends that the source has; a tag that was cut off is none of it."""
+        """Return the place where the text ends that the source has; a tag that was cut off is none of it."""
         source = self._source
         stop = len(source.text)
         if not source.cut_off:
@@ -242,7 +242,7 @@ class Tagged(StreamParser):
         return self._before_newlines(stop - half) if half else stop
 
     def _before_newlines(self, stop: int) -> int:
-        """Give the place before the newlines that stand before a place."""
+        """Return the place before the newlines that stand before a place."""
         return _before_newlines(self._source.text, self._source.at, stop)
 
     def _content_up_to(self, stop: int) -> None:
@@ -276,7 +276,7 @@ class Tagged(StreamParser):
             source.mark()
 
     def _rest(self, calls: CallEmitter, closes: str) -> Reading[None]:
-        """Give a broken call's text up to the tag that ends it."""
+        """Give out a broken call's text up to the tag that ends it."""
         source = self._source
         calls.raw(source.kept())
         try:
@@ -303,7 +303,7 @@ class _Drafts:
         self._after: list[Piece] = []  # from the first call on
 
     def add(self, text: str) -> str:
-        """Take the next characters; gives those that are certain to be reasoning, but for newlines at the end."""
+        """Take the next characters. Return those that are certain to be reasoning, but for newlines at the end."""
         if text:
             self._held.append(text)
         if self._reader:
@@ -312,12 +312,12 @@ class _Drafts:
         return self._taken(_before_newlines(held, 0, len(held)))
 
     def rest(self) -> str:
-        """Say that the reasoning has come to its end: gives the rest of it, but for newlines at the end."""
+        """End the reasoning with its tag. Return the rest of it, but for newlines at the end."""
         held = "".join(self._held)
         return self._taken(_before_newlines(held, 0, len(held)))
 
     def finish(self, *, cut_off: bool) -> tuple[str, list[Piece]]:
-        """Say that no end of the reasoning comes: gives the rest of it, and what stands behind it.
+        """End the reasoning, which has no end tag. Return the rest of it, and what stands behind it.
 
         `cut_off`: what follows is not known, so that newlines at the end are none of it either.
         """
@@ -345,18 +345,18 @@ class _Drafts:
 
 
 def _before_newlines(text: str, start: int, stop: int) -> int:
-    """Give the place before the newlines that end a part of a text; where they are very many, before the last."""
+    """Return the place before the newlines that end a part of a text; where they are very many, before the last."""
     start = max(start, stop - MOST_SPACES)
     return start + len(text[start:stop].rstrip("\n"))
 
 
 def _tags(reasoning: ReasoningTags | None, syntax: CallSyntax | None) -> list[str]:
-    """Give the texts that a model writes for no reader."""
+    """Return the texts that a model writes for no reader."""
     own = (reasoning.start, *reasoning.also, reasoning.end, reasoning.also_end, reasoning.over) if reasoning else ()
     answer = reasoning.answer or () if reasoning else ()
     return [tag for tag in (*own, *answer, *(syntax.opens if syntax else ())) if tag]
 
 
 def _is_tag(text: str) -> bool:
-    """Whether a text that opens something means nothing else: brackets and fences do."""
+    """Return whether a text that opens something means nothing else: brackets and fences do."""
     return bool(text.strip("`json\n[{ "))

@@ -10,7 +10,7 @@ _EVERY = {"null", "boolean", "number", "string", "array", "object"}
 
 
 def exclusive(branches: Sequence[Any], root: dict[str, Any]) -> bool:
-    """Whether nothing can keep two of them, as far as is seen at a glance.
+    """Return whether nothing can keep two of them, as far as is seen at a glance.
 
     They have different types, or list different values, or are objects with a property of which that is true: the tag
     of a union.
@@ -55,7 +55,7 @@ def _types(schema: Any) -> set[str]:
 
 
 def _required(schema: dict[str, Any]) -> dict[str, Any]:
-    """Give the properties that are listed and required, with their schemas."""
+    """Return the properties that are listed and required, with their schemas."""
     listed, names = schema.get("properties"), schema.get("required")
     if not isinstance(listed, dict) or not isinstance(names, list):
         return {}

@@ -6,7 +6,7 @@ formats drop them.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -27,7 +27,6 @@ from orchard.worker.grammar import input_grammar, lark
 from orchard.worker.grammar.shortest_answer import ShortestAnswers
 from orchard.worker.grammar.writer import ToolCalls, Wanted, Written, fault, strict_refusal
 from orchard.worker.output import Vocabulary
-from orchard.worker.prompt.special_tokens import template_source
 
 _CACHED = 64
 _UNKNOWN = 64  # tokens that are kept for an answer of which no short one was found
@@ -73,15 +72,20 @@ class Constraints:
         vocabulary: Vocabulary,
         vocab_size: int,
         eos_token_ids: Collection[int],
+        *,
+        special: Mapping[str, int],
         write: Callable[[Wanted], Written | None],
     ) -> None:
-        """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits, `write` is `Writer.write`."""
+        """Compile for one model: `tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits.
+
+        `special` are the ids of the tokens that are no text to a grammar, by their texts. `write` is `Writer.write`.
+        """
         self._hf = tokenizer
         self._vocabulary = vocabulary
         self._vocab_size = vocab_size
         self._eos = sorted(token for token in eos_token_ids if token < vocab_size)
         self._added = {token.content: id_ for id_, token in tokenizer.added_tokens_decoder.items()}
-        self._special = special_tokens(tokenizer)
+        self._special = special
         self._tags = lark.Tags(self._special)
         self._write = write
         self._alphabet: GrammarVocabulary | None = None
@@ -120,7 +124,7 @@ class Constraints:
         return Constraint(key, wanted, param, what, reasoning, _begun(task, prompt), max_tokens)
 
     def known(self, constraint: Constraint) -> bool:
-        """Say whether `compile` would only look it up."""
+        """Return whether `compile` would only look it up."""
         with self._lock:
             return constraint.key in self._compiled
 
@@ -173,7 +177,7 @@ class Constraints:
         return _Compiled(rules, whole, written)
 
     def _reasoning(self, task: Generate, family: Family, prompt: str) -> ReasoningTokens | None:
-        """Say what reasoning may come before the answer."""
+        """Return what reasoning may come before the answer."""
         tags, headers = family.reasoning_tags, family.headers
         if tags is None:
             return None
@@ -197,7 +201,7 @@ class Constraints:
     def _in_time(
         self, reasoning: ReasoningTokens | None, compiled: _Compiled, max_tokens: int | None
     ) -> ReasoningTokens | None:
-        """Say when the reasoning must end for an answer to follow it; None where the model may not begin it.
+        """Return when the reasoning must end for an answer to follow it; None where the model may not begin it.
 
         It doesn't begin where an answer of `max_tokens` has no room for both. Where only calls are bound, none is due.
         """
@@ -236,17 +240,6 @@ def _cannot_keep(constraint: Constraint, reason: str) -> OrchardError:
     return OrchardError("invalid_request", f"{constraint.what} can't be kept: {reason}", param=constraint.param)
 
 
-def special_tokens(tokenizer: Any) -> dict[str, int]:
-    """Return the ids of the tokens that are no text to a grammar, by their text; `tokenizer` is mlx-lm's wrapper."""
-    added, template = tokenizer.added_tokens_decoder, template_source(tokenizer)
-    # A tag that is no special token, but a token of its own that the template writes, is no text either.
-    return {
-        token.content: id_
-        for id_, token in added.items()
-        if token.special or (token.content.startswith(("<", "[")) and token.content in template)
-    }
-
-
 def _calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:
     """Return what calls of these tools look like, as far as the family knows. Raise OrchardError as `Writer.write`."""
     found = []
@@ -266,7 +259,7 @@ def _calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:
 
 
 def _begun(task: Generate, prompt: str) -> bytes:
-    """Give what of the answer that a grammar binds stands in the prompt already."""
+    """Return the part of the answer that stands in the prompt already, where a grammar binds it."""
     if not (task.grammar and task.continue_last):
         return b""
     text = "".join(part.text for part in task.messages[-1].parts if isinstance(part, TextPart)).lstrip()

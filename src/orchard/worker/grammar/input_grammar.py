@@ -94,7 +94,7 @@ def check(source: str) -> None:
 def embedded(source: str, *, json: bool) -> EmbeddedGrammar:
     """Return the node for the texts of a grammar, as they are or as they stand in a JSON string.
 
-    Raises ValueError, with a sentence, where the grammar has what can't be said so.
+    Raise ValueError, with a sentence, where the grammar has what can't be said so.
     """
     check(source)
     return EmbeddedGrammar("".join(_Rewriter(source, json=json).lines()))
@@ -108,7 +108,7 @@ def marked(tool: Tool) -> Tool:
 def body(call: CallGrammar, source: str, tokens: Container[str]) -> Node:
     """Return the grammar of a marked tool's arguments, whose input keeps a grammar.
 
-    `tokens`: the texts that are special tokens of the model. Raises ValueError, with a sentence.
+    `tokens`: the texts that are special tokens of the model. Raise ValueError, with a sentence.
     """
 
     def input_kept(node: Node) -> Node:
@@ -186,7 +186,7 @@ class _Rewriter:
         return f"(({expression}) skip)" if self._in_rule and self._skips else f"({expression})"
 
     def _regex(self, regex: str, flags: str) -> str:
-        """Give the expression of rules for a regular expression."""
+        """Return the expression of rules for a regular expression."""
         written = ["("]
         scopes = [flags]
         for found in _ATOM.finditer(regex):
@@ -208,7 +208,7 @@ class _Rewriter:
         return " ".join([*written, *(['""'] if written[-1] in ("(", "|") else []), ")"])
 
     def _class(self, atom: str, flags: str) -> str:
-        """Give the expression for one of some characters."""
+        """Return the expression for one of some characters."""
         # A bare quote would look like the beginning of a text to those who read the expression.
         atom = _QUOTE.sub(lambda found: r"\x22" if found[0].endswith('"') else found[0], atom)
         own = atom if atom.startswith("[") else f"[{atom}]"
@@ -225,7 +225,7 @@ def _code(char: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _escaped(own: str, flag: str) -> str:
-    """Give the expression for one of some characters, as they are within a JSON string."""
+    """Return the expression for one of some characters, as they are within a JSON string."""
     members = first_bytes(f"/{own}/{flag}")
     special = sorted(members & _ESCAPED.keys())
     if not special:

@@ -31,7 +31,7 @@ _MOST_MULTIPLES = 10_000  # a state of the lexer for each remainder
 
 
 def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
-    """Give a schema whose JSON has bounded white space. Raises ValueError, with a sentence, where it can't be kept.
+    """Return a schema whose JSON has bounded white space. Raise ValueError, with a sentence, where it can't be kept.
 
     A `format` that is not known says nothing (as the standard has it). `lenient`: so does every keyword and pattern
     that llguidance can't keep. An object that lists its properties and is silent on others gets no others: a small
@@ -151,7 +151,7 @@ def _close(schema: dict[str, Any]) -> None:
 
 
 def _alternative(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    """Say a `oneOf` whose branches shut each other out as an `anyOf`: llguidance doesn't see it behind references."""
+    """Write a `oneOf` whose branches shut each other out as an `anyOf`: llguidance doesn't see it behind references."""
     branches = schema.get("oneOf")
     if not isinstance(branches, list) or "anyOf" in schema or not exclusive(branches, root):
         return schema
@@ -161,7 +161,7 @@ def _alternative(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]
 
 
 def _of_later_drafts(schema: dict[str, Any]) -> dict[str, Any]:
-    """Say draft 4's bounds, which are exclusive or not, as later drafts do."""
+    """Write draft 4's bounds, which are exclusive or not, as later drafts do."""
     for end in ("Minimum", "Maximum"):
         if isinstance(excluded := schema.get(f"exclusive{end}"), bool):
             schema = {key: value for key, value in schema.items() if key != f"exclusive{end}"}

@@ -56,7 +56,7 @@ class Tags:
         self._pattern = re.compile(f"({'|'.join(longest_first)})") if tokens else None
 
     def literal(self, text: str) -> str:
-        """Give the expression for a text; "" for none."""
+        """Return the expression for a text; "" for none."""
         return " ".join(self._symbol(part) for part in self._parts(text))
 
     def cut(self, text: str, cut: Callable[[bytes], list[int]]) -> list[int]:
@@ -65,7 +65,7 @@ class Tags:
         return [token for tokens in cuts for token in tokens]
 
     def up_to(self, text: str) -> str:
-        """Give rules called `up_to`: any text, and then this one."""
+        """Return rules called `up_to`: any text, and then this one."""
         first, *rest = self._parts(text)
         if first in self._tokens:
             return f"up_to: {ANY} {self.literal(text)}\n"
@@ -79,7 +79,7 @@ class Tags:
 
 
 def whole(answer: str, rules: str = "", reasoning: tuple[str, str] | None = None, tags: Tags | None = None) -> str:
-    """Give a grammar: an expression and the rules that it uses.
+    """Return a grammar: an expression and the rules that it uses.
 
     `reasoning`: the texts that begin and end what may come before it, and `tags` of the model.
     """
@@ -91,7 +91,7 @@ def whole(answer: str, rules: str = "", reasoning: tuple[str, str] | None = None
 
 
 def text_up_to(tag: str, kept: str = ANY) -> str:
-    """Give the terminal for texts up to a tag that they don't have and over it; `kept` has them, with the tag."""
+    """Return the terminal for texts up to a tag that they don't have and over it; `kept` has them, with the tag."""
     mark = tag.strip()
     if not mark:
         return f"{ANY} & ({kept})" if kept != ANY else ANY
@@ -110,7 +110,7 @@ def text_up_to(tag: str, kept: str = ANY) -> str:
 
 @lru_cache(maxsize=1024)
 def fault(terminal: str) -> str:
-    """Say in a few words what is wrong with a terminal: it can't be read, or no text has it. "" where all is well."""
+    """Return in a few words what is wrong with a terminal: it can't be read, or no text keeps it. "": nothing."""
     matcher = LLMatcher(byte_tokenizer(), f"{_HEAD}start: T\nT: {terminal}", limits=LIMITS)
     if reason := matcher.get_error().removesuffix("<non-verbose/>"):
         if "fuel exhausted" in reason:
@@ -122,7 +122,7 @@ def fault(terminal: str) -> str:
 
 
 def first_bytes(terminal: str) -> set[int]:
-    """Return the bytes with which the texts of a terminal may begin. Raises ValueError where it can't be read."""
+    """Return the bytes with which the texts of a terminal may begin. Raise ValueError where it can't be read."""
     if reason := fault(terminal):
         raise ValueError(f"{terminal}: {reason}")
     mask = int.from_bytes(
@@ -133,7 +133,7 @@ def first_bytes(terminal: str) -> set[int]:
 
 @lru_cache(maxsize=1024)
 def fault_within(grammar: str) -> str:
-    """Say what shows only within a text of a grammar: repetitions within repetitions may be read in too many ways."""
+    """Return what is wrong within a grammar's texts: nested repetitions may be read in too many ways. "": nothing."""
     matcher = LLMatcher(byte_tokenizer(), grammar, limits=LIMITS)
     for _ in range(_TRIED):
         allowed = int.from_bytes(matcher.compute_bitmask(), "little")

@@ -20,9 +20,9 @@ _EDGES = {"\\A", "\\z", "\\Z", "\\G"}
 
 
 def searched(pattern: str) -> str:
-    """Give a terminal of llguidance's Lark for the texts in which a pattern is found.
+    """Return a terminal of llguidance's Lark for the texts in which a pattern is found.
 
-    Raises ValueError, with a sentence, where it is none, or can't be kept.
+    Raise ValueError, with a sentence, where it is none, or can't be kept.
     """
     if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
         raise ValueError(f"the pattern {pattern!r} ends within an escape")
@@ -38,7 +38,7 @@ def searched(pattern: str) -> str:
 
 
 def _found(tokens: Sequence[str], pattern: str, *, start: bool = False, end: bool = False) -> str:
-    """Give the whole texts in which tokens are found; `start`, `end`: at the text's start, at its end."""
+    """Return the whole texts in which tokens are found; `start`, `end`: at the text's start, at its end."""
     return "|".join(_one(one, pattern, start=start, end=end) for one in _alternatives(tokens))
 
 
@@ -67,7 +67,7 @@ def _alternatives(tokens: Sequence[str]) -> list[list[str]]:
 
 
 def _is_group(tokens: Sequence[str]) -> bool:
-    """Whether one group is all that there is."""
+    """Return whether one group is all that there is."""
     depth = 0
     for place, part in enumerate(tokens):
         depth += part.startswith("(") - (part == ")")

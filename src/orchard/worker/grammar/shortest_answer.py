@@ -52,7 +52,7 @@ class ShortestAnswers:
     """Finds short answers by the grammars of one model. Belongs to one thread."""
 
     def __init__(self, alphabet: GrammarVocabulary, special: Sequence[int], eos: Sequence[int]) -> None:
-        """`special`: the tokens that are no text, but for those that end a turn, `eos`."""
+        """Search with these tokens; `special` are those that are no text, `eos` those that end a turn."""
         self._alphabet = alphabet
         self._special = [token for token in special if token not in eos]
         kept = {*special, *eos}
@@ -108,7 +108,7 @@ class ShortestAnswers:
         return best
 
     def _next(self, place: _Place, hints: list[list[int]], *, spaces: bool = False) -> list[list[int]]:
-        """Give what may be tried next, what looks shortest first."""
+        """Return what may be tried next; what looks shortest comes first."""
         words = np.zeros((1, -(-len(self._alphabet.pieces) // 32)), np.int32)
         fill_next_token_bitmask(place.matcher, words)
         special = [[token] for token in self._special if words[0, token // 32] >> (token % 32) & 1]

@@ -57,10 +57,10 @@ class Kept(Struct, frozen=True):
 
 
 def kept(schema: Any, types: Collection[str], end: str = "", *, lenient: bool = False) -> Kept:
-    """Say which texts keep a schema, with `end` behind them, in texts that have it there and nowhere else.
+    """Return which texts keep a schema, with `end` behind them, in texts that have it there and nowhere else.
 
     `types`: what is read in a text, if it may be that. A string is kept apart from what would be read as something else
-    that the schema has no place for. Raises ValueError, with a sentence, where the schema can't be kept; `lenient`:
+    that the schema has no place for. Raise ValueError, with a sentence, where the schema can't be kept; `lenient`:
     keywords that can't be kept say nothing.
     """
     return _Texts(schema, types, end, lenient=lenient).kept()
@@ -86,7 +86,7 @@ class _ValueKind(Struct, frozen=True):
         return any(_BINDING & part.keys() for part in self.parts)
 
     def having(self, types: frozenset[str]) -> "_ValueKind":
-        """Give what of it has one of these types."""
+        """Return the part of it that has one of these types."""
         types &= self.types
         if (listed := self.listed) is not None:
             types &= {type_of(value) for value in listed}
@@ -120,7 +120,7 @@ class _Texts:
         return Kept(_any_of(texts), {**self._shared, **_either("anyOf", containers)} if containers else None)
 
     def _of(self, schema: Any, depth: int) -> list[_ValueKind]:
-        """Give the choices that a schema leaves."""
+        """Return the choices that a schema leaves."""
         self._seen += 1
         if self._seen > _MOST_SEEN:
             raise ValueError("it has too many parts")
@@ -139,7 +139,7 @@ class _Texts:
         return found
 
     def _combined(self, schema: dict[str, Any], depth: int) -> list[list[_ValueKind]]:
-        """Give the choices that each of the other schemas in a schema leaves."""
+        """Return the choices that each of the other schemas in a schema leaves."""
         found = []
         if isinstance(reference := schema.get("$ref"), str):
             if (target := resolved(reference, self._root)) is None:
@@ -158,7 +158,7 @@ class _Texts:
         return found
 
     def _string(self, choice: _ValueKind) -> str:
-        """Give the terminal for the strings of a choice."""
+        """Return the terminal for the strings of a choice."""
         found = []
         if (listed := choice.listed) is not None:
             found.append(self._ended(_any_of(literal(value) for value in listed if isinstance(value, str))))
@@ -196,7 +196,7 @@ class _Texts:
             return []
 
     def _excluded(self, schema: Any) -> list[str]:
-        """Give the strings that are none of a schema's."""
+        """Return the strings that are none of a schema's."""
         try:
             alone = {**self._shared, **schema} if isinstance(schema, dict) else schema
             within = _Texts(alone, {"string"}, self._end, lenient=False)
@@ -209,7 +209,7 @@ class _Texts:
         return [f"~({_any_of(found)})"] if found else []
 
     def _scalar(self, choice: _ValueKind, type_: str) -> str:
-        """Give the terminal for the values of a choice that are null, a boolean or a number."""
+        """Return the terminal for the values of a choice that are null, a boolean or a number."""
         bounds = _BOUNDS if type_ in ("integer", "number") else ()
         for key in (*bounds, "not"):
             if any(key in part for part in choice.parts):
@@ -224,7 +224,7 @@ class _Texts:
 
 
 def _named(schema: dict[str, Any]) -> frozenset[str]:
-    """Give the types that a schema itself names; all of them where it names none."""
+    """Return the types that a schema itself names; all of them where it names none."""
     given = schema.get("type", sorted(_EVERY))
     names = given if isinstance(given, list) else [given]
     if unknown := next((name for name in names if name not in _EVERY), None):
@@ -237,7 +237,7 @@ def _with_integers(types: Collection[str]) -> frozenset[str]:
 
 
 def _container(choice: _ValueKind) -> dict[str, Any]:
-    """Give the schema of the arrays and objects of a choice."""
+    """Return the schema of the arrays and objects of a choice."""
     parts, types = choice.parts, {"type": sorted(choice.types & _CONTAINERS)}
     return {"allOf": [*parts, types]} if len(parts) > 1 else {**(parts[0] if parts else {}), **types}
 
@@ -248,7 +248,7 @@ def _bounded(choices: int) -> None:
 
 
 def _exclusive(schemas: list[list[_ValueKind]]) -> bool:
-    """Whether nothing can keep two of some schemas, as far as that is seen."""
+    """Return whether nothing can keep two of some schemas, as far as that is seen."""
     known = [[(one.types, one.listed) for choice in choices if (one := choice.having(_EVERY))] for choices in schemas]
     return all(
         not types & others or (listed is not None and more is not None and not any(_among(one, more) for one in listed))
@@ -259,7 +259,7 @@ def _exclusive(schemas: list[list[_ValueKind]]) -> bool:
 
 
 def _among(value: Any, listed: list[Any]) -> bool:
-    """Whether a value is in a list, as JSON has it: 1 is not true."""
+    """Return whether a value is in a list, as JSON has it: 1 is not true."""
     return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in listed)
 
 

@@ -87,7 +87,7 @@ class Writer:
     """Writes grammars for one model."""
 
     def __init__(self, special: Mapping[str, int]) -> None:
-        """`special`: the ids of the tokens that are no text."""
+        """Write for a model with these `special` tokens: the ids of those that are no text, by their texts."""
         self._special = special.keys()
         self._tags = lark.Tags(special)
         self._tokenizer = _bytes_beside(special)
@@ -189,7 +189,7 @@ def strict_refusal(tool: str, reason: str, *, of_input: bool = False) -> Orchard
 
 
 def fault(matcher: LLMatcher) -> str:
-    """Say what is wrong with a grammar, also where that shows only when an answer begins; "" where nothing is."""
+    """Return what is wrong with a grammar, also where that shows only when an answer begins; "": nothing."""
     reason = matcher.get_error() or _fault_at_start(matcher.deep_copy())
     if "NoExtensionBias" in reason:
         return "nothing keeps it"

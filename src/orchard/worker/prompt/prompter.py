@@ -28,7 +28,7 @@ from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
 from orchard.formats import Family, choose
 from orchard.formats.families.also_hermes import also_hermes
-from orchard.worker.grammar.constraint import Constraint, Constraints, special_tokens
+from orchard.worker.grammar.constraint import Constraint, Constraints
 from orchard.worker.grammar.process import GrammarProcess
 from orchard.worker.lane import within
 from orchard.worker.output import Vocabulary
@@ -127,8 +127,11 @@ class Prompter:
         except ValueError as error:
             raise OrchardError("model_failed", str(error)) from error
         self._thinking = markers.thinking(tokenizer, self.family)
-        self._grammars = GrammarProcess(special_tokens(tokenizer))
-        self.constraints = Constraints(tokenizer, vocabulary, vocab_size, tokenizer.eos_token_ids, self._grammars.write)
+        special = markers.special_tokens(tokenizer)
+        self._grammars = GrammarProcess(special)
+        self.constraints = Constraints(
+            tokenizer, vocabulary, vocab_size, tokenizer.eos_token_ids, special=special, write=self._grammars.write
+        )
         log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
         log.debug("the chat template: %s", self._takes)
 

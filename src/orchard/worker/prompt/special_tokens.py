@@ -38,6 +38,17 @@ def added_tokens(tokenizer: Any) -> frozenset[str]:
     return frozenset(token.content for token in tokenizer.added_tokens_decoder.values())
 
 
+def special_tokens(tokenizer: Any) -> dict[str, int]:
+    """Return the ids of the tokens that are no text to a grammar, by their text; `tokenizer` is mlx-lm's wrapper."""
+    added, template = tokenizer.added_tokens_decoder, template_source(tokenizer)
+    # A tag that is no special token, but a token of its own that the template writes, is no text either.
+    return {
+        token.content: id_
+        for id_, token in added.items()
+        if token.special or (token.content.startswith(("<", "[")) and token.content in template)
+    }
+
+
 def thinking(tokenizer: Any, family: Family) -> ThinkingTags | None:
     """Give the tags of a model whose reasoning its format tells apart; None where it has none, or no token to end it.
 
