@@ -333,7 +333,9 @@ class Scheduler:
                 reading = [ticket for ticket in reading if ticket.prompt_tokens <= left]
             if not reading:
                 break
-            finish, ticket = self._soonest(reading, left)
+            # The prompt whose chunk ends first in virtual time; no two ranks are the same.
+            ends = [(t.tag + min(t.prompt_tokens, left) / WEIGHTS[t.priority], t.rank, t) for t in reading]
+            finish, _, ticket = min(ends)
             tokens = min(ticket.prompt_tokens, left)
             ticket.tag = finish
             self._reading_time = max(self._reading_time, finish)
@@ -341,10 +343,3 @@ class Scheduler:
             left -= tokens
             pieces.append((ticket.id, tokens))
         return pieces
-
-    @staticmethod
-    def _soonest(reading: list[Ticket], left: int) -> tuple[float, Ticket]:
-        """Return the prompt whose piece of at most `left` tokens ends first in virtual time, and that time."""
-        ends = [(t.tag + min(t.prompt_tokens, left) / WEIGHTS[t.priority], t.rank, t) for t in reading]
-        finish, _, ticket = min(ends)  # no two ranks are the same
-        return finish, ticket

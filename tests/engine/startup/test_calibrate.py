@@ -152,3 +152,20 @@ def test_a_piece_of_a_prompt_is_a_power_of_two() -> None:
     assert rate > 0
     assert 32 <= tokens <= 1024
     assert tokens.bit_count() == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "device", "seconds", "expected"),
+    [
+        ("qwen3", mx.gpu, 1.9, True),
+        ("qwen3", mx.gpu, 2.0, False),  # it is busy with one
+        ("qwen3", mx.cpu, 1.9, False),
+        ("gemma3_text", mx.gpu, 1.9, False),  # a window takes one token a row
+    ],
+)
+def test_several_prompts_share_a_pass_where_a_gpu_gains_from_it(
+    kind: str, device: mx.DeviceType, seconds: float, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mx, "default_device", lambda: device)
+    monkeypatch.setattr(calibrate, "_seconds", lambda model, count, rows=1: seconds if rows == 4 else 1.0)
+    assert calibrate.gains_from_batched_prefill(network(kind), TextOptions()) is expected

@@ -10,7 +10,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from orchard.engine.batching.layer_kinds import Footprint, kind_of
+from orchard.engine.batching.layer_kinds import Footprint, LayerKind, kind_of
 from orchard.engine.prefix_cache.arrays import Cut, State
 
 Cache = list[Any]
@@ -67,29 +67,19 @@ def quantized(cache: Cache, bits: int, group_size: int) -> Cache:
 
 def cut(cache: Cache, start: int, stop: int) -> Cut:
     """Return the tokens from `start` to `stop` of every layer that can be cut; they share the cache's memory."""
-
-    def arrays(layer: Any) -> Sequence[mx.array]:
-        kind = kind_of(layer)
-        return kind.cut(layer, start, stop) if kind.cut else []
-
-    return Cut(_named(cache, arrays))
+    return Cut(_named(cache, lambda kind, layer: kind.cut(layer, start, stop) if kind.cut else []))
 
 
 def snapshot(cache: Cache) -> State:
     """Copy the state of every layer that can't be cut, lazily."""
-
-    def arrays(layer: Any) -> Sequence[mx.array | None]:
-        kind = kind_of(layer)
-        return kind.snapshot(layer) if kind.snapshot else []
-
-    return State(_named(cache, arrays))
+    return State(_named(cache, lambda kind, layer: kind.snapshot(layer) if kind.snapshot else []))
 
 
-def _named(cache: Cache, arrays: Callable[[Any], Sequence[mx.array | None]]) -> dict[str, mx.array]:
+def _named(cache: Cache, arrays: Callable[[LayerKind, Any], Sequence[mx.array | None]]) -> dict[str, mx.array]:
     return {
         f"{name}.{index}": array
         for name, layer in layers(cache)
-        for index, array in enumerate(arrays(layer))
+        for index, array in enumerate(arrays(kind_of(layer), layer))
         if array is not None
     }
 

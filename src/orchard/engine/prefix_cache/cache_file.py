@@ -25,6 +25,7 @@ _MAX_HEADER = 16 * 2**20
 _NO_CHECKSUM = "0" * 64
 
 Kind = Literal["payload", "snapshot"]
+_Spans = dict[str, tuple[str, tuple[int, ...], int, int]]  # type, shape, first and last offset of each array
 
 
 class FileIdentity(Struct, frozen=True):
@@ -100,24 +101,18 @@ def read_place(path: Path, fingerprint: str) -> tuple[FileIdentity, int, int]:
     Raise FileError or OSError.
     """
     with _open(path) as file:
-        status = os.fstat(file.fileno())
-        header, begin = _parse(file, status.st_size)
-        place, _ = _place(header, fingerprint)
-        _spans(header, status.st_size - begin)
+        place, _, _, nbytes = _parse(file, fingerprint)
         if path.name != place.name:
             raise FileError("its name is not what it holds")
-        return place, status.st_size - begin, status.st_mtime_ns
+        return place, nbytes, os.fstat(file.fileno()).st_mtime_ns
 
 
 def read(path: Path, fingerprint: str) -> HostArrays:
     """Read the arrays and check every byte. Raise FileError or OSError."""
     with _open(path) as file:
-        length = os.fstat(file.fileno()).st_size
-        header, begin = _parse(file, length)
-        place, checksum = _place(header, fingerprint)
-        spans = _spans(header, length - begin)
+        place, checksum, spans, nbytes = _parse(file, fingerprint)
         data = memoryview(file.read())
-    if len(data) != length - begin:
+    if len(data) != nbytes:
         raise FileError("it is truncated")
     arrays = {name: HostArray(dtype, shape, data[first:last]) for name, (dtype, shape, first, last) in spans.items()}
     if path.name != place.name or checksum != _checksum(_header(place, arrays, _NO_CHECKSUM), arrays):
@@ -155,8 +150,9 @@ def _checksum(header: bytes, arrays: HostArrays) -> str:
     return digest.hexdigest()
 
 
-def _parse(file: Any, length: int) -> tuple[dict[str, Any], int]:
-    """Return the header, and where the arrays begin."""
+def _parse(file: Any, fingerprint: str) -> tuple[FileIdentity, str, _Spans, int]:
+    """Read and check the header; return its identity, checksum and spans, and the size of the arrays."""
+    length = os.fstat(file.fileno()).st_size
     size = int.from_bytes(file.read(8), "little")
     if length < 8 or size > min(length - 8, _MAX_HEADER):
         raise FileError("it is truncated or no safetensors file")
@@ -166,7 +162,8 @@ def _parse(file: Any, length: int) -> tuple[dict[str, Any], int]:
         header = None
     if not isinstance(header, dict):
         raise FileError("its header is damaged")
-    return header, 8 + size
+    nbytes = length - 8 - size
+    return *_place(header, fingerprint), _spans(header, nbytes), nbytes
 
 
 def _place(header: Mapping[str, Any], fingerprint: str) -> tuple[FileIdentity, str]:
@@ -185,9 +182,9 @@ def _place(header: Mapping[str, Any], fingerprint: str) -> tuple[FileIdentity, s
     return FileIdentity(fingerprint, metadata.kind, metadata.key, metadata.under, start, text), metadata.checksum
 
 
-def _spans(header: Mapping[str, Any], length: int) -> dict[str, tuple[str, tuple[int, ...], int, int]]:
-    """Return type, shape, first and last offset of each array; together they must fill `length` bytes."""
-    spans: dict[str, tuple[str, tuple[int, ...], int, int]] = {}
+def _spans(header: Mapping[str, Any], length: int) -> _Spans:
+    """Return what the header tells of each array; together they must fill `length` bytes."""
+    spans: _Spans = {}
     at = 0
     try:
         for name, entry in header.items():

@@ -130,8 +130,15 @@ class DiskTier:
         self._do(lambda: self._remove(name))
 
     def touch(self, names: Sequence[str]) -> None:
-        """Set files' times of last use, which is what their order is known by after a restart, to now."""
-        self._do(lambda: self._touch(names))
+        """Set files' times of last use, by which they are ordered after a restart, to now."""
+
+        def touch() -> None:
+            now = time.time_ns()
+            for name in names:
+                with suppress(OSError):
+                    os.utime(self.folder / name, ns=(now, now), follow_symlinks=False)
+
+        self._do(touch)
 
     def close(self, timeout: float = 10.0) -> None:
         """Finish all tasks; after `timeout` seconds, only the one under way. Any thread may call this.
@@ -265,9 +272,3 @@ class DiskTier:
             pass
         except OSError as error:
             log.warning("cached prompt %s can't be removed: %s", self.folder / name, error)
-
-    def _touch(self, names: Sequence[str]) -> None:
-        now = time.time_ns()
-        for name in names:
-            with suppress(OSError):
-                os.utime(self.folder / name, ns=(now, now), follow_symlinks=False)

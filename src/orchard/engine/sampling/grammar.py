@@ -162,7 +162,7 @@ class GrammarState:
         """How many tokens may still come."""
         self._ending: tuple[int, ...] = ()  # the last tokens, as many as the end tag of the reasoning has
         reasoning = grammar.reasoning
-        self._within = _Within(reasoning) if reasoning and reasoning.within else None
+        self._tracker = _ReasoningTracker(reasoning) if reasoning and reasoning.within else None
         self._state = self._answer
         if reasoning is not None and (reasoning.opened or reasoning.start is not None):
             self._state = _Phase.REASONING if reasoning.opened else _Phase.START
@@ -195,8 +195,8 @@ class GrammarState:
         """Advance by a token. `check` raises if the grammar does not allow it."""
         if (reasoning := self._grammar.reasoning) and reasoning.closing:
             self._ending = (*self._ending, token)[-len(reasoning.closing) :]
-        if self._within:
-            self._within.take(self._grammar.vocabulary.pieces[token])
+        if self._tracker:
+            self._tracker.take(self._grammar.vocabulary.pieces[token])
         if self._state is _Phase.START:
             if self._grammar.reasoning is not None and token == self._grammar.reasoning.start:
                 self._state = _Phase.REASONING
@@ -230,7 +230,7 @@ class GrammarState:
 
     def _must_close(self, reasoning: ReasoningTokens) -> int | None:
         """Return the next token of the tag that ends the reasoning, where it must end."""
-        thinking = self._within.open if self._within else self._state is _Phase.REASONING
+        thinking = self._tracker.open if self._tracker else self._state is _Phase.REASONING
         if not (thinking and reasoning.closing):
             return None
         closing = reasoning.closing
@@ -306,28 +306,28 @@ class GrammarState:
             self._failed = True
 
 
-class _Within:
+class _ReasoningTracker:
     """Tells whether a row is within reasoning that is part of its grammar."""
 
     def __init__(self, reasoning: ReasoningTokens) -> None:
         self.open = False
         self._reasoning = reasoning
-        self._said: bytes | None = b""  # of the tag that is waited for; None: none is
+        self._buffer: bytes | None = b""  # what may be the beginning of a tag; None: no tag can come any more
 
     def take(self, data: bytes) -> None:
-        if self._said is None:
+        if self._buffer is None:
             return
-        self._said += data
+        self._buffer += data
         begin, end = self._reasoning.within, self._reasoning.end
         if not self.open:
-            if self._said.startswith(begin):
-                self.open, self._said = True, self._said[len(begin) :]
-            elif not begin.startswith(self._said):
-                self._said = None
+            if self._buffer.startswith(begin):
+                self.open, self._buffer = True, self._buffer[len(begin) :]
+            elif not begin.startswith(self._buffer):
+                self._buffer = None
                 return
         if self.open:
-            self.open = end not in self._said
-            self._said = self._said[-len(end) :] if self.open else None
+            self.open = end not in self._buffer
+            self._buffer = self._buffer[-len(end) :] if self.open else None
 
 
 Computing = Future[tuple[mx.array | None, dict[int, GrammarError]]]
@@ -343,12 +343,13 @@ class Masks:
 
     def begin(self, states: Sequence[GrammarState | None]) -> Computing:
         """Begin to compute what `of` returns, as an array. Until that is done, nothing else may use the states."""
-        return self._thread.submit(self._array, states)
 
-    def _array(self, states: Sequence[GrammarState | None]) -> tuple[mx.array | None, dict[int, GrammarError]]:
-        # Memory that the device has used is slow for the host: this thread waits for it, beside the launches.
-        words, failed = self.of(states)
-        return None if words is None else mx.array(words), failed
+        def compute() -> tuple[mx.array | None, dict[int, GrammarError]]:
+            words, failed = self.of(states)
+            # Memory that the device has used is slow for the host: this thread waits for it, beside the launches.
+            return None if words is None else mx.array(words), failed
+
+        return self._thread.submit(compute)
 
     def of(self, states: Sequence[GrammarState | None]) -> tuple[Words | None, dict[int, GrammarError]]:
         """Return the rows' masks, (rows, words), or None where all are free; and errors by the number of the row."""

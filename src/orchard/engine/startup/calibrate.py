@@ -28,7 +28,10 @@ _PROBES = [[1, 2, 3, 4, 5, 6, 7], [9, 8, 7], [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8
 
 def gains_from_batched_prefill(model: LanguageModel, options: TextOptions) -> bool:
     """Find out whether reading several prompts in one pass is possible, and quicker."""
-    return mx.default_device() == mx.gpu and _waits_for_launches(model) and can_batch_prefill(model, options)
+    if mx.default_device() != mx.gpu:
+        return False
+    # Where the GPU waits for launches, several prompts take little longer than one; one alone keeps a small GPU busy.
+    return _seconds(model, _PROMPT, 4) < 2 * _seconds(model, _PROMPT) and can_batch_prefill(model, options)
 
 
 def quantisable(model: LanguageModel, options: TextOptions) -> TextOptions:
@@ -155,11 +158,6 @@ def _fitting(rate: float) -> int:
     """Return how many tokens a chunk may have, at so many a second."""
     power = 1 << max(int(rate * _SECONDS_A_STEP), 1).bit_length() - 1
     return min(max(power, _FEWEST_TOKENS_A_STEP), _MOST_BESIDE_ROWS)
-
-
-def _waits_for_launches(model: LanguageModel) -> bool:
-    """Return whether several prompts take little longer than one. One alone keeps a CPU, or a small GPU, busy."""
-    return _seconds(model, _PROMPT, 4) < 2 * _seconds(model, _PROMPT)
 
 
 def _seconds(model: LanguageModel, count: int, rows: int = 1) -> float:
