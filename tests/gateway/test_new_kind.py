@@ -102,6 +102,13 @@ async def test_errors_are_told_in_the_new_dialects_words(toys: Toys, settings: S
         assert set(response.json()) == {"oops", "kind", "field"}
 
 
+async def test_a_desktop_app_may_ask_by_the_new_dialect(toys: Toys) -> None:
+    app = {"origin": "tauri://localhost"}
+    assert (await toys.client.post(VECTORS, json={"texts": ["a"]}, headers=app)).status_code == 404
+    elsewhere = await toys.client.post("/v1/toy/nowhere", json={}, headers=app)
+    assert elsewhere.status_code == 403
+
+
 async def test_a_crash_ends_its_own_request_alone(toys: Toys) -> None:
     crashed = await toys.vectors("crash")
     assert (crashed.status_code, crashed.json()["kind"]) == (503, "worker_crashed")

@@ -123,3 +123,8 @@ async def test_a_404_speaks_the_callers_dialect() -> None:
         error = (await http.post("/anthropic/v1/message", json={})).json()
     assert (error["type"], error["error"]["type"]) == ("error", "not_found_error")
     assert error["error"]["message"].endswith("use /v1/messages.")
+
+
+def test_what_has_come_to_be_served_is_not_refused() -> None:
+    assert "reranking is not served yet" in advice("/v1/rerank/x", KNOWN)
+    assert advice("/v1/rerank/x", [*KNOWN, "/v1/rerank"]) == "there is no such address; use /v1/rerank"
