@@ -66,7 +66,7 @@ def test_the_models_look_at_all_of_their_context(engines: Engines, kind: str) ->
 
 @every_kind
 def test_greedy_is_what_mlx_lm_generates(engines: Engines, kind: str) -> None:
-    jobs = [greedy(str(length), prompt(length, length), 30) for length in (1, 2, 3, *EDGES, 100)]
+    jobs = [greedy(str(length), prompt(length, length), 20) for length in (1, 2, 3, *EDGES, 100)]
     together = engines.get(kind).run(jobs)
     model = load(str(engines.folder(kind)))
     for job in jobs:
