@@ -17,7 +17,7 @@ from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
 from orchard.gateway.models.registry import ModelEntry, Registry
-from orchard.gateway.pool import processes
+from orchard.gateway.pool import lifecycle, processes
 from orchard.gateway.pool.lifecycle import ModelState
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
@@ -393,6 +393,97 @@ def test_a_model_without_a_process_has_failed_and_stays_so_where_it_is_too_large
     play(monkeypatch, Stage({"too large": {}}, 1), story)
 
 
+def test_a_load_that_its_caller_gives_up_is_not_wanted_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", pieces=50)
+        await stage.read(running, Started)
+        loading = asyncio.create_task(stage.pool.find("b").load())
+        await asyncio.sleep(0.01)
+        assert stage.state("b") == "queued"
+        loading.cancel()
+        await asyncio.wait([loading])
+        assert stage.state("b") == "unloaded"
+        running.close()
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+@pytest.mark.parametrize(("loading", "state"), [(False, "ready"), (True, "failed")])
+def test_two_crashes_while_it_loads_fail_a_model_and_two_before_that_do_not(
+    monkeypatch: pytest.MonkeyPatch, loading: bool, state: str
+) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a")
+        for crashes in range(2):
+            await stage.see(lambda: any(bool(process.path) == loading for process in stage.world.alive))
+            (process,) = (process for process in stage.world.alive if bool(process.path) == loading)
+            process.end(-9)
+            await stage.see(lambda least=crashes: stage.pool.models["a"].restarts.count > least)  # type: ignore[misc]
+        await stage.read(stream)
+        assert stage.state("a") == state
+        assert stage.pool.metrics.of("a").failed_loads == 2
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_model_that_dies_while_it_makes_room_is_not_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        other = stage.open("b")
+        await stage.until("a", "unloading")
+        stage.process("a").end(-9)
+        assert isinstance((await stage.read(other))[-1], Finished)
+        await asyncio.sleep(60)
+        counted = stage.pool.metrics.of("a")
+        assert (stage.state("a"), counted.crashes, counted.restarts) == ("unloaded", 1, 0)
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
+def test_a_model_that_dies_while_somebody_unloads_it_is_not_loaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        running = stage.open("a", pieces=50)
+        await stage.read(running, Started)
+        unloading = asyncio.create_task(stage.pool.find("a").unload())
+        await asyncio.sleep(0.01)
+        stage.process("a").end(-9)
+        assert failure(await stage.read(running)).kind == "worker_crashed"
+        assert await unloading
+        await asyncio.sleep(60)
+        assert (stage.state("a"), stage.world.loads) == ("unloaded", 1)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_who_waits_while_a_model_is_loaded_and_unloaded_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a")
+        await stage.until("a", "loading")
+        unloading = asyncio.create_task(stage.pool.find("a").unload())
+        assert isinstance((await stage.read(stream))[-1], Finished)
+        assert await unloading
+        assert (stage.state("a"), stage.world.loads) == ("unloaded", 1)
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_a_process_that_is_handed_on_begins_its_next_load_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        stream, notes, step = stage.open("b"), [], lifecycle.step
+
+        def noted(old: ModelState, new: ModelState) -> ModelState:
+            if new is ModelState.LOADING:
+                notes.append(stream.note)
+            return step(old, new)
+
+        monkeypatch.setattr(lifecycle, "step", noted)
+        await stage.read(stream)
+        assert notes == ["loading 0%"]
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
+
+
 def test_a_load_by_hand_need_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         await stage.pool.find("a").load()
@@ -619,6 +710,17 @@ def test_a_request_waits_for_a_download(monkeypatch: pytest.MonkeyPatch) -> None
         for one in (stream, other):
             assert isinstance((await stage.read(one))[-1], Finished)
         assert hub.begun == 1
+
+    downloads(monkeypatch, story)
+
+
+def test_a_request_waits_anew_once_its_model_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage, hub: Hub) -> None:
+        first = stage.open("a")
+        await asyncio.sleep(0.1)
+        late = stage.open("a")  # its time would be over 0.1 s after the download
+        for one in (first, late):
+            assert isinstance((await stage.read(one))[-1], Finished)
 
     downloads(monkeypatch, story)
 
