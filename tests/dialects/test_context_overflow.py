@@ -10,9 +10,9 @@ from anthropic.types.beta import BetaMessage, BetaRawMessageDeltaEvent
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Started, Summary, Text, Usage, collect
 from orchard.core.request import Overflow
-from orchard.dialects.anthropic.messages import encode as anthropic_messages
-from orchard.dialects.openai.chat import encode as openai_chat
-from orchard.dialects.openai.responses import encode as openai_responses
+from orchard.dialects.anthropic.messages import parse as anthropic_messages
+from orchard.dialects.openai.chat import parse as openai_chat
+from orchard.dialects.openai.responses import parse as openai_responses
 from tests.dialects.anthropic.messages.test_encode import make_call as messages_call
 from tests.dialects.anthropic.messages.test_encode import stream as messages_stream
 from tests.dialects.anthropic.messages.test_encode import whole as messages_whole
@@ -86,7 +86,7 @@ def test_the_ways_to_ask_for_a_response(fields: dict[str, Any], wanted: Overflow
 def test_older_messages_are_either_dropped_or_summarised() -> None:
     body = {"model": "m", "input": "Hi", "truncation": "auto", "context_overflow": "summarize"}
     with pytest.raises(OrchardError, match="contradict") as caught:
-        openai_responses.read(json.dumps(body).encode())
+        openai_responses.parse(json.dumps(body).encode())
     assert caught.value.param == "context_overflow"
 
 

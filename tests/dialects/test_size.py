@@ -9,7 +9,7 @@ import pytest
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import generation
 from orchard.dialects.common.json_body import MAX_VALUES, refuse_too_many_values
-from orchard.dialects.openai.chat.encode import parse
+from orchard.dialects.openai.chat.parse import parse
 from orchard.dialects.openai.chat.schema import Body
 
 USER = {"role": "user", "content": "Hi"}

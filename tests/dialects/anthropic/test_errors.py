@@ -7,7 +7,7 @@ import pytest
 from anthropic.types import ErrorResponse
 
 from orchard.core.errors import FAILURE_KINDS, FailureKind, OrchardError
-from orchard.dialects.anthropic.messages.encode import fail
+from orchard.dialects.anthropic.errors import fail
 
 
 @pytest.mark.parametrize("kind", FAILURE_KINDS)

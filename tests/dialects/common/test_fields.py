@@ -8,10 +8,10 @@ import pytest
 
 from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter, Request
-from orchard.dialects.anthropic.messages import encode as anthropic_messages
-from orchard.dialects.openai.chat import encode as openai_chat
-from orchard.dialects.openai.completions import encode as openai_completions
-from orchard.dialects.openai.responses import encode as openai_responses
+from orchard.dialects.anthropic.messages import parse as anthropic_messages
+from orchard.dialects.openai.chat import parse as openai_chat
+from orchard.dialects.openai.completions import parse as openai_completions
+from orchard.dialects.openai.responses import parse as openai_responses
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
 
@@ -25,7 +25,7 @@ def _completion(body: bytes, default: str | None) -> Request:
 
 
 def _response(body: bytes, default: str | None) -> Request:
-    return openai_responses.read(body, default=default).call("req_1").request
+    return openai_responses.parse(body, default=default).call("req_1").request
 
 
 def _message(body: bytes, default: str | None) -> Request:

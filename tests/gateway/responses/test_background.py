@@ -9,7 +9,8 @@ import pytest
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Finished, Started, Text, Usage
-from orchard.dialects.openai.responses.encode import ResponseEncoder, read
+from orchard.dialects.openai.responses.encode import ResponseEncoder
+from orchard.dialects.openai.responses.parse import parse as read
 from orchard.gateway.caller import Caller
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.responses.background import Run

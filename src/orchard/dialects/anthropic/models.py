@@ -11,10 +11,10 @@ _DEFAULT_LIMIT = 20
 
 
 def describe(model_id: str, context_window: int | None, created: int = 0, able: Collection[str] = ()) -> dict[str, Any]:
-    """Give one model.
+    """Return one model.
 
-    `context_window` in tokens, None where it isn't known; `created` in seconds since the epoch, 0 where that isn't;
-    `able`: what it can do; of that, only "thinking" is of use here. (Pictures are not read yet.)
+    `context_window` is in tokens, None where it isn't known; `created` in seconds since the epoch, 0 where it isn't
+    known; of `able`, what it can do, only "thinking" is of use here.
     """
     return {
         "type": "model",
@@ -55,11 +55,11 @@ def _capabilities(able: Collection[str]) -> dict[str, Any]:
 
 
 def page(models: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """Give the part of the list that a query asks for. Raises OrchardError (invalid_request)."""
+    """Return the part of the list that a query asks for. Raise OrchardError (invalid_request)."""
     limit = _limit(query.get("limit"))
     after, before = query.get("after_id"), query.get("before_id")
     if after and before:
-        raise invalid("before_id", "`before_id` and `after_id` don't go together.")
+        raise invalid("before_id", "and `after_id` can't be used together.")
     begin, end = 0, len(models)
     if after:
         begin = _place(models, after, "after_id") + 1
@@ -80,7 +80,7 @@ def _limit(text: str | None) -> int:
     if text is None:
         return _DEFAULT_LIMIT
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MAX_LIMIT):
-        raise invalid("limit", f"`limit` must be an integer from 1 to {MAX_LIMIT}.")
+        raise invalid("limit", f"must be an integer from 1 to {MAX_LIMIT}.")
     return int(text)
 
 
@@ -88,4 +88,4 @@ def _place(models: Sequence[dict[str, Any]], model_id: str, param: str) -> int:
     for place, model in enumerate(models):
         if model["id"] == model_id:
             return place
-    raise invalid(param, f"`{param}` must be the id of a model in the list.")
+    raise invalid(param, "must be the id of a model in the list.")

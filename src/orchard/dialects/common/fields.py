@@ -1,178 +1,86 @@
-"""Fields that OpenAI's dialects share: how tokens are drawn, what ends an answer, whose turn it is."""
+"""What the bodies of all dialects share: the model that is asked for, and how it is served."""
 
-from typing import Annotated, Any, Protocol, TypeVar, get_args
+from typing import Annotated, Any, Generic, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
-from orchard.core.request import Adapter, Priority
-from orchard.core.tasks.generate import Sampling
+from orchard.core.errors import OrchardError
+from orchard.core.request import Adapter, Overflow, Priority, Request
+from orchard.core.tasks.generate import Count, Generate
 from orchard.dialects.common.json_body import decode, invalid
 
 PRIORITY_HEADER = "X-Priority"
-MAX_CHOICES = 16
-MAX_STOPS = 16
 MAX_STOP_CHARS = 1024
 MAX_TTL = 10 * 365 * 24 * 3600
-_INT64_MAX = 2**63 - 1
+INT64_MAX = 2**63 - 1
 _PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 
 ModelName = Annotated[str, Meta(min_length=1, max_length=1024)]
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Stop = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_CHARS)]
-StopOrNone = Annotated[str, Meta(max_length=MAX_STOP_CHARS, description="An empty one is none.")]
 Refused = Annotated[Any, Meta(description="Not supported: a request that sets it is refused.")]
-Penalty = Annotated[float, Meta(ge=-2, le=2)]
-Count = Annotated[int, Meta(ge=1, le=_INT64_MAX)]
-Metadata = Annotated[
-    dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]], Meta(max_length=16)
-]
-Limit = Annotated[int, Meta(ge=-1, le=_INT64_MAX, description="How many tokens at most; -1: no limit.")]
-Natural = Annotated[int, Meta(ge=0, le=_INT64_MAX)]
+Natural = Annotated[int, Meta(ge=0, le=INT64_MAX)]
 AdapterName = Annotated[NonEmpty, Meta(description="A LoRA adapter of the model's configuration: its name or folder.")]
 Ttl = Annotated[float, Meta(gt=0, le=MAX_TTL, description="Seconds without a request until the model is unloaded.")]
 
 
-class _NamesModel(Protocol):
-    model: str | None
+class ModelFields(Struct, kw_only=True):
+    """The model that is asked for."""
+
+    model: ModelName | None = None
+
+    @property
+    def model_name(self) -> str:
+        """The model of a decoded body, which always has one."""
+        assert self.model is not None
+        return self.model
 
 
-class _NamesAdapter(Protocol):
-    adapters: str | None
-    adapter_path: str | None
+class ServingFields(ModelFields, kw_only=True):
+    """The model that is asked for, and how it is served."""
 
-
-B = TypeVar("B", bound=_NamesModel)
-
-
-class SamplingFields(Struct, kw_only=True):
-    """How tokens are drawn, what ends the answer, whose turn it is, and how the model is served."""
-
-    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    top_k: Annotated[int, Meta(ge=-1, le=_INT64_MAX)] | None = None
-    min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    xtc_probability: Annotated[float, Meta(ge=0, le=1)] | None = None
-    xtc_threshold: Annotated[float, Meta(ge=0, le=0.5)] | None = None
-    repetition_penalty: Annotated[float, Meta(gt=0, le=10)] | None = None
-    presence_penalty: Penalty | None = None
-    frequency_penalty: Penalty | None = None
-    repetition_context_size: Natural | None = None
-    presence_context_size: Natural | None = None
-    frequency_context_size: Natural | None = None
-    logit_bias: dict[Natural, Annotated[float, Meta(ge=-100, le=100)]] | None = None
-    seed: Annotated[int, Meta(ge=-(2**63), le=_INT64_MAX)] | None = None
-    stop: StopOrNone | Annotated[list[StopOrNone], Meta(max_length=MAX_STOPS)] | None = None
-    priority: Priority | None = None
     adapters: AdapterName | None = None
     adapter_path: AdapterName | None = None
     ttl: Ttl | None = None
 
 
-class StreamOptions(Struct):
-    """What a stream tells besides the answer."""
-
-    include_usage: bool | None = None
+B = TypeVar("B", bound=ModelFields)
 
 
-def decode_for(
-    model: str | None,
-    body: bytes,
-    own: msgspec.json.Decoder[B],
-    deployed: msgspec.json.Decoder[Any],
-    default: str | None = None,
-) -> B:
-    """Decode a body; a `model` that the request's address names goes before the body's, and `default` after it.
+class BodyType(Generic[B]):
+    """A kind of body: how it is decoded, and the JSON schema that describes it.
 
-    `own` and `deployed` are the decoders without and with an address that names one. Raises OrchardError
-    (invalid_request).
+    `ignored` names the fields that are accepted and change nothing.
     """
-    if model is None:
-        return with_model(decode(own, body), default)
-    decoded: B = decode(deployed, body)
-    decoded.model = model
-    return decoded
 
+    def __init__(self, body: type[B], ignored: tuple[str, ...] = ()) -> None:
+        # A deployment's address names the model, so the body's own may be anything.
+        doc = {"__doc__": "A request to a deployment, which names the model instead of the body."}
+        model: list[tuple[str, type, Any]] = [("model", Any, None)]
+        deployed = msgspec.defstruct("DeploymentBody", model, bases=(body,), kw_only=True, namespace=doc)
+        self._ignored = ignored
+        self._decoder = msgspec.json.Decoder(body)
+        self._deployment_decoder: msgspec.json.Decoder[B] = msgspec.json.Decoder(deployed)
 
-def with_model(body: B, default: str | None) -> B:
-    """Put the default model into a body that names none. Raises OrchardError (invalid_request) without a default."""
-    body.model = body.model or default
-    if body.model is None:
-        raise invalid("model", "`model` is required.")
-    return body
+    def decode(self, body: bytes, model: str | None = None, default: str | None = None) -> B:
+        """Decode a body and set its model: `model`, which the address names, else its own, else `default`.
 
+        Raise OrchardError (invalid_request) where it is not of this type, or there is no model.
+        """
+        decoded = decode(self._decoder if model is None else self._deployment_decoder, body)
+        decoded.model = model or decoded.model or default
+        if decoded.model is None:
+            raise invalid("model", "is required.")
+        return decoded
 
-def model_of(body: _NamesModel) -> str:
-    """Return the model's name, which `decode_for` or `with_model` has put into the body."""
-    assert body.model is not None
-    return body.model
-
-
-def adapter(body: _NamesAdapter) -> Adapter | None:
-    """Return the adapter that a body asks for, by either field. Raises OrchardError where the two differ."""
-    if body.adapters is None and body.adapter_path is not None:
-        return Adapter(body.adapter_path, "adapter_path")
-    if body.adapter_path not in (None, body.adapters):
-        raise invalid("adapter_path", "`adapter_path` and `adapters` name two adapters; give one of them.")
-    return Adapter(body.adapters) if body.adapters is not None else None
-
-
-def sampling(body: SamplingFields) -> Sampling:
-    """Say how tokens are drawn."""
-    return Sampling(
-        temperature=body.temperature,
-        top_p=body.top_p,
-        top_k=0 if body.top_k == -1 else body.top_k,
-        min_p=body.min_p,
-        repetition_penalty=body.repetition_penalty,
-        presence_penalty=body.presence_penalty,
-        frequency_penalty=body.frequency_penalty,
-        logit_bias=body.logit_bias or {},
-        seed=body.seed,
-        xtc_probability=body.xtc_probability,
-        xtc_threshold=body.xtc_threshold,
-        repetition_context_size=body.repetition_context_size,
-        presence_context_size=body.presence_context_size,
-        frequency_context_size=body.frequency_context_size,
-    )
-
-
-def stops(body: SamplingFields) -> tuple[str, ...]:
-    """Give the texts that end the answer; an empty one, as some clients send for none, is none."""
-    given = [body.stop] if isinstance(body.stop, str) else body.stop or []
-    return tuple(stop for stop in given if stop)
-
-
-def limit(name: str, value: int | None, least: int) -> int | None:
-    """Give how many tokens there may be; None: no limit is set. Raises OrchardError where it is below `least`."""
-    if value is not None and -1 < value < least:
-        raise invalid(name, f"`{name}` must be an integer from {least} to {_INT64_MAX}, or -1 for no limit.")
-    return None if value == -1 else value
-
-
-def priority(body: SamplingFields, header: str | None) -> Priority:
-    """Give the body's priority, else that of the header. Raises OrchardError where the header's is none."""
-    return body.priority or header_priority(header)
-
-
-def header_priority(header: str | None) -> Priority:
-    """Give the priority that a request's header asks for. Raises OrchardError where it is none."""
-    for known in _PRIORITIES:
-        if header == known:
-            return known
-    if header is None:
-        return "normal"
-    names = ", ".join(map(repr, _PRIORITIES))
-    raise invalid(PRIORITY_HEADER, f"The header `{PRIORITY_HEADER}` must be one of {names}.")
-
-
-def asks_for(edits: object, kind: str) -> bool:
-    """Whether a list of changes to the context, of which no more is known here, has one of this type."""
-    return isinstance(edits, list) and any(isinstance(edit, dict) and edit.get("type") == kind for edit in edits)
+    def schema(self, *, deployment: bool = False) -> dict[str, Any]:
+        """Return the JSON schema of a body, or of that of a request to a deployment."""
+        return schema((self._deployment_decoder if deployment else self._decoder).type, self._ignored)
 
 
 def schema(body: type[Struct], ignored: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Give the JSON schema of a body, whole in itself (no `$ref`), with the fields that are accepted and ignored."""
+    """Return the JSON schema of a body without any `$ref`, with the fields that are accepted and ignored."""
     found = msgspec.json.schema(body)
     definitions = found.pop("$defs")
     whole: dict[str, Any] = _inlined(found, definitions)
@@ -189,3 +97,34 @@ def _inlined(node: Any, definitions: dict[str, Any]) -> Any:
         case list():
             return [_inlined(value, definitions) for value in node]
     return node
+
+
+def make_request(
+    body: ServingFields, request_id: str, task: Generate | Count, priority: Priority, overflow: Overflow | None = None
+) -> Request:
+    """Return the request of a decoded body. Raise OrchardError where the body names two adapters."""
+    return Request(request_id, body.model_name, task, priority, _adapter(body), body.ttl, overflow)
+
+
+def _adapter(body: ServingFields) -> Adapter | None:
+    if body.adapters is None and body.adapter_path is not None:
+        return Adapter(body.adapter_path, "adapter_path")
+    if body.adapter_path not in (None, body.adapters):
+        raise invalid("adapter_path", "and `adapters` name two different adapters; give only one of them.")
+    return Adapter(body.adapters) if body.adapters is not None else None
+
+
+def header_priority(header: str | None) -> Priority:
+    """Return the priority that a request's header asks for. Raise OrchardError where the header has no valid one."""
+    for known in _PRIORITIES:
+        if header == known:
+            return known
+    if header is None:
+        return "normal"
+    message = f"The header `{PRIORITY_HEADER}` must be one of {', '.join(map(repr, _PRIORITIES))}."
+    raise OrchardError("invalid_request", message, param=PRIORITY_HEADER)
+
+
+def asks_for(edits: object, kind: str) -> bool:
+    """Return whether `edits`, a list of changes to the context of any form, has one of this type."""
+    return isinstance(edits, list) and any(isinstance(edit, dict) and edit.get("type") == kind for edit in edits)

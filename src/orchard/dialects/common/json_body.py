@@ -1,10 +1,11 @@
 """From the bytes of a JSON body to a typed one, with errors that name the field and say what it may hold."""
 
 import re
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import inspect, structs
+from msgspec import Struct, inspect, structs
 
 from orchard.core.errors import OrchardError
 
@@ -12,8 +13,12 @@ MAX_DEPTH = 64
 """How deep free-form values (JSON schemas, template variables) may nest: what is deeper could break a later encoder."""
 MAX_FREE_BYTES = 8 * 1024 * 1024
 """How long all free-form values of one body, and calls' arguments given as text, may be together."""
+MAX_VALUE_BYTES = 256 * 1024
+"""How long one free-form value may be, other than a call's arguments."""
+MAX_ARGUMENTS_BYTES = 1024 * 1024
+"""How long the arguments of one call may be."""
 MAX_VALUES = 2**19
-"""How many values (numbers, strings, arrays, ...) a body may hold, in the fields that are ignored as well.
+"""How many values (numbers, strings, arrays, ...) a body may hold, those in ignored fields included.
 
 An empty array or object counts twice.
 """
@@ -40,35 +45,48 @@ T = TypeVar("T")
 
 
 def invalid(param: str | None, message: str) -> OrchardError:
-    """Make the error of a bad field; `param` is its path, as in `messages[0].content`."""
-    return OrchardError("invalid_request", message, param=param)
+    """Return the error of a bad field: `message` says what is wrong with the field whose path is `param`.
 
-
-def object_schema(schema: dict[str, Any], param: str) -> dict[str, Any]:
-    """Give the schema of a call's arguments without the other types that it allows beside an object.
-
-    Raises OrchardError (invalid_request) where it allows none.
+    The path, such as `messages[0].content`, is the subject of the sentence; without one it is the body.
     """
-    kind = schema.get("type")
-    if kind is None or kind == "object":
-        return schema
-    if not isinstance(kind, list) or "object" not in kind:
-        raise invalid(f"{param}.type", f"`{param}.type` must be 'object': the arguments of a call are one.")
-    return schema | {"type": "object"}
+    return OrchardError("invalid_request", f"{_subject(param)} {message}", param=param)
+
+
+def required(value: T | None, param: str, *, empty: bool = True) -> T:
+    """Return what a field holds. Raise OrchardError where it is absent or, with `empty` false, an empty string."""
+    if value is None or (value == "" and not empty):
+        raise invalid(param, "is required." if value is None else "is required and must not be empty.")
+    return value
+
+
+def refuse_set(body: Struct, reasons: dict[str, str]) -> None:
+    """Raise OrchardError (invalid_request) where a field is set that isn't supported, for the reason given here."""
+    for param, reason in reasons.items():
+        if getattr(body, param) is not None:
+            raise invalid(param, f"is not supported: {reason}.")
+
+
+def not_one_of(param: str, names: Iterable[str], where: str = "") -> OrchardError:
+    """Return the error of a field that holds none of the names that it may hold."""
+    return invalid(param, f"must be one of {', '.join(map(repr, names))}{where}.")
+
+
+def _subject(param: str | None) -> str:
+    return f"`{param}`" if param else "The body"
 
 
 def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
-    """Decode a body. Raises OrchardError (invalid_request) where it is not JSON or not of the decoder's type."""
+    """Decode a body. Raise OrchardError (invalid_request) where it is not JSON or not of the decoder's type."""
     if not body.strip():
-        raise invalid(None, "The body is empty; it must be a JSON object.")
+        raise invalid(None, "is empty; it must be a JSON object.")
     refuse_too_many_values(decoder.type, body)
     try:
-        # msgspec doesn't look into strings that it skips, so the whole is checked here.
+        # msgspec doesn't look into the strings that it skips, so this checks the whole body.
         return decoder.decode(body.decode())
     except UnicodeDecodeError as error:
-        raise invalid(None, f"The body is not valid UTF-8: byte {error.start} can't be decoded.") from None
+        raise invalid(None, f"is not valid UTF-8: byte {error.start} can't be decoded.") from None
     except RecursionError:
-        raise invalid(None, "The body is nested too deeply.") from None
+        raise invalid(None, "is nested too deeply.") from None
     except msgspec.ValidationError as error:
         raise _explain(decoder.type, str(error)) from None
     except msgspec.DecodeError as error:
@@ -78,20 +96,18 @@ def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
 def refuse_too_many_values(expected: type, body: bytes) -> None:
     """Raise OrchardError (invalid_request) where a body holds more than MAX_VALUES, before any of them is built.
 
-    32 MB take up to 0.2 s. A body that is no JSON may pass, but its part before the first error is counted right.
+    A body of 32 MB takes up to 0.2 s. One that is no JSON may pass, but the part before its first error is counted.
     """
     # msgspec decodes a whole array before it looks at its length, and 32 MB have room for ten million empty objects.
-    # What stands within strings is cheaper to count than to tell apart, and rarely too much.
+    # Counting what is inside strings too is cheaper than telling it apart, and rarely exceeds the limit.
     if _openers(body) < MAX_VALUES or not _has_too_many(body):
         return
-    param = _largest_field(expected, body)
-    subject = f"`{param}`" if param else "The body"
-    message = f"{subject} holds too many values: a body may hold at most {MAX_VALUES} in all."
-    raise invalid(param, message)
+    message = f"holds too many values: a body may hold at most {MAX_VALUES} in all."
+    raise invalid(_largest_field(expected, body), message)
 
 
 def _openers(text: bytes) -> int:
-    """Each value but the first follows one of these."""
+    """Count the bytes that open or separate values: each value but the first follows one."""
     return len(text.translate(None, _NO_OPENERS))
 
 
@@ -105,7 +121,7 @@ def _has_too_many(body: bytes) -> bool:
 
 
 def _largest_field(expected: type, body: bytes) -> str | None:
-    """Name the field to blame; none where the values are in unknown fields or the body is no JSON object."""
+    """Return the field to blame; None where the values are in unknown fields or the body is no JSON object."""
     names = [field.encode_name for field in structs.fields(expected)]
     fields = msgspec.defstruct("Fields", [(name, msgspec.Raw, msgspec.Raw()) for name in names])
     try:
@@ -118,49 +134,54 @@ def _largest_field(expected: type, body: bytes) -> str | None:
 
 
 class FreeForm:
-    """Checks the values of no fixed type in one body: each of them, and the sum of their lengths."""
+    """A check of the values of no fixed type in one body: of each of them, and of the sum of their lengths."""
 
     def __init__(self) -> None:
         self._bytes = 0
 
-    def check(self, value: Any, param: str, limit: int) -> bytes:
-        """Give a value as JSON, which may have `limit` bytes. Raises OrchardError (invalid_request)."""
+    def check(self, value: Any, param: str, limit: int = MAX_VALUE_BYTES) -> bytes:
+        """Return a value as JSON of at most `limit` bytes. Raise OrchardError (invalid_request) where it has more."""
         check_free_form(value, param)
         encoded = msgspec.json.encode(value)
         self._add(len(encoded), param, limit)
         return encoded
 
-    def check_text(self, text: str, param: str, limit: int) -> None:
-        """Check a value that came as JSON text, which nobody reads here."""
-        self._add(len(text.encode()), param, limit)
+    def check_text(self, text: str, param: str) -> None:
+        """Check a call's arguments that came as text, which nobody reads here."""
+        self._add(len(text.encode()), param, MAX_ARGUMENTS_BYTES)
+
+    def arguments(self, given: str | dict[str, Any] | None, param: str) -> str:
+        """Return a call's arguments as JSON text. Raise OrchardError (invalid_request) where they are too long."""
+        if isinstance(given, dict):
+            return self.check(given, param, MAX_ARGUMENTS_BYTES).decode()
+        text = given or "{}"
+        self.check_text(text, param)
+        return text
 
     def _add(self, size: int, param: str, limit: int) -> None:
         if size > limit:
-            raise invalid(param, f"`{param}` is too long: {size} bytes of JSON, at most {limit} are allowed.")
+            raise invalid(param, f"is too long: it has {size} bytes of JSON; at most {limit} are allowed.")
         self._bytes += size
         if self._bytes > MAX_FREE_BYTES:
-            raise invalid(
-                param,
-                f"`{param}` is too long: schemas, template variables and arguments of calls may have "
-                f"{MAX_FREE_BYTES} bytes of JSON in all.",
-            )
+            what = "schemas, template variables and arguments of calls"
+            raise invalid(param, f"is too long: {what} may have {MAX_FREE_BYTES} bytes of JSON in all.")
 
 
 def check_free_form(value: Any, param: str) -> None:
-    """Check a value of no fixed type: it must be able to travel to the worker and be written out again.
+    """Check that a value of no fixed type can travel to the worker and be written out again.
 
-    Raises OrchardError where it nests deeper than MAX_DEPTH or holds an integer of more than 64 bits.
+    Raise OrchardError where it nests deeper than MAX_DEPTH or holds an integer of more than 64 bits.
     """
     pending: list[tuple[Any, int]] = [(value, 1)]
     while pending:
         item, depth = pending.pop()
         if isinstance(item, dict | list):
             if depth > MAX_DEPTH:
-                raise invalid(param, f"`{param}` is nested too deeply: at most {MAX_DEPTH} levels are allowed.")
+                raise invalid(param, f"is nested too deeply: at most {MAX_DEPTH} levels are allowed.")
             children = item.values() if isinstance(item, dict) else item
             pending.extend((child, depth + 1) for child in children)
         elif isinstance(item, int) and not -(2**63) <= item < 2**64:
-            raise invalid(param, f"`{param}` holds an integer that doesn't fit into 64 bits.")
+            raise invalid(param, "holds an integer that doesn't fit into 64 bits.")
 
 
 def _malformed(detail: str) -> OrchardError:
@@ -168,7 +189,7 @@ def _malformed(detail: str) -> OrchardError:
         # msgspec says the same of a body that ends too early and of one that ends after half of a surrogate pair.
         detail = r"it ends too early, or a \u escape in it is half of a surrogate pair"
     detail = detail.removeprefix("JSON is malformed: ")
-    return invalid(None, f"The body is not valid JSON: {detail}.")
+    return invalid(None, f"is not valid JSON: {detail}.")
 
 
 def _explain(expected: type, message: str) -> OrchardError:
@@ -178,16 +199,17 @@ def _explain(expected: type, message: str) -> OrchardError:
     param = path.split("[...]")[0] or None
     if missing := _MISSING.match(what):
         param = f"{path}.{missing[1]}".removeprefix(".")
-        return invalid(param, f"`{param}` is required.")
+        return invalid(param, "is required.")
     kind = _resolve(inspect.type_info(expected), match["path"] if match else "")
     if what.endswith("out of range") and isinstance(kind, inspect.AnyType):
-        return invalid(param, f"`{param}` holds a number that is out of range.")
-    subject = f"`{param}`" if param else "The body"
+        return invalid(param, "holds a number that is out of range.")
+    subject = _subject(param)
     if match and match["key"]:
         subject, kind = f"Each key of {subject}", _key_type(kind)
     elif path.endswith("[...]"):
         subject = f"Each value of {subject}"
-    return invalid(param, f"{subject} must be {_describe(kind)}{_received(what)}.")
+    message = f"{subject} must be {_describe(kind)}{_received(what)}."
+    return OrchardError("invalid_request", message, param=param)
 
 
 def _received(what: str) -> str:
@@ -204,7 +226,7 @@ def _members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
 
 
 def _plain(kind: inspect.Type) -> inspect.Type:
-    """Give a type without its description, which stands around it."""
+    """Return a type without the description around it."""
     return _plain(kind.type) if isinstance(kind, inspect.Metadata) else kind
 
 
@@ -213,7 +235,7 @@ def _key_type(kind: inspect.Type) -> inspect.Type:
 
 
 def _resolve(kind: inspect.Type, path: str) -> inspect.Type:
-    """Give the type that stands at a path such as `.messages[0].role`."""
+    """Return the type at a path such as `.messages[0].role`."""
     for step in _STEP.finditer(path):
         children = (_child(member, step["name"], step["index"]) for member in _members(kind))
         kind = next((child for child in children if child is not None), inspect.AnyType())

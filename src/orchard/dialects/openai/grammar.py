@@ -1,4 +1,4 @@
-"""What a body says of the form of the answer: OpenAI's schemas, and the extra fields of vLLM."""
+"""The form that a body asks of the answer: OpenAI's schemas, and the extra fields of vLLM."""
 
 from typing import Annotated, Any
 
@@ -6,10 +6,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from orchard.core.tasks.generate import Grammar
-from orchard.dialects.common.fields import NonEmpty, Refused, SamplingFields
+from orchard.dialects.common.fields import NonEmpty, Refused
 from orchard.dialects.common.json_body import FreeForm, invalid
+from orchard.dialects.openai.sampling import SamplingFields
 
-MAX_SCHEMA_BYTES = 256 * 1024
 MAX_GRAMMAR_CHARS = 256 * 1024
 MAX_TEXTS = 8192
 
@@ -30,7 +30,7 @@ class StructuredOutputs(Struct):
 
 
 class GrammarFields(SamplingFields, kw_only=True):
-    """How tokens are drawn, and the form of the answer, in the fields that vLLM has beside OpenAI's."""
+    """How tokens are sampled, and the form of the answer, in the fields that vLLM has beside OpenAI's."""
 
     guided_json: Schema | None = None
     guided_regex: Text | None = None
@@ -40,9 +40,9 @@ class GrammarFields(SamplingFields, kw_only=True):
 
 
 def grammar(body: GrammarFields, own: Grammar | None, free_form: FreeForm) -> Grammar | None:
-    """Give what the answer must look like; `own` is what the dialect's field of its own says.
+    """Return what the answer must look like; `own` is what the dialect's own field asks for.
 
-    Raises OrchardError where several fields say it, or one holds no schema.
+    Raise OrchardError where several fields ask for a form, or one holds no schema.
     """
     guided = StructuredOutputs(body.guided_json, body.guided_regex, body.guided_choice, body.guided_grammar)
     given = [own] if own else []
@@ -50,19 +50,18 @@ def grammar(body: GrammarFields, own: Grammar | None, free_form: FreeForm) -> Gr
     if body.structured_outputs:
         given += _given(body.structured_outputs, "structured_outputs.", free_form)
     if len(given) > 1:
-        names = ", ".join(f"`{one.param}`" for one in given)
-        raise invalid(given[1].param, f"Only one field can say what the answer must look like; given are {names}.")
+        raise invalid(given[1].param, f"and `{given[0].param}` both set the form of the answer; give only one of them.")
     return given[0] if given else None
 
 
 def json_schema(value: Any, param: str, field: str, free_form: FreeForm, *, strict: bool = True) -> Grammar:
-    """Make the grammar of a JSON schema; None: any JSON object.
+    """Return the grammar of a JSON schema; None: any JSON object.
 
     `field` is where the schema stands, `param` the field to blame where it can't be kept, `strict` as in `Grammar`.
     """
     if value is None:
         return Grammar("json_object", None, param)
-    free_form.check(value, field, MAX_SCHEMA_BYTES)
+    free_form.check(value, field)
     return Grammar("json_schema", value, param, strict)
 
 
@@ -75,15 +74,14 @@ def _given(wanted: StructuredOutputs, prefix: str, free_form: FreeForm) -> list[
     if wanted.regex is not None:
         given.append(Grammar("regex", wanted.regex, prefix + "regex"))
     if wanted.choice is not None:
-        free_form.check(wanted.choice, prefix + "choice", MAX_SCHEMA_BYTES)
+        free_form.check(wanted.choice, prefix + "choice")
         given.append(Grammar("choice", wanted.choice, prefix + "choice"))
     if wanted.grammar is not None:
         given.append(Grammar("lark", wanted.grammar, prefix + "grammar"))
     if wanted.json_object:
         given.append(Grammar("json_object", None, prefix + "json_object"))
     if wanted.structural_tag is not None:
-        param = prefix + "structural_tag"
-        raise invalid(param, f"`{param}` is not supported: give json, regex, choice, grammar or json_object.")
+        raise invalid(prefix + "structural_tag", "is not supported: give json, regex, choice, grammar or json_object.")
     return given
 
 
@@ -91,4 +89,4 @@ def _parsed(text: str, param: str) -> Any:
     try:
         return msgspec.json.decode(text, type=dict[str, Any] | bool)
     except (msgspec.DecodeError, RecursionError):
-        raise invalid(param, f"`{param}` must be a JSON schema, or one as JSON text.") from None
+        raise invalid(param, "must be a JSON schema, or one as JSON text.") from None

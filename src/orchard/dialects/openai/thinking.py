@@ -1,4 +1,4 @@
-"""Fields of OpenAI's chat dialects: how the chat template is filled, and how long the model thinks."""
+"""Fields that Chat Completions and Responses share: the chat template's variables, and how long the model thinks."""
 
 from typing import Any, Literal
 
@@ -6,13 +6,11 @@ from orchard.dialects.common.fields import Natural
 from orchard.dialects.common.json_body import FreeForm, invalid
 from orchard.dialects.openai.grammar import GrammarFields
 
-MAX_TEMPLATE_BYTES = 256 * 1024
-
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class ThinkingFields(GrammarFields, kw_only=True):
-    """How the chat template is filled and the model thinks, beside sampling and the form of the answer."""
+    """The chat template's variables and thinking, beside sampling and the form of the answer."""
 
     enable_thinking: bool | None = None
     thinking_budget: Natural | None = None
@@ -27,16 +25,16 @@ def template_args(
     thinking: bool | None,
     budget: int | None,
 ) -> dict[str, Any]:
-    """Give the variables for the chat template.
+    """Return the variables for the chat template.
 
-    `effort`, `thinking` and `budget` are what the request says, by whichever field. Effort and budget turn the thinking
-    on or off where the request does not. Raises OrchardError where `chat_template_kwargs` says something else.
+    `effort`, `thinking` and `budget` are what the request asks for, by whichever field. Effort and budget turn thinking
+    on or off where the request does not. Raise OrchardError where `chat_template_kwargs` contradicts them.
     """
     args = body.chat_template_kwargs or {}
-    free_form.check(args, "chat_template_kwargs", MAX_TEMPLATE_BYTES)
+    free_form.check(args, "chat_template_kwargs")
     for name, value in {"enable_thinking": thinking, "reasoning_effort": effort, "thinking_budget": budget}.items():
         if value is not None and args.setdefault(name, value) != value:
-            raise invalid(name, f"`{name}` and `chat_template_kwargs` contradict each other.")
+            raise invalid(name, "and `chat_template_kwargs` contradict each other.")
     if effort is not None:
         args.setdefault("enable_thinking", effort != "none")
     if budget is not None:

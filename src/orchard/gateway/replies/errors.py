@@ -8,11 +8,12 @@ from starlette.types import Scope
 
 from orchard.core.errors import OrchardError
 from orchard.dialects.anthropic import errors as anthropic_errors
+from orchard.dialects.common.errors import ErrorAnswer
 from orchard.dialects.openai import errors as openai_errors
 from orchard.dialects.openai.responses import errors as responses_errors
 
-# fail(error, request id): the status, the headers and the JSON body of the answer that tells of the error.
-Fail = Callable[[OrchardError, str], tuple[int, dict[str, str], bytes]]
+# fail(error, request id) returns the answer that tells of the error.
+Fail = Callable[[OrchardError, str], ErrorAnswer]
 
 # At these dialects' addresses a request that says that it speaks Anthropic's is answered in that one.
 _SHARED: tuple[Fail, ...] = (openai_errors.fail, responses_errors.fail)

@@ -18,8 +18,10 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Failed, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Count, generation
+from orchard.dialects.openai.responses.call import ResponseCall
 from orchard.dialects.openai.responses.compact import compacted
-from orchard.dialects.openai.responses.encode import Draft, ResponseCall, ResponseEncoder
+from orchard.dialects.openai.responses.encode import ResponseEncoder
+from orchard.dialects.openai.responses.parse import Draft
 from orchard.dialects.openai.responses.seal import Unseal, unknown, unseal
 from orchard.gateway.caller import Caller
 from orchard.gateway.pool.pool import Pool
@@ -183,9 +185,10 @@ class Responses:
 
     async def past(self, caller: Caller, draft: Draft) -> Past:
         """Look up what a request builds upon. Raises OrchardError."""
-        if not (draft.previous or draft.conversation or draft.references):
+        previous, conversation = draft.body.previous_response_id, draft.body.conversation_id
+        if not (previous or conversation or draft.references):
             return Past([], {})
-        return await self.kept(store_responses.past, caller, draft.previous, draft.conversation, draft.references)
+        return await self.kept(store_responses.past, caller, previous, conversation, draft.references)
 
     async def _call(self, past: Past, draft: Draft, request_id: str, priority: str | None) -> ResponseCall:
         # An item that is referred to several times is copied as often.

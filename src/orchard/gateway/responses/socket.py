@@ -10,8 +10,11 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
+from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai.responses import socket as dialect
-from orchard.dialects.openai.responses.encode import PRIORITY_HEADER, Draft, ResponseCall, ResponseEncoder
+from orchard.dialects.openai.responses.call import ResponseCall
+from orchard.dialects.openai.responses.encode import ResponseEncoder
+from orchard.dialects.openai.responses.parse import Draft
 from orchard.gateway.caller import Caller, Callers
 from orchard.gateway.http.budget import Share
 from orchard.gateway.http.request_context import InHand, logged_request_id
@@ -124,7 +127,7 @@ class ResponsesSocket:
     async def _make(self, event: bytes, request_id: str) -> None:
         """Make a response and send its events. Raises OrchardError where it can't begin."""
         self._callers.remember(request_id, self._caller)
-        draft = dialect.read(event, self._responses.pool.only())
+        draft = dialect.parse(event, self._responses.pool.only())
         past = self._known(draft) or await self._responses.past(self._caller, draft)
         priority = self._socket.headers.get(PRIORITY_HEADER)
         call = await self._responses.prepare(self._caller, draft, request_id, priority, past)
@@ -142,7 +145,7 @@ class ResponsesSocket:
     def _known(self, draft: Draft) -> Past | None:
         """Return what a request goes on from where only this connection knows it. It is forgotten if that fails, as
         clients expect."""
-        if self._last is None or self._last[0] != draft.previous:
+        if self._last is None or self._last[0] != draft.body.previous_response_id:
             return None
         _, past = self._last
         self._last = None

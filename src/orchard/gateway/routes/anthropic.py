@@ -13,7 +13,8 @@ from starlette.types import Scope
 
 from orchard.core.tasks.generate import Generate
 from orchard.dialects.anthropic import models as anthropic_models
-from orchard.dialects.anthropic.messages import encode as anthropic_messages
+from orchard.dialects.anthropic.messages.parse import parse, parse_count
+from orchard.dialects.anthropic.messages.schema import BODY
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.gateway.models.registry import ModelEntry
 from orchard.gateway.replies.errors import names_anthropic
@@ -44,7 +45,7 @@ class _AnthropicRoute(APIRoute):
 
 def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     """Add the routes; they must come before OpenAI's of the same paths."""
-    described = generation(anthropic_messages.body_schema(), error=_ERROR)
+    described = generation(BODY.schema(), error=_ERROR)
     described |= {"tags": ["Anthropic"], "include_in_schema": prefix == "/v1"}
     stable = site.settings.stable_prompts
 
@@ -52,16 +53,14 @@ def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     async def messages(http: Request) -> Response:
         """Answer a conversation: https://platform.claude.com/docs/en/api/messages/create."""
         body, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
-        call = anthropic_messages.parse(
-            body, http.state.id, priority=header, stable_prompts=stable, default=site.pool.only()
-        )
+        call = parse(body, http.state.id, priority=header, stable_prompts=stable, default=site.pool.only())
         return site.answer(call.request, call.encoder() if call.stream else call.complete)
 
     @app.post(f"{prefix}/messages/count_tokens", **described)
     async def count_tokens(http: Request) -> Response:
         """Count the tokens of a prompt: https://platform.claude.com/docs/en/api/messages/count_tokens."""
         body = await site.bodies.read(http)
-        call = anthropic_messages.parse_count(body, http.state.id, stable_prompts=stable, default=site.pool.only())
+        call = parse_count(body, http.state.id, stable_prompts=stable, default=site.pool.only())
         return site.answer(call.request, call.complete)
 
     _add_models(app, site, prefix)

@@ -10,10 +10,11 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.dialects.openai import embeddings as openai_embeddings
-from orchard.dialects.openai.chat import encode as openai_chat
-from orchard.dialects.openai.completions import encode as openai_completions
-from orchard.dialects.openai.responses import schema as openai_responses_body
+from orchard.dialects.common.fields import BodyType
+from orchard.dialects.openai.chat.schema import BODY as CHAT_BODY
+from orchard.dialects.openai.completions.schema import BODY as COMPLETIONS_BODY
+from orchard.dialects.openai.embeddings import BODY as EMBEDDINGS_BODY
+from orchard.dialects.openai.responses.schema import BODY as RESPONSES_BODY
 from orchard.gateway.routes import chat, completions, embeddings, responses
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
@@ -25,27 +26,17 @@ _VERSION = {"name": "api-version", "in": "query", "schema": {"type": "string"}, 
 def add(app: FastAPI, site: AppState, prefix: str) -> None:
     """Add the routes of a deployment, which the prefix names."""
 
-    @app.post(
-        f"{prefix}/chat/completions", tags=_TAGS, **_described(openai_chat.body_schema(openai_chat.DeploymentBody))
-    )
+    @app.post(f"{prefix}/chat/completions", tags=_TAGS, **_described(CHAT_BODY))
     async def deployment_chat(http: Request, deployment: str) -> Response:
         """Answer a conversation with the model that the deployment names."""
         return await chat.answer(site, http, deployment)
 
-    @app.post(
-        f"{prefix}/completions",
-        tags=_TAGS,
-        **_described(openai_completions.body_schema(openai_completions.DeploymentBody)),
-    )
+    @app.post(f"{prefix}/completions", tags=_TAGS, **_described(COMPLETIONS_BODY))
     async def deployment_completions(http: Request, deployment: str) -> Response:
         """Continue a text with the model that the deployment names."""
         return await completions.answer(site, http, deployment)
 
-    @app.post(
-        f"{prefix}/embeddings",
-        tags=_TAGS,
-        **_described(openai_embeddings.body_schema(openai_embeddings.DeploymentBody)),
-    )
+    @app.post(f"{prefix}/embeddings", tags=_TAGS, **_described(EMBEDDINGS_BODY))
     async def deployment_embeddings(http: Request, deployment: str) -> Response:
         """Refuse to make embeddings, with the reason: the models here are text models."""
         return await embeddings.answer(site, http, deployment)
@@ -54,15 +45,11 @@ def add(app: FastAPI, site: AppState, prefix: str) -> None:
 def add_responses(app: FastAPI, site: AppState, prefix: str) -> None:
     """Add the route of a deployment's responses."""
 
-    @app.post(
-        f"{prefix}/responses",
-        tags=_TAGS,
-        **_described(openai_responses_body.body_schema(openai_responses_body.DeploymentBody)),
-    )
+    @app.post(f"{prefix}/responses", tags=_TAGS, **_described(RESPONSES_BODY))
     async def deployment_responses(http: Request, deployment: str) -> Response:
         """Answer with the model that the deployment names, and keep the answer."""
         return await responses.answer(site, http, deployment)
 
 
-def _described(schema: dict[str, Any]) -> dict[str, Any]:
-    return generation(schema, parameters=(_VERSION,))
+def _described(body: BodyType[Any]) -> dict[str, Any]:
+    return generation(body.schema(deployment=True), parameters=(_VERSION,))

@@ -7,9 +7,11 @@ from fastapi import FastAPI, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.dialects.openai.chat import encode as openai_chat
-from orchard.dialects.openai.chat import stored as openai_chat_stored
-from orchard.dialects.openai.responses import stored
+from orchard.dialects.common.fields import PRIORITY_HEADER, schema
+from orchard.dialects.openai import stored
+from orchard.dialects.openai.chat.parse import parse
+from orchard.dialects.openai.chat.schema import BODY
+from orchard.dialects.openai.chat.stored import parse_asked
 from orchard.gateway.responses.stored_chat import StoredChat
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import errors, generation
@@ -26,7 +28,7 @@ Limit = Annotated[int, Query(ge=1, le=stored.MAX_PAGE)]
 
 def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     """Add the routes."""
-    described = generation(openai_chat.body_schema())
+    described = generation(BODY.schema())
 
     @app.post(f"{prefix}/chat/completions", tags=["OpenAI"], include_in_schema=prefix == "/v1", **described)
     async def chat_completions(http: Request) -> Response:
@@ -60,10 +62,10 @@ def _add_stored(app: FastAPI, site: AppState, prefix: str) -> None:
         """Return a stored completion."""
         return Response(await kept(store_completions.load, http.state.caller, completion_id), media_type=_JSON)
 
-    @app.post(one, **said, **generation(openai_chat_stored.update_schema(), parameters=()))
+    @app.post(one, **said, **generation(schema(stored.MetadataUpdate), parameters=()))
     async def update_completion(http: Request, completion_id: str) -> Response:
         """Replace a stored completion's metadata."""
-        metadata = openai_chat_stored.new_metadata(await site.bodies.read(http))
+        metadata = stored.new_metadata(await site.bodies.read(http))
         found = await kept(store_completions.update, http.state.caller, completion_id, metadata)
         return Response(found, media_type=_JSON)
 
@@ -71,7 +73,7 @@ def _add_stored(app: FastAPI, site: AppState, prefix: str) -> None:
     async def delete_completion(http: Request, completion_id: str) -> Response:
         """Forget a stored completion."""
         await kept(store_completions.delete, http.state.caller, completion_id)
-        return Response(openai_chat_stored.deleted(completion_id), media_type=_JSON)
+        return Response(stored.deleted(completion_id, "chat.completion.deleted"), media_type=_JSON)
 
     @app.get(f"{one}/messages", **plain)
     async def list_messages(
@@ -95,10 +97,10 @@ def _wanted_metadata(http: Request) -> dict[str, str]:
 
 async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
     """Answer a request; `model` is asked for whatever the body says."""
-    header = http.headers.get(openai_chat.PRIORITY_HEADER)
+    header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
-    call = openai_chat.parse(body, http.state.id, header, model=model, default=site.pool.only())
+    call = parse(body, http.state.id, header, model=model, default=site.pool.only())
     if call.stored:
-        asked = openai_chat_stored.read(body)
+        asked = parse_asked(body)
         return StoredChat(site.responses, site.overflow.open(call.request), http.state.caller, call, asked)
     return site.answer(call.request, call.encoder() if call.stream else call.complete)

@@ -4,14 +4,16 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.dialects.openai.completions import encode as openai_completions
+from orchard.dialects.common.fields import PRIORITY_HEADER
+from orchard.dialects.openai.completions.parse import parse
+from orchard.dialects.openai.completions.schema import BODY
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
 
 
 def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     """Add the routes."""
-    described = generation(openai_completions.body_schema())
+    described = generation(BODY.schema())
 
     @app.post(f"{prefix}/completions", tags=["OpenAI"], include_in_schema=prefix == "/v1", **described)
     async def completions(http: Request) -> Response:
@@ -21,7 +23,7 @@ def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
 
 async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
     """Answer a request; `model` is asked for whatever the body says."""
-    header = http.headers.get(openai_completions.PRIORITY_HEADER)
+    header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
-    call = openai_completions.parse(body, http.state.id, header, model=model, default=site.pool.only())
+    call = parse(body, http.state.id, header, model=model, default=site.pool.only())
     return site.answer_all(call.requests, call.encoder() if call.stream else call.complete)

@@ -3,10 +3,14 @@
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from orchard.dialects.common.fields import schema
+from orchard.dialects.openai import stored as openai_stored
 from orchard.dialects.openai.responses import stored
+from orchard.dialects.openai.responses.schema import ConversationBody, ItemsBody
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import errors, generation
 from orchard.gateway.store import conversations as store_conversations
@@ -16,7 +20,7 @@ TAG = "OpenAI"
 _COMPACTION = b"compaction"
 
 After = Annotated[str | None, Query(description="The id of the item after which the list begins.")]
-Limit = Annotated[int, Query(ge=1, le=stored.MAX_PAGE)]
+Limit = Annotated[int, Query(ge=1, le=openai_stored.MAX_PAGE)]
 
 
 def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
@@ -30,7 +34,7 @@ def _add_conversations(app: FastAPI, site: AppState, prefix: str) -> None:
     said: dict[str, Any] = {"tags": [TAG], "include_in_schema": prefix == "/v1"}
     plain = said | {"response_class": Response, "responses": errors()}
 
-    @app.post(f"{prefix}/conversations", **said, **_described(stored.conversation_schema()))
+    @app.post(f"{prefix}/conversations", **said, **_described(ConversationBody))
     async def create_conversation(http: Request) -> Response:
         """Begin a conversation: https://platform.openai.com/docs/api-reference/conversations."""
         hex_id = http.state.id.removeprefix("req_")
@@ -46,10 +50,10 @@ def _add_conversations(app: FastAPI, site: AppState, prefix: str) -> None:
         found = await site.responses.kept(store_conversations.load, http.state.caller, conversation_id)
         return _json(stored.conversation(conversation_id, *found))
 
-    @app.post(one, **said, **_described(stored.update_schema()))
+    @app.post(one, **said, **_described(openai_stored.MetadataUpdate))
     async def update_conversation(http: Request, conversation_id: str) -> Response:
         """Replace a conversation's metadata."""
-        metadata = stored.new_metadata(await site.bodies.read(http))
+        metadata = openai_stored.new_metadata(await site.bodies.read(http))
         kept = store_conversations.update
         created = await site.responses.kept(kept, http.state.caller, conversation_id, metadata)
         return _json(stored.conversation(conversation_id, created, metadata))
@@ -58,7 +62,7 @@ def _add_conversations(app: FastAPI, site: AppState, prefix: str) -> None:
     async def delete_conversation(http: Request, conversation_id: str) -> Response:
         """Forget a conversation, with its items and its responses."""
         await site.responses.kept(store_conversations.delete, http.state.caller, conversation_id)
-        return Response(stored.deleted(conversation_id, "conversation.deleted"), media_type="application/json")
+        return Response(openai_stored.deleted(conversation_id, "conversation.deleted"), media_type="application/json")
 
 
 def _add_items(app: FastAPI, site: AppState, prefix: str) -> None:
@@ -71,15 +75,15 @@ def _add_items(app: FastAPI, site: AppState, prefix: str) -> None:
         http: Request,
         conversation_id: str,
         after: After = None,
-        limit: Limit = stored.DEFAULT_PAGE,
+        limit: Limit = openai_stored.DEFAULT_PAGE,
         order: Order = "desc",
     ) -> Response:
         """List a conversation's items."""
         kept, wanted = store_conversations.items, PageQuery(after, limit, order)
         found = await site.responses.kept(kept, http.state.caller, conversation_id, wanted)
-        return Response(stored.page(found.items, found.more), media_type="application/json")
+        return Response(openai_stored.page(found.items, found.more), media_type="application/json")
 
-    @app.post(all_items, **said, **_described(stored.items_schema()))
+    @app.post(all_items, **said, **_described(ItemsBody))
     async def create_items(http: Request, conversation_id: str) -> Response:
         """Add items to a conversation."""
         body = await site.bodies.read(http)
@@ -90,7 +94,7 @@ def _add_items(app: FastAPI, site: AppState, prefix: str) -> None:
         items = given.normalised(http.state.id.removeprefix("req_"), related, unseal)
         await kept(store_conversations.add_items, caller, conversation_id, items)
         added = [(item["id"], stored.encoded(item)) for item in items]
-        return Response(stored.page(added), media_type="application/json")
+        return Response(openai_stored.page(added), media_type="application/json")
 
     @app.get(f"{all_items}/{{item_id}}", **plain)
     async def get_item(http: Request, conversation_id: str, item_id: str) -> Response:
@@ -106,8 +110,8 @@ def _add_items(app: FastAPI, site: AppState, prefix: str) -> None:
         return _json(stored.conversation(conversation_id, *found))
 
 
-def _described(schema: dict[str, Any]) -> dict[str, Any]:
-    return generation(schema, parameters=())
+def _described(body: type[Struct]) -> dict[str, Any]:
+    return generation(schema(body), parameters=())
 
 
 def _json(found: dict[str, Any]) -> Response:

@@ -11,7 +11,7 @@ from orchard.gateway.routes.openapi import generation
 
 def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     """Add the routes."""
-    described = generation(openai_embeddings.body_schema(), parameters=())
+    described = generation(openai_embeddings.BODY.schema(), parameters=())
 
     @app.post(f"{prefix}/embeddings", tags=["OpenAI"], include_in_schema=prefix == "/v1", **described)
     async def embeddings(http: Request) -> Response:
@@ -22,5 +22,5 @@ def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
 async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
     """Refuse a request; `model` is asked for whatever the body says. Raises OrchardError."""
     body = await site.bodies.read(http)
-    wanted = openai_embeddings.parse(body) if model is None else model
+    wanted = openai_embeddings.BODY.decode(body).model_name if model is None else model
     raise openai_embeddings.refusal(site.pool.find(wanted).entry.id)

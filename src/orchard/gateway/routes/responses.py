@@ -9,9 +9,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket
 
 from orchard.core.errors import OrchardError
+from orchard.dialects.common.fields import PRIORITY_HEADER
+from orchard.dialects.openai import stored
 from orchard.dialects.openai.responses import compact as openai_responses_compact
-from orchard.dialects.openai.responses import encode as openai_responses
-from orchard.dialects.openai.responses import stored as openai_responses_stored
+from orchard.dialects.openai.responses.encode import counted
+from orchard.dialects.openai.responses.parse import parse
+from orchard.dialects.openai.responses.schema import BODY, COMPACT_BODY
+from orchard.dialects.openai.responses.stored import encoded
 from orchard.gateway.caller import Caller
 from orchard.gateway.responses.background import Run, unpack
 from orchard.gateway.responses.service import Responses
@@ -28,13 +32,13 @@ _KEEP_ALIVE = b": keep-alive\n\n"
 _JSON = "application/json"
 
 After = Annotated[str | None, Query(description="The id of the item after which the list begins.")]
-Limit = Annotated[int, Query(ge=1, le=openai_responses_stored.MAX_PAGE)]
+Limit = Annotated[int, Query(ge=1, le=stored.MAX_PAGE)]
 
 
 def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     """Add the routes."""
     shown = prefix == "/v1"
-    described = generation(openai_responses.body_schema())
+    described = generation(BODY.schema())
 
     @app.post(f"{prefix}/responses", tags=[TAG], include_in_schema=shown, **described)
     async def create_response(http: Request) -> Response:
@@ -44,18 +48,18 @@ def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
     @app.post(f"{prefix}/responses/input_tokens", tags=[TAG], include_in_schema=shown, **described)
     async def count_input_tokens(http: Request) -> Response:
         """Count the tokens that the input of a response would have."""
-        draft = openai_responses.read(await site.bodies.read(http), default=site.pool.only())
+        draft = parse(await site.bodies.read(http), default=site.pool.only())
         counting = site.responses.count(http.state.caller, draft, http.state.id)
         tokens = await internal_request.attended(http, counting)
-        return Response(openai_responses.counted(tokens), media_type=_JSON)
+        return Response(counted(tokens), media_type=_JSON)
 
-    compacting = generation(openai_responses_compact.body_schema())
+    compacting = generation(COMPACT_BODY.schema())
 
     @app.post(f"{prefix}/responses/compact", tags=[TAG], include_in_schema=shown, **compacting)
     async def compact_response(http: Request) -> Response:
         """Summarise a conversation: https://platform.openai.com/docs/api-reference/responses/compact."""
-        draft = openai_responses_compact.read_compact(await site.bodies.read(http), site.pool.only())
-        header = http.headers.get(openai_responses.PRIORITY_HEADER)
+        draft = openai_responses_compact.parse(await site.bodies.read(http), site.pool.only())
+        header = http.headers.get(PRIORITY_HEADER)
         work = site.responses.compact(http.state.caller, draft, http.state.id, header)
         return Response(await internal_request.attended(http, work), media_type=_JSON)
 
@@ -82,7 +86,7 @@ def _add_stored(app: FastAPI, site: AppState, prefix: str) -> None:
         """Forget a response; one that runs is cancelled."""
         await site.responses.stop(http.state.caller, response_id)
         await site.responses.kept(store_responses.delete, http.state.caller, response_id)
-        return Response(openai_responses_stored.deleted(response_id, "response"), media_type=_JSON)
+        return Response(stored.deleted(response_id, "response"), media_type=_JSON)
 
     @app.post(f"{one}/cancel", tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
     async def cancel_response(http: Request, response_id: str) -> Response:
@@ -95,19 +99,19 @@ def _add_stored(app: FastAPI, site: AppState, prefix: str) -> None:
         http: Request,
         response_id: str,
         after: After = None,
-        limit: Limit = openai_responses_stored.DEFAULT_PAGE,
+        limit: Limit = stored.DEFAULT_PAGE,
         order: Order = "desc",
     ) -> Response:
         """List what a response was made of, with the items of the responses before it."""
         kept, wanted = store_responses.input_items, PageQuery(after, limit, order)
         found = await site.responses.kept(kept, http.state.caller, response_id, wanted)
-        return Response(openai_responses_stored.page(found.items, found.more), media_type=_JSON)
+        return Response(stored.page(found.items, found.more), media_type=_JSON)
 
 
 async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
     """Answer a request; `model` is asked for whatever the body says."""
-    draft = openai_responses.read(await site.bodies.read(http), model, site.pool.only())
-    header = http.headers.get(openai_responses.PRIORITY_HEADER)
+    draft = parse(await site.bodies.read(http), model, site.pool.only())
+    header = http.headers.get(PRIORITY_HEADER)
     caller = http.state.caller
     call = await site.responses.prepare(caller, draft, http.state.id, header)
     if not draft.body.background:
@@ -121,7 +125,7 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
 async def _body(responses: Responses, caller: Caller, id_: str) -> Response:
     if run := responses.run(caller, id_):
         return Response(run.encoder.body(), media_type=_JSON)
-    return Response(openai_responses_stored.encoded(await responses.settled(caller, id_)), media_type=_JSON)
+    return Response(encoded(await responses.settled(caller, id_)), media_type=_JSON)
 
 
 async def _cancelled(responses: Responses, caller: Caller, id_: str) -> Response:
@@ -131,7 +135,7 @@ async def _cancelled(responses: Responses, caller: Caller, id_: str) -> Response
         raise OrchardError("invalid_request", message)
     if found["status"] in ("queued", "in_progress"):
         raise OrchardError("invalid_request", f"response '{id_}' runs in another server, which can cancel it")
-    return Response(openai_responses_stored.encoded(found), media_type=_JSON)
+    return Response(encoded(found), media_type=_JSON)
 
 
 async def _stream(site: AppState, caller: Caller, id_: str, after: int) -> Response:

@@ -26,7 +26,8 @@ from orchard.core.events import (
     Usage,
     collect,
 )
-from orchard.dialects.anthropic.messages.encode import MessagesCall, parse, parse_count
+from orchard.dialects.anthropic.messages.encode import MessagesCall
+from orchard.dialects.anthropic.messages.parse import parse, parse_count
 from tests.support.examples import examples
 from tests.support.streams import lawful_streams
 

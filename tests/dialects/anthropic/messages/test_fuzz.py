@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from orchard.core.errors import OrchardError
 from orchard.core.request import Request
 from orchard.core.tasks.generate import generation
-from orchard.dialects.anthropic.messages.encode import body_schema, fail, parse, parse_count
+from orchard.dialects.anthropic.errors import fail
+from orchard.dialects.anthropic.messages.parse import parse, parse_count
+from orchard.dialects.anthropic.messages.schema import BODY
 from tests.support.crossing import crossed
 from tests.support.examples import examples
 
@@ -25,7 +27,7 @@ SCALARS = st.one_of(
     st.sampled_from(["auto", "any", "tool", "enabled", "base64", "url", "x-anthropic-billing-header: x", "2026-01-31"]),
 )
 FIELD_NAMES = st.sampled_from(
-    [*body_schema()["properties"], "role", "content", "type", "source", "text", "name", "input", "tool_use_id", "id"]
+    [*BODY.schema()["properties"], "role", "content", "type", "source", "text", "name", "input", "tool_use_id", "id"]
 )
 JSON = st.recursive(
     SCALARS,

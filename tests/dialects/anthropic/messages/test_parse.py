@@ -22,9 +22,8 @@ from orchard.core.tasks.generate import (
     ToolResultPart,
     generation,
 )
-from orchard.dialects.anthropic.messages.encode import parse, parse_count
-from orchard.dialects.anthropic.messages.parse import MAX_ITEMS
-from orchard.dialects.anthropic.messages.schema import IGNORED, body_schema
+from orchard.dialects.anthropic.messages.parse import MAX_ITEMS, parse, parse_count
+from orchard.dialects.anthropic.messages.schema import BODY, IGNORED
 
 USER = {"role": "user", "content": "Hi"}
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -112,7 +111,7 @@ def test_a_wrong_value_is_named(field: str, value: Any) -> None:
 
 
 def test_null_is_absent_and_unknown_fields_are_ignored() -> None:
-    names = [name for name in body_schema()["properties"] if name not in ("model", "messages")]
+    names = [name for name in BODY.schema()["properties"] if name not in ("model", "messages")]
     assert task(**dict.fromkeys([*names, "zzz"])) == Generate(messages=(texts("Hi"),))
     assert task(zzz=[{"a": 1}], **{name: [{"any": "thing"}] for name in IGNORED}) == task()
 

@@ -27,7 +27,8 @@ from orchard.core.events import (
     Usage,
     collect,
 )
-from orchard.dialects.openai.chat.encode import ChatCall, parse
+from orchard.dialects.openai.chat.encode import ChatCall
+from orchard.dialects.openai.chat.parse import parse
 from tests.support.examples import examples
 from tests.support.streams import lawful_streams
 

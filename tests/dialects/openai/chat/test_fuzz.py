@@ -7,13 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.core.errors import OrchardError
-from orchard.dialects.openai.chat.encode import ChatCall, body_schema, parse
+from orchard.dialects.openai.chat.encode import ChatCall
+from orchard.dialects.openai.chat.parse import parse
+from orchard.dialects.openai.chat.schema import BODY
 from tests.support.crossing import crossed
 from tests.support.examples import examples
 from tests.support.mutation import json_values, mutated
 
 FIELD_NAMES = [
-    *body_schema()["properties"],
+    *BODY.schema()["properties"],
     "role",
     "content",
     "type",

@@ -20,8 +20,9 @@ from orchard.core.tasks.generate import (
     ToolResultPart,
     generation,
 )
-from orchard.dialects.openai.chat.encode import ChatCall, body_schema, parse
-from orchard.dialects.openai.chat.schema import IGNORED
+from orchard.dialects.openai.chat.encode import ChatCall
+from orchard.dialects.openai.chat.parse import parse
+from orchard.dialects.openai.chat.schema import BODY, IGNORED
 from tests.support.crossing import crossed
 
 USER = {"role": "user", "content": "Hi"}
@@ -148,7 +149,7 @@ def test_everything_at_once() -> None:
 
 
 def test_null_means_absent_everywhere() -> None:
-    fields = [name for name in body_schema()["properties"] if name not in ("model", "messages")]
+    fields = [name for name in BODY.schema()["properties"] if name not in ("model", "messages")]
     nothing = {
         "role": "user",
         "content": "Hi",
@@ -169,7 +170,7 @@ OPENAI_FIELDS = """audio frequency_penalty function_call functions logit_bias lo
 
 
 def test_every_field_of_openai_is_known() -> None:
-    assert set(OPENAI_FIELDS.split()) <= set(body_schema()["properties"])
+    assert set(OPENAI_FIELDS.split()) <= set(BODY.schema()["properties"])
 
 
 @pytest.mark.parametrize("name", IGNORED)
@@ -179,7 +180,7 @@ def test_ignored_fields_change_nothing(name: str) -> None:
 
 
 def test_the_schema_is_whole_in_itself() -> None:
-    schema = body_schema()
+    schema = BODY.schema()
     assert "$ref" not in json.dumps(schema)
     assert schema["required"] == ["messages"]
     assert schema["properties"]["messages"]["items"]["properties"]["role"]["enum"]
@@ -501,12 +502,12 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     (
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": "ftp://x"}]}]},
         "messages[0].content[0].image_url",
-        "a data: URL, or an http(s) one",
+        "a data: URL or an http(s) URL",
     ),
     (
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "cat.png"}}]}]},
         "messages[0].content[0].image_url.url",
-        "a data: URL, or an http(s) one",
+        "a data: URL or an http(s) URL",
     ),
     (
         {"messages": [{"role": "system", "content": [PICTURE]}]},
@@ -628,8 +629,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"functions": [{"name": "f"}] * 513}, "functions", "an array of at most 512 items"),
     ({"messages": [{"role": "user", "content": [TEXT] * 4097}]}, "messages[0].content", "array of at most 4096 items"),
     ({"messages": [CALLS | {"tool_calls": [CALL] * 1025}]}, "messages[0].tool_calls", "an array of at most 1024 items"),
-    ({"messages": [CALLS | {"tool_calls": [CALL] * 1000}] * 33}, "messages", "at most 32768 are allowed in all"),
-    ({"messages": [{"role": "user", "content": [TEXT] * 4096}] * 9}, "messages", "at most 32768 are allowed in all"),
+    ({"messages": [CALLS | {"tool_calls": [CALL] * 1000}] * 33}, "messages", "at most 32768 are allowed"),
+    ({"messages": [{"role": "user", "content": [TEXT] * 4096}] * 9}, "messages", "at most 32768 are allowed"),
     ({"functions": [{"name": ""}]}, "functions[0].name", "1 to 128"),
     ({"tool_choice": "required"}, "tool_choice", "when tools are given"),
     ({"tools": [], "tool_choice": "required"}, "tool_choice", "when tools are given"),
@@ -661,11 +662,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"response_format": schema_format(schema={}) | {"schema": {"a": 1}}}, "response_format.schema", "give only one"),
     ({"response_format": schema_format(schema=[])}, "response_format.json_schema.schema", "an object"),
     ({"response_format": schema_format(schema={"a": 2**64})}, "response_format.json_schema.schema", "64 bits"),
-    ({"guided_regex": "a", "guided_choice": ["a"]}, "guided_choice", "given are `guided_regex`, `guided_choice`"),
+    ({"guided_regex": "a", "guided_choice": ["a"]}, "guided_choice", "`guided_regex` both set the form"),
     (
         {"response_format": {"type": "json_object"}, "structured_outputs": {"regex": "a"}},
         "structured_outputs.regex",
-        "given are `response_format`, `structured_outputs.regex`",
+        "and `response_format` both set the form of the answer",
     ),
     ({"guided_json": "{"}, "guided_json", "a JSON schema, or one as JSON text"),
     ({"guided_json": "5"}, "guided_json", "a JSON schema, or one as JSON text"),
@@ -689,7 +690,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     (
         {"messages": [USER, SAID], "add_generation_prompt": True, "continue_final_message": True},
         "add_generation_prompt",
-        "contradict",
+        "can't both be true",
     ),
     ({"response_format": "text"}, "response_format", "an object"),
     ({"modalities": ["text", "audio"]}, "modalities", "text only"),
@@ -814,7 +815,7 @@ def test_arguments_given_as_text_have_a_length_limit() -> None:
     call["function"] = {"name": "f", "arguments": "é" * (512 * 1024) + "x"}
     error = refused(messages=[{"role": "assistant", "tool_calls": [call]}])
     assert error.param == "messages[0].tool_calls[0].function.arguments"
-    assert "1048577 bytes of JSON, at most 1048576" in error.message
+    assert "it has 1048577 bytes of JSON; at most 1048576" in error.message
 
 
 def test_all_free_form_values_together_have_a_length_limit() -> None:

@@ -14,8 +14,9 @@ from orchard import __version__
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Logprob, Started, Text, TokenLogprob, Usage, collect
 from orchard.core.tasks.generate import Generate, Grammar, Sampling, generation
-from orchard.dialects.openai.completions.encode import CompletionCall, body_schema, parse
-from orchard.dialects.openai.completions.schema import IGNORED
+from orchard.dialects.openai.completions.encode import CompletionCall
+from orchard.dialects.openai.completions.parse import parse
+from orchard.dialects.openai.completions.schema import BODY, IGNORED
 from tests.support.crossing import crossed
 from tests.support.examples import examples
 from tests.support.mutation import json_values, mutated
@@ -121,7 +122,7 @@ def test_fields() -> None:
 
 
 def test_null_means_absent_everywhere_and_ignored_fields_change_nothing() -> None:
-    fields = [name for name in body_schema()["properties"] if name not in ("model", "prompt")]
+    fields = [name for name in BODY.schema()["properties"] if name not in ("model", "prompt")]
     assert read(**dict.fromkeys(fields)) == read(**dict.fromkeys(IGNORED, 5)) == read()
 
 
@@ -131,7 +132,7 @@ OPENAI_FIELDS = """best_of echo frequency_penalty logit_bias logprobs max_tokens
 
 
 def test_every_field_of_openai_is_known() -> None:
-    assert set(OPENAI_FIELDS.split()) <= set(body_schema()["properties"])
+    assert set(OPENAI_FIELDS.split()) <= set(BODY.schema()["properties"])
 
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
@@ -152,7 +153,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"best_of": 2, "stream": True}, "best_of", "can't be streamed"),
     ({"echo": True, "logprobs": 0, "suffix": "b"}, "suffix", "along with `echo` and `logprobs`"),
     ({"stream_options": {}}, "stream_options", "when `stream` is true"),
-    ({"guided_regex": "a", "guided_json": {}}, "guided_regex", "Only one field"),
+    ({"guided_regex": "a", "guided_json": {}}, "guided_regex", "both set the form of the answer"),
 ]
 
 

@@ -13,8 +13,10 @@ from openai.types.responses import CompactedResponse
 from orchard.core.errors import OrchardError
 from orchard.core.events import Usage
 from orchard.core.tasks.generate import TextPart, generation, summary_message
-from orchard.dialects.openai.responses.compact import compacted, read_compact
-from orchard.dialects.openai.responses.encode import ResponseCall, read
+from orchard.dialects.openai.responses.call import ResponseCall
+from orchard.dialects.openai.responses.compact import compacted
+from orchard.dialects.openai.responses.compact import parse as read_compact
+from orchard.dialects.openai.responses.parse import parse as read
 from orchard.dialects.openai.responses.seal import seal, unseal
 from orchard.dialects.openai.responses.stored import new_conversation, read_items
 

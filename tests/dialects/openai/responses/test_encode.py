@@ -29,7 +29,9 @@ from orchard.core.events import (
     Usage,
 )
 from orchard.core.tasks.generate import generation
-from orchard.dialects.openai.responses.encode import ResponseCall, ResponseEncoder, read
+from orchard.dialects.openai.responses.call import ResponseCall
+from orchard.dialects.openai.responses.encode import ResponseEncoder
+from orchard.dialects.openai.responses.parse import parse as read
 from tests.support.examples import examples
 from tests.support.streams import lawful_streams
 

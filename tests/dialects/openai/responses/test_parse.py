@@ -24,7 +24,9 @@ from orchard.core.tasks.generate import (
     ToolResultPart,
     generation,
 )
-from orchard.dialects.openai.responses.encode import ResponseCall, body_schema, read
+from orchard.dialects.openai.responses.call import ResponseCall
+from orchard.dialects.openai.responses.parse import parse as read
+from orchard.dialects.openai.responses.schema import BODY
 from tests.support.crossing import crossed
 from tests.support.examples import examples
 from tests.support.mutation import places
@@ -412,7 +414,7 @@ def test_how_it_is_drawn() -> None:
 
 def test_the_conversation_may_be_named_in_two_ways() -> None:
     for value in ("conv_1", {"id": "conv_1"}):
-        assert read(json.dumps({"model": "m", "conversation": value}).encode()).conversation == "conv_1"
+        assert read(json.dumps({"model": "m", "conversation": value}).encode()).body.conversation_id == "conv_1"
 
 
 def test_an_address_may_name_the_model() -> None:
@@ -431,12 +433,12 @@ def test_counting() -> None:
 
 def test_a_prompt_that_is_only_to_be_cached() -> None:
     call = make_call(prompt_cache_options={"mode": "implicit", "prewarm": True}, max_output_tokens=50)
-    assert (generation(call.request).max_tokens, call.warms_up) == (1, True)
-    assert not make_call(prompt_cache_options={"mode": "implicit"}).warms_up
+    assert (generation(call.request).max_tokens, call.body.warms_up) == (1, True)
+    assert not make_call(prompt_cache_options={"mode": "implicit"}).body.warms_up
 
 
 def test_unknown_fields_and_nulls_are_no_matter() -> None:
-    fields = dict.fromkeys(body_schema()["properties"])
+    fields = dict.fromkeys(BODY.schema()["properties"])
     assert task(**fields | {"model": "demo", "input": "Hi", "unheard": {"of": 1}}) == task()
 
 
@@ -505,7 +507,7 @@ SCALARS = st.one_of(
         ["user", "assistant", "message", "reasoning", "function_call", "item_reference", "custom", "call_1"]
     ),
 )
-NAMES = st.sampled_from([*body_schema()["properties"], "role", "content", "type", "name", "call_id", "id", "output"])
+NAMES = st.sampled_from([*BODY.schema()["properties"], "role", "content", "type", "name", "call_id", "id", "output"])
 JSON = st.recursive(
     SCALARS,
     lambda children: st.one_of(st.lists(children, max_size=3), st.dictionaries(NAMES, children, max_size=4)),

@@ -10,14 +10,8 @@ from openai.types.responses import ResponseItem
 from pydantic import TypeAdapter
 
 from orchard.core.errors import OrchardError
-from orchard.dialects.openai.responses.stored import (
-    conversation,
-    new_conversation,
-    new_metadata,
-    normalised,
-    page,
-    read_items,
-)
+from orchard.dialects.openai.responses.stored import conversation, new_conversation, normalised, read_items
+from orchard.dialects.openai.stored import new_metadata, page
 
 ITEM: TypeAdapter[Any] = TypeAdapter(ConversationItem)
 INPUT_ITEM: TypeAdapter[Any] = TypeAdapter(ResponseItem)

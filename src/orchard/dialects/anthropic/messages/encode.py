@@ -1,4 +1,4 @@
-"""Anthropic's Messages: a body becomes a `Request`, events become its stream of events or one whole message."""
+"""The way out of Anthropic's Messages: events become its stream of events, or one whole message."""
 
 import base64
 import re
@@ -28,50 +28,13 @@ from orchard.core.events import (
 )
 from orchard.core.request import Request
 from orchard.core.tasks.generate import generation
-from orchard.dialects.anthropic.errors import error_body, fail
-from orchard.dialects.anthropic.messages.parse import translate
-from orchard.dialects.anthropic.messages.schema import Body, body_schema
-from orchard.dialects.common.fields import with_model
-from orchard.dialects.common.json_body import decode
-from orchard.dialects.common.output import escape_line_ends
-
-__all__ = ["CountCall", "MessagesCall", "MessagesEncoder", "body_schema", "fail", "parse", "parse_count"]
+from orchard.dialects.anthropic.errors import error_body
+from orchard.dialects.common.output import escape_line_ends, hex_id
 
 _PING = b'event: ping\ndata: {"type":"ping"}\n\n'
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
-
-_decoder = msgspec.json.Decoder(Body)
 _json = msgspec.json.Encoder().encode
-
-
-def parse(
-    body: bytes,
-    request_id: str,
-    *,
-    priority: str | None = None,
-    stable_prompts: bool = True,
-    default: str | None = None,
-) -> "MessagesCall":
-    """Read the body of a request, and the priority that its header gives; `default` is the model if it names none.
-
-    Raises OrchardError (invalid_request), its `param` naming the field to blame.
-    """
-    decoded = with_model(decode(_decoder, body), default)
-    return MessagesCall(
-        request=translate(decoded, request_id, priority=priority, stable_prompts=stable_prompts),
-        stream=bool(decoded.stream),
-        omits_thinking=bool(decoded.thinking and decoded.thinking.display == "omitted"),
-        warms_up=decoded.max_tokens == 0,
-    )
-
-
-def parse_count(
-    body: bytes, request_id: str, *, stable_prompts: bool = True, default: str | None = None
-) -> "CountCall":
-    """Read the body of a request to count the tokens of its prompt. Raises OrchardError (invalid_request)."""
-    decoded = with_model(decode(_decoder, body), default)
-    return CountCall(translate(decoded, request_id, count=True, stable_prompts=stable_prompts))
 
 
 class CountCall(Struct, frozen=True):
@@ -80,15 +43,15 @@ class CountCall(Struct, frozen=True):
     request: Request
 
     def complete(self, result: Collected) -> bytes:
-        """Give the body of the answer."""
+        """Return the body of the answer."""
         return _json({"input_tokens": result.usage.prompt_tokens})
 
 
 class MessagesCall(Struct, frozen=True):
     """A parsed body.
 
-    `omits_thinking`: the answer says that there was some, but not what. `warms_up`: only the prompt is to be cached,
-    the answer is empty.
+    `omits_thinking`: the answer says that the model thought, but not what. `warms_up`: the prompt is only to be cached,
+    and the answer is empty.
     """
 
     request: Request
@@ -97,11 +60,11 @@ class MessagesCall(Struct, frozen=True):
     warms_up: bool = False
 
     def encoder(self) -> "MessagesEncoder":
-        """Make the encoder of a streamed answer."""
+        """Return an encoder of the answer as a stream."""
         return MessagesEncoder(self)
 
     def complete(self, result: Collected) -> bytes:
-        """Give the whole body of an answer that is not streamed."""
+        """Return the body of an answer that is not streamed."""
         (choice,) = result.choices
         content = [] if self.warms_up else self._content(choice)
         stop = self.stop(choice.reason, choice.stop, result.usage)
@@ -110,9 +73,9 @@ class MessagesCall(Struct, frozen=True):
     def message(
         self, content: list[Any], stop: dict[str, str | None], used: Usage, summary: Summary | None = None
     ) -> dict[str, Any]:
-        """Give a message, as it is at its end or, without content and summary, at its start."""
+        """Return a message as it is at its end or, without content and summary, at its start."""
         return {
-            "id": f"msg_{self.request.id.removeprefix('req_').replace('-', '')}",
+            "id": f"msg_{hex_id(self.request.id)}",
             "type": "message",
             "role": "assistant",
             "model": self.request.model,
@@ -127,8 +90,8 @@ class MessagesCall(Struct, frozen=True):
         }
 
     def stop(self, reason: str, stop: str | None, used: Usage) -> dict[str, str | None]:
-        """Give the fields that say why the answer ended."""
-        if self.warms_up:  # however the token that is not shown ended it
+        """Return the fields that say why the answer ended."""
+        if self.warms_up:  # whatever ended the token that is not shown
             return {"stop_reason": "max_tokens", "stop_sequence": None}
         limit = generation(self.request).max_tokens
         if stop is not None:
@@ -140,14 +103,14 @@ class MessagesCall(Struct, frozen=True):
         return {"stop_reason": reason, "stop_sequence": stop}
 
     def usage(self, used: Usage, summary: Summary | None = None) -> dict[str, Any]:
-        """Give the usage; that of an answer which is empty by intent has none of the token that it took."""
+        """Return the usage; it leaves out the one token of an answer that is empty by intent."""
         if self.warms_up:
             used = replace(used, completion_tokens=0, reasoning_tokens=0)
         return usage(used, summary)
 
     @property
     def signature(self) -> str:
-        """What clients want to see on a thinking block; it is not looked at when it comes back."""
+        """The signature that clients expect of a thinking block; nothing reads it when it comes back."""
         return base64.b64encode(f"orchard {self.request.id}".encode()).decode()
 
     def _content(self, choice: Choice) -> list[dict[str, Any]]:
@@ -166,7 +129,7 @@ class MessagesCall(Struct, frozen=True):
 
 
 class MessagesEncoder:
-    """Writes one stream of events as server-sent events.
+    """An encoder of one stream of events as server-sent events.
 
     A block is closed before the next one opens. The arguments of a call follow its start, with nothing in between.
     """
@@ -177,15 +140,14 @@ class MessagesEncoder:
         self._summary: Summary | None = None
         self._open: str | None = None  # the type of the block that is open
         self._index = -1  # its place, or that of the last one
-        self._held = ""  # the space at the beginning of a text; a text of nothing else is no block
+        self._held = ""  # the white space that a text begins with; a text of nothing else is no block
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """Write the next events of the stream; empty where they show nothing."""
-        written = [self._event(event) for event in (events if len(events) == 1 else merge(events))]
-        return escape_line_ends(b"".join(written))
+        """Return the next events of the stream, encoded; empty where they show nothing."""
+        return escape_line_ends(b"".join(map(self._event, merge(events))))
 
     def keep_alive(self) -> bytes:
-        """Give what is sent while there is nothing to say; no event may come before the message has started."""
+        """Return what to send while there is no event; before the message has started, it must not be an event."""
         return _PING if self._started else b": keep-alive\n\n"
 
     def _event(self, event: Event) -> bytes:
@@ -262,9 +224,9 @@ class MessagesEncoder:
 
 
 def usage(used: Usage, summary: Summary | None = None) -> dict[str, Any]:
-    """Give the usage; as in Anthropic's API, `input_tokens` are those that were not cached.
+    """Return the usage; as in Anthropic's API, `input_tokens` are those that were not cached.
 
-    What a summary of older messages took is an iteration of its own, and not part of the rest.
+    What a summary of older messages took is an iteration of its own, and not part of the other counts.
     """
     counts = _counts(used.prompt_tokens - used.cached_tokens, used.cached_tokens, used.completion_tokens)
     found = {**counts, "output_tokens_details": {"thinking_tokens": used.reasoning_tokens}}
@@ -284,7 +246,7 @@ def _counts(read: int, cached: int, written: int) -> dict[str, Any]:
 
 
 def _edits(summary: Summary | None) -> dict[str, Any]:
-    """Give the field that tells of messages that a summary took the place of; none where there are none."""
+    """Return the field that tells how many messages a summary replaced; no field where there is no summary."""
     if summary is None:
         return {}
     edit = {"type": "summarize_messages", "summarized_messages": summary.messages}
@@ -296,13 +258,13 @@ def _sse(event: str, data: dict[str, Any]) -> bytes:
 
 
 def _tool_use(call_id: str, name: str, input_: Any) -> dict[str, Any]:
-    # Some models make ids of their own, such as `functions.add:0`; Anthropic's have none of these characters.
+    # Some models make ids of their own, such as `functions.add:0`; Anthropic's ids have none of these characters.
     own = re.sub("^call_", "toolu_", _NOT_IN_IDS.sub("_", call_id))
     return {"type": "tool_use", "id": own, "name": name, "input": input_}
 
 
 def _input(call: ToolCall) -> Any:
-    """Give the arguments, just as the model wrote them; what is no JSON object is wrapped as Anthropic's docs say."""
+    """Return the arguments as the model wrote them; what is no JSON object is wrapped as Anthropic documents it."""
     arguments = call.arguments.strip() or "{}"
     try:
         msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])

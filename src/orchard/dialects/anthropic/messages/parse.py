@@ -1,10 +1,10 @@
-"""From a decoded Messages body to a `core.Request`; what can't be served is refused with the reason."""
+"""The way in of Messages: a body becomes a `core.Request`; what can't be served is refused with the reason."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from orchard.core.errors import OrchardError
-from orchard.core.request import Overflow, Request
+from orchard.core.request import Overflow
 from orchard.core.tasks.generate import (
     Count,
     Generate,
@@ -19,14 +19,14 @@ from orchard.core.tasks.generate import (
     ToolResultPart,
 )
 from orchard.dialects.anthropic.messages import schema as wire
+from orchard.dialects.anthropic.messages.encode import CountCall, MessagesCall
 from orchard.dialects.anthropic.messages.stable_prompt import stabilised
-from orchard.dialects.anthropic.messages.tools import MAX_SCHEMA_BYTES, choose
-from orchard.dialects.common.fields import adapter, asks_for, header_priority, model_of
-from orchard.dialects.common.json_body import FreeForm, invalid
+from orchard.dialects.anthropic.messages.tools import choose
+from orchard.dialects.common.fields import asks_for, header_priority, make_request
+from orchard.dialects.common.json_body import FreeForm, invalid, not_one_of, refuse_set, required
 
-MAX_ARGUMENTS_BYTES = 1024 * 1024
 MAX_ITEMS = 32_768
-"""How many blocks all messages may have together, those within results and documents included."""
+"""How many blocks all messages may have together, including those within results and documents."""
 
 _SKIPPED = {
     "advisor_tool_result",
@@ -46,7 +46,7 @@ _SKIPPED = {
     "web_fetch_tool_result",
     "web_search_tool_result",
 }
-"""Blocks that other servers wrote, for themselves to read, and directives that change nothing here."""
+"""Blocks that other servers wrote for themselves, and directives that change nothing here."""
 _COMPACT = "compact_20260112"
 _SHOWN = ("text", "image", "document", "search_result")
 _ALLOWED = {
@@ -56,19 +56,37 @@ _ALLOWED = {
 }
 
 
-def translate(
-    body: wire.Body,
+def parse(
+    body: bytes,
     request_id: str,
     *,
     priority: str | None = None,
-    count: bool = False,
     stable_prompts: bool = True,
-) -> Request:
-    """Make the request that a body asks for; with `count` its prompt's tokens are counted. `priority`: the header's.
+    default: str | None = None,
+) -> MessagesCall:
+    """Read the body of a request; `priority` is its header's, `default` the model of a body that names none.
 
-    `stable_prompts`: see anthropic_messages_prompt. Raises OrchardError (invalid_request; response_not_found where it
-    goes on with messages that were never stored).
+    `stable_prompts`: see `stable_prompt`. Raise OrchardError (invalid_request, whose `param` names the field to blame;
+    response_not_found where it continues messages that were never stored).
     """
+    decoded = wire.BODY.decode(body, default=default)
+    task, turn = _task(decoded, stable_prompts), header_priority(priority)
+    return MessagesCall(
+        request=make_request(decoded, request_id, task, turn, _overflow(decoded)),
+        stream=bool(decoded.stream),
+        omits_thinking=bool(decoded.thinking and decoded.thinking.display == "omitted"),
+        warms_up=decoded.max_tokens == 0,
+    )
+
+
+def parse_count(body: bytes, request_id: str, *, stable_prompts: bool = True, default: str | None = None) -> CountCall:
+    """Read the body of a request to count the tokens of its prompt. Raise OrchardError as `parse` does."""
+    decoded = wire.BODY.decode(body, default=default)
+    task = Count(_task(decoded, stable_prompts))
+    return CountCall(make_request(decoded, request_id, task, "normal", _overflow(decoded)))
+
+
+def _task(body: wire.Body, stable_prompts: bool) -> Generate:
     _refuse_unsupported(body)
     free_form = FreeForm()
     conversation = _Conversation(free_form)
@@ -76,10 +94,10 @@ def translate(
     if stable_prompts:
         messages = stabilised(messages)
     if not messages:
-        raise invalid("messages", "`messages` hold nothing that the model could answer.")
+        raise invalid("messages", "hold nothing that the model could answer.")
     tools = choose(body, conversation.added_tools, free_form)
     thinks = body.thinking is None or body.thinking.type in ("enabled", "adaptive")
-    task = Generate(
+    return Generate(
         messages=messages,
         continue_last=_is_unfinished(messages),
         tools=tools.tools,
@@ -94,13 +112,10 @@ def translate(
         thinking_budget=body.thinking.budget_tokens if body.thinking and thinks else None,
         hide_reasoning=not thinks,
     )
-    work = Count(task) if count else task
-    turn = header_priority(priority)
-    return Request(request_id, model_of(body), work, turn, adapter(body), body.ttl, _overflow(body))
 
 
 class _Conversation:
-    """Reads messages in order and remembers the calls that later results refer to, and the tools they define."""
+    """A reader of messages in order, which remembers the tools they define and the calls that results refer to."""
 
     def __init__(self, free_form: FreeForm) -> None:
         self.added_tools: list[tuple[wire.ToolEntry, str]] = []
@@ -110,18 +125,18 @@ class _Conversation:
     def read(self, body: wire.Body) -> tuple[Message, ...]:
         items = sum(map(_items, body.messages))
         if items > MAX_ITEMS:
-            raise invalid("messages", f"`messages` hold {items} blocks; at most {MAX_ITEMS} are allowed in all.")
+            raise invalid("messages", f"hold {items} blocks; at most {MAX_ITEMS} are allowed in all.")
         last_user = max((i for i, message in enumerate(body.messages) if message.role == "user"), default=-1)
         read = [Message("system", parts)] if (parts := _system(body.system)) else []
         for i, message in enumerate(body.messages):
             if message.clear_at != "next_user_message" or i > last_user:
                 read += self._message(message, f"messages[{i}]")
         if read and read[-1].role == "assistant" and not any(map(_says_something, read[-1].parts)):
-            read.pop()  # what has nothing but thoughts is no beginning of an answer
+            read.pop()  # thoughts alone are no beginning of an answer
         return tuple(read)
 
     def _message(self, message: wire.Message, where: str) -> list[Message]:
-        """Give a message; results of tools are one of their own, before the rest."""
+        """Return a message; the results of tools are one of their own, before the rest."""
         parts: list[Part] = []
         if isinstance(message.content, list):
             for i, block in enumerate(message.content):
@@ -131,7 +146,7 @@ class _Conversation:
         results = tuple(part for part in parts if isinstance(part, ToolResultPart))
         rest = tuple(part for part in parts if not isinstance(part, ToolResultPart))
         read = [Message("tool", results)] if results else []
-        # A user may say nothing, be it in texts, but a message of which nothing is left is none.
+        # A user may say nothing, even in empty texts; but a message of which nothing is left is dropped.
         blocks = message.content if isinstance(message.content, list) else ()
         if rest or (message.role == "user" and all(block.type == "text" for block in blocks)):
             read.append(Message(message.role, rest))
@@ -141,9 +156,8 @@ class _Conversation:
         if block.type in _SKIPPED:
             return ()
         if block.type not in _ALLOWED[role]:
-            names = ", ".join(repr(name) for name in _ALLOWED[role])
-            message = f"`{where}.type` must be one of {names} in a message of role '{role}', got '{block.type[:64]}'."
-            raise invalid(f"{where}.type", message)
+            place = f" in a message of role '{role}', got '{block.type[:64]}'"
+            raise not_one_of(f"{where}.type", _ALLOWED[role], place)
         parts: Sequence[Part] = ()
         match block.type:
             case "thinking":
@@ -162,21 +176,21 @@ class _Conversation:
         return parts
 
     def _call(self, block: wire.Block, where: str) -> ToolCallPart:
-        call_id, name = _required(block.id, f"{where}.id"), _required(block.name, f"{where}.name")
+        call_id = required(block.id, f"{where}.id", empty=False)
+        name = required(block.name, f"{where}.name", empty=False)
         self._call_ids.add(call_id)
-        arguments = self._free_form.check(block.input or {}, f"{where}.input", MAX_ARGUMENTS_BYTES)
-        return ToolCallPart(call_id, name, arguments.decode())
+        return ToolCallPart(call_id, name, self._free_form.arguments(block.input, f"{where}.input"))
 
     def _result(self, block: wire.Block, where: str) -> ToolResultPart:
         param = f"{where}.tool_use_id"
-        call_id = _required(block.tool_use_id, param)
+        call_id = required(block.tool_use_id, param, empty=False)
         if call_id not in self._call_ids:
-            raise invalid(param, f"`{param}` must be the id of a `tool_use` block in an earlier assistant message.")
+            raise invalid(param, "must be the id of a `tool_use` block in an earlier assistant message.")
         parts: list[TextPart | ImagePart] = []
         if isinstance(block.content, str):
             parts += _texts(block.content)
         elif isinstance(block.content, dict):
-            raise invalid(f"{where}.content", f"`{where}.content` must be a string or an array of blocks.")
+            raise invalid(f"{where}.content", "must be a string or an array of blocks.")
         else:
             for i, inner in enumerate(block.content or ()):
                 parts += _result_parts(inner, f"{where}.content[{i}]")
@@ -192,31 +206,30 @@ def _items(message: wire.Message) -> int:
 def _system(system: str | list[wire.SystemBlock] | None) -> tuple[TextPart, ...]:
     if not isinstance(system, list):
         return _texts(system or "")
-    texts = []
+    parts: list[TextPart] = []
     for i, block in enumerate(system):
         if block.type != "text":
-            raise invalid(f"system[{i}].type", f"`system[{i}].type` must be 'text', got '{block.type[:64]}'.")
-        texts.append(_required(block.text, f"system[{i}].text", empty=True))
-    return tuple(part for text in texts for part in _texts(text))
+            raise invalid(f"system[{i}].type", f"must be 'text', got '{block.type[:64]}'.")
+        parts += _texts(required(block.text, f"system[{i}].text"))
+    return tuple(parts)
 
 
 def _result_parts(block: wire.ResultBlock, where: str) -> Sequence[TextPart | ImagePart]:
     if block.type in _SKIPPED:
         return ()
     if block.type == "tool_reference":
-        return (TextPart(f"The tool {_required(block.tool_name, f'{where}.tool_name')} is available."),)
+        return (TextPart(f"The tool {required(block.tool_name, f'{where}.tool_name', empty=False)} is available."),)
     if block.type not in _SHOWN:
-        names = ", ".join(repr(name) for name in (*_SHOWN, "tool_reference"))
-        message = f"`{where}.type` must be one of {names} in the result of a tool, got '{block.type[:64]}'."
-        raise invalid(f"{where}.type", message)
+        place = f" in the result of a tool, got '{block.type[:64]}'"
+        raise not_one_of(f"{where}.type", (*_SHOWN, "tool_reference"), place)
     return _shown(block, where)
 
 
 def _shown(block: wire.Block | wire.ResultBlock, where: str) -> Sequence[TextPart | ImagePart]:
-    """Give what stands in a block of a user or of a tool."""
+    """Return what a user's or a tool's block shows."""
     match block.type:
         case "text":
-            return _texts(_required(block.text, f"{where}.text", empty=True))
+            return _texts(required(block.text, f"{where}.text"))
         case "image":
             return (_image(block.source, f"{where}.source"),)
         case "document":
@@ -229,52 +242,46 @@ def _shown(block: wire.Block | wire.ResultBlock, where: str) -> Sequence[TextPar
 
 def _document(source: wire.Source | str | None, where: str) -> Sequence[TextPart | ImagePart]:
     if not isinstance(source, wire.Source):
-        raise invalid(where, f"`{where}` is required and must be an object.")
+        raise invalid(where, "is required and must be an object.")
     match source.type:
         case "text":
-            return _texts(_required(source.data, f"{where}.data", empty=True))
+            return _texts(required(source.data, f"{where}.data"))
         case "content":
             content = source.content
             return _texts(content) if isinstance(content, str) else _inner(content, f"{where}.content")
-    message = f"`{where}.type` must be 'text' or 'content': this server can't read PDF files, and stores no files."
+    message = "must be 'text' or 'content': this server can't read PDF files, and stores no files."
     raise invalid(f"{where}.type", message)
 
 
 def _inner(blocks: Any, where: str) -> Sequence[TextPart | ImagePart]:
     if not isinstance(blocks, list):
-        raise invalid(where, f"`{where}` is required and must be an array of blocks.")
+        raise invalid(where, "is required and must be an array of blocks.")
     parts: list[TextPart | ImagePart] = []
     for i, block in enumerate(blocks):
         if block.type not in ("text", "image"):
-            message = f"`{where}[{i}].type` must be 'text' or 'image', got '{block.type[:64]}'."
-            raise invalid(f"{where}[{i}].type", message)
+            raise invalid(f"{where}[{i}].type", f"must be 'text' or 'image', got '{block.type[:64]}'.")
         parts += _shown(block, f"{where}[{i}]")
     return parts
 
 
 def _image(source: wire.Source | wire.ImageSource | str | None, where: str) -> ImagePart:
     if source is None or isinstance(source, str):
-        raise invalid(where, f"`{where}` is required and must be an object.")
+        raise invalid(where, "is required and must be an object.")
     match source.type:
         case "base64":
-            media_type = _required(source.media_type, f"{where}.media_type")
-            return ImagePart(f"data:{media_type};base64,{_required(source.data, f'{where}.data')}")
+            media_type = required(source.media_type, f"{where}.media_type", empty=False)
+            data = required(source.data, f"{where}.data", empty=False)
+            return ImagePart(f"data:{media_type};base64,{data}")
         case "url":
-            url = _required(source.url, f"{where}.url")
+            url = required(source.url, f"{where}.url", empty=False)
             if not url.startswith(("http://", "https://")):
-                raise invalid(f"{where}.url", f"`{where}.url` must begin with 'http://' or 'https://'.")
+                raise invalid(f"{where}.url", "must begin with 'http://' or 'https://'.")
             return ImagePart(url)
-    raise invalid(f"{where}.type", f"`{where}.type` must be 'base64' or 'url': this server stores no files.")
+    raise invalid(f"{where}.type", "must be 'base64' or 'url': this server stores no files.")
 
 
 def _texts(text: str) -> tuple[TextPart, ...]:
     return (TextPart(text),) if text else ()
-
-
-def _required(value: str | None, param: str, *, empty: bool = False) -> str:
-    if value is None or not (value or empty):
-        raise invalid(param, f"`{param}` is required{'' if value is None else ' and must not be empty'}.")
-    return value
 
 
 def _says_something(part: Part) -> bool:
@@ -282,7 +289,7 @@ def _says_something(part: Part) -> bool:
 
 
 def _is_unfinished(messages: Sequence[Message]) -> bool:
-    """Whether the answer goes on with the last message: it is the assistant's, and waits for no result."""
+    """Return whether the answer continues the last message: it is the assistant's, and waits for no result."""
     return messages[-1].role == "assistant" and not any(isinstance(part, ToolCallPart) for part in messages[-1].parts)
 
 
@@ -292,12 +299,12 @@ def _grammar(body: wire.Body, free_form: FreeForm) -> Grammar | None:
         format_, param = body.output_config.format, "output_config.format.schema"
     if format_ is None:
         return None
-    free_form.check(format_.schema, param, MAX_SCHEMA_BYTES)
+    free_form.check(format_.schema, param)
     return Grammar("json_schema", format_.schema, param)
 
 
 def _overflow(body: wire.Body) -> Overflow | None:
-    """Say what becomes of a conversation that is too long."""
+    """Return what becomes of a conversation that is too long."""
     managed = body.context_management
     if body.context_overflow is None and isinstance(managed, dict) and asks_for(managed.get("edits"), _COMPACT):
         return "summarize"
@@ -315,12 +322,10 @@ def _template_args(body: wire.Body) -> dict[str, Any]:
 
 def _refuse_unsupported(body: wire.Body) -> None:
     if body.thinking and body.thinking.type == "enabled" and body.thinking.budget_tokens is None:
-        param = "thinking.budget_tokens"
-        raise invalid(param, f"`{param}` is required where the type is 'enabled'.")
+        raise invalid("thinking.budget_tokens", "is required where the type is 'enabled'.")
     if body.mcp_servers:
-        raise invalid("mcp_servers", "`mcp_servers` is not supported: this server calls no tools itself.")
-    if body.compaction is not None:
-        raise invalid("compaction", "`compaction` is not supported: ask for `context_overflow` 'summarize'.")
+        raise invalid("mcp_servers", "is not supported: this server calls no tools itself.")
+    refuse_set(body, {"compaction": "ask for `context_overflow` 'summarize'"})
     if isinstance(body.thread, dict) and body.thread.get("type") == "continue":
         message = "`thread` can't be continued: this server stores none. Send the whole conversation."
         raise OrchardError("response_not_found", message, param="thread")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from orchard.core.request import Overflow
-from orchard.dialects.common.fields import AdapterName, ModelName, Natural, Refused, Stop, Ttl, schema
+from orchard.dialects.common.fields import BodyType, Natural, Refused, ServingFields, Stop
 
 MAX_MESSAGES = 32_768
 MAX_BLOCKS = 4096
@@ -33,7 +33,7 @@ IGNORED = (
     "user_profile_id",
     "workspace_id",
 )
-"""Anthropic's fields that change nothing in the answer of a local server; the docs list them."""
+"""Anthropic's fields that change nothing in the answer of a local server; the documentation lists them."""
 
 
 class ImageSource(Struct):
@@ -62,24 +62,25 @@ class InnerBlock(AnyBlock):
     source: ImageSource | None = None
 
 
-class Source(Struct):
+class Source(ImageSource):
     """Where a picture or a document is; a document may be given as blocks."""
 
-    type: str
-    media_type: str | None = None
-    data: str | None = None
-    url: str | None = None
     content: str | Annotated[list[InnerBlock], Meta(max_length=MAX_BLOCKS)] | None = None
 
 
-class ResultBlock(AnyBlock):
-    """A block of what a tool returned. `source` of a search result is a string."""
+class ShownBlock(AnyBlock):
+    """A block that the model is shown. `source` of a search result is a string."""
 
     text: str | None = None
     source: Source | str | None = None
-    content: str | Annotated[list[InnerBlock], Meta(max_length=MAX_BLOCKS)] | dict[str, Any] | None = None
     title: str | None = None
     context: str | None = None
+
+
+class ResultBlock(ShownBlock):
+    """A block of what a tool returned."""
+
+    content: str | Annotated[list[InnerBlock], Meta(max_length=MAX_BLOCKS)] | dict[str, Any] | None = None
     tool_name: str | None = None
 
 
@@ -100,15 +101,11 @@ class ToolChange(Struct):
     definition: ToolEntry | None = None
 
 
-class Block(AnyBlock):
+class Block(ShownBlock):
     """A block of a message; which fields make sense depends on the type."""
 
-    text: str | None = None
     thinking: str | None = None
-    source: Source | str | None = None
     content: str | Annotated[list[ResultBlock], Meta(max_length=MAX_BLOCKS)] | dict[str, Any] | None = None
-    title: str | None = None
-    context: str | None = None
     id: str | None = None
     name: str | None = None
     input: dict[str, Any] | None = None
@@ -161,10 +158,9 @@ class OutputConfig(Struct):
     format: OutputFormat | None = None
 
 
-class Body(Struct, kw_only=True):
+class Body(ServingFields, kw_only=True):
     """A Messages request, or one that counts the tokens of its prompt."""
 
-    model: ModelName | None = None
     messages: Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]
 
     system: str | Annotated[list[SystemBlock], Meta(max_length=MAX_BLOCKS)] | None = None
@@ -180,9 +176,6 @@ class Body(Struct, kw_only=True):
     output_config: OutputConfig | None = None
     output_format: OutputFormat | None = None
     mcp_servers: Annotated[list[Any], Meta(max_length=MAX_SERVERS)] | None = None
-    adapters: AdapterName | None = None
-    adapter_path: AdapterName | None = None
-    ttl: Ttl | None = None
     context_overflow: Overflow | None = None
     context_management: Annotated[
         Any, Meta(description="An edit 'compact_20260112' does what `context_overflow` 'summarize' does.")
@@ -191,6 +184,4 @@ class Body(Struct, kw_only=True):
     thread: Annotated[Any, Meta(description="{'type': 'continue'} is refused: no conversation is stored.")] = None
 
 
-def body_schema() -> dict[str, Any]:
-    """Give the JSON schema of the body, whole in itself (no `$ref`)."""
-    return schema(Body, IGNORED)
+BODY = BodyType(Body, IGNORED)

@@ -1,17 +1,17 @@
-"""Keeps the head of a prompt the same from turn to turn, so that what is cached of it can be used.
+"""Keep the head of a prompt the same from turn to turn, so that its cache can be used.
 
-Coding agents write lines into their system prompt that are different in each request. All that follows the first
-difference would have to be read again. Known are, as whole lines of the system messages that come first:
+Coding agents write lines into their system prompt that differ in each request. Everything after the first difference
+would have to be prefilled again. These whole lines of the leading system messages are known:
 
 - `x-anthropic-billing-header: ...`: dropped, as it is no business of the model; from later system messages too.
 - counters of the tokens that are left in the vendor's window (`<total_tokens>15000 tokens left</total_tokens>`,
   `Token usage: 10/200; 190 remaining`): dropped, as they aren't about this model.
-- a date (`Today's date is 2026-01-31.`, `Current date: ...`): moved to the beginning of the first user message. System
-  prompt and tools, which conversations share, are read once; a conversation is read again only when its date changes.
+- a date (`Today's date is 2026-01-31.`, `Current date: ...`): moved to the beginning of the first user message. The
+  system prompt and tools, which conversations share, stay cached; a new date makes only the conversation uncached.
 - a date with a time of day: moved to the end of the last user message that has a text.
 
-Later system messages stay as they are, but for the first of these: agents send them again at the same place. A head of
-more than MAX_CHARS is no agent's, and stays as it is.
+Later system messages lose only the first of these: agents send them again at the same place. A head of more than
+MAX_CHARS is no agent's, and stays as it is.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from orchard.core.tasks.generate import Message, TextPart
 
 MAX_CHARS = 256 * 1024
-"""The expressions take up to 0.1 s for as much."""
+"""Matching the patterns takes up to 0.1 s for this many."""
 
 _BILLING_NAME = "x-anthropic-billing-header:"
 _BILLING = re.compile(rf"^{_BILLING_NAME}[^\n]*(?:\n|\Z)", re.MULTILINE)
@@ -41,7 +41,7 @@ _CLOCK = re.compile(r"\d:\d\d")
 
 
 def stabilised(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Give the messages with the known volatile lines dropped or moved."""
+    """Return the messages with the known volatile lines dropped or moved."""
     head = list(itertools.takewhile(lambda message: message.role == "system", messages))
     if sum(len(part.text) for message in head for part in _texts(message)) > MAX_CHARS:
         return tuple(messages)
@@ -73,7 +73,7 @@ def _found(message: Message, lines: re.Pattern[str]) -> list[str]:
 
 
 def _without(message: Message, lines: re.Pattern[str]) -> Message:
-    """Drop lines from the message's texts; a text of nothing else is dropped as a whole."""
+    """Drop lines from the message's texts, and texts that have nothing else."""
     if not _found(message, lines):
         return message
     texts = [lines.sub("", part.text) for part in _texts(message)]

@@ -8,10 +8,8 @@ from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
 from orchard.dialects.anthropic.messages import schema as wire
-from orchard.dialects.common.json_body import FreeForm, invalid, object_schema
-
-MAX_SCHEMA_BYTES = 256 * 1024
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+from orchard.dialects.common.json_body import FreeForm, invalid, required
+from orchard.dialects.common.tools import Tools
 
 
 class ChosenTools(Struct, frozen=True):
@@ -23,59 +21,38 @@ class ChosenTools(Struct, frozen=True):
 
 
 def choose(body: wire.Body, added: Sequence[tuple[wire.ToolEntry, str]], free_form: FreeForm) -> ChosenTools:
-    """Give the tools of a request; `added` are those that messages define, each with its place in the body.
+    """Return the tools of a request; `added` are those that messages define, each with its place in the body.
 
-    Raises OrchardError (invalid_request).
+    Raise OrchardError (invalid_request).
     """
-    entries = [(entry, f"tools[{i}]") for i, entry in enumerate(body.tools or ())]
-    tools: dict[str, Tool] = {}
-    for entry, where in [*entries, *added]:
-        tool = _tool(entry, where, free_form)
-        if tool is None:
-            continue
-        if tool.name in tools and where.startswith("tools"):
-            raise invalid(f"{where}.name", f"`{where}.name` must be unique: another tool has the same name.")
-        tools[tool.name] = tool
-    return _chosen(body.tool_choice or wire.ToolChoice("auto"), tools)
-
-
-def _chosen(choice: wire.ToolChoice, tools: dict[str, Tool]) -> ChosenTools:
-    must_call = choice.type in ("any", "tool")
-    if must_call and not tools:
-        message = (
-            f"`tool_choice.type` must not be '{choice.type}': the request has no tools that this server can serve."
-        )
+    tools = Tools(free_form)
+    for i, entry in enumerate(body.tools or ()):
+        _add(tools, entry, f"tools[{i}]", replaces=False)
+    for entry, where in added:
+        _add(tools, entry, where, replaces=True)
+    choice = body.tool_choice or wire.ToolChoice("auto")
+    must_call, chosen = choice.type in ("any", "tool"), tools.all()
+    if must_call and not chosen:
+        message = f"must not be of type '{choice.type}': the request has no tools that this server can serve."
         raise invalid("tool_choice", message)
     if choice.type == "tool":
-        if choice.name is None:
-            raise invalid("tool_choice.name", "`tool_choice.name` is required where the type is 'tool'.")
-        if choice.name not in tools:
-            message = "`tool_choice.name` must be the name of one of the tools that this server can serve."
-            raise invalid("tool_choice.name", message)
-        tools = {choice.name: tools[choice.name]}
-    given = () if choice.type == "none" else tuple(tools.values())
+        chosen = tools.pick([required(choice.name, "tool_choice.name")], "tool_choice.name")
+    given = () if choice.type == "none" else chosen
     return ChosenTools(given, must_call, choice.disable_parallel_tool_use is not True)
 
 
-def _tool(entry: wire.ToolEntry, where: str, free_form: FreeForm) -> Tool | None:
-    """Give the tool; None where only Anthropic's servers could run it."""
+def _add(tools: Tools, entry: wire.ToolEntry, where: str, *, replaces: bool) -> None:
+    """Add a tool, unless only Anthropic's servers could run it."""
     description, schema = entry.description, entry.input_schema
     if schema is None and entry.type not in (None, "custom"):
         known = next((known for pattern, known in _KNOWN.items() if re.fullmatch(pattern, entry.type or "")), None)
         if known is None:
-            return None
+            return
         description, schema = known
-    if entry.name is None:
-        raise invalid(f"{where}.name", f"`{where}.name` is required.")
-    if not _TOOL_NAME.fullmatch(entry.name):
-        param = f"{where}.name"
-        raise invalid(param, f"`{param}` must be 1 to 128 characters long: letters, digits, '_', '.' and '-'.")
-    if schema is None:
-        raise invalid(f"{where}.input_schema", f"`{where}.input_schema` is required.")
-    free_form.check(schema, f"{where}.input_schema", MAX_SCHEMA_BYTES)
-    schema = object_schema(schema, f"{where}.input_schema")
-    schema = {key: value for key, value in schema.items() if key != "$schema"}  # the model would read it, for nothing
-    return Tool(entry.name, description, schema, entry.strict is True)
+    name = required(entry.name, f"{where}.name")
+    schema = required(schema, f"{where}.input_schema")
+    schema = {key: value for key, value in schema.items() if key != "$schema"}  # of no use to the model
+    tools.add(where, name, description, schema, entry.strict, field="input_schema", replaces=replaces)
 
 
 def _object(required: Sequence[str], **properties: dict[str, Any]) -> dict[str, Any]:
@@ -106,8 +83,8 @@ _BASH = (
 )
 
 
-def _editor(inserted: str) -> tuple[str, dict[str, Any]]:
-    """Give the text editor; `inserted` is how the version names the text to insert."""
+def _file_edits(inserted: str) -> dict[str, Any]:
+    """Return the inputs of what edits files; `inserted` is how the version names the text to insert."""
     properties = {
         "command": _text("What to do.", "view", "create", "str_replace", "insert"),
         "path": _text("The path of the file, or of a folder to view."),
@@ -120,25 +97,22 @@ def _editor(inserted: str) -> tuple[str, dict[str, Any]]:
     properties[inserted] = _text(
         f"{properties.get(inserted, {}).get('description', '')} For 'insert': the text.".strip()
     )
-    return "Views, creates and edits text files.", _object(("command", "path"), **properties)
+    return properties
 
 
-_MEMORY = (
-    "Keeps notes in files under /memories, which last beyond this conversation.",
-    _object(
-        ("command",),
-        command=_text("What to do.", "view", "create", "str_replace", "insert", "delete", "rename"),
-        path=_text("The path, under /memories; for all but 'rename'."),
-        view_range=_VIEW_RANGE,
-        file_text=_text("For 'create': the text of the file."),
-        old_str=_text("For 'str_replace': the text to replace; it must occur exactly once."),
-        new_str=_text("For 'str_replace': the text in its place."),
-        insert_line=_number("For 'insert': the line after which to insert; 0 is the beginning."),
-        insert_text=_text("For 'insert': the text to insert."),
-        old_path=_text("For 'rename': the path as it is."),
-        new_path=_text("For 'rename': the path as it is to be."),
-    ),
-)
+def _editor(inserted: str) -> tuple[str, dict[str, Any]]:
+    return "Views, creates and edits text files.", _object(("command", "path"), **_file_edits(inserted))
+
+
+_NOTES = _file_edits("insert_text") | {
+    "command": _text("What to do.", "view", "create", "str_replace", "insert", "delete", "rename"),
+    "path": _text("The path, under /memories; for all but 'rename'."),
+    "file_text": _text("For 'create': the text of the file."),
+    "insert_text": _text("For 'insert': the text to insert."),
+    "old_path": _text("For 'rename': the path as it is."),
+    "new_path": _text("For 'rename': the path as it is to be."),
+}
+_MEMORY = "Keeps notes in files under /memories, which last beyond this conversation.", _object(("command",), **_NOTES)
 _KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
     r"bash_\d+": _BASH,
     r"text_editor_(2024\d+|20250124|20250429)": _editor("new_str"),

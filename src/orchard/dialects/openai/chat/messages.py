@@ -1,8 +1,7 @@
-"""The messages of a Chat Completions body become those of a `core.Request`."""
+"""The messages of a Chat Completions body, as a `core.Request` has them."""
 
 import itertools
 from collections.abc import Sequence
-from typing import TypeVar
 
 from orchard.core.tasks.generate import (
     ImagePart,
@@ -14,13 +13,11 @@ from orchard.core.tasks.generate import (
     ToolCallPart,
     ToolResultPart,
 )
-from orchard.dialects.common.json_body import FreeForm, invalid
+from orchard.dialects.common.json_body import FreeForm, invalid, required
 from orchard.dialects.openai.chat import schema as wire
+from orchard.dialects.openai.content import ImageUrl, image_part
 from orchard.dialects.openai.tools import custom_arguments
 
-T = TypeVar("T")
-
-MAX_ARGUMENTS_BYTES = 1024 * 1024
 MAX_ITEMS = 32_768
 """How many content parts and tool calls all messages may have together."""
 
@@ -34,12 +31,11 @@ _ROLES: dict[str, Role] = {
 }
 _PART_TYPES = {"assistant": ("text", "refusal"), "user": ("text", "image_url"), "tool": ("text", "image_url")}
 _OTHER_NAMES = {"input_text": "text", "output_text": "text", "input_image": "image_url"}  # those of Responses
-_PICTURES = ("data:", "http://", "https://")
 _REFUSED_PARTS = {"input_audio": "audio can't be read here", "file": "files can't be read here"}
 
 
 class MessageReader:
-    """Reads messages in order and remembers the calls that later results refer to."""
+    """A reader of messages in order, which remembers the calls that later results refer to."""
 
     def __init__(self, free_form: FreeForm) -> None:
         self._free_form = free_form
@@ -48,13 +44,10 @@ class MessageReader:
         self._numbers = itertools.count()
 
     def read(self, messages: Sequence[wire.Message]) -> tuple[Message, ...]:
-        """Give the conversation. Raises OrchardError naming the field of the message that can't be read."""
+        """Return the conversation. Raise OrchardError naming the field of a message that can't be read."""
         items = sum(map(_items, messages))
         if items > MAX_ITEMS:
-            raise invalid(
-                "messages",
-                f"`messages` hold {items} content parts and tool calls; at most {MAX_ITEMS} are allowed in all.",
-            )
+            raise invalid("messages", f"hold {items} content parts and tool calls; at most {MAX_ITEMS} are allowed.")
         return tuple(self._message(message, f"messages[{i}]") for i, message in enumerate(messages))
 
     def _message(self, message: wire.Message, where: str) -> Message:
@@ -72,7 +65,7 @@ class MessageReader:
 
     def _assistant(self, message: wire.Message, where: str) -> tuple[Part, ...]:
         if message.audio is not None:
-            raise invalid(f"{where}.audio", f"`{where}.audio` is not supported: audio can't be read here.")
+            raise invalid(f"{where}.audio", "is not supported: audio can't be read here.")
         reasoning = message.reasoning_content or message.reasoning
         parts: list[Part] = [ReasoningPart(reasoning)] if reasoning else []
         parts += _content(message, where)
@@ -88,45 +81,34 @@ class MessageReader:
         self._call_ids.add(call.id)
         if call.type == "custom":
             custom = required(call.custom, f"{where}.custom")
-            self._free_form.check_text(custom.input, f"{where}.custom.input", MAX_ARGUMENTS_BYTES)
+            self._free_form.check_text(custom.input, f"{where}.custom.input")
             return ToolCallPart(call.id, custom.name, custom_arguments(custom.input))
         function = required(call.function, f"{where}.function")
-        return ToolCallPart(call.id, function.name, self._arguments(function, f"{where}.function"))
+        return ToolCallPart(
+            call.id, function.name, self._free_form.arguments(function.arguments, f"{where}.function.arguments")
+        )
 
     def _function_call(self, call: wire.FunctionCall, where: str) -> ToolCallPart:
         # The old form has no ids: a result refers to the latest call of its name.
         call_id = f"call_function_{next(self._numbers)}"
         self._legacy_ids[call.name] = call_id
-        return ToolCallPart(call_id, call.name, self._arguments(call, f"{where}.function_call"))
-
-    def _arguments(self, call: wire.FunctionCall, where: str) -> str:
-        param = f"{where}.arguments"
-        if isinstance(call.arguments, dict):
-            return self._free_form.check(call.arguments, param, MAX_ARGUMENTS_BYTES).decode()
-        text = call.arguments or "{}"
-        self._free_form.check_text(text, param, MAX_ARGUMENTS_BYTES)
-        return text
+        return ToolCallPart(
+            call_id, call.name, self._free_form.arguments(call.arguments, f"{where}.function_call.arguments")
+        )
 
     def _tool_result(self, message: wire.Message, where: str) -> ToolResultPart:
         param = f"{where}.tool_call_id"
         if not message.tool_call_id:
-            raise invalid(param, f"`{param}` is required in a message of role 'tool'.")
+            raise invalid(param, "is required in a message of role 'tool'.")
         if message.tool_call_id not in self._call_ids:
-            raise invalid(param, f"`{param}` must be the id of a tool call in an earlier assistant message.")
+            raise invalid(param, "must be the id of a tool call in an earlier assistant message.")
         return ToolResultPart(message.tool_call_id, _content(message, where))
 
     def _function_result(self, message: wire.Message, where: str) -> ToolResultPart:
         param = f"{where}.name"
         if message.name not in self._legacy_ids:
-            raise invalid(param, f"`{param}` must be the name of a function call in an earlier assistant message.")
+            raise invalid(param, "must be the name of a function call in an earlier assistant message.")
         return ToolResultPart(self._legacy_ids[message.name], _content(message, where))
-
-
-def required(value: T | None, param: str) -> T:
-    """Give what a field holds. Raises OrchardError where it is absent."""
-    if value is None:
-        raise invalid(param, f"`{param}` is required.")
-    return value
 
 
 def _items(message: wire.Message) -> int:
@@ -135,7 +117,7 @@ def _items(message: wire.Message) -> int:
 
 
 def _content(message: wire.Message, where: str) -> tuple[TextPart | ImagePart, ...]:
-    """Give a message's content without its empty texts."""
+    """Return a message's content without its empty texts."""
     if isinstance(message.content, str):
         return (TextPart(message.content),) if message.content else ()
     given = enumerate(message.content or ())
@@ -150,18 +132,14 @@ def _part(part: wire.ContentPart, role: str, where: str) -> TextPart | ImagePart
         names = " or ".join(repr(name) for name in allowed)
         reason = _REFUSED_PARTS.get(part.type, f"in a message of role '{role}'")
         separator = ": " if part.type in _REFUSED_PARTS else " "
-        raise invalid(f"{where}.type", f"`{where}.type` must be {names}{separator}{reason}.")
+        raise invalid(f"{where}.type", f"must be {names}{separator}{reason}.")
     if kind == "image_url":
         return _picture(part.image_url, f"{where}.image_url")
     text = part.text if kind == "text" else part.refusal
     return TextPart(required(text, f"{where}.{kind}"))
 
 
-def _picture(image: str | wire.ImageUrl | None, where: str) -> ImagePart:
-    if isinstance(image, wire.ImageUrl):
-        url, param = image.url, f"{where}.url"
-    else:
-        url, param = required(image, where), where
-    if not url.startswith(_PICTURES):
-        raise invalid(param, f"`{param}` must be a data: URL, or an http(s) one.")
-    return ImagePart(url)
+def _picture(image: str | ImageUrl | None, where: str) -> ImagePart:
+    if isinstance(image, ImageUrl):
+        return image_part(image.url, f"{where}.url")
+    return image_part(required(image, where), where)

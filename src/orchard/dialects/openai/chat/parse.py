@@ -1,35 +1,61 @@
-"""From a decoded Chat Completions body to a `core.Request`; what can't be served is refused with the reason."""
+"""The way in of Chat Completions: a body becomes a `core.Request`; what can't be served is refused with the reason."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from orchard.core.request import Request
 from orchard.core.tasks.generate import Generate, Grammar, Tool
-from orchard.dialects.common.fields import adapter, limit, model_of, priority, sampling, stops
-from orchard.dialects.common.json_body import FreeForm, invalid
+from orchard.dialects.common.fields import make_request
+from orchard.dialects.common.json_body import FreeForm, invalid, refuse_set, required
+from orchard.dialects.common.tools import Tools
 from orchard.dialects.openai.chat import schema as wire
-from orchard.dialects.openai.chat.messages import MessageReader, required
+from orchard.dialects.openai.chat.encode import ChatCall
+from orchard.dialects.openai.chat.messages import MessageReader
 from orchard.dialects.openai.grammar import grammar, json_schema
+from orchard.dialects.openai.sampling import include_usage, limit, priority_of, sampling, stops
 from orchard.dialects.openai.thinking import template_args
-from orchard.dialects.openai.tools import Tools
+from orchard.dialects.openai.tools import add_custom
 
 T = TypeVar("T")
 
+_UNSUPPORTED = {
+    "audio": "this server answers with text only",
+    "moderation": "this server runs no moderation",
+    "web_search_options": "this server does not search the web",
+}
 
-def translate(body: wire.Body, request_id: str, header: str | None = None) -> Request:
-    """Make the request that a body asks for; `header` is the priority that its header gives.
 
-    Raises OrchardError (invalid_request) where it can't be served.
+def parse(
+    body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
+) -> ChatCall:
+    """Read the body of a request; `priority` is its header's.
+
+    The model is `model`, which the address names, else the body's, else `default`. Raise OrchardError
+    (invalid_request), whose `param` names the field to blame.
     """
-    _refuse_unsupported(body)
-    if body.stream_options and not body.stream:
-        raise invalid("stream_options", "`stream_options` is only allowed when `stream` is true.")
+    decoded = wire.BODY.decode(body, model, default)
+    turn, overflow = priority_of(decoded, priority), decoded.context_overflow
+    return ChatCall(
+        request=make_request(decoded, request_id, _task(decoded), turn, overflow),
+        stream=bool(decoded.stream),
+        stored=bool(decoded.store),
+        include_usage=include_usage(decoded.stream, decoded.stream_options),
+        legacy_functions=bool(decoded.functions),
+        custom_tools=frozenset(
+            tool.custom.name for tool in decoded.tools or () if tool.type == "custom" and tool.custom
+        ),
+    )
+
+
+def _task(body: wire.Body) -> Generate:
+    refuse_set(body, _UNSUPPORTED)
+    if body.modalities is not None and set(body.modalities) != {"text"}:
+        raise invalid("modalities", "must be ['text']: this server answers with text only.")
     free_form = FreeForm()
     messages = MessageReader(free_form).read(body.messages)
     tools, must_call = _tools(body, free_form)
     form = grammar(body, _response_format(body.response_format, free_form), free_form)
     variables, budget, hidden = _thinking(body, free_form)
-    task = Generate(
+    return Generate(
         messages=messages,
         continue_last=_continues(body),
         tools=tools,
@@ -52,12 +78,10 @@ def translate(body: wire.Body, request_id: str, header: str | None = None) -> Re
         thinking_budget=budget,
         hide_reasoning=hidden,
     )
-    turn = priority(body, header)
-    return Request(request_id, model_of(body), task, turn, adapter(body), body.ttl, body.context_overflow)
 
 
 def _thinking(body: wire.Body, free_form: FreeForm) -> tuple[dict[str, Any], int | None, bool]:
-    """Give the variables for the chat template, the budget of the thinking, and whether it is hidden."""
+    """Return the variables for the chat template, the budget for thinking, and whether it is hidden."""
     own = body.reasoning if isinstance(body.reasoning, wire.Reasoning) else wire.Reasoning()
     budget = _same("thinking_budget", body.thinking_budget, "reasoning.max_tokens", own.max_tokens)
     variables = template_args(
@@ -71,37 +95,34 @@ def _thinking(body: wire.Body, free_form: FreeForm) -> tuple[dict[str, Any], int
 
 
 def _same(name: str, value: T | None, other_name: str, other: T | None) -> T | None:
-    """Give what two fields for one thing say."""
+    """Return the value that two fields for the same thing give. Raise OrchardError where they differ."""
     if value is not None and other is not None and value != other:
-        raise invalid(other_name, f"`{name}` and `{other_name}` say the same thing: give only one of them.")
+        raise invalid(other_name, f"and `{name}` are two names of one field: give only one of them.")
     return other if value is None else value
 
 
 def _continues(body: wire.Body) -> bool:
-    """Whether the answer goes on with the last message."""
+    """Return whether the answer continues the last message."""
     flag = body.continue_final_message
     if flag and body.add_generation_prompt:
-        param = "add_generation_prompt"
-        raise invalid(param, f"`{param}` and `continue_final_message` contradict each other: one begins a new message.")
+        raise invalid("add_generation_prompt", "and `continue_final_message` can't both be true.")
     if body.add_generation_prompt is False and not flag:
-        param = "add_generation_prompt"
-        raise invalid(param, f"`{param}` may only be false when `continue_final_message` is true.")
+        raise invalid("add_generation_prompt", "may only be false when `continue_final_message` is true.")
     last = body.messages[-1]
-    place = f"messages[{len(body.messages) - 1}]"
     if not flag and not last.prefix:
         return False
-    param = "continue_final_message" if flag else f"{place}.prefix"
+    param = "continue_final_message" if flag else f"messages[{len(body.messages) - 1}].prefix"
     if last.role != "assistant":
-        raise invalid(param, f"`{param}` is only allowed when the last message is the assistant's.")
+        raise invalid(param, "is only allowed when the last message is the assistant's.")
     if last.tool_calls or last.function_call:
-        raise invalid(param, f"`{param}` is not allowed when the last message calls a tool: a call can't be continued.")
+        raise invalid(param, "is not allowed when the last message calls a tool: a call can't be continued.")
     return True
 
 
 def _tools(body: wire.Body, free_form: FreeForm) -> tuple[tuple[Tool, ...], bool]:
-    """Give the tools that the model may call, and whether it must."""
+    """Return the tools that the model may call, and whether it must call one."""
     if body.tools and body.functions:
-        raise invalid("functions", "`functions` is the old name of `tools`: give only one of them.")
+        raise invalid("functions", "is the old name of `tools`: give only one of them.")
     tools = Tools(free_form)
     for i, entry in enumerate(body.tools or ()):
         if entry.type == "custom":
@@ -128,15 +149,15 @@ def _add(tools: Tools, function: wire.Function, where: str) -> None:
 
 def _add_custom(tools: Tools, custom: wire.Custom, where: str) -> None:
     if custom.format is None or custom.format.type == "text":
-        tools.add_custom(where, custom.name, custom.description)
+        add_custom(tools, where, custom.name, custom.description)
         return
     wanted = required(custom.format.grammar, f"{where}.format.grammar")
-    tools.add_custom(where, custom.name, custom.description, syntax=wanted.syntax, definition=wanted.definition)
+    add_custom(tools, where, custom.name, custom.description, syntax=wanted.syntax, definition=wanted.definition)
 
 
 def _need_tools(param: str, choice: object, given: Sequence[object] | None) -> None:
     if choice not in (None, "none", "auto") and not given:
-        raise invalid(param, f"`{param}` is only allowed when tools are given.")
+        raise invalid(param, "is only allowed when tools are given.")
 
 
 def _chosen(tools: Tools, choice: wire.ToolChoice) -> tuple[tuple[Tool, ...], bool]:
@@ -159,7 +180,7 @@ def _response_format(wanted: wire.ResponseFormat | None, free_form: FreeForm) ->
         return None
     own, bare = wanted.json_schema or wire.JsonSchema(), wanted.bare_schema
     if wanted.type == "json_schema" and not wanted.json_schema and bare is None:
-        raise invalid("response_format.json_schema", "`response_format.json_schema` is required.")
+        raise invalid("response_format.json_schema", "is required.")
     fields = "response_format.json_schema.schema", "response_format.schema"
     schema = _same(fields[0], own.json_schema, fields[1], bare)
     return json_schema(schema, "response_format", fields[bare is not None], free_form, strict=bool(own.strict))
@@ -169,18 +190,5 @@ def _top_logprobs(body: wire.Body) -> int | None:
     if body.logprobs:
         return body.top_logprobs or 0
     if body.top_logprobs:
-        raise invalid("top_logprobs", "`top_logprobs` is only allowed when `logprobs` is true.")
+        raise invalid("top_logprobs", "is only allowed when `logprobs` is true.")
     return None
-
-
-def _refuse_unsupported(body: wire.Body) -> None:
-    if body.modalities is not None and set(body.modalities) != {"text"}:
-        raise invalid("modalities", "`modalities` must be ['text']: this server answers with text only.")
-    refused: dict[str, tuple[Any, str]] = {
-        "audio": (body.audio, "this server answers with text only"),
-        "moderation": (body.moderation, "this server runs no moderation"),
-        "web_search_options": (body.web_search_options, "this server does not search the web"),
-    }
-    for param, (value, reason) in refused.items():
-        if value is not None:
-            raise invalid(param, f"`{param}` is not supported: {reason}.")

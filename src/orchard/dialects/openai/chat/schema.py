@@ -8,16 +8,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from orchard.core.request import Overflow
-from orchard.dialects.common.fields import (
-    MAX_CHOICES,
-    Limit,
-    ModelName,
-    Natural,
-    NonEmpty,
-    Refused,
-    StreamOptions,
-    schema,
-)
+from orchard.dialects.common.fields import BodyType, Natural, NonEmpty, Refused
+from orchard.dialects.openai.content import ImageUrl
+from orchard.dialects.openai.sampling import Choices, Limit, StreamOptions
 from orchard.dialects.openai.thinking import Effort, ThinkingFields
 
 MAX_MESSAGES = 8192
@@ -37,13 +30,7 @@ IGNORED = (
     "user",
     "verbosity",
 )
-"""OpenAI's fields that change nothing in the answer of a local server; the docs list them."""
-
-
-class ImageUrl(Struct):
-    """Where a picture is: a data: URL, or an http(s) one."""
-
-    url: NonEmpty
+"""OpenAI's fields that change nothing in the answer of a local server; the documentation lists them."""
 
 
 class ContentPart(Struct):
@@ -195,12 +182,11 @@ class Reasoning(Struct):
 class Body(ThinkingFields, kw_only=True):
     """A Chat Completions request."""
 
-    model: ModelName | None = None
     messages: Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]
 
     max_completion_tokens: Limit | None = None
     max_tokens: Limit | None = None
-    n: Annotated[int, Meta(ge=1, le=MAX_CHOICES)] | None = None
+    n: Choices | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     logprobs: bool | None = None
@@ -231,12 +217,4 @@ class Body(ThinkingFields, kw_only=True):
     web_search_options: Refused = None
 
 
-class DeploymentBody(Body, kw_only=True):
-    """A request to a deployment, which names the model in the body's stead."""
-
-    model: Any = None
-
-
-def body_schema(body: type[Body] = Body) -> dict[str, Any]:
-    """Give the JSON schema of the body."""
-    return schema(body, IGNORED)
+BODY = BodyType(Body, IGNORED)

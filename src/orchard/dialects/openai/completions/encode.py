@@ -1,4 +1,4 @@
-"""OpenAI's Completions: a body becomes one `Request` a prompt, their events become chunks or one whole completion.
+"""The way out of OpenAI's Completions: the events of one request a prompt become chunks, or one whole completion.
 
 Answers are numbered prompt by prompt: answer i of prompt p is choice p * n + i.
 """
@@ -13,41 +13,14 @@ from msgspec import Struct
 
 from orchard.core.events import Choice, Collected, Event, Failed, Finished, Logprob, Text, TokenLogprob, merge
 from orchard.core.request import Request
-from orchard.core.tasks.generate import generation
-from orchard.dialects.common.fields import PRIORITY_HEADER, decode_for
-from orchard.dialects.common.output import DONE, SYSTEM_FINGERPRINT, escape_line_ends, logprob, usage
-from orchard.dialects.openai.completions.parse import translate
-from orchard.dialects.openai.completions.schema import Body, DeploymentBody, body_schema
-from orchard.dialects.openai.errors import error_body
+from orchard.dialects.common.output import escape_line_ends
+from orchard.dialects.openai.output import SYSTEM_FINGERPRINT, ChunkFrame, failed_chunk, logprob, usage
 
-__all__ = ["PRIORITY_HEADER", "CompletionCall", "CompletionEncoder", "DeploymentBody", "body_schema", "parse"]
-
-_decoder = msgspec.json.Decoder(Body)
-_deployment_decoder = msgspec.json.Decoder(DeploymentBody)
 _json = msgspec.json.Encoder().encode
 
 
-def parse(
-    body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
-) -> "CompletionCall":
-    """Read the body of a request, and the priority that its header gives; `model` goes before the body's.
-
-    `default` is the model where neither is given. Raises OrchardError (invalid_request), its `param` naming the field
-    to blame.
-    """
-    decoded = decode_for(model, body, _decoder, _deployment_decoder, default)
-    return CompletionCall(
-        id=f"cmpl-{request_id.removeprefix('req_').replace('-', '')}",
-        requests=translate(decoded, request_id, priority),
-        wanted=decoded.n or 1,
-        top_logprobs=decoded.logprobs,
-        stream=bool(decoded.stream),
-        include_usage=bool(decoded.stream_options and decoded.stream_options.include_usage),
-    )
-
-
 class CompletionCall(Struct, frozen=True):
-    """A parsed body: a request a prompt, and how many of the answers to each are `wanted` (the best of them)."""
+    """A parsed body: a request for each prompt, and how many of the answers to each are `wanted` (the best ones)."""
 
     id: str
     requests: tuple[Request, ...]
@@ -56,37 +29,33 @@ class CompletionCall(Struct, frozen=True):
     stream: bool
     include_usage: bool = False
 
-    @property
-    def model(self) -> str:
-        """The model that was asked for."""
-        return self.requests[0].model
+    def about(self) -> dict[str, Any]:
+        """Return what the whole answer, and each of its chunks, says about itself."""
+        return {
+            "id": self.id,
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": self.requests[0].model,
+            "system_fingerprint": SYSTEM_FINGERPRINT,
+        }
 
     def encoder(self) -> "CompletionEncoder":
-        """Make the encoder of a streamed answer."""
+        """Return an encoder of the answer as a stream."""
         return CompletionEncoder(self)
 
     def complete(self, result: Collected) -> bytes:
-        """Give the whole body of an answer that is not streamed."""
-        made = generation(self.requests[0]).n
+        """Return the body of an answer that is not streamed."""
+        made = self.requests[0].task.choices
         prompts = [result.choices[place : place + made] for place in range(0, len(result.choices), made)]
         best = [choice for choices in prompts for choice in self._best(choices)]
-        return _json(
-            {
-                "id": self.id,
-                "object": "text_completion",
-                "created": int(time.time()),
-                "model": self.model,
-                "choices": [self._choice(index, choice) for index, choice in enumerate(best)],
-                "usage": usage(result.usage),
-                "system_fingerprint": SYSTEM_FINGERPRINT,
-            }
-        )
+        choices = [self._choice(index, choice) for index, choice in enumerate(best)]
+        return _json({**self.about(), "choices": choices, "usage": usage(result.usage)})
 
     def _best(self, choices: list[Choice]) -> list[Choice]:
-        """Give the wanted answers, those of the highest log-probability per token."""
-        return (
-            choices if len(choices) == self.wanted else sorted(choices, key=_mean_logprob, reverse=True)[: self.wanted]
-        )
+        """Return the wanted answers: those of the highest log-probability per token."""
+        if len(choices) == self.wanted:
+            return choices
+        return sorted(choices, key=_mean_logprob, reverse=True)[: self.wanted]
 
     def _choice(self, index: int, choice: Choice) -> dict[str, Any]:
         offsets = Offsets()
@@ -99,23 +68,15 @@ class CompletionCall(Struct, frozen=True):
 
 
 class CompletionEncoder:
-    """Writes one stream of events as server-sent events."""
+    """An encoder of one stream of events as server-sent events."""
 
     def __init__(self, call: CompletionCall) -> None:
         self._call = call
-        about = {
-            "id": call.id,
-            "object": "text_completion",
-            "created": int(time.time()),
-            "model": call.model,
-            "system_fingerprint": SYSTEM_FINGERPRINT,
-        }
-        self._start = b"data: " + _json(about)[:-1] + b',"choices":['
-        self._end = b'],"usage":null}\n\n' if call.include_usage else b"]}\n\n"
+        self._frame = ChunkFrame(call.about(), include_usage=call.include_usage)
         self._offsets = [Offsets() for _ in range(len(call.requests) * call.wanted)]
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """Write the next events of the stream; empty where they show nothing."""
+        """Return the next events of the stream, encoded; empty where they show nothing."""
         return escape_line_ends(b"".join(map(self._event, merge(events))))
 
     def _event(self, event: Event) -> bytes:
@@ -125,7 +86,7 @@ class CompletionEncoder:
             case Finished():
                 return self._finished(event)
             case Failed():
-                return b"data: " + _json(error_body(event.error())) + b"\n\n" + DONE
+                return failed_chunk(event)
         return b""
 
     def _text(self, event: Text) -> bytes:
@@ -139,31 +100,29 @@ class CompletionEncoder:
             self._chunk(choice, b'""', b"null", _json(finish_reason(reason)))
             for choice, reason in enumerate(event.reasons)
         ]
-        if self._call.include_usage:
-            chunks.append(self._start + b'],"usage":' + _json(usage(event.usage)) + b"}\n\n")
-        return b"".join(chunks) + DONE
+        return b"".join(chunks) + self._frame.end(event.usage)
 
     def _chunk(self, choice: int, text: bytes, found: bytes, reason: bytes) -> bytes:
         fields = b'{"text":%b,"index":%d,"logprobs":%b,"finish_reason":%b}' % (text, choice, found, reason)
-        return self._start + fields + self._end
+        return self._frame.head + fields + self._frame.tail
 
 
 class Offsets:
-    """Says at which character of an answer each of its tokens begins; a token may be part of a character."""
+    """The characters of an answer at which its tokens begin; a token may be part of a character."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._chars = 0
 
     def next(self, token: TokenLogprob) -> int:
-        """Take the next token and give its place."""
+        """Return where the next token begins."""
         place = self._chars
         self._chars += len(self._decoder.decode(token.bytes))
         return place
 
 
 def logprobs(drawn: Iterable[Logprob], offsets: Offsets) -> dict[str, Any]:
-    """Return log-probabilities as Completions have them: at each place the likeliest tokens and the drawn one."""
+    """Return log-probabilities as Completions have them: at each place the likeliest tokens and the sampled one."""
     found = list(drawn)
     return {
         "tokens": [_name(one.token) for one in found],
@@ -174,7 +133,7 @@ def logprobs(drawn: Iterable[Logprob], offsets: Offsets) -> dict[str, Any]:
 
 
 def finish_reason(reason: str) -> str:
-    """Give OpenAI's word for why a choice ended; a completion makes no calls."""
+    """Return OpenAI's word for why a choice ended; a completion makes no calls."""
     return "length" if reason == "length" else "stop"
 
 
@@ -185,7 +144,7 @@ def _likeliest(drawn: Logprob) -> dict[str, float | None] | None:
 
 
 def _name(token: TokenLogprob) -> str:
-    """Give a token's text; one that is no text by itself is named by its bytes, as OpenAI does."""
+    """Return a token's text; one that is no text by itself is named by its bytes, as OpenAI does."""
     try:
         return token.bytes.decode() or token.text
     except UnicodeDecodeError:

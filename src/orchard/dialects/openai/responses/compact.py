@@ -1,54 +1,30 @@
-"""Compaction: a conversation becomes its messages of the user, and one item that holds a summary of all of it.
+"""Compaction: a conversation becomes its user's messages, and one item that holds a summary of all of it.
 
 https://platform.openai.com/docs/api-reference/responses/compact
 """
 
 import time
 from collections.abc import Iterable
-from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from orchard.core.events import Usage
-from orchard.dialects.common.fields import ModelName, schema, with_model
-from orchard.dialects.common.json_body import decode
 from orchard.dialects.openai.responses import schema as wire
-from orchard.dialects.openai.responses.encode import Draft, ResponseCall, draft_of
+from orchard.dialects.openai.responses.call import ResponseCall
 from orchard.dialects.openai.responses.output import response_usage
+from orchard.dialects.openai.responses.parse import Draft, draft_of
 from orchard.dialects.openai.responses.seal import seal
-
-Fields = dict[str, Any]
 
 # What the assistant did is in the summary; what others said stays as it is.
 _KEPT_ROLES = ("user", "system", "developer")
-_IGNORED = ("image", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "service_tier")
 _json = msgspec.json.Encoder().encode
 
 
-class CompactBody(Struct):
-    """A request to compact a conversation."""
-
-    model: ModelName | None = None
-    input: str | Annotated[list[wire.Item], Meta(max_length=wire.MAX_ITEMS)] | None = None
-    instructions: str | None = None
-    previous_response_id: wire.Identifier | None = None
-
-
-_decoder = msgspec.json.Decoder(CompactBody)
-
-
-def read_compact(body: bytes, default: str | None = None) -> Draft:
-    """Read the body of a request; `default` is its model where it names none. Raises OrchardError (invalid_request)."""
-    given = with_model(decode(_decoder, body), default)
-    asked = wire.Body(
-        model=given.model,
-        input=given.input,
-        instructions=given.instructions,
-        previous_response_id=given.previous_response_id,
-        store=False,
-    )
-    return draft_of(asked, body)
+def parse(body: bytes, default: str | None = None) -> Draft:
+    """Read the body of a request; `default` is its model where it names none. Raise OrchardError (invalid_request)."""
+    given = wire.COMPACT_BODY.decode(body, default=default)
+    return draft_of(wire.Body(**asdict(given), store=False), body)
 
 
 def compacted(call: ResponseCall, past: Iterable[bytes], summary: str, used: Usage, key: bytes) -> bytes:
@@ -64,8 +40,3 @@ def compacted(call: ResponseCall, past: Iterable[bytes], summary: str, used: Usa
         "usage": response_usage(used),
     }
     return _json(answer)
-
-
-def body_schema() -> Fields:
-    """Return the JSON schema of a request to compact a conversation."""
-    return schema(CompactBody, _IGNORED)

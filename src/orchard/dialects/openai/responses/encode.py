@@ -1,11 +1,10 @@
-"""OpenAI's Responses: a body becomes a `Request`, events become those of the API, and the response itself."""
+"""The way out of Responses: events become those of the API, and the response itself."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import msgspec
-from msgspec import Raw, Struct
 from msgspec.structs import asdict, replace
 
 from orchard.core.errors import FailureKind, OrchardError
@@ -14,6 +13,7 @@ from orchard.core.events import (
     Failed,
     Finished,
     Reasoning,
+    SettledSampling,
     Started,
     Summary,
     Text,
@@ -21,248 +21,40 @@ from orchard.core.events import (
     ToolStart,
     merge,
 )
-from orchard.core.request import Request
-from orchard.core.tasks.generate import Count, generation
-from orchard.dialects.common.fields import PRIORITY_HEADER, decode_for
-from orchard.dialects.common.json_body import decode
-from orchard.dialects.common.output import escape_line_ends, overflow
+from orchard.dialects.common.output import escape_line_ends
 from orchard.dialects.openai import errors as openai_errors
-from orchard.dialects.openai.responses import schema as wire
+from orchard.dialects.openai.output import Fields, overflow
+from orchard.dialects.openai.responses.call import ResponseCall
 from orchard.dialects.openai.responses.errors import in_own_words
 from orchard.dialects.openai.responses.output import (
     CallItem,
-    Fields,
     MessageItem,
     OutputItem,
     ReasoningItem,
     Told,
     response_usage,
 )
-from orchard.dialects.openai.responses.parse import (
-    SEALED,
-    assumed_sampling,
-    check,
-    droppable,
-    items_of,
-    references,
-    settings_of,
-    translate,
-    warms_up,
-    without_oldest,
-)
-from orchard.dialects.openai.responses.schema import DeploymentBody, body_schema
-from orchard.dialects.openai.responses.seal import Unseal, unknown
-from orchard.dialects.openai.responses.stored import normalised
-from orchard.dialects.openai.responses.tools import Served
-
-__all__ = [
-    "PRIORITY_HEADER",
-    "DeploymentBody",
-    "Draft",
-    "ResponseCall",
-    "ResponseEncoder",
-    "body_schema",
-    "counted",
-    "draft_of",
-    "read",
-]
+from orchard.dialects.openai.responses.tools import ServedTool
 
 ResponseStatus = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
 
+_SEALED = "reasoning.encrypted_content"
 # OpenAI's words for why a response failed; all others are "server_error".
 _CODES: dict[FailureKind, str] = {
     "context_length_exceeded": "context_length_exceeded",
     "invalid_request": "invalid_prompt",
     "overloaded": "rate_limit_exceeded",
 }
-_NULL = Raw(b"null")
-# What the API has in each tool and each form of a text of a type, and callers may leave out.
-_REQUIRED: dict[str, Fields] = {
-    "function": {"description": None, "parameters": None, "strict": False},
-    "json_schema": {"description": None, "strict": False},
-}
-
-
-class _RawText(Struct):
-    format: dict[str, Raw] | None = None
-
-
-class _RawBody(Struct):
-    """What a response repeats as it came."""
-
-    input: str | list[Fields] | None = None
-    tools: list[dict[str, Raw]] | None = None
-    tool_choice: Raw = _NULL
-    text: _RawText | None = None
-
-
-_decoder = msgspec.json.Decoder(wire.Body)
-_deployment_decoder = msgspec.json.Decoder(wire.DeploymentBody)
-_tools_decoder = msgspec.json.Decoder(list[dict[str, Raw]])
-_raw_decoder = msgspec.json.Decoder(_RawBody)
-_items_decoder = msgspec.json.Decoder(list[wire.Item])
-_item_decoder = msgspec.json.Decoder(wire.Item)
 _json = msgspec.json.Encoder().encode
 
 
-def read(body: bytes, model: str | None = None, default: str | None = None) -> "Draft":
-    """Read the body of a request; `model` goes before the body's, and `default` stands in where neither is given.
-
-    Raises OrchardError (invalid_request), its `param` naming the field to blame.
-    """
-    return draft_of(decode_for(model, body, _decoder, _deployment_decoder, default), body)
-
-
-def draft_of(decoded: wire.Body, body: bytes) -> "Draft":
-    """Check a decoded body, and keep what a response repeats of it. Raises OrchardError (invalid_request)."""
-    check(decoded)
-    return Draft(decoded, decode(_raw_decoder, body), references(items_of(decoded)))
-
-
-class Draft(Struct, frozen=True):
-    """A decoded body. What it builds upon must be looked up before it can be a call.
-
-    `references`: the ids of the stored items that the input refers to.
-    """
-
-    body: wire.Body
-    raw: _RawBody
-    references: list[str]
-
-    @property
-    def previous(self) -> str | None:
-        """The id of the response that this one goes on from."""
-        return self.body.previous_response_id
-
-    @property
-    def conversation(self) -> str | None:
-        """The id of the conversation that this response belongs to."""
-        return _conversation(self.body)
-
-    @property
-    def compacted(self) -> bool:
-        """Whether the input holds a compaction item."""
-        return any(item.type == "compaction" for item in items_of(self.body))
-
-    def call(
-        self,
-        request_id: str,
-        header: str | None = None,
-        past: Sequence[bytes] = (),
-        referenced: Mapping[str, bytes] | None = None,
-        unseal: Unseal = unknown,
-    ) -> "ResponseCall":
-        """Make the call. `past`: the items of the conversation so far, as JSON; `referenced`: those referred to, by id.
-
-        `header`: the priority that the request's header gives. `unseal` reads compaction items. Raises OrchardError
-        (invalid_request).
-        """
-        found = {id_: _item_decoder.decode(item) for id_, item in (referenced or {}).items()}
-        past_items = _items_decoder.decode(b"[" + b",".join(past) + b"]")
-        request, box = translate(self.body, past_items, found, request_id, header=header, unseal=unseal)
-        hex_id = request_id.removeprefix("req_").replace("-", "")
-        return ResponseCall(
-            request=request,
-            body=self.body,
-            hex=hex_id,
-            served=box.served,
-            about=self._about(f"resp_{hex_id}"),
-            input=normalised(self.raw.input, hex_id, referenced or {}, past_items),
-        )
-
-    def _about(self, response_id: str) -> Fields:
-        text = self.raw.text or _RawText()
-        verbosity = self.body.text.verbosity if self.body.text else None
-        form = _repeated(text.format) if text.format else {"type": "text"}
-        return {
-            "id": response_id,
-            "object": "response",
-            "created_at": int(time.time()),
-            "model": self.body.model,
-            "conversation": {"id": self.conversation} if self.conversation else None,
-            "text": {"format": form, "verbosity": verbosity or "medium"},
-            "tool_choice": _given(self.raw.tool_choice, "auto"),
-            "tools": [_repeated_tool(tool) for tool in self.raw.tools or ()],
-            **settings_of(self.body),
-        }
-
-
-def _conversation(body: wire.Body) -> str | None:
-    named = body.conversation
-    return named.id if isinstance(named, wire.ConversationName) else named
-
-
-def _given(raw: Raw, otherwise: Any) -> Any:
-    """Repeat what was given, on one line: a line's end would cut an event."""
-    return otherwise if bytes(raw) == b"null" else Raw(msgspec.json.format(bytes(raw), indent=-1))
-
-
-def _repeated(raw: Mapping[str, Raw]) -> Fields:
-    """Repeat a tool, or the form of a text, as it was given; what the API requires of it is filled in."""
-    filled = _REQUIRED.get(msgspec.json.decode(raw.get("type", _NULL)), {})
-    return filled | {name: _given(value, filled.get(name)) for name, value in raw.items()}
-
-
-def _repeated_tool(raw: Mapping[str, Raw]) -> Fields:
-    """Repeat a tool; a namespace holds others."""
-    told = _repeated(raw)
-    if told.get("tools"):
-        told["tools"] = [_repeated(tool) for tool in _tools_decoder.decode(raw["tools"])]
-    return told
-
-
-class ResponseCall(Struct, frozen=True):
-    """A request to create a response. `about`: what stays the same of it; `input`: its input's items, to be stored."""
-
-    request: Request
-    body: wire.Body
-    hex: str
-    served: Mapping[str, Served]
-    about: Fields
-    input: list[Fields]
-
-    @property
-    def id(self) -> str:
-        """The id of the response."""
-        response_id: str = self.about["id"]
-        return response_id
-
-    @property
-    def goes_on_from(self) -> str | None:
-        """The id of the response or the conversation that this response goes on from."""
-        return self.body.previous_response_id or _conversation(self.body)
-
-    @property
-    def count(self) -> Request:
-        """The request that counts the tokens of the input."""
-        return replace(self.request, task=Count(generation(self.request)))
-
-    @property
-    def stored(self) -> bool:
-        """Whether the response is to be kept."""
-        return self.body.store is not False
-
-    @property
-    def warms_up(self) -> bool:
-        """Whether only the prompt is to be cached: the answer is empty."""
-        return warms_up(self.body)
-
-    def droppable(self) -> int:
-        """Give how many of the oldest messages may be dropped where the input doesn't fit."""
-        return droppable(generation(self.request)) if self.body.truncation == "auto" else 0
-
-    def without_oldest(self, count: int) -> Request:
-        """Give the request without so many of its oldest messages."""
-        return without_oldest(self.request, count)
-
-
 class ResponseEncoder:
-    """Turns one stream of events into those of the API, and keeps the response up to date.
+    """An encoder of one stream of events as those of the API, which keeps the response up to date.
 
     An item is done before the next one is added, so the last is the one that is being written. The arguments of a call
     follow its start, with nothing in between.
 
-    `ended` and `error` tell how it stands, `summary` what took the place of older messages. Where the work was
+    `ended` and `error` say whether and how it ended, `summary` what replaced older messages. When the work is
     cancelled, so is the response, and no event tells of it.
     """
 
@@ -270,43 +62,43 @@ class ResponseEncoder:
         self._call = call
         self._status: ResponseStatus = "queued" if call.body.background else "in_progress"
         self._summarises = bool(call.about["reasoning"]["summary"])
-        self._sealed = SEALED in (call.body.include or ())
+        self._sealed = _SEALED in (call.body.include or ())
         self._sequence = 0
         self._told: Literal["nothing", "created", "in_progress"] = "nothing"
         self._items: list[OutputItem] = []
         self._done: dict[int, Fields] = {}
         self._end: Fields = {}
-        self._sampling = assumed_sampling(call.body)
+        self._sampling = _requested_sampling(call)
         self._last = b""
         self.summary: Summary | None = None
         self.error: OrchardError | None = None
         self.ended = False
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """Write the next events of the stream as server-sent events; empty where they show nothing."""
+        """Return the next events of the stream, encoded as server-sent events; empty where they show nothing."""
         return b"".join(self.each(events))
 
     def each(self, events: Sequence[Event]) -> list[bytes]:
-        """Write the next events of the stream, each server-sent event for itself."""
-        return [told for event in (events if len(events) == 1 else merge(events)) for told in self._event(event)]
+        """Return the next events of the stream as a list of server-sent events."""
+        return [told for event in merge(events) for told in self._event(event)]
 
     def queued(self) -> list[bytes]:
-        """Tell of a response that waits in the background."""
+        """Return the events of a response that waits in the background."""
         return [*self._created(), self._lifecycle("queued")]
 
     def response(self) -> Fields:
-        """Give the response as it stands."""
+        """Return the response as it stands."""
         output = [self._done.get(i) or item.snapshot("in_progress") for i, item in enumerate(self._items)]
         rest = {"completed_at": None, "error": None, "incomplete_details": None, "usage": None}
         told = {**asdict(self._sampling), **rest, **overflow(self.summary), **self._end}
         return {**self._call.about, "status": self._status, **told, "output": output}
 
     def body(self) -> bytes:
-        """Give the response as JSON."""
+        """Return the response as JSON."""
         return _json(self.response())
 
     def unstored(self, told: bytes) -> bytes:
-        """Return the end of the stream anew, `told` so far: the response was to be stored and could not be."""
+        """Return the end of the stream in place of `told`: the response was to be stored and could not be."""
         self._end["store"] = False
         self._sequence -= 1
         return told.removesuffix(self._last) + self._lifecycle(self._status)
@@ -319,7 +111,7 @@ class ResponseEncoder:
             self._told, self._status = "in_progress", "in_progress"
             yield self._lifecycle("in_progress")
         match event:
-            case Text() | Reasoning() | ToolStart() | ToolArgs() if self._call.warms_up:
+            case Text() | Reasoning() | ToolStart() | ToolArgs() if self._call.body.warms_up:
                 pass
             case Text() if event.text or event.logprobs:
                 yield from self._text(event)
@@ -354,7 +146,7 @@ class ResponseEncoder:
         yield from self._of_last(item.add(event.text))
 
     def _tool_start(self, event: ToolStart) -> Iterator[bytes]:
-        served = self._call.served.get(event.name) or Served("function", event.name)
+        served = self._call.served.get(event.name) or ServedTool("function", event.name)
         yield from self._open(CallItem(self._id("ctc" if served.kind == "custom" else "fc"), event.id, served))
 
     def _tool_args(self, event: ToolArgs) -> Iterator[bytes]:
@@ -364,8 +156,8 @@ class ResponseEncoder:
 
     def _finished(self, event: Finished) -> Iterator[bytes]:
         cut, used = event.reasons == ("length",), event.usage
-        if self._call.warms_up:
-            # Nothing was asked for, so nothing is missing, and the token that it took is nobody's.
+        if self._call.body.warms_up:
+            # Nothing was asked for, so nothing is missing, and the token that it took doesn't count.
             cut, used = False, replace(used, completion_tokens=0, reasoning_tokens=0)
         else:
             yield from self._end_output(cut)
@@ -380,7 +172,7 @@ class ResponseEncoder:
 
     def _end_output(self, cut: bool) -> Iterator[bytes]:
         said = any(not isinstance(item, ReasoningItem) for item in self._items)
-        # A response says something, be it nothing; but one that was cut off may have come to its thoughts only.
+        # A response has a message, even an empty one, unless it was cut off while the model was still thinking.
         if not said and not (cut and self._items):
             yield from self._open(MessageItem(self._id("msg")))
         yield from self._close("incomplete" if cut else "completed")
@@ -432,6 +224,12 @@ class ResponseEncoder:
         return f"{prefix}_{self._call.hex}{len(self._items):02x}"
 
 
+def _requested_sampling(call: ResponseCall) -> SettledSampling:
+    """Return how tokens are sampled as far as the request says; the model's defaults are known once it has started."""
+    given = {name: getattr(call.body, name) for name in SettledSampling.__struct_fields__}
+    return SettledSampling(**{name: value for name, value in given.items() if value is not None})
+
+
 def counted(tokens: int) -> bytes:
-    """Give the body that says how many tokens an input has."""
+    """Return the body that says how many tokens an input has."""
     return _json({"object": "response.input_tokens", "input_tokens": tokens})

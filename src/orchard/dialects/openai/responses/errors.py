@@ -1,21 +1,22 @@
 """Errors of Responses: OpenAI's, with the API's own names of fields."""
 
 from orchard.core.errors import OrchardError
+from orchard.dialects.common.errors import ErrorAnswer
 from orchard.dialects.openai import errors
 
 
 def in_own_words(error: OrchardError) -> OrchardError:
-    """Name the field to blame as it is called here: the worker calls the conversation `messages`."""
+    """Return the error with this API's name of the field to blame: the worker calls the conversation `messages`."""
     if error.param == "messages" or (error.param is None and error.kind == "context_length_exceeded"):
         return OrchardError(error.kind, error.message, param="input", retry_after=error.retry_after)
     return error
 
 
-def fail(error: OrchardError, request_id: str = "") -> tuple[int, dict[str, str], bytes]:
-    """Return the status, the headers and the JSON body of the answer that tells of an error."""
+def fail(error: OrchardError, request_id: str = "") -> ErrorAnswer:
+    """Return the answer that tells of an error."""
     return errors.fail(in_own_words(error), request_id)
 
 
-def fail_azure(error: OrchardError, request_id: str = "") -> tuple[int, dict[str, str], bytes]:
+def fail_azure(error: OrchardError, request_id: str = "") -> ErrorAnswer:
     """Return the answer that tells of an error as Azure OpenAI does."""
     return errors.fail_azure(in_own_words(error), request_id)

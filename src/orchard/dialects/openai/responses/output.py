@@ -2,18 +2,18 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, Protocol
+from functools import partial
+from typing import Literal
 
 import msgspec
 
 from orchard.core.events import Logprob, Summary, Usage
-from orchard.dialects.common.output import logprob, token_text
-from orchard.dialects.openai.responses.items import seal
-from orchard.dialects.openai.responses.tools import Served
+from orchard.dialects.openai.output import Fields, logprob_entries
+from orchard.dialects.openai.responses.seal import seal_reasoning
+from orchard.dialects.openai.responses.tools import ServedTool
 from orchard.dialects.openai.tools import custom_input
 
 Status = Literal["in_progress", "completed", "incomplete"]
-Fields = dict[str, Any]
 _HEAD = re.compile(r'\s*\{\s*"input"\s*:\s*"')
 _HEAD_CHARS = 64
 # Whole characters of a JSON string, with both halves of a surrogate pair.
@@ -22,35 +22,42 @@ _CHARACTERS = re.compile(
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4})*"
 )
 _CHARACTER_CHARS = 12
+_entries = partial(logprob_entries, named=True)
 
 Told = Iterator[tuple[str, Fields]]
-"""Types of events, without `response.`, with their fields but for those that each event of the item has."""
+"""Types of events, without `response.`, and their fields, without those that each event of the item has."""
 
 
-class OutputItem(Protocol):
-    """An item that is written: what its beginning and its end tell, and how it looks at any time."""
-
-    id: str
-
-    def begin(self) -> Told:
-        """Tell what comes after `output_item.added`."""
-        ...
-
-    def end(self) -> Told:
-        """Tell what comes before `output_item.done`."""
-        ...
-
-    def snapshot(self, status: Status) -> Fields:
-        """Give the item as far as it is written."""
-        ...
-
-
-class MessageItem:
-    """What the model says."""
+class OutputItem:
+    """An item that is written piece by piece."""
 
     def __init__(self, id_: str) -> None:
         self.id = id_
-        self._text: list[str] = []
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """All that was written."""
+        return "".join(self._pieces)
+
+    def begin(self) -> Told:
+        """Tell what comes after `output_item.added`: nothing where an item has no parts."""
+        yield from ()
+
+    def end(self) -> Told:
+        """Tell what comes before `output_item.done`."""
+        raise NotImplementedError
+
+    def snapshot(self, status: Status) -> Fields:
+        """Return the item as far as it is written; it has no parts before they begin."""
+        raise NotImplementedError
+
+
+class MessageItem(OutputItem):
+    """What the model says."""
+
+    def __init__(self, id_: str) -> None:
+        super().__init__(id_)
         self._logprobs: list[Logprob] = []
 
     def begin(self) -> Told:
@@ -58,31 +65,33 @@ class MessageItem:
         yield "content_part.added", {"content_index": 0, "part": _text_part("", ())}
 
     def add(self, text: str, logprobs: tuple[Logprob, ...]) -> Told:
-        """Go on with the text."""
-        self._text.append(text)
+        """Add to the text."""
+        self._pieces.append(text)
         self._logprobs += logprobs
-        yield "output_text.delta", {"content_index": 0, "delta": text, "logprobs": _short_logprobs(logprobs)}
+        yield "output_text.delta", {"content_index": 0, "delta": text, "logprobs": _entries(logprobs, with_bytes=False)}
 
     def end(self) -> Told:
         """End the part."""
-        text = "".join(self._text)
-        yield "output_text.done", {"content_index": 0, "text": text, "logprobs": _short_logprobs(self._logprobs)}
+        text = self.text
+        yield (
+            "output_text.done",
+            {"content_index": 0, "text": text, "logprobs": _entries(self._logprobs, with_bytes=False)},
+        )
         yield "content_part.done", {"content_index": 0, "part": _text_part(text, self._logprobs)}
 
     def snapshot(self, status: Status) -> Fields:
-        """Give the message; before its part begins it has none."""
-        content = [_text_part("".join(self._text), self._logprobs)] if self._text or status != "in_progress" else []
+        """Return the message."""
+        content = [_text_part(self.text, self._logprobs)] if self._pieces or status != "in_progress" else []
         return {"id": self.id, "type": "message", "status": status, "role": "assistant", "content": content}
 
 
-class ReasoningItem:
+class ReasoningItem(OutputItem):
     """What the model thinks. `summary`: it is shown as a summary too; `sealed`: in a form to be sent back."""
 
     def __init__(self, id_: str, *, summary: bool, sealed: bool) -> None:
-        self.id = id_
+        super().__init__(id_)
         self._summary = summary
         self._sealed = sealed
-        self._text: list[str] = []
 
     def begin(self) -> Told:
         """Begin the part of the content, and that of the summary."""
@@ -91,15 +100,15 @@ class ReasoningItem:
             yield "reasoning_summary_part.added", {"summary_index": 0, "part": _summary_part("")}
 
     def add(self, text: str) -> Told:
-        """Go on with the thought."""
-        self._text.append(text)
+        """Add to the thought."""
+        self._pieces.append(text)
         yield "reasoning_text.delta", {"content_index": 0, "delta": text}
         if self._summary:
             yield "reasoning_summary_text.delta", {"summary_index": 0, "delta": text}
 
     def end(self) -> Told:
         """End the parts."""
-        text = "".join(self._text)
+        text = self.text
         yield "reasoning_text.done", {"content_index": 0, "text": text}
         yield "content_part.done", {"content_index": 0, "part": _reasoning_part(text)}
         if self._summary:
@@ -107,36 +116,31 @@ class ReasoningItem:
             yield "reasoning_summary_part.done", {"summary_index": 0, "part": _summary_part(text)}
 
     def snapshot(self, status: Status) -> Fields:
-        """Give the reasoning; before its parts begin it has none."""
-        text = "".join(self._text)
+        """Return the reasoning."""
+        text = self.text
         item: Fields = {"id": self.id, "type": "reasoning", "status": status, "summary": [], "content": []}
         if text:
             item["content"] = [_reasoning_part(text)]
             if self._summary:
                 item["summary"] = [_summary_part(text)]
         if self._sealed:
-            item["encrypted_content"] = seal(text) if status != "in_progress" else None
+            item["encrypted_content"] = seal_reasoning(text) if status != "in_progress" else None
         return item
 
 
-class CallItem:
+class CallItem(OutputItem):
     """A call of a function, or of a custom tool, whose input is a string within the arguments."""
 
-    def __init__(self, id_: str, call_id: str, served: Served) -> None:
-        self.id = id_
+    def __init__(self, id_: str, call_id: str, served: ServedTool) -> None:
+        super().__init__(id_)
         self._call_id = call_id
         self._served = served
-        self._arguments: list[str] = []
         self._input = _InputReader()
         self._told = ""  # of a custom tool's input
 
-    def begin(self) -> Told:
-        """A call has no parts."""
-        yield from ()
-
     def add(self, piece: str) -> Told:
-        """Go on with the arguments."""
-        self._arguments.append(piece)
+        """Add to the arguments."""
+        self._pieces.append(piece)
         if self._served.kind == "function":
             yield "function_call_arguments.delta", {"delta": piece}
         elif text := self._input.read(piece):
@@ -145,43 +149,41 @@ class CallItem:
 
     def end(self) -> Told:
         """Tell the whole arguments, or the whole input."""
-        arguments = "".join(self._arguments)
         if self._served.kind == "function":
-            yield "function_call_arguments.done", {"name": self._served.name, "arguments": arguments}
+            yield "function_call_arguments.done", {"name": self._served.name, "arguments": self.text}
             return
-        text = self._whole_input(arguments)
+        text = self._whole_input()
         if text != self._told:
             yield "custom_tool_call_input.delta", {"delta": text.removeprefix(self._told)}
         yield "custom_tool_call_input.done", {"input": text}
 
     def snapshot(self, status: Status) -> Fields:
-        """Give the call."""
-        arguments = "".join(self._arguments)
+        """Return the call."""
         custom = self._served.kind == "custom"
         item: Fields = {"id": self.id, "type": "custom_tool_call" if custom else "function_call", "status": status}
         item |= {"call_id": self._call_id, "name": self._served.name}
         if self._served.namespace is not None:
             item["namespace"] = self._served.namespace
         if custom:
-            return item | {"input": self._told if status == "in_progress" else self._whole_input(arguments)}
-        return item | {"arguments": arguments}
+            return item | {"input": self._told if status == "in_progress" else self._whole_input()}
+        return item | {"arguments": self.text}
 
-    def _whole_input(self, arguments: str) -> str:
-        text = custom_input(arguments)
-        # Arguments that began well and were cut off have no whole input: it is what was told.
-        return self._told if self._told and text == arguments else text
+    def _whole_input(self) -> str:
+        text = custom_input(self.text)
+        # Arguments that began well and were cut off have no whole input, but what was told of it.
+        return self._told if self._told and text == self.text else text
 
 
 class _InputReader:
-    """Reads the text out of `{"input": "..."}` while it comes; of anything else it reads nothing."""
+    """A reader of the text in `{"input": "..."}` while it comes; of anything else it reads nothing."""
 
     def __init__(self) -> None:
         self._rest = ""
         self._inside = False
 
     def read(self, piece: str) -> str:
-        """Give what the next piece adds to the text."""
-        # What is longer than the longest that could be whole can't become so: no more of it is looked at.
+        """Return what the next piece adds to the text."""
+        # A rest that is longer than the longest valid one can't become valid: it is cut off.
         self._rest += piece
         if not self._inside:
             if not (head := _HEAD.match(self._rest)):
@@ -195,7 +197,7 @@ class _InputReader:
 
 
 def response_usage(usage: Usage, summary: Summary | None = None) -> Fields:
-    """Return the usage as responses have it; what a summary took is not part of its sums."""
+    """Return the usage as responses have it; its sums exclude what a summary took."""
     found: Fields = {
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
@@ -210,7 +212,7 @@ def response_usage(usage: Usage, summary: Summary | None = None) -> Fields:
 
 
 def _text_part(text: str, logprobs: Iterable[Logprob]) -> Fields:
-    return {"type": "output_text", "annotations": [], "logprobs": _logprobs(logprobs), "text": text}
+    return {"type": "output_text", "annotations": [], "logprobs": _entries(logprobs), "text": text}
 
 
 def _reasoning_part(text: str) -> Fields:
@@ -219,28 +221,3 @@ def _reasoning_part(text: str) -> Fields:
 
 def _summary_part(text: str) -> Fields:
     return {"type": "summary_text", "text": text}
-
-
-def _logprobs(logprobs: Iterable[Logprob]) -> list[Fields]:
-    return [
-        {
-            **_token(drawn),
-            "bytes": list(drawn.token.bytes),
-            "top_logprobs": [
-                {"token": token.text, "bytes": list(token.bytes), "logprob": logprob(token)} for token in drawn.top
-            ],
-        }
-        for drawn in logprobs
-    ]
-
-
-def _short_logprobs(logprobs: Iterable[Logprob]) -> list[Fields]:
-    """Give them as events have them: without bytes."""
-    return [
-        {**_token(drawn), "top_logprobs": [{"token": token.text, "logprob": logprob(token)} for token in drawn.top]}
-        for drawn in logprobs
-    ]
-
-
-def _token(drawn: Logprob) -> Fields:
-    return {"token": token_text(drawn.token), "logprob": logprob(drawn.token)}

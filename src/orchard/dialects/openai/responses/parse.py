@@ -1,145 +1,161 @@
-"""From a decoded Responses body, and what is stored of its conversation, to a `core.Request`."""
+"""The way in of Responses: a body, and what is stored of its conversation, become a `core.Request`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from msgspec.structs import replace
+import msgspec
+from msgspec import Struct
 
 from orchard.core.errors import OrchardError
-from orchard.core.events import SettledSampling
-from orchard.core.request import Overflow, Request
-from orchard.core.tasks.generate import (
-    Count,
-    Generate,
-    Grammar,
-    Message,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-    generation,
-)
-from orchard.dialects.common.fields import adapter, asks_for, model_of, priority, sampling, stops
-from orchard.dialects.common.json_body import FreeForm, invalid
+from orchard.core.request import Overflow
+from orchard.core.tasks.generate import Generate, Grammar, Message, TextPart
+from orchard.dialects.common.fields import asks_for, make_request
+from orchard.dialects.common.json_body import FreeForm, decode, invalid, refuse_set, required
+from orchard.dialects.common.output import hex_id
 from orchard.dialects.openai.grammar import grammar, json_schema
 from orchard.dialects.openai.responses import schema as wire
-from orchard.dialects.openai.responses.items import ItemReader, kind_of
-from orchard.dialects.openai.responses.seal import Unseal
+from orchard.dialects.openai.responses.call import RawBody, ResponseCall, about
+from orchard.dialects.openai.responses.items import ItemReader, kind_of, references
+from orchard.dialects.openai.responses.seal import Unseal, unknown
+from orchard.dialects.openai.responses.stored import normalised
 from orchard.dialects.openai.responses.tools import Toolbox, toolbox
+from orchard.dialects.openai.sampling import priority_of, sampling, stops
 from orchard.dialects.openai.thinking import template_args
 
 LOGPROBS = "message.output_text.logprobs"
-SEALED = "reasoning.encrypted_content"
+_UNSUPPORTED = {
+    "prompt": "this server keeps no prompt templates",
+    "moderation": "this server runs no moderation",
+}
+
+_raw_decoder = msgspec.json.Decoder(RawBody)
+_items_decoder = msgspec.json.Decoder(list[wire.Item])
+_item_decoder = msgspec.json.Decoder(wire.Item)
 
 
-def check(body: wire.Body) -> None:
+def parse(body: bytes, model: str | None = None, default: str | None = None) -> "Draft":
+    """Read the body of a request.
+
+    The model is `model`, which the address names, else the body's, else `default`. Raise OrchardError
+    (invalid_request), whose `param` names the field to blame.
+    """
+    return draft_of(wire.BODY.decode(body, model, default), body)
+
+
+def draft_of(decoded: wire.Body, body: bytes) -> "Draft":
+    """Check a decoded body, and keep what a response repeats of it. Raise OrchardError (invalid_request)."""
+    _check(decoded)
+    return Draft(decoded, decode(_raw_decoder, body), references(decoded.items))
+
+
+class Draft(Struct, frozen=True):
+    """A decoded body. What it builds upon must be looked up before it can become a call.
+
+    `references`: the ids of the stored items that the input refers to.
+    """
+
+    body: wire.Body
+    raw: RawBody
+    references: list[str]
+
+    @property
+    def compacted(self) -> bool:
+        """Whether the input holds a compaction item."""
+        return any(item.type == "compaction" for item in self.body.items)
+
+    def call(
+        self,
+        request_id: str,
+        priority: str | None = None,
+        past: Sequence[bytes] = (),
+        referenced: Mapping[str, bytes] | None = None,
+        unseal: Unseal = unknown,
+    ) -> ResponseCall:
+        """Return the call.
+
+        `priority` is the header's. `past` are the items of the conversation so far, and `referenced` those that the
+        input refers to, by id, all as JSON. `unseal` reads compaction items. Raise OrchardError (invalid_request,
+        item_not_found).
+        """
+        body, free_form = self.body, FreeForm()
+        tools = _tools(body, free_form)
+        found = {id_: _item_decoder.decode(item) for id_, item in (referenced or {}).items()}
+        past_items = _items_decoder.decode(b"[" + b",".join(past) + b"]")
+        reader = ItemReader(tools, free_form, unseal)
+        messages = _messages(body, past_items, found, reader)
+        task, turn = _task(body, messages, tools, free_form), priority_of(body, priority)
+        hex_ = hex_id(request_id)
+        return ResponseCall(
+            request=make_request(body, request_id, task, turn, _overflow(body)),
+            body=body,
+            hex=hex_,
+            served=tools.served,
+            about=about(body, self.raw, f"resp_{hex_}"),
+            input=normalised(self.raw.input, hex_, referenced or {}, past_items),
+        )
+
+
+def _check(body: wire.Body) -> None:
     """Raise OrchardError where fields contradict each other, or ask for what this server doesn't have."""
-    if body.prompt is not None:
-        raise invalid("prompt", "`prompt` is not supported: this server keeps no prompt templates.")
-    if body.moderation is not None:
-        raise invalid("moderation", "`moderation` is not supported: this server runs no moderation.")
+    refuse_set(body, _UNSUPPORTED)
     if body.conversation is not None and body.previous_response_id is not None:
-        param = "previous_response_id"
-        raise invalid(param, f"`{param}` and `conversation` can't be used together: each says what came before.")
+        raise invalid("previous_response_id", "and `conversation` can't be used together: each says what came before.")
     if body.truncation == "auto" and body.context_overflow == "summarize":
-        message = "`context_overflow` and `truncation` contradict each other: older messages are summarised or dropped."
-        raise invalid("context_overflow", message)
+        raise invalid("context_overflow", "and `truncation` contradict each other: 'summarize' excludes 'auto'.")
     if body.background and body.store is False:
-        raise invalid("store", "`store` must be true when `background` is true: nobody could ask for the response.")
+        raise invalid("store", "must be true when `background` is true: nobody could ask for the response.")
     empty = body.input is None or body.input == []
     if empty and body.instructions is None and body.previous_response_id is None and body.conversation is None:
-        raise invalid("input", "`input` is required.")
+        raise invalid("input", "is required.")
 
 
-def warms_up(body: wire.Body) -> bool:
-    """Whether the prompt is only to be cached."""
-    return bool(body.prompt_cache_options and body.prompt_cache_options.prewarm)
-
-
-def items_of(body: wire.Body) -> list[wire.Item]:
-    """Give the input as items."""
-    if isinstance(body.input, str):
-        return [wire.Item("message", role="user", content=body.input)]
-    return body.input or []
-
-
-def references(items: Sequence[wire.Item], where: str = "input") -> list[str]:
-    """Give the ids of the stored items that items refer to. Raises OrchardError where an item is of no known type."""
-    found = []
-    for i, item in enumerate(items):
-        if kind_of(item, f"{where}[{i}]") == "item_reference":
-            if not item.id:
-                raise invalid(f"{where}[{i}].id", f"`{where}[{i}].id` is required.")
-            found.append(item.id)
-    return found
-
-
-def tools_of(body: wire.Body, items: Sequence[wire.Item], free_form: FreeForm) -> Toolbox:
-    """Give the tools of a body; some clients send further ones as an item of the input."""
+def _tools(body: wire.Body, free_form: FreeForm) -> Toolbox:
+    """Return the tools of a body; some clients send further ones as an item of the input."""
     added = [
         (f"input[{i}].tools[{k}]", entry)
-        for i, item in enumerate(items)
+        for i, item in enumerate(body.items)
         if item.type == "additional_tools"
         for k, entry in enumerate(item.tools or ())
     ]
     return toolbox(body.tools or (), added, body.tool_choice, free_form)
 
 
-def translate(
-    body: wire.Body,
-    past: Sequence[wire.Item],
-    referenced: Mapping[str, wire.Item],
-    request_id: str,
-    *,
-    header: str | None,
-    unseal: Unseal,
-) -> tuple[Request, Toolbox]:
-    """Make the request that a body asks for.
-
-    `past`: the items of the conversation so far. `referenced`: the stored items that the input refers to, by their ids.
-    `header`: the priority that the request's header gives. `unseal` reads compaction items. Raises OrchardError
-    (invalid_request, item_not_found).
-    """
-    free_form = FreeForm()
-    own = items_of(body)
-    box = tools_of(body, own, free_form)
-    reader = ItemReader(box, free_form, unseal)
+def _messages(
+    body: wire.Body, past: Sequence[wire.Item], referenced: Mapping[str, wire.Item], reader: ItemReader
+) -> tuple[Message, ...]:
     reader.read(past, stored=True)
     known = {item.id for item in past}
-    # The reader passes over references: those that are left are to what is in the conversation already.
-    reader.read([item if item.id in known else _resolved(item, referenced) for item in own])
+    # The reader passes over the references that are left: they are to what is in the conversation already.
+    reader.read([item if item.id in known else _resolved(item, referenced) for item in body.items])
     messages = reader.messages()
     if body.instructions:
         messages = (Message("system", (TextPart(body.instructions),)), *messages)
     if not messages:
-        raise invalid("input", "`input` is required: the conversation is empty.")
+        raise invalid("input", "is required: the conversation is empty.")
+    return messages
+
+
+def _task(body: wire.Body, messages: tuple[Message, ...], tools: Toolbox, free_form: FreeForm) -> Generate:
     form = grammar(body, _format(body.text, free_form), free_form)
-    reasoning = body.reasoning or wire.ReasoningConfig()
-    task = Generate(
+    effort = body.reasoning.effort if body.reasoning else None
+    thinking, budget = body.enable_thinking, body.thinking_budget
+    return Generate(
         messages=messages,
-        tools=box.tools,
-        must_call=box.must_call,
+        tools=tools.tools,
+        must_call=tools.must_call,
         parallel_tool_calls=body.parallel_tool_calls is not False,
         # An answer that is nothing but calls has no text that could break its form.
-        grammar=None if box.must_call else form,
+        grammar=None if tools.must_call else form,
         sampling=sampling(body),
-        max_tokens=1 if warms_up(body) else body.max_output_tokens,
+        max_tokens=1 if body.warms_up else body.max_output_tokens,
         stop=stops(body),
         top_logprobs=_top_logprobs(body),
-        template_args=template_args(
-            body,
-            free_form,
-            effort=reasoning.effort,
-            thinking=body.enable_thinking,
-            budget=body.thinking_budget,
-        ),
-        thinking_budget=body.thinking_budget,
+        template_args=template_args(body, free_form, effort=effort, thinking=thinking, budget=budget),
+        thinking_budget=budget,
     )
-    turn = priority(body, header)
-    return Request(request_id, model_of(body), task, turn, adapter(body), body.ttl, _overflow(body)), box
 
 
 def _overflow(body: wire.Body) -> Overflow | None:
-    """Say what becomes of a conversation that is too long; what is dropped by `truncation` is not summarised."""
+    """Return what becomes of a conversation that is too long; what `truncation` drops is not summarised."""
     if body.context_overflow is not None:
         return body.context_overflow
     if body.truncation != "auto" and asks_for(body.context_management, "compaction"):
@@ -166,9 +182,7 @@ def _format(text: wire.TextConfig | None, free_form: FreeForm) -> Grammar | None
         return None
     if text.format.type == "json_object":
         return Grammar("json_object", None, "text.format")
-    if text.format.json_schema is None:
-        raise invalid("text.format.schema", "`text.format.schema` is required.")
-    wanted, strict = text.format.json_schema, bool(text.format.strict)
+    wanted, strict = required(text.format.json_schema, "text.format.schema"), bool(text.format.strict)
     return json_schema(wanted, "text.format", "text.format.schema", free_form, strict=strict)
 
 
@@ -176,55 +190,3 @@ def _top_logprobs(body: wire.Body) -> int | None:
     if LOGPROBS in (body.include or ()):
         return body.top_logprobs or 0
     return body.top_logprobs or None
-
-
-def droppable(task: Generate) -> int:
-    """Give how many messages may be dropped from a conversation's beginning: not the system's, not the last turn."""
-    last = max((i for i, message in enumerate(task.messages) if message.role != "tool"), default=0)
-    return sum(message.role != "system" for message in task.messages[:last])
-
-
-def without_oldest(request: Request, count: int) -> Request:
-    """Drop so many of the oldest messages, but those of the system, and the results of calls that are dropped."""
-    kept: list[Message] = []
-    calls: set[str] = set()
-    for message in generation(request).messages:
-        if message.role == "system" or count <= 0:
-            parts = tuple(
-                part for part in message.parts if not isinstance(part, ToolResultPart) or part.call_id in calls
-            )
-            if parts or not message.parts:
-                kept.append(replace(message, parts=parts))
-            calls |= {part.id for part in message.parts if isinstance(part, ToolCallPart)}
-        else:
-            count -= 1
-    task = replace(generation(request), messages=tuple(kept))
-    return replace(request, task=Count(task) if isinstance(request.task, Count) else task)
-
-
-def assumed_sampling(body: wire.Body) -> SettledSampling:
-    """Say how tokens are drawn as far as the request does; the model's own defaults are known once it has started."""
-    given = {name: getattr(body, name) for name in SettledSampling.__struct_fields__}
-    return SettledSampling(**{name: value for name, value in given.items() if value is not None})
-
-
-def settings_of(body: wire.Body) -> dict[str, Any]:
-    """Give the fields of a response that repeat what the request said, but for those that are free in form."""
-    reasoning = body.reasoning or wire.ReasoningConfig()
-    return {
-        "background": bool(body.background),
-        "instructions": body.instructions,
-        "max_output_tokens": body.max_output_tokens,
-        "max_tool_calls": body.max_tool_calls,
-        "metadata": body.metadata or {},
-        "parallel_tool_calls": body.parallel_tool_calls is not False,
-        "previous_response_id": body.previous_response_id,
-        "prompt_cache_key": body.prompt_cache_key,
-        "reasoning": {"effort": reasoning.effort, "summary": reasoning.summary or reasoning.generate_summary},
-        "safety_identifier": body.safety_identifier,
-        "service_tier": "default",
-        "store": body.store is not False,
-        "top_logprobs": body.top_logprobs or 0,
-        "truncation": body.truncation or "disabled",
-        "user": body.user,
-    }

@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from orchard.core.request import Overflow
-from orchard.dialects.common.fields import Count, Metadata, ModelName, NonEmpty, Refused, schema
+from orchard.dialects.common.fields import INT64_MAX, BodyType, ModelFields, NonEmpty, Refused
+from orchard.dialects.openai.content import ImageUrl
+from orchard.dialects.openai.stored import Metadata
 from orchard.dialects.openai.thinking import Effort, ThinkingFields
 
 MAX_ITEMS = 8192
@@ -24,15 +26,12 @@ IGNORED = (
     "prompt_cache_retention",
     "stream_options",
 )
-"""OpenAI's fields that change nothing in the answer of a local server; the docs list them."""
+"""OpenAI's fields that change nothing in the answer of a local server; the documentation lists them."""
 
+IGNORED_BY_COMPACTION = ("image", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "service_tier")
+
+Count = Annotated[int, Meta(ge=1, le=INT64_MAX)]
 Identifier = Annotated[str, Meta(min_length=1, max_length=256)]
-
-
-class ImageUrl(Struct):
-    """Where a picture is, in the form of Chat Completions."""
-
-    url: NonEmpty
 
 
 class Part(Struct):
@@ -139,7 +138,7 @@ class ReasoningConfig(Struct):
 
 
 class PromptCacheOptions(Struct):
-    """What is to be cached; `prewarm`: that is all there is to do."""
+    """What is to be cached; `prewarm`: nothing else is to be done."""
 
     prewarm: bool | None = None
 
@@ -153,7 +152,6 @@ class ConversationName(Struct):
 class Body(ThinkingFields, kw_only=True):
     """A request to create a response, or to count the tokens of its input."""
 
-    model: ModelName | None = None
     input: str | Annotated[list[Item], Meta(max_length=MAX_ITEMS)] | None = None
     instructions: str | None = None
     previous_response_id: Identifier | None = None
@@ -188,11 +186,31 @@ class Body(ThinkingFields, kw_only=True):
     prompt: Refused = None
     moderation: Refused = None
 
+    @property
+    def items(self) -> list[Item]:
+        """The input as items."""
+        if isinstance(self.input, str):
+            return [Item("message", role="user", content=self.input)]
+        return self.input or []
 
-class DeploymentBody(Body, kw_only=True):
-    """Such a request to a deployment, which names the model in the body's stead."""
+    @property
+    def conversation_id(self) -> str | None:
+        """The id of the conversation that the response belongs to."""
+        named = self.conversation
+        return named.id if isinstance(named, ConversationName) else named
 
-    model: Any = None
+    @property
+    def warms_up(self) -> bool:
+        """Whether the prompt is only to be cached, so that the answer is empty."""
+        return bool(self.prompt_cache_options and self.prompt_cache_options.prewarm)
+
+
+class CompactBody(ModelFields, kw_only=True):
+    """A request to compact a conversation."""
+
+    input: str | Annotated[list[Item], Meta(max_length=MAX_ITEMS)] | None = None
+    instructions: str | None = None
+    previous_response_id: Identifier | None = None
 
 
 class ConversationBody(Struct):
@@ -202,18 +220,11 @@ class ConversationBody(Struct):
     metadata: Metadata | None = None
 
 
-class ConversationUpdate(Struct):
-    """A request to replace the metadata of a conversation."""
-
-    metadata: Metadata | None
-
-
 class ItemsBody(Struct):
     """A request to add items to a conversation."""
 
     items: Annotated[list[Item], Meta(min_length=1, max_length=MAX_ADDED_ITEMS)]
 
 
-def body_schema(body: type[Body] = Body) -> dict[str, Any]:
-    """Give the JSON schema of a request to create a response, whole in itself (no `$ref`)."""
-    return schema(body, IGNORED)
+BODY = BodyType(Body, IGNORED)
+COMPACT_BODY = BodyType(CompactBody, IGNORED_BY_COMPACTION)

@@ -1,6 +1,7 @@
-"""The `encrypted_content` of a compaction item: a summary, signed with a key of the server's.
+"""The `encrypted_content` of a compaction or a reasoning item.
 
-The summary is the caller's own text, so it is not encrypted; but what is read as the server's summary must be one.
+It is encoded, not encrypted, as the text is the caller's own. A summary is signed with a key of the server's, since
+what is read as the server's summary must be one.
 """
 
 import base64
@@ -12,6 +13,7 @@ from collections.abc import Callable
 Unseal = Callable[[str], str | None]
 """Returns the summary that an `encrypted_content` holds; None where it is not as this server made it."""
 
+_REASONING_MARK = "orchard-reasoning-1:"
 _MARK = "orchard-compaction-1:"
 
 
@@ -35,6 +37,21 @@ def unseal(sealed: str, key: bytes) -> str | None:
 
 def unknown(_: str) -> None:
     """Unseal nothing: there is no key, so nothing was sealed."""
+
+
+def seal_reasoning(reasoning: str) -> str:
+    """Return the `encrypted_content` that brings a reasoning back."""
+    return _REASONING_MARK + base64.b64encode(reasoning.encode()).decode()
+
+
+def unseal_reasoning(sealed: str | None) -> str:
+    """Return the reasoning; an empty string where another server sealed it."""
+    if not sealed or not sealed.startswith(_REASONING_MARK):
+        return ""
+    try:
+        return base64.b64decode(sealed.removeprefix(_REASONING_MARK), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
 
 
 def _tag(text: bytes, key: bytes) -> bytes:

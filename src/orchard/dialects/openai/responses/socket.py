@@ -8,38 +8,37 @@ from typing import Any, Literal
 import msgspec
 
 from orchard.core.errors import OrchardError
-from orchard.dialects.common.fields import Refused, with_model
-from orchard.dialects.common.json_body import decode, invalid
+from orchard.dialects.common.fields import BodyType, Refused
+from orchard.dialects.common.json_body import invalid, refuse_set
 from orchard.dialects.openai import errors as openai_errors
-from orchard.dialects.openai.responses.encode import Draft, draft_of
 from orchard.dialects.openai.responses.errors import in_own_words
+from orchard.dialects.openai.responses.parse import Draft, draft_of
 from orchard.dialects.openai.responses.schema import Body, PromptCacheOptions
 
 
 class CreateEvent(Body, kw_only=True):
-    """The event by which a client asks for a response. `generate` false: its prompt is only to be cached."""
+    """The event that asks for a response. `generate` false: its prompt is only to be cached."""
 
     type: Literal["response.create"]
     generate: bool | None = None
     stream_id: Refused = None
 
 
-_decoder = msgspec.json.Decoder(CreateEvent)
+_EVENT = BodyType(CreateEvent)
 _json = msgspec.json.Encoder().encode
 
 
-def read(event: bytes, default: str | None) -> Draft:
+def parse(event: bytes, default: str | None) -> Draft:
     """Read a client's event; `default` is the model where it names none.
 
-    Raises OrchardError (invalid_request), its `param` naming the field to blame.
+    Raise OrchardError (invalid_request), whose `param` names the field to blame.
     """
-    body = with_model(decode(_decoder, event), default)
+    body = _EVENT.decode(event, default=default)
     if body.background:
-        raise invalid("background", "`background` can't be used over a WebSocket: the events come over it.")
+        raise invalid("background", "can't be used over a WebSocket: the events come over it.")
     if body.stream is False:
-        raise invalid("stream", "`stream` must be left out or true over a WebSocket: events are all it carries.")
-    if body.stream_id is not None:
-        raise invalid("stream_id", "`stream_id` is not supported: a connection answers one event after the other.")
+        raise invalid("stream", "must be left out or true over a WebSocket: events are all it carries.")
+    refuse_set(body, {"stream_id": "a connection answers one event after the other"})
     body.stream = True
     if body.generate is False:
         body.prompt_cache_options = PromptCacheOptions(prewarm=True)

@@ -1,4 +1,4 @@
-"""The tools of a Responses request: which of them can be served, under which names, and which may be called."""
+"""The tools of a Responses request: which can be served, under which names, and which may be called."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,9 +7,10 @@ from typing import Literal
 from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
-from orchard.dialects.common.json_body import FreeForm, invalid
+from orchard.dialects.common.json_body import FreeForm, invalid, not_one_of
+from orchard.dialects.common.tools import Tools
 from orchard.dialects.openai.responses import schema as wire
-from orchard.dialects.openai.tools import Tools
+from orchard.dialects.openai.tools import add_custom
 
 # OpenAI runs these on its own machines, or they act on the caller's in a way that only its models know.
 _HOSTED = {
@@ -32,8 +33,8 @@ _HOSTED = {
 }
 
 
-class Served(Struct, frozen=True):
-    """What a caller calls a function that the model sees, and how it wants its calls back."""
+class ServedTool(Struct, frozen=True):
+    """What the caller knows a function by that the model sees, and the kind of its calls."""
 
     kind: Literal["function", "custom"]
     name: str
@@ -41,14 +42,14 @@ class Served(Struct, frozen=True):
 
 
 class Toolbox(Struct, frozen=True):
-    """The tools that the model sees. `served`: what each is to the caller, by the name that the model sees."""
+    """The tools that the model sees. `served`: what the caller knows each by, under the name that the model sees."""
 
     tools: tuple[Tool, ...]
     must_call: bool
-    served: Mapping[str, Served]
+    served: Mapping[str, ServedTool]
 
     def name_of(self, name: str, namespace: str | None) -> str:
-        """Give the name that the model sees for an earlier call, whose tool may be gone by now."""
+        """Return the name that the model sees for an earlier call, whose tool may no longer be given."""
         for seen, served in self.served.items():
             if (served.name, served.namespace) == (name, namespace):
                 return seen
@@ -63,19 +64,19 @@ def toolbox(
 ) -> Toolbox:
     """Read the tools of a body, those that items of its input add (with their places), and `tool_choice`.
 
-    Raises OrchardError (invalid_request). Tools that only OpenAI can run are left out.
+    Tools that only OpenAI can run are left out. Raise OrchardError (invalid_request).
     """
     placed = [(f"tools[{i}]", entry) for i, entry in enumerate(entries)]
     flat = [one for where, entry in (*placed, *added) for one in _flat(entry, where)]
-    shelf = _ToolTable(free_form, Counter(tool.name for _, _, tool in flat))
+    table = _ToolTable(free_form, Counter(tool.name for _, _, tool in flat))
     for where, namespace, tool in flat:
-        shelf.add(tool, where, namespace)
-    tools, must_call = shelf.chosen(choice)
-    return Toolbox(tools, must_call, shelf.served)
+        table.add(tool, where, namespace)
+    tools, must_call = table.chosen(choice)
+    return Toolbox(tools, must_call, table.served)
 
 
 def _flat(entry: wire.ToolEntry, where: str) -> Iterator[tuple[str, str | None, wire.NamedTool]]:
-    """Give the place, the namespace and the tool of each tool in an entry."""
+    """Yield the place, the namespace and the tool of each tool in an entry."""
     if entry.type != "namespace":
         yield where, None, entry
         return
@@ -88,7 +89,7 @@ class _ToolTable:
         """`names`: how often the tools' own names occur."""
         self._tools = Tools(free_form)
         self._names = names
-        self.served: dict[str, Served] = {}
+        self.served: dict[str, ServedTool] = {}
 
     def add(self, entry: wire.NamedTool, where: str, namespace: str | None) -> None:
         match entry.type:
@@ -96,49 +97,48 @@ class _ToolTable:
                 seen = self._serve("function", entry, where, namespace)
                 self._tools.add(where, seen, entry.description, entry.parameters, entry.strict)
             case "custom":
-                seen = self._serve("custom", entry, where, namespace)
-                self._add_custom(entry, seen, where)
+                self._add_custom(entry, self._serve("custom", entry, where, namespace), where)
             case kind if kind not in _HOSTED:
-                names = ", ".join(map(repr, ("function", "custom", "namespace", *sorted(_HOSTED))))
-                raise invalid(f"{where}.type", f"`{where}.type` must be one of {names}.")
+                raise not_one_of(f"{where}.type", ("function", "custom", "namespace", *sorted(_HOSTED)))
 
     def _serve(
         self, kind: Literal["function", "custom"], entry: wire.NamedTool, where: str, namespace: str | None
     ) -> str:
-        """Give the name that the model sees: with the namespace where another tool has the same."""
-        if not entry.name:
-            raise invalid(f"{where}.name", f"`{where}.name` is required: a tool has its name beside its type.")
-        seen = f"{namespace}__{entry.name}" if namespace and self._names[entry.name] > 1 else entry.name
-        self.served.setdefault(seen, Served(kind, entry.name, namespace))
+        """Return the name that the model sees: with the namespace where another tool has the same."""
+        name = entry.name
+        if not name:
+            raise invalid(f"{where}.name", "is required: a tool has its name beside its type.")
+        seen = f"{namespace}__{name}" if namespace and self._names[name] > 1 else name
+        self.served.setdefault(seen, ServedTool(kind, name, namespace))
         return seen
 
     def _add_custom(self, entry: wire.NamedTool, seen: str, where: str) -> None:
         wanted = entry.format
         if wanted is None or wanted.type != "grammar":
-            self._tools.add_custom(where, seen, entry.description)
+            add_custom(self._tools, where, seen, entry.description)
             return
         if not (wanted.syntax and wanted.definition):
-            param = f"{where}.format"
-            raise invalid(param, f"`{param}` must have `syntax` ('lark' or 'regex') and `definition`.")
-        self._tools.add_custom(where, seen, entry.description, syntax=wanted.syntax, definition=wanted.definition)
+            raise invalid(f"{where}.format", "must have `syntax` ('lark' or 'regex') and `definition`.")
+        add_custom(self._tools, where, seen, entry.description, syntax=wanted.syntax, definition=wanted.definition)
 
     def chosen(self, choice: str | wire.ToolChoice | None) -> tuple[tuple[Tool, ...], bool]:
-        """Give the tools that may be called, and whether one must be."""
+        """Return the tools that may be called, and whether one must be."""
         match choice:
             case "none":
                 return (), False
             case "required" if not self.served:
-                raise invalid("tool_choice", "`tool_choice` may only be 'required' when there are tools to call.")
+                raise invalid("tool_choice", "may only be 'required' when there are tools to call.")
             case None | str():
                 return self._tools.all(), choice == "required"
         if choice.type == "allowed_tools":
             names = list(self._allowed(choice.tools or ()))
             if choice.mode == "required" and not names:
-                raise invalid("tool_choice", "`tool_choice` requires a call, and allows no tool that this server has.")
+                raise invalid("tool_choice", "requires a call, and allows no tool that this server has.")
             return self._tools.pick(names, "tool_choice.tools"), choice.mode == "required"
         if choice.type not in ("function", "custom"):
-            allowed = "'function', 'custom' or 'allowed_tools'"
-            raise invalid("tool_choice.type", f"`tool_choice.type` must be {allowed}: other tools can't run here.")
+            raise not_one_of(
+                "tool_choice.type", ("function", "custom", "allowed_tools"), ": other tools can't run here"
+            )
         return self._tools.pick(self._find(choice.type, choice.name, "tool_choice"), "tool_choice"), True
 
     def _allowed(self, tools: Sequence[wire.AllowedTool]) -> Iterable[str]:
@@ -149,5 +149,5 @@ class _ToolTable:
     def _find(self, kind: str | None, name: str | None, where: str) -> list[str]:
         found = [seen for seen, served in self.served.items() if (served.kind, served.name) == (kind, name)]
         if not found:
-            raise invalid(f"{where}.name", f"`{where}.name` names a tool that is not among the given tools.")
+            raise invalid(f"{where}.name", "names a tool that is not among the given tools.")
         return found

@@ -1,0 +1,56 @@
+"""How an API says over HTTP that a request failed: what all dialects share of it."""
+
+from typing import Any
+
+import msgspec
+
+from orchard.core.errors import FailureKind, OrchardError
+
+ErrorAnswer = tuple[int, dict[str, str], bytes]
+"""The status, the headers and the JSON body of the answer to a request that failed."""
+
+# The SDKs retry 408, 409, 429 and everything from 500 up, unless the header x-should-retry says otherwise.
+STATUSES: dict[FailureKind, int] = {
+    "invalid_request": 400,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "model_not_found": 404,
+    "request_not_found": 404,
+    "response_not_found": 404,
+    "conversation_not_found": 404,
+    "completion_not_found": 404,
+    "item_not_found": 404,
+    "method_not_allowed": 405,
+    "head_too_large": 431,
+    "payload_too_large": 413,
+    "context_length_exceeded": 400,
+    "overloaded": 429,
+    "shutting_down": 503,
+    "cancelled": 499,
+    "model_failed": 500,
+    # The worker is started again for the next request, so trying again helps.
+    "worker_crashed": 503,
+    "unavailable": 503,
+    "timeout": 408,
+    "internal": 500,
+}
+_HEADERS: dict[FailureKind, dict[str, str]] = {
+    "unauthorized": {"www-authenticate": "Bearer"},
+    # What makes a load fail (a broken folder, too little memory) is still there when the SDK tries again.
+    "model_failed": {"x-should-retry": "false"},
+    "overloaded": {"retry-after": "1"},
+}
+
+
+def message_of(error: OrchardError) -> str:
+    """Return the error's message; what can't be UTF-8 in it, such as a file's name, becomes a question mark."""
+    return error.message.encode(errors="replace").decode()
+
+
+def error_answer(error: OrchardError, body: dict[str, Any], status: int) -> ErrorAnswer:
+    """Return the answer that tells of an error in a dialect's `body`."""
+    headers = {"content-type": "application/json", **_HEADERS.get(error.kind, {})}
+    if error.retry_after is not None:
+        headers["retry-after"] = str(error.retry_after)
+    return status, headers, msgspec.json.encode(body)

@@ -1,0 +1,63 @@
+"""The tools of one request, by name."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from orchard.core.tasks.generate import Tool
+from orchard.dialects.common.json_body import FreeForm, invalid
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+
+class Tools:
+    """The tools that are given, in their order; what they look like is checked as they are added."""
+
+    def __init__(self, free_form: FreeForm) -> None:
+        self._free_form = free_form
+        self._tools: dict[str, Tool] = {}
+
+    def add(
+        self,
+        where: str,
+        name: str,
+        description: str | None,
+        schema: dict[str, Any] | None,
+        strict: bool | None,
+        *,
+        field: str = "parameters",
+        input_grammar: str | None = None,
+        replaces: bool = False,
+    ) -> None:
+        """Add the tool that stands at `where` in the body, with its schema in `field`.
+
+        `replaces`: it may take the place of an earlier one. Raise OrchardError where its name or schema is not valid.
+        """
+        if not _NAME.fullmatch(name):
+            raise invalid(f"{where}.name", "must be 1 to 128 characters long: letters, digits, '_', '.' and '-'.")
+        if name in self._tools and not replaces:
+            raise invalid(f"{where}.name", "must be unique: another tool has the same name.")
+        self._free_form.check(schema, f"{where}.{field}")
+        parameters = _of_object(schema, f"{where}.{field}.type")
+        self._tools[name] = Tool(name, description, parameters, bool(strict), input_grammar)
+
+    def all(self) -> tuple[Tool, ...]:
+        """Return every tool."""
+        return tuple(self._tools.values())
+
+    def pick(self, names: Iterable[str], param: str) -> tuple[Tool, ...]:
+        """Return the tools that `param` names. Raise OrchardError where one isn't there."""
+        picked = set(names)
+        if picked - set(self._tools):
+            raise invalid(param, "names a tool that is not among the given tools that this server can serve.")
+        return tuple(tool for name, tool in self._tools.items() if name in picked)
+
+
+def _of_object(schema: dict[str, Any] | None, param: str) -> dict[str, Any] | None:
+    """Return the schema without other types that it allows beside an object, which the arguments of a call are."""
+    kind = schema.get("type") if schema else None
+    if kind is None or kind == "object":
+        return schema
+    if not isinstance(kind, list) or "object" not in kind:
+        raise invalid(param, "must be 'object': the arguments of a call are an object.")
+    return schema and schema | {"type": "object"}

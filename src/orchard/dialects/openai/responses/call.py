@@ -1,0 +1,153 @@
+"""A request to create a response: what the worker is asked for, and what the response repeats of its body."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Count, Message, ToolCallPart, ToolResultPart, generation
+from orchard.dialects.openai.output import Fields
+from orchard.dialects.openai.responses import schema as wire
+from orchard.dialects.openai.responses.tools import ServedTool
+
+_NULL = Raw(b"null")
+# What the API requires of each tool and each form of a text of a type, and callers may leave out.
+_REQUIRED: dict[str, Fields] = {
+    "function": {"description": None, "parameters": None, "strict": False},
+    "json_schema": {"description": None, "strict": False},
+}
+
+
+class RawText(Struct):
+    """The form of the answer's text as the body has it."""
+
+    format: dict[str, Raw] | None = None
+
+
+class RawBody(Struct):
+    """The parts of a body that a response repeats as they are."""
+
+    input: str | list[Fields] | None = None
+    tools: list[dict[str, Raw]] | None = None
+    tool_choice: Raw = _NULL
+    text: RawText | None = None
+
+
+_tools_decoder = msgspec.json.Decoder(list[dict[str, Raw]])
+
+
+class ResponseCall(Struct, frozen=True):
+    """A request to create a response.
+
+    `hex` is what the ids of the response and its items are made of, `about` the fields of the response that never
+    change, `input` the items of the input, as they are stored.
+    """
+
+    request: Request
+    body: wire.Body
+    hex: str
+    served: Mapping[str, ServedTool]
+    about: Fields
+    input: list[Fields]
+
+    @property
+    def id(self) -> str:
+        """The id of the response."""
+        return f"resp_{self.hex}"
+
+    @property
+    def goes_on_from(self) -> str | None:
+        """The id of the response or the conversation that this response continues."""
+        return self.body.previous_response_id or self.body.conversation_id
+
+    @property
+    def count(self) -> Request:
+        """The request that counts the tokens of the input."""
+        return replace(self.request, task=Count(generation(self.request)))
+
+    @property
+    def stored(self) -> bool:
+        """Whether the response is to be kept."""
+        return self.body.store is not False
+
+    def droppable(self) -> int:
+        """Return how many of the oldest messages may be dropped where the input doesn't fit.
+
+        System messages and the last turn stay.
+        """
+        if self.body.truncation != "auto":
+            return 0
+        messages = generation(self.request).messages
+        last = max((i for i, message in enumerate(messages) if message.role != "tool"), default=0)
+        return sum(message.role != "system" for message in messages[:last])
+
+    def without_oldest(self, count: int) -> Request:
+        """Return the request without its `count` oldest messages, and without the results of calls among them."""
+        kept: list[Message] = []
+        calls: set[str] = set()
+        for message in generation(self.request).messages:
+            if message.role != "system" and count > 0:
+                count -= 1
+                continue
+            parts = tuple(
+                part for part in message.parts if not isinstance(part, ToolResultPart) or part.call_id in calls
+            )
+            if parts or not message.parts:
+                kept.append(replace(message, parts=parts))
+            calls |= {part.id for part in message.parts if isinstance(part, ToolCallPart)}
+        return replace(self.request, task=replace(generation(self.request), messages=tuple(kept)))
+
+
+def about(body: wire.Body, raw: RawBody, response_id: str) -> Fields:
+    """Return the fields of a response that never change, most of which repeat its request."""
+    reasoning = body.reasoning or wire.ReasoningConfig()
+    form = raw.text and raw.text.format
+    verbosity = body.text.verbosity if body.text else None
+    return {
+        "id": response_id,
+        "object": "response",
+        "created_at": int(time.time()),
+        "model": body.model,
+        "conversation": {"id": body.conversation_id} if body.conversation_id else None,
+        "text": {"format": _repeated(form) if form else {"type": "text"}, "verbosity": verbosity or "medium"},
+        "tool_choice": _given(raw.tool_choice, "auto"),
+        "tools": [_repeated_tool(tool) for tool in raw.tools or ()],
+        "background": bool(body.background),
+        "instructions": body.instructions,
+        "max_output_tokens": body.max_output_tokens,
+        "max_tool_calls": body.max_tool_calls,
+        "metadata": body.metadata or {},
+        "parallel_tool_calls": body.parallel_tool_calls is not False,
+        "previous_response_id": body.previous_response_id,
+        "prompt_cache_key": body.prompt_cache_key,
+        "reasoning": {"effort": reasoning.effort, "summary": reasoning.summary or reasoning.generate_summary},
+        "safety_identifier": body.safety_identifier,
+        "service_tier": "default",
+        "store": body.store is not False,
+        "top_logprobs": body.top_logprobs or 0,
+        "truncation": body.truncation or "disabled",
+        "user": body.user,
+    }
+
+
+def _given(raw: Raw, otherwise: Any) -> Any:
+    """Repeat a value on one line: a line's end would cut an event."""
+    return otherwise if bytes(raw) == b"null" else Raw(msgspec.json.format(bytes(raw), indent=-1))
+
+
+def _repeated(raw: Mapping[str, Raw]) -> Fields:
+    """Repeat a tool, or the form of a text, with what the API requires of it filled in."""
+    filled = _REQUIRED.get(msgspec.json.decode(raw.get("type", _NULL)), {})
+    return filled | {name: _given(value, filled.get(name)) for name, value in raw.items()}
+
+
+def _repeated_tool(raw: Mapping[str, Raw]) -> Fields:
+    """Repeat a tool, or a namespace, which holds tools."""
+    told = _repeated(raw)
+    if told.get("tools"):
+        told["tools"] = [_repeated(tool) for tool in _tools_decoder.decode(raw["tools"])]
+    return told

@@ -1,0 +1,49 @@
+"""What OpenAI's APIs share for stored objects: their metadata, pages of a list, and what is deleted."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from orchard.dialects.common.json_body import decode
+
+MAX_PAGE = 100
+DEFAULT_PAGE = 20
+
+Metadata = Annotated[
+    dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]], Meta(max_length=16)
+]
+_json = msgspec.json.Encoder().encode
+
+
+class MetadataUpdate(Struct):
+    """A request to replace the metadata of a stored object."""
+
+    metadata: Metadata | None
+
+
+_update = msgspec.json.Decoder(MetadataUpdate)
+
+
+def new_metadata(body: bytes) -> dict[str, str]:
+    """Read a request to replace a stored object's metadata. Raise OrchardError."""
+    return dict(decode(_update, body).metadata or {})
+
+
+def page(items: Sequence[tuple[str, bytes]], more: bool = False) -> bytes:
+    """Return one page of stored objects, each with its id; `more`: others follow."""
+    return _json(
+        {
+            "object": "list",
+            "data": [Raw(item) for _, item in items],
+            "first_id": items[0][0] if items else "",
+            "last_id": items[-1][0] if items else "",
+            "has_more": more,
+        }
+    )
+
+
+def deleted(id_: str, kind: str) -> bytes:
+    """Return the body that tells that an object of a kind is deleted."""
+    return _json({"id": id_, "object": kind, "deleted": True})
