@@ -1,6 +1,7 @@
 """Every page for readers: its links lead somewhere, its tables are tables, and it tells of every metric."""
 
 import re
+import xml.etree.ElementTree as ET
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from orchard.gateway.metrics.counters import Metrics
 from orchard.gateway.metrics.exposition import render
+from tools import readme_picture
 
 ROOT = Path(__file__).parents[2]
 PAGES = [path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))]
@@ -53,3 +55,21 @@ def test_the_page_on_monitoring_names_every_metric() -> None:
     ours = set(re.findall(r"^# TYPE (orchard_\w+) \w+$", text, re.MULTILINE))
     told = set(re.findall(r"^\| `(orchard_\w+)`", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE))
     assert told == ours
+
+
+def test_the_readme_quotes_measured_figures() -> None:
+    section = (ROOT / "README.md").read_text().partition("| |")[2].partition("\n\n")[0]
+    quoted = set(re.findall(r"\d[\d,.]*\d (?:tokens/s|ms|s)\b", section))
+    measured = set(re.findall(r"[\d,.]*\d", (ROOT / "docs" / "performance.md").read_text()))
+    assert len(quoted) > 10
+    assert {figure.partition(" ")[0] for figure in quoted} <= measured
+
+
+def test_the_picture_shows_the_commands_of_its_script_and_loads_nothing() -> None:
+    svg = readme_picture.PICTURE.read_text()
+    shown = "".join(ET.fromstring(svg).itertext()).replace("\xa0", " ")  # noqa: S314 - our own file
+    for command in (readme_picture.SERVE, *readme_picture.COMMANDS):
+        assert re.sub(r"\s", "", command) in re.sub(r"\s", "", shown)
+    assert len(svg) < 60_000
+    for loader in ("@font-face", "@import", "href", "src=", "url(http"):
+        assert loader not in svg
