@@ -17,7 +17,7 @@ from orchard.core.events import Event, Finished, Logprob, SettledSampling, Start
 from orchard.core.tasks.generate import Count, Generate, Grammar, Message, Sampling, TextPart, Tool
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.worker import text_service as text_module
-from orchard.worker.grammar.writer import Wanted, Written
+from orchard.worker.grammar.writer import GrammarRequest, GrammarText
 from orchard.worker.output import ChoiceOutput
 from orchard.worker.prompt import prompter as prompt_module
 from orchard.worker.prompt.prompter import Prepared, Prompter
@@ -353,7 +353,7 @@ async def test_who_has_no_grammar_waits_for_none_and_small_ones_go_first(
     constraints = caller.service._prompter.constraints
     write = constraints._write
 
-    def slow(wanted: Wanted) -> Written | None:
+    def slow(wanted: GrammarRequest) -> GrammarText | None:
         assert wanted.grammar
         order.append(len(wanted.grammar.value))
         if len(order) == 1:

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[-+.0-9eE]*")
 _CONSTANTS = tuple(form(word) for word in WORDS for form in (str, str.title, str.upper))
 
 
-class Typed:
+class TypedValueParser:
     """One value, read as its text comes.
 
     It is held back while it may be a string and may be something else. Where it can't be a string, it is held back

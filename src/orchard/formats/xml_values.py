@@ -1,4 +1,4 @@
-"""Arguments that stand between tags: strings as they are, all else as JSON, or as Python writes it.
+"""TaggedArguments that stand between tags: strings as they are, all else as JSON, or as Python writes it.
 
 The schema tells which is which; where it leaves that open, the model may have said it.
 """
@@ -12,7 +12,7 @@ from orchard.formats.calls import CallEmitter
 from orchard.formats.json_text import Give
 from orchard.formats.schema import PARAMETER_NAME, Signature, type_of, values, within
 from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnded, Reading, TextReader, begun
-from orchard.formats.typed_value import OTHERS, Typed, Types
+from orchard.formats.typed_value import OTHERS, TypedValueParser, Types
 
 _ANY_NAME = "{}"
 TEXT = Types({"string"})
@@ -25,7 +25,7 @@ UNTOLD = Types({"string", "array", "object", "null"})
 """What a parameter may be whose schema doesn't say."""
 
 
-class Arguments:
+class TaggedArguments:
     """The arguments of one call, given out as the text of a JSON object."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Arguments:
         ends: _Ends = {close: ((self._opens, *self._ends),)}
         if without:
             ends[without[0]] = tuple((tag,) for tag in without[1:])
-        value = Typed(types, give)
+        value = TypedValueParser(types, give)
         self._calls.between = False
         try:
             yield from self._text(source, ends, value.add, own_lines=own_lines)

@@ -19,7 +19,7 @@ from orchard.engine.sampling.grammar import GrammarState, Masks
 from orchard.formats import Family, choose, registry
 from orchard.formats.format_events import CallArguments, CallStart
 from orchard.worker.grammar.constraint import Constraints
-from orchard.worker.grammar.writer import Writer
+from orchard.worker.grammar.writer import GrammarWriter
 from orchard.worker.output import Vocabulary
 from orchard.worker.prompt.special_tokens import special_tokens, template_source
 
@@ -57,7 +57,7 @@ def made(model: TextModel) -> Constraints:
 
 def grammars(tokenizer: Any) -> dict[str, Any]:
     special = special_tokens(tokenizer)
-    return {"special": special, "write": Writer(special).write}
+    return {"special": special, "write": GrammarWriter(special).write}
 
 
 def bind(

@@ -11,7 +11,7 @@ from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, CallsGrammar, json_arguments
 from orchard.worker.grammar.input_grammar import MOST_CHARACTERS, embedded, marked
 from orchard.worker.grammar.lark import byte_tokenizer
-from orchard.worker.grammar.writer import ToolCalls, Wanted, Writer
+from orchard.worker.grammar.writer import GrammarRequest, GrammarWriter, ToolCalls
 
 PATCH = r"""
 start: begin file+ end
@@ -116,4 +116,4 @@ def test_calls_that_show_too_late_are_refused() -> None:
     call = CallGrammar("f", "f: ", json_arguments(marked(Tool("f"))), "")
     tools = (ToolCalls("f", CallsGrammar("<call>", "", (call,), "", ""), None, "start: /a/"),)
     with pytest.raises(ValueError, match="before they are written"):
-        Writer({}).write(Wanted(None, tools, must_call=False, several=True))
+        GrammarWriter({}).write(GrammarRequest(None, tools, must_call=False, several=True))

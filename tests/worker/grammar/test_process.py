@@ -10,7 +10,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Grammar, Tool
 from orchard.formats import choose
 from orchard.worker.grammar.process import GrammarProcess
-from orchard.worker.grammar.writer import ToolCalls, Wanted, Writer
+from orchard.worker.grammar.writer import GrammarRequest, GrammarWriter, ToolCalls
 
 SPECIAL = {"<|im_end|>": 3, "<tool_call>": 9}
 ENDLESS = {"allOf": [{"type": "string", "pattern": f".*[a-z]{{{20 + n}}}.*"} for n in range(30)]}
@@ -18,8 +18,8 @@ _RULES = [f'r{n}: /[a-z]{{1,{n + 1}}}/ r{(n + 1) % 3000} | "x"' for n in range(3
 DEEP = "\n".join([f"start: {' | '.join(f'r{n}' for n in range(3000))}", *_RULES]) + "\n"
 
 
-def wanting(kind: object, value: object) -> Wanted:
-    return Wanted(Grammar(kind, value, "response_format"), (), must_call=False, several=True)  # type: ignore[arg-type]
+def wanting(kind: object, value: object) -> GrammarRequest:
+    return GrammarRequest(Grammar(kind, value, "response_format"), (), must_call=False, several=True)  # type: ignore[arg-type]
 
 
 PERSON = wanting("json_schema", {"type": "object", "properties": {"name": {"type": "string"}}})
@@ -35,11 +35,11 @@ def process() -> Iterator[GrammarProcess]:
 def test_a_process_writes_what_a_writer_writes(process: GrammarProcess) -> None:
     shape = choose("", tool_call_parser="hermes").calls([Tool("f")])
     assert shape
-    for wanted in (PERSON, Wanted(None, (ToolCalls("f", shape, None),), must_call=True, several=True)):
-        assert process.write(wanted) == Writer(SPECIAL).write(wanted)
+    for wanted in (PERSON, GrammarRequest(None, (ToolCalls("f", shape, None),), must_call=True, several=True)):
+        assert process.write(wanted) == GrammarWriter(SPECIAL).write(wanted)
     with pytest.raises(ValueError, match="nothing keeps the schema"):
         process.write(wanting("json_schema", False))
-    free = Wanted(None, (), must_call=False, several=True)
+    free = GrammarRequest(None, (), must_call=False, several=True)
     assert process.write(free) is None
 
 
@@ -48,7 +48,7 @@ def test_a_strict_tool_is_to_blame_by_its_name(process: GrammarProcess) -> None:
     shape = choose("", tool_call_parser="hermes").calls([tool])
     assert shape
     with pytest.raises(OrchardError, match="the strict tool 'f' can't be kept") as refused:
-        process.write(Wanted(None, (ToolCalls("f", shape, None),), must_call=True, several=True))
+        process.write(GrammarRequest(None, (ToolCalls("f", shape, None),), must_call=True, several=True))
     assert refused.value.param == "tools"
 
 

@@ -9,7 +9,7 @@ from orchard.core.tasks.generate import Generate, Grammar, Tool
 from orchard.formats import Family, choose, registry
 from orchard.worker.grammar import lark
 from orchard.worker.grammar.constraint import Constraints
-from orchard.worker.grammar.writer import Writer, Written
+from orchard.worker.grammar.writer import GrammarText, GrammarWriter
 from orchard.worker.output import Vocabulary
 from orchard.worker.prompt.special_tokens import special_tokens
 
@@ -42,7 +42,7 @@ PLACE = Tool(
 @pytest.fixture(scope="module")
 def constraints(model: TextModel) -> Constraints:
     special = special_tokens(model.tokenizer)
-    write = Writer(special).write
+    write = GrammarWriter(special).write
     return Constraints(
         model.tokenizer,
         Vocabulary(model.tokenizer),
@@ -53,7 +53,7 @@ def constraints(model: TextModel) -> Constraints:
     )
 
 
-def written(constraints: Constraints, task: Generate, family: Family) -> Written:
+def written(constraints: Constraints, task: Generate, family: Family) -> GrammarText:
     constraint = constraints.describe(task, family, "")
     assert constraint
     found = constraints._write(constraint.wanted)

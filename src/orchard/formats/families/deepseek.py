@@ -9,7 +9,7 @@ from orchard.formats.calls import CallEmitter, SectionSyntax
 from orchard.formats.schema import Signature
 from orchard.formats.text_reader import MalformedOutput, Reading
 from orchard.formats.typed_value import OTHERS, Types
-from orchard.formats.xml_values import TEXT, Arguments, arguments_grammar, may_be_text
+from orchard.formats.xml_values import TEXT, TaggedArguments, arguments_grammar, may_be_text
 
 _MARK = "｜DSML｜"
 _EACH, _END_CALL = f"<{_MARK}invoke name=", f"</{_MARK}invoke>"
@@ -25,7 +25,7 @@ class DsmlCalls(SectionSyntax, frozen=True, kw_only=True):
         source = calls.source
         name = yield from _quoted(calls)
         yield from source.literal(">")
-        written = Arguments(calls, calls.start(name), _PARAMETER, (_END_CALL,))
+        written = TaggedArguments(calls, calls.start(name), _PARAMETER, (_END_CALL,))
         while (yield from written.tag()) == _PARAMETER:
             parameter = yield from _quoted(calls)
             attribute = (yield from source.word(">", "<\n")).strip()

@@ -12,7 +12,7 @@ from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature
 from orchard.formats.text_reader import MalformedOutput, Reading
 from orchard.formats.typed_value import Types
-from orchard.formats.xml_values import TEXT, Arguments, arguments_grammar, may_be_text
+from orchard.formats.xml_values import TEXT, TaggedArguments, arguments_grammar, may_be_text
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _SECTION, _END_SECTION = f"{_OPEN}tools{_SEP}", f"{_CLOSE}tools{_SEP}"
@@ -42,7 +42,7 @@ class KimiK3Calls(SectionSyntax, frozen=True, kw_only=True):
                 yield from source.skip()
                 yield from source.literal(tag)
         else:
-            written = Arguments(calls, signature, _ARGUMENT, (_END_CALL,))
+            written = TaggedArguments(calls, signature, _ARGUMENT, (_END_CALL,))
             while (yield from written.tag()) == _ARGUMENT:
                 told = yield from _attributes(calls, "key")
                 said = _KINDS.get(told.get("type", ""), frozenset())

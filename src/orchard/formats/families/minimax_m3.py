@@ -13,7 +13,7 @@ from orchard.formats.call_grammar import CallGrammar, JsonValue, Node, Repetitio
 from orchard.formats.calls import CallEmitter, SectionSyntax
 from orchard.formats.schema import DEFINITIONS, Signature, definitions, within
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading
-from orchard.formats.typed_value import Typed, Types
+from orchard.formats.typed_value import TypedValueParser, Types
 from orchard.formats.xml_values import UNTOLD, may_be_text
 
 _MARK = "]<]minimax[>["
@@ -96,7 +96,7 @@ def _value(calls: CallEmitter, name: str, signature: Signature, depth: int) -> R
 
 
 def _scalar(calls: CallEmitter, types: Types, close: str) -> Reading[None]:
-    value = Typed(types, calls.arguments)
+    value = TypedValueParser(types, calls.arguments)
     calls.between = False
     try:
         yield from calls.source.until(close, value.add)

@@ -11,7 +11,7 @@ from orchard.formats.calls import CallEmitter, SectionSyntax
 from orchard.formats.families.json_calls import read_call
 from orchard.formats.schema import Signature
 from orchard.formats.text_reader import Reading
-from orchard.formats.xml_values import Arguments, arguments_grammar
+from orchard.formats.xml_values import TaggedArguments, arguments_grammar
 
 
 class PairCalls(SectionSyntax, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class PairCalls(SectionSyntax, frozen=True, kw_only=True):
         name = yield from source.name()
         if self.behind_name:
             yield from source.leading((self.behind_name,))
-        arguments = Arguments(calls, calls.start(name), self.key[0], (self.end_call,))
+        arguments = TaggedArguments(calls, calls.start(name), self.key[0], (self.end_call,))
         while (yield from arguments.tag()) == self.key[0]:
             parameter = yield from source.word(self.key[1], "<\n")
             yield from source.skip()

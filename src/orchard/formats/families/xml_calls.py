@@ -15,7 +15,7 @@ from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.families.json_calls import read_call
 from orchard.formats.schema import Signature
 from orchard.formats.text_reader import MalformedOutput, Reading
-from orchard.formats.xml_values import Arguments, arguments_grammar
+from orchard.formats.xml_values import TaggedArguments, arguments_grammar
 
 _CDATA, _END_CDATA = "<![CDATA[", "]]>"
 
@@ -59,7 +59,8 @@ class XmlCalls(CallSyntax, frozen=True, kw_only=True):
     def _call(self, calls: CallEmitter) -> Reading[str]:
         """Read a call from behind what opens it, and the tag that ends it, which may be the section's. Return it."""
         signature = calls.start((yield from self._name(calls)))
-        arguments = Arguments(calls, signature, self.parameter, (self.end_call, self.closes), newlines=self.newlines)
+        ends = (self.end_call, self.closes)
+        arguments = TaggedArguments(calls, signature, self.parameter, ends, newlines=self.newlines)
         # Qwen's models forget the last parameter's end tag now and then.
         without = (self.end_call, self.closes, self.opens[0]) if self.opens[0] != self.each else ()
         while (tag := (yield from arguments.tag())) == self.parameter:

@@ -1,4 +1,4 @@
-"""What binds an answer: a grammar (see `grammar_text`), from where on it binds, and what of it stands in the prompt.
+"""What binds an answer: a grammar (see `writer`), from where on it binds, and what of it stands in the prompt.
 
 Reasoning is free, while it leaves room for a short answer. Between its end and the answer two newlines may stand; the
 formats drop them.
@@ -25,7 +25,7 @@ from orchard.engine.sampling.grammar import (
 from orchard.formats import Family
 from orchard.worker.grammar import input_grammar, lark
 from orchard.worker.grammar.shortest_answer import ShortestAnswers
-from orchard.worker.grammar.writer import ToolCalls, Wanted, Written, fault, strict_refusal
+from orchard.worker.grammar.writer import GrammarRequest, GrammarText, ToolCalls, fault, strict_refusal
 from orchard.worker.output import Vocabulary
 
 _CACHED = 64
@@ -42,7 +42,7 @@ class Constraint(Struct, frozen=True):
     """
 
     key: bytes
-    wanted: Wanted
+    wanted: GrammarRequest
     param: str
     what: str
     reasoning: ReasoningTokens | None = None
@@ -55,7 +55,7 @@ class _Compiled(Struct, frozen=True):
 
     rules: CompiledGrammar
     whole: CompiledGrammar
-    written: Written
+    written: GrammarText
 
 
 class _Refused(Struct, frozen=True):
@@ -74,11 +74,12 @@ class Constraints:
         eos_token_ids: Collection[int],
         *,
         special: Mapping[str, int],
-        write: Callable[[Wanted], Written | None],
+        write: Callable[[GrammarRequest], GrammarText | None],
     ) -> None:
         """Compile for one model: `tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits.
 
-        `special` are the ids of the tokens that are no text to a grammar, by their texts. `write` is `Writer.write`.
+        `special` are the ids of the tokens that are no text to a grammar, by their texts. `write` is that of
+        `GrammarWriter`.
         """
         self._hf = tokenizer
         self._vocabulary = vocabulary
@@ -111,7 +112,7 @@ class Constraints:
         tags = (reasoning.within.decode(), reasoning.end.decode()) if reasoning and reasoning.within else None
         header = family.headers.answer if family.headers else ""
         begun = task.continue_last or prompt.endswith(header)
-        wanted = Wanted(
+        wanted = GrammarRequest(
             task.grammar,
             _calls(task.tools, family),
             must_call=task.must_call,
@@ -216,7 +217,7 @@ class Constraints:
             return None
         return replace(reasoning, closing=closing, needs=needs)
 
-    def _shortest(self, written: Written) -> int:
+    def _shortest(self, written: GrammarText) -> int:
         """Return the tokens of a short answer, without reasoning."""
         if self._short_answers is None:
             self._short_answers = ShortestAnswers(self._letters(), list(self._special.values()), self._eos)
@@ -241,7 +242,7 @@ def _cannot_keep(constraint: Constraint, reason: str) -> OrchardError:
 
 
 def _calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:
-    """Return what calls of these tools look like, as far as the family knows. Raise OrchardError as `Writer.write`."""
+    """Return what calls of these tools look like, as far as the family knows. Raise what `GrammarWriter` raises."""
     found = []
     for tool in tools:
         loose = None if tool.strict else family.calls([replace(tool, parameters=_ANY_OBJECT)])

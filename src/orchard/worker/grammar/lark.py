@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
@@ -170,10 +170,8 @@ def choice(texts: Sequence[str]) -> str:
 def calls(grammar: CallsGrammar, tags: Tags, *, several: bool) -> str:
     """Return rules called `calls`: what a model writes for one or more calls."""
     printer = _Printer(tags)
-    one_or_more = f"{printer.text(grammar.prefix)} call {printer.more(grammar, several=several)}"
-    return printer.rules(
-        f"{one_or_more}{printer.text(grammar.suffix)}", call=[printer.call(call) for call in grammar.calls]
-    )
+    parts = (printer.text(grammar.prefix), "call", printer.more(grammar, several=several), printer.text(grammar.suffix))
+    return printer.rules(parts, call=map(printer.call, grammar.calls))
 
 
 def triggered(grammar: CallsGrammar, tags: Tags, *, several: bool) -> str | None:
@@ -188,9 +186,9 @@ def triggered(grammar: CallsGrammar, tags: Tags, *, several: bool) -> str | None
     more = printer.more(grammar, several=several and bool(grammar.prefix or grammar.suffix))
     rests = [begin.partition(grammar.trigger)[2] for begin in begins]
     return printer.rules(
-        f"first {more}{printer.text(grammar.suffix)}",
-        first=[printer.call(replace(call, begin=rest)) for call, rest in zip(grammar.calls, rests, strict=True)],
-        call=[printer.call(call) for call in grammar.calls],
+        ("first", more, printer.text(grammar.suffix)),
+        first=(printer.call(replace(call, begin=rest)) for call, rest in zip(grammar.calls, rests, strict=True)),
+        call=map(printer.call, grammar.calls),
     )
 
 
@@ -202,20 +200,20 @@ class _Printer:
         self._terminals: dict[str, str] = {}  # those that need a name, by their expressions
 
     def more(self, grammar: CallsGrammar, *, several: bool) -> str:
-        """Return the expression for further calls, with a space behind it."""
-        return f"({self.text(grammar.separator)} call)* " if several else ""
+        """Return the expression for further calls."""
+        return f"({self.text(grammar.separator)} call)*" if several else ""
 
     def call(self, call: CallGrammar) -> str:
         """Return the expression for a call."""
         return self._printed(Concatenation((Literal(call.begin), call.body, Literal(call.end))))
 
-    def rules(self, calls: str, **options: list[str]) -> str:
+    def rules(self, calls: Iterable[str], **options: Iterable[str]) -> str:
         """Return rules called `calls` and, each for one of some expressions, as `options` are; and terminals."""
-        lines = [f"calls: {calls}"]
+        lines = [f"calls: {' '.join(filter(None, calls))}"]
         for name, expressions in options.items():
-            names = [f"{name}_{number}" for number in range(len(expressions))]
-            lines.append(f"{name}: {' | '.join(names)}")
-            lines += [f"{one}: {expression}" for one, expression in zip(names, expressions, strict=True)]
+            rules = {f"{name}_{number}": expression for number, expression in enumerate(expressions)}
+            lines.append(f"{name}: {' | '.join(rules)}")
+            lines += [f"{one}: {expression}" for one, expression in rules.items()]
         lines += [f"{name}: {terminal}" for terminal, name in self._terminals.items()]
         return "".join(f"{line}\n" for line in lines)
 

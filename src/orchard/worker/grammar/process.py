@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
-from orchard.worker.grammar.writer import Wanted, Writer, Written
+from orchard.worker.grammar.writer import GrammarRequest, GrammarText, GrammarWriter
 
 SECONDS = 5.0
 """What writing one grammar may take, of the CPU's time."""
@@ -48,12 +48,12 @@ class _BrokenReply(Struct, frozen=True, tag="broken"):
 
 
 class _DoneReply(Struct, frozen=True, tag="done"):
-    written: Written | None
+    written: GrammarText | None
 
 
 _Answer = _RefusedReply | _BrokenReply | _DoneReply
 _encoder = msgspec.msgpack.Encoder()
-_questions = msgspec.msgpack.Decoder(Wanted)
+_questions = msgspec.msgpack.Decoder(GrammarRequest)
 _answers: msgspec.msgpack.Decoder[_Answer] = msgspec.msgpack.Decoder(_Answer)
 
 
@@ -61,13 +61,13 @@ class GrammarProcess:
     """A process that writes grammars, started with the first one. `write` belongs to one thread."""
 
     def __init__(self, special: Mapping[str, int], seconds: float = SECONDS) -> None:
-        """See `Writer`. `seconds`: of the CPU's time for one grammar."""
+        """See `GrammarWriter`. `seconds`: of the CPU's time for one grammar."""
         self._special = _encoder.encode(dict(special))
         self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
 
-    def write(self, wanted: Wanted) -> Written | None:
-        """Do what `Writer.write` does, and raise what it raises; ValueError also for what takes too much."""
+    def write(self, wanted: GrammarRequest) -> GrammarText | None:
+        """Do what `GrammarWriter.write` does, and raise what it raises; ValueError also for what takes too much."""
         process = self._process = self._process or self._start()
         assert process.stdin
         assert process.stdout
@@ -120,7 +120,7 @@ def _receive(file: IO[bytes]) -> bytes | None:
     return body if head and len(body) == size else None
 
 
-def _answered(writer: Writer, wanted: Wanted) -> _Answer:
+def _answered(writer: GrammarWriter, wanted: GrammarRequest) -> _Answer:
     try:
         return _DoneReply(writer.write(wanted))
     except OrchardError as error:
@@ -137,7 +137,7 @@ def _serve(questions: IO[bytes], answers: IO[bytes], seconds: float) -> None:
     special = _receive(questions)
     if special is None:
         return
-    writer = Writer(msgspec.msgpack.decode(special, type=dict[str, int]))
+    writer = GrammarWriter(msgspec.msgpack.decode(special, type=dict[str, int]))
     while (question := _receive(questions)) is not None:
         # Unlike a handler of Python's, the signal's own action ends the process also within native code.
         signal.setitimer(signal.ITIMER_PROF, seconds)

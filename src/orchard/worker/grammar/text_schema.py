@@ -49,14 +49,14 @@ _READ = {
 }
 
 
-class Kept(Struct, frozen=True):
+class KeptTexts(Struct, frozen=True):
     """What keeps a schema: `text`, a terminal, "" where there is none; and JSON that keeps `json`, if any."""
 
     text: str
     json: dict[str, Any] | None = None
 
 
-def kept(schema: Any, types: Collection[str], end: str = "", *, lenient: bool = False) -> Kept:
+def kept(schema: Any, types: Collection[str], end: str = "", *, lenient: bool = False) -> KeptTexts:
     """Return which texts keep a schema, with `end` behind them, in texts that have it there and nowhere else.
 
     `types`: what is read in a text, if it may be that. A string is kept apart from what would be read as something else
@@ -103,12 +103,12 @@ class _Texts:
         self._types = _with_integers(types)
         self._choices = [one for choice in self._of(schema, _DEEPEST) if (one := choice.having(self._types)).types]
 
-    def kept(self) -> Kept:
+    def kept(self) -> KeptTexts:
         strings = [self._string(choice) for choice in self._choices if "string" in choice.types]
         free = {type_ for choice in self._choices if not choice.bound for type_ in choice.types}
         others = self._types - {"string"}
         if ANY in strings and others <= free:
-            return Kept(ANY)
+            return KeptTexts(ANY)
         apart = sorted({_READ[type_] for type_ in others if type_ not in free or type_ in _CONTAINERS})
         held = f" & ~{self._ended(_any_of(apart))}" if apart else ""
         texts = [f"({_any_of(strings)}){held}"] if strings else []
@@ -117,7 +117,7 @@ class _Texts:
         containers = [_container(choice) for choice in self._choices if choice.types & _CONTAINERS]
         if not texts and not containers:
             raise ValueError("nothing keeps it")
-        return Kept(_any_of(texts), {**self._shared, **_either("anyOf", containers)} if containers else None)
+        return KeptTexts(_any_of(texts), {**self._shared, **_either("anyOf", containers)} if containers else None)
 
     def _of(self, schema: Any, depth: int) -> list[_ValueKind]:
         """Return the choices that a schema leaves."""

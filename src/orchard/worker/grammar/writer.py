@@ -1,7 +1,7 @@
 """Writes down what an answer must look like as a grammar of llguidance's (https://github.com/guidance-ai/llguidance).
 
 Reading schemas and patterns, and compiling what they become, may take any time and memory, and can crash: all of it is
-done in a process of its own (`grammar_process`).
+done in a process of its own (`process`).
 
 - A grammar binds the text of the answer. Where there are tools, calls in the model's own format may take its place.
 - Calls that must be made (`must_call`) are the whole answer.
@@ -46,7 +46,7 @@ class ToolCalls(Struct, frozen=True):
     input_grammar: str | None = None
 
 
-class Wanted(Struct, frozen=True):
+class GrammarRequest(Struct, frozen=True):
     """What an answer must look like.
 
     `several`: there may be more calls than one. `header`: what the answer begins with before a grammar binds it.
@@ -61,7 +61,7 @@ class Wanted(Struct, frozen=True):
     reasoning: tuple[str, str] | None = None
 
 
-class Written(Struct, frozen=True):
+class GrammarText(Struct, frozen=True):
     """A grammar that compiles.
 
     `text`: what `LLMatcher` takes; `whole`: with the reasoning that may come before, if a grammar must allow for it.
@@ -83,7 +83,7 @@ class _GrammarSource(Struct, frozen=True):
     trigger: str = ""
 
 
-class Writer:
+class GrammarWriter:
     """Writes grammars for one model."""
 
     def __init__(self, special: Mapping[str, int]) -> None:
@@ -92,7 +92,7 @@ class Writer:
         self._tags = lark.Tags(special)
         self._tokenizer = _bytes_beside(special)
 
-    def write(self, wanted: Wanted) -> Written | None:
+    def write(self, wanted: GrammarRequest) -> GrammarText | None:
         """Return the grammar; None where nothing binds the answer.
 
         Raise ValueError with what can't be kept, OrchardError where that is a strict tool's schema.
@@ -107,7 +107,7 @@ class Writer:
                 raise
             return self.write(replace(wanted, tools=kept))
 
-    def _written(self, wanted: Wanted) -> Written | None:
+    def _written(self, wanted: GrammarRequest) -> GrammarText | None:
         source = self._source(wanted)
         if source is None:
             return None
@@ -115,9 +115,9 @@ class Writer:
         whole = self._text(source, wanted.reasoning) if wanted.reasoning and not source.trigger else ""
         for one in filter(None, (text, whole)):
             self._try(one)
-        return Written(text, whole, source.trigger, _ends(wanted.tools))
+        return GrammarText(text, whole, source.trigger, _ends(wanted.tools))
 
-    def _source(self, wanted: Wanted) -> _GrammarSource | None:
+    def _source(self, wanted: GrammarRequest) -> _GrammarSource | None:
         grammar = self._together(wanted.tools)
         calls = lark.calls(grammar, self._tags, several=wanted.several) if grammar else ""
         if wanted.must_call:
