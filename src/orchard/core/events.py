@@ -23,7 +23,7 @@ class TokenLogprob(Struct, frozen=True, array_like=True):
     """A token's text, its bytes (a token may be part of a character) and its natural log-probability.
 
     Without bytes, `text` is the name of a token that adds nothing to the text: the end of a turn, or the beginning of a
-    document. The first token of a prompt has no log-probability: nothing stands before it.
+    document. The first token of a prompt has no log-probability, as nothing comes before it.
     """
 
     text: str
@@ -32,7 +32,7 @@ class TokenLogprob(Struct, frozen=True, array_like=True):
 
 
 class Logprob(Struct, frozen=True, array_like=True):
-    """A drawn token, or one of an echoed `prompt`, with the likeliest tokens at its place, likeliest first.
+    """A sampled token, or one of an echoed `prompt`, with the likeliest tokens at its place, likeliest first.
 
     Log-probabilities are those of the model itself, before temperature, penalties and cut-offs.
     """
@@ -45,7 +45,7 @@ class Logprob(Struct, frozen=True, array_like=True):
 class Usage(Struct, frozen=True, array_like=True):
     """Tokens of the prompt (once, however many answers), and of all answers, with thinking and end-of-turn tokens.
 
-    `cached_tokens`: those at the prompt's head that did not have to be read again.
+    `cached_tokens`: those at the prompt's head that did not have to be prefilled again.
     """
 
     prompt_tokens: int
@@ -55,9 +55,9 @@ class Usage(Struct, frozen=True, array_like=True):
 
 
 class Summary(Struct, frozen=True, array_like=True):
-    """The first `messages` of a conversation that are no system messages were replaced by a summary, for its length.
+    """How many of the oldest messages a summary replaced, without those of the system, since they didn't fit.
 
-    Making it took so many tokens of prompts and of answers: none, where it was known.
+    Making it took these tokens of prompts and of answers; none where the summary was cached.
     """
 
     messages: int
@@ -66,7 +66,7 @@ class Summary(Struct, frozen=True, array_like=True):
 
 
 class SettledSampling(Struct, frozen=True, array_like=True):
-    """How tokens are drawn: what the request sets, then the model's own defaults, then neutral values."""
+    """How tokens are sampled: as the request says, else by the model's own defaults, else by neutral values."""
 
     temperature: float = 1.0
     top_p: float = 1.0
@@ -77,7 +77,7 @@ class SettledSampling(Struct, frozen=True, array_like=True):
 class Started(Struct, frozen=True, array_like=True, tag="started"):
     """The request was accepted by the engine: whatever fails from here on fails inside the stream.
 
-    `cached_tokens` of the prompt's tokens don't have to be read again.
+    `cached_tokens` of the prompt's tokens don't have to be prefilled again.
     """
 
     prompt_tokens: int
@@ -102,7 +102,7 @@ class Reasoning(Struct, frozen=True, array_like=True, tag="reasoning"):
 
 
 class ToolStart(Struct, frozen=True, array_like=True, tag="tool_start"):
-    """The model begins to call a tool; `index` counts the calls of this choice from 0."""
+    """The model begins to call a tool; `index` is the number of the call within the choice, from 0."""
 
     index: int
     id: str
@@ -137,7 +137,7 @@ class Output(Struct, frozen=True, array_like=True, tag="output"):
 class Finished(Struct, frozen=True, array_like=True, tag="finished"):
     """All choices are complete; `reasons[i]` says why choice i ended.
 
-    `stops[i]` is the stop string that ended it, if one did; empty: none of them was ended by one.
+    `stops[i]` is the stop string that ended it, if any; `stops` is empty where no choice ended that way.
     """
 
     reasons: tuple[FinishReason, ...]
@@ -146,7 +146,7 @@ class Finished(Struct, frozen=True, array_like=True, tag="finished"):
 
 
 class Failed(Struct, frozen=True, array_like=True, tag="failed"):
-    """The request failed; what was sent before stands, nothing follows."""
+    """The request failed; nothing follows, and what was sent before stays valid."""
 
     kind: FailureKind
     message: str
@@ -175,7 +175,7 @@ class ToolCall(Struct):
 
 
 class Choice(Struct):
-    """A whole answer. `parts` is what it says, in order; neighbours that are no calls are of different kinds."""
+    """A whole answer. `parts` are its texts, reasonings and calls in order; two neighbours of one kind are calls."""
 
     parts: list[Text | Reasoning | ToolCall]
     logprobs: list[Logprob]
@@ -208,7 +208,7 @@ class Collected(Struct):
 
 
 class _Gathered(Struct):
-    """A choice so far: what begins each of its parts with the pieces of the part, and its log-probabilities."""
+    """A choice so far: the event that begins each of its parts with the part's pieces, and its log-probabilities."""
 
     parts: list[tuple[Text | Reasoning | ToolStart, list[str]]] = field(default_factory=list)
     logprobs: list[Logprob] = field(default_factory=list)
@@ -241,7 +241,7 @@ class _Gathered(Struct):
 
 
 class Collector:
-    """Gathers a stream, batch by batch, into whole answers."""
+    """A stream that is gathered, batch by batch, into whole answers."""
 
     def __init__(self) -> None:
         self._choices: defaultdict[int, _Gathered] = defaultdict(_Gathered)
@@ -254,7 +254,7 @@ class Collector:
         self._choices.clear()
 
     def add(self, events: Iterable[Event]) -> None:
-        """Take the next events; `result` is set once `Finished` came. Raises OrchardError on `Failed`."""
+        """Add the next events; `Finished` sets `result`. Raise OrchardError on `Failed`."""
         for event in events:
             match event:
                 case Started():
@@ -272,7 +272,7 @@ class Collector:
 
 
 def collect(events: Iterable[Event]) -> Collected:
-    """Gather a complete stream. Raises OrchardError where it ended in `Failed`, ValueError where it did not end."""
+    """Return a complete stream as whole answers. Raise OrchardError where it failed, ValueError where it has no end."""
     collector = Collector()
     collector.add(events)
     if collector.result is None:

@@ -20,9 +20,9 @@ class Adapter(Struct, frozen=True):
 class Request(Struct, frozen=True):
     """A piece of work for one model. `id` is unique in the gateway; it is the request id of headers and log lines.
 
-    `priority`: who goes first where requests wait for room. `adapter`: a LoRA adapter that the configuration allows.
-    `ttl`: seconds without a request after which the model is unloaded, in place of its own. `overflow`: what becomes of
-    a conversation that exceeds the context window; None: as the server is set.
+    `priority` decides which waiting request goes first. `adapter` is a LoRA adapter that the configuration allows.
+    `ttl` replaces the model's own: the model is unloaded after that many seconds without a request. `overflow` says
+    what becomes of a conversation that exceeds the context window; None: as the server's settings say.
     """
 
     id: str

@@ -41,11 +41,11 @@ class OutputItem:
         return "".join(self._pieces)
 
     def begin(self) -> Told:
-        """Tell what comes after `output_item.added`: nothing where an item has no parts."""
+        """Yield the events after `output_item.added`: none where an item has no parts."""
         yield from ()
 
     def end(self) -> Told:
-        """Tell what comes before `output_item.done`."""
+        """Yield the events before `output_item.done`."""
         raise NotImplementedError
 
     def snapshot(self, status: Status) -> Fields:
@@ -148,7 +148,7 @@ class CallItem(OutputItem):
             yield "custom_tool_call_input.delta", {"delta": text}
 
     def end(self) -> Told:
-        """Tell the whole arguments, or the whole input."""
+        """Yield the whole arguments, or the whole input."""
         if self._served.kind == "function":
             yield "function_call_arguments.done", {"name": self._served.name, "arguments": self.text}
             return

@@ -164,7 +164,7 @@ def _overflow(body: wire.Body) -> Overflow | None:
 
 
 def _resolved(item: wire.Item, referenced: Mapping[str, wire.Item]) -> wire.Item:
-    """Return what an item refers to, or the item itself. Raises OrchardError ("item_not_found")."""
+    """Return what an item refers to, or the item itself. Raise OrchardError (item_not_found)."""
     if kind_of(item, "input") != "item_reference":
         return item
     found = referenced.get(item.id or "")
