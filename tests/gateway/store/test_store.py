@@ -728,7 +728,7 @@ def test_a_page_is_all_that_is_read(store: Kept) -> None:
 
 def fill(store: Kept) -> None:
     """Let the file have no more pages, as on a disk that is full."""
-    connection = store._file._connection
+    connection = store.file._connection
     assert connection
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count = {pages}")

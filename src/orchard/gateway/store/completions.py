@@ -1,7 +1,6 @@
 """Stored chat completions: each is a thread of its own, and its items are the messages that were asked. What a caller
 may not see isn't there: OrchardError says "completion_not_found"."""
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -11,7 +10,7 @@ from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Caller
 from orchard.gateway.store import items as store_items
 from orchard.gateway.store.items import Fields, Page, PageQuery
-from orchard.gateway.store.store import ResponseStore
+from orchard.gateway.store.store import Transaction, in_transaction
 
 _json = msgspec.json.Encoder().encode
 _VISIBLE = "t.expires > :now AND (:admin OR t.user IS :user)"
@@ -37,69 +36,55 @@ class CompletionFilter(Struct, frozen=True):
     metadata: Mapping[str, str] = {}
 
 
-def save(store: ResponseStore, caller: Caller, completion: Fields, messages: Sequence[Fields]) -> None:
+@in_transaction
+def save(tx: Transaction, caller: Caller, completion: Fields, messages: Sequence[Fields]) -> None:
     """Keep a chat completion with the messages that were asked. Raises OrchardError ("payload_too_large")."""
-
-    def work(db: sqlite3.Connection) -> None:
-        id_ = completion["id"]
-        store.begin(db, id_, caller.user)
-        row = (id_, completion["model"], _text(completion["metadata"]), _json(completion))
-        db.execute("INSERT INTO completions (id, model, metadata, body) VALUES (?, ?, ?, ?)", row)
-        store_items.insert(db, id_, messages)
-        store.written(db, id_)
-
-    store.run(work)
+    id_ = completion["id"]
+    tx.store.begin(tx.db, id_, caller.user)
+    row = (id_, completion["model"], _text(completion["metadata"]), _json(completion))
+    tx.db.execute("INSERT INTO completions (id, model, metadata, body) VALUES (?, ?, ?, ?)", row)
+    store_items.insert(tx.db, id_, messages)
+    tx.store.written(tx.db, id_)
 
 
-def load(store: ResponseStore, caller: Caller, id_: str) -> bytes:
+@in_transaction
+def load(tx: Transaction, caller: Caller, id_: str) -> bytes:
     """Return a completion as JSON."""
-    return store.run(lambda db: _live(store, db, caller, id_))
+    return _live(tx, caller, id_)
 
 
-def update(store: ResponseStore, caller: Caller, id_: str, metadata: Mapping[str, str]) -> bytes:
+@in_transaction
+def update(tx: Transaction, caller: Caller, id_: str, metadata: Mapping[str, str]) -> bytes:
     """Replace a completion's metadata, and return the completion."""
-
-    def work(db: sqlite3.Connection) -> bytes:
-        body = _json(msgspec.json.decode(_live(store, db, caller, id_)) | {"metadata": metadata})
-        db.execute("UPDATE completions SET metadata = ?, body = ? WHERE id = ?", (_text(metadata), body, id_))
-        store.written(db, id_)
-        return body
-
-    return store.run(work)
+    body = _json(msgspec.json.decode(_live(tx, caller, id_)) | {"metadata": metadata})
+    tx.db.execute("UPDATE completions SET metadata = ?, body = ? WHERE id = ?", (_text(metadata), body, id_))
+    tx.store.written(tx.db, id_)
+    return body
 
 
-def delete(store: ResponseStore, caller: Caller, id_: str) -> None:
+@in_transaction
+def delete(tx: Transaction, caller: Caller, id_: str) -> None:
     """Forget a completion with its messages."""
-
-    def work(db: sqlite3.Connection) -> None:
-        _live(store, db, caller, id_)
-        db.execute("DELETE FROM threads WHERE id = ?", (id_,))
-
-    store.run(work)
+    _live(tx, caller, id_)
+    tx.db.execute("DELETE FROM threads WHERE id = ?", (id_,))
 
 
-def messages(store: ResponseStore, caller: Caller, id_: str, wanted: PageQuery) -> Page:
+@in_transaction
+def messages(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
     """Return a page of the messages that were asked. Raises OrchardError ("item_not_found")."""
-
-    def work(db: sqlite3.Connection) -> Page:
-        _live(store, db, caller, id_)
-        return store_items.page(db, store_items.THREAD, {"id": id_}, wanted)
-
-    return store.run(work)
+    _live(tx, caller, id_)
+    return store_items.page(tx.db, store_items.THREAD, {"id": id_}, wanted)
 
 
-def completions(store: ResponseStore, caller: Caller, only: CompletionFilter, wanted: PageQuery) -> Page:
+@in_transaction
+def completions(tx: Transaction, caller: Caller, only: CompletionFilter, wanted: PageQuery) -> Page:
     """Return a page of the caller's completions. Raises OrchardError ("item_not_found") where there is no `after`."""
-
-    def work(db: sqlite3.Connection) -> Page:
-        given = store.visible(caller, "") | {"model": only.model, "metadata": _text(only.metadata)}
-        return store_items.page(db, _LISTED, given, wanted, _CONTENT)
-
-    return store.run(work)
+    given = tx.store.visible(caller, "") | {"model": only.model, "metadata": _text(only.metadata)}
+    return store_items.page(tx.db, _LISTED, given, wanted, _CONTENT)
 
 
-def _live(store: ResponseStore, db: sqlite3.Connection, caller: Caller, id_: str) -> bytes:
-    row = db.execute(_LIVE, store.visible(caller, id_)).fetchone()
+def _live(tx: Transaction, caller: Caller, id_: str) -> bytes:
+    row = tx.db.execute(_LIVE, tx.store.visible(caller, id_)).fetchone()
     if row is None:
         message = f"no chat completion '{id_}' here: it is unknown, was not stored, was deleted, or has expired"
         raise OrchardError("completion_not_found", message)

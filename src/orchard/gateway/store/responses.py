@@ -12,7 +12,7 @@ from orchard.gateway.caller import Caller
 from orchard.gateway.store import conversations as store_conversations
 from orchard.gateway.store import items as store_items
 from orchard.gateway.store.items import Extent, Fields, Page, PageQuery
-from orchard.gateway.store.store import ResponseStore
+from orchard.gateway.store.store import Transaction, in_transaction
 
 _json = msgspec.json.Encoder().encode
 _LIVE = """
@@ -61,92 +61,79 @@ class Past(Struct, frozen=True):
     extent: Extent = Extent(0, 0, 0)
 
 
-def save(store: ResponseStore, record: ResponseRecord) -> None:
+@in_transaction
+def save(tx: Transaction, record: ResponseRecord) -> None:
     """Keep a response, or what has become of it since it was kept.
 
     Raises OrchardError ("payload_too_large") where it has no room.
     """
-
-    def work(db: sqlite3.Connection) -> None:
-        response = record.response
-        id_, parent = response["id"], response["previous_response_id"]
-        thread = _thread(store, db, record)
-        body = _json({**response, "output": []})
-        row = (id_, thread, parent, response["status"], record.owner, body, record.events)
-        db.execute("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        # All anew, so that what one response says stays together where several run in one conversation.
-        db.execute("DELETE FROM items WHERE response = ?", (id_,))
-        for output, items in enumerate((record.input, response["output"])):
-            store_items.insert(db, thread, items, response=id_, output=output)
-        store.written(db, thread)
-
-    store.run(work)
+    response = record.response
+    id_, parent = response["id"], response["previous_response_id"]
+    thread = _thread(tx, record)
+    body = _json({**response, "output": []})
+    row = (id_, thread, parent, response["status"], record.owner, body, record.events)
+    tx.db.execute("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    # All anew, so that what one response says stays together where several run in one conversation.
+    tx.db.execute("DELETE FROM items WHERE response = ?", (id_,))
+    for output, items in enumerate((record.input, response["output"])):
+        store_items.insert(tx.db, thread, items, response=id_, output=output)
+    tx.store.written(tx.db, thread)
 
 
-def load(store: ResponseStore, caller: Caller, id_: str) -> StoredResponse:
+@in_transaction
+def load(tx: Transaction, caller: Caller, id_: str) -> StoredResponse:
     """Return a response."""
-
-    def work(db: sqlite3.Connection) -> StoredResponse:
-        _, owner, body = _live(store, db, caller, id_)
-        response = msgspec.json.decode(body)
-        output = db.execute("SELECT item FROM items WHERE response = ? AND output ORDER BY number", (id_,))
-        response["output"] = [Raw(item) for (item,) in output]
-        return StoredResponse(response, owner)
-
-    return store.run(work)
+    _, owner, body = _live(tx, caller, id_)
+    response = msgspec.json.decode(body)
+    output = tx.db.execute("SELECT item FROM items WHERE response = ? AND output ORDER BY number", (id_,))
+    response["output"] = [Raw(item) for (item,) in output]
+    return StoredResponse(response, owner)
 
 
-def events(store: ResponseStore, caller: Caller, id_: str) -> bytes | None:
+@in_transaction
+def events(tx: Transaction, caller: Caller, id_: str) -> bytes | None:
     """Return the stream of a response that ran in the background."""
-
-    def work(db: sqlite3.Connection) -> bytes | None:
-        _live(store, db, caller, id_)
-        (found,) = db.execute("SELECT events FROM responses WHERE id = ?", (id_,)).fetchone()
-        stream: bytes | None = found
-        return stream
-
-    return store.run(work)
+    _live(tx, caller, id_)
+    (found,) = tx.db.execute("SELECT events FROM responses WHERE id = ?", (id_,)).fetchone()
+    stream: bytes | None = found
+    return stream
 
 
-def fail(store: ResponseStore, caller: Caller, id_: str, reason: str) -> None:
+@in_transaction
+def fail(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:
     """Say that a response has failed because nobody runs it any more."""
-
-    def work(db: sqlite3.Connection) -> None:
-        _, _, body = _live(store, db, caller, id_)
-        failed = {"status": "failed", "error": {"code": "server_error", "message": reason}}
-        done = _json(msgspec.json.decode(body) | failed)
-        db.execute("UPDATE responses SET status = 'failed', owner = NULL, body = ? WHERE id = ?", (done, id_))
-
-    store.run(work)
+    _, _, body = _live(tx, caller, id_)
+    failed = {"status": "failed", "error": {"code": "server_error", "message": reason}}
+    done = _json(msgspec.json.decode(body) | failed)
+    tx.db.execute("UPDATE responses SET status = 'failed', owner = NULL, body = ? WHERE id = ?", (done, id_))
 
 
-def delete(store: ResponseStore, caller: Caller, id_: str) -> None:
+@in_transaction
+def delete(tx: Transaction, caller: Caller, id_: str) -> None:
     """Forget a response. What it said stays a part of the responses that go on from it."""
-
-    def work(db: sqlite3.Connection) -> None:
-        _live(store, db, caller, id_)
-        db.execute("UPDATE responses SET body = NULL, events = NULL WHERE id = ?", (id_,))
-        _prune(db, id_)
-
-    store.run(work)
+    _live(tx, caller, id_)
+    tx.db.execute("UPDATE responses SET body = NULL, events = NULL WHERE id = ?", (id_,))
+    _prune(tx.db, id_)
 
 
-def input_items(store: ResponseStore, caller: Caller, id_: str, wanted: PageQuery) -> Page:
+@in_transaction
+def input_items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
     """Return a page of what a response was made of: what was said before it, and its own input.
 
     Raises OrchardError ("item_not_found") where `after` is not among it.
     """
-
-    def work(db: sqlite3.Connection) -> Page:
-        _live(store, db, caller, id_)
-        store_items.check_chain(db, id_)
-        return store_items.page(db, store_items.MADE_OF, {"id": id_}, wanted)
-
-    return store.run(work)
+    _live(tx, caller, id_)
+    store_items.check_chain(tx.db, id_)
+    return store_items.page(tx.db, store_items.MADE_OF, {"id": id_}, wanted)
 
 
+@in_transaction
 def past(
-    store: ResponseStore, caller: Caller, previous: str | None, conversation: str | None, references: Sequence[str]
+    tx: Transaction,
+    caller: Caller,
+    previous: str | None,
+    conversation: str | None,
+    references: Sequence[str],
 ) -> Past:
     """Look up what a new response builds upon.
 
@@ -154,59 +141,53 @@ def past(
     they take up are found. Raises OrchardError: "response_not_found", "conversation_not_found", "invalid_request" where
     the previous response still runs, "payload_too_large" where it is too much to go on from.
     """
-
-    def work(db: sqlite3.Connection) -> Past:
-        if previous is not None:
-            _check_previous(store, db, caller, previous)
-            listed, begin = store_items.CHAIN, previous
-        elif conversation is not None:
-            store_conversations.live(store, db, caller, conversation, "conversation")
-            listed, begin = store_items.THREAD, conversation
-        else:
-            return Past([], _referenced(store, db, caller, references))
-        found = store_items.extent(db, listed, begin)
-        found.check("what this request goes on from", store.max_past_bytes)
-        return Past([item for _, item in store_items.every(db, listed, begin)], {}, found)
-
-    return store.run(work)
+    if previous is not None:
+        _check_previous(tx, caller, previous)
+        listed, begin = store_items.CHAIN, previous
+    elif conversation is not None:
+        store_conversations.live(tx, caller, conversation, "conversation")
+        listed, begin = store_items.THREAD, conversation
+    else:
+        return Past([], _referenced(tx, caller, references))
+    found = store_items.extent(tx.db, listed, begin)
+    found.check("what this request goes on from", tx.store.max_past_bytes)
+    return Past([item for _, item in store_items.every(tx.db, listed, begin)], {}, found)
 
 
-def _live(
-    store: ResponseStore, db: sqlite3.Connection, caller: Caller, id_: str, param: str | None = None
-) -> tuple[str, str | None, bytes]:
+def _live(tx: Transaction, caller: Caller, id_: str, param: str | None = None) -> tuple[str, str | None, bytes]:
     """Return a response's status, owner and body."""
-    row = db.execute(_LIVE, store.visible(caller, id_)).fetchone()
+    row = tx.db.execute(_LIVE, tx.store.visible(caller, id_)).fetchone()
     if row is None:
         message = f"no response '{id_}' here: it is unknown, was deleted, or has expired"
         raise OrchardError("response_not_found", message, param=param)
     return row[0], row[1], row[2]
 
 
-def _check_previous(store: ResponseStore, db: sqlite3.Connection, caller: Caller, id_: str) -> None:
+def _check_previous(tx: Transaction, caller: Caller, id_: str) -> None:
     param = "previous_response_id"
-    status, _, _ = _live(store, db, caller, id_, param)
+    status, _, _ = _live(tx, caller, id_, param)
     if status in ("queued", "in_progress"):
         raise OrchardError("invalid_request", f"response '{id_}' is not done yet", param=param)
-    store_items.check_chain(db, id_)
+    store_items.check_chain(tx.db, id_)
 
 
-def _referenced(store: ResponseStore, db: sqlite3.Connection, caller: Caller, ids: Sequence[str]) -> dict[str, bytes]:
+def _referenced(tx: Transaction, caller: Caller, ids: Sequence[str]) -> dict[str, bytes]:
     """Return those items that are in one chain of the caller's: it ends with the response that said the newest."""
-    newest = db.execute(_NEWEST, store.visible(caller, "") | {"ids": _json(ids).decode()}).fetchone()
-    return store_items.some(db, store_items.UP_TO, newest[0], ids) if newest else {}
+    newest = tx.db.execute(_NEWEST, tx.store.visible(caller, "") | {"ids": _json(ids).decode()}).fetchone()
+    return store_items.some(tx.db, store_items.UP_TO, newest[0], ids) if newest else {}
 
 
-def _thread(store: ResponseStore, db: sqlite3.Connection, record: ResponseRecord) -> str:
+def _thread(tx: Transaction, record: ResponseRecord) -> str:
     """Return the thread of a response; one of its own where it goes on from nothing that is still here."""
     response = record.response
     if response["conversation"]:
         query, key = "SELECT id FROM threads WHERE id = ?", response["conversation"]["id"]
     else:
         query, key = "SELECT thread FROM responses WHERE id = ?", response["previous_response_id"]
-    row = db.execute(query, (key,)).fetchone()
+    row = tx.db.execute(query, (key,)).fetchone()
     if row is None:
         row = (response["id"],)
-        store.begin(db, row[0], record.user)
+        tx.store.begin(tx.db, row[0], record.user)
     thread: str = row[0]
     return thread
 

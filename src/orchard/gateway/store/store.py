@@ -5,11 +5,12 @@ that go on from it, or a chat completion. Its time begins anew whenever somethin
 is read and written by the functions of `store_responses`, `store_conversations` and `store_completions`.
 """
 
+import functools
 import logging
 import sqlite3
 import time
 from collections.abc import Callable, Set
-from typing import TypeVar
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
@@ -37,6 +38,7 @@ AND id NOT IN (SELECT thread FROM responses WHERE status IN ('queued', 'in_progr
 ORDER BY expires LIMIT 1
 """  # noqa: S608
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -64,7 +66,7 @@ class ResponseStore:
         self.max_past_bytes = max_past_bytes
         self.in_use: Set[str] = frozenset()
         """The ids of the conversations and responses that requests are going on from, and of runs: they stay."""
-        self._file = StoreFile(path)
+        self.file = StoreFile(path)
         self._ttl = ttl
         self._max_bytes = max_bytes
         self._archive = archive
@@ -74,11 +76,7 @@ class ResponseStore:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
-
-    def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do some work in one transaction, and return what it returns."""
-        return self._file.run(work)
+        self.file.close()
 
     def visible(self, caller: Caller, id_: str) -> Fields:
         """Return the parameters of a query for something that a caller may see and that has not expired."""
@@ -118,9 +116,9 @@ class ResponseStore:
             expired = db.execute("SELECT id FROM threads WHERE expires <= ?", (now,)).fetchall()
             return sum(self._end(db, thread, now, forced=False) for (thread,) in expired) + self._make_room(db, now)
 
-        if self._file.begun and (self._file.run(work) or self._freed):
+        if self.file.begun and (self.file.run(work) or self._freed):
             self._freed = False
-            self._file.shrink()
+            self.file.shrink()
 
     def _make_room(self, db: sqlite3.Connection, now: float, kept: str = "") -> int:
         """Throw away what was used least recently, but for `kept`; return how many threads went."""
@@ -149,6 +147,25 @@ class ResponseStore:
                     return False
         db.execute("DELETE FROM threads WHERE id = ?", (thread,))
         return True
+
+
+class Transaction(NamedTuple):
+    """A transaction on a store: what the functions that read and write threads need."""
+
+    store: ResponseStore
+    db: sqlite3.Connection
+
+
+def in_transaction(
+    work: Callable[Concatenate[Transaction, P], T],
+) -> Callable[Concatenate[ResponseStore, P], T]:
+    """Make a function of a store out of one of a transaction: each call runs in a transaction of its own."""
+
+    @functools.wraps(work)
+    def run(store: ResponseStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return store.file.run(lambda db: work(Transaction(store, db), *args, **kwargs))
+
+    return run
 
 
 def _size(db: sqlite3.Connection) -> int:
