@@ -47,8 +47,8 @@ LAW = {
     "__main__": Room({"cli"}),
     "__init__": Room(),
 }
-# The registry knows where the bundled model lies.
-EXTRA = {("orchard.gateway.models.registry", "demo")}
+# This module knows the folder of the bundled model.
+EXTRA = {("orchard.gateway.models.sources", "demo")}
 # Within a room: which packages of it a package may import, beside itself. The room's own name means the modules that
 # lie directly in it. A package that isn't named here imports nothing of its room.
 PACKAGES = {
@@ -235,7 +235,7 @@ def test_a_bad_arrow_is_found(tmp_path: Path, file: str, code: str, expected: st
             "import json, msgspec\nfrom orchard.core import b\nfrom . import b\nfrom orchard import __version__",
         ),
         ("dialects/openai/chat/parse.py", "from orchard.dialects.openai import errors\nfrom . import schema"),
-        ("gateway/models/registry.py", "from orchard.demo import MODEL_PATH"),
+        ("gateway/models/sources.py", "from orchard.demo import MODEL_PATH"),
         ("__main__.py", "from orchard.cli import main"),
     ],
 )

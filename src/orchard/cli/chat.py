@@ -136,7 +136,8 @@ def _served(ids: list[str], model: str | None, url: str) -> str:
         raise ServerError(f"the server at {url} serves no model")
     if model is None or model in ids:
         return model or ids[0]
-    from orchard.gateway.models.registry import DEMO, resolve
+    from orchard.gateway.models.registry import resolve
+    from orchard.gateway.models.sources import DEMO
 
     # The bundled model is there for whoever names it, though it isn't listed beside others.
     if (name := resolve(model).id) in (*ids, DEMO):

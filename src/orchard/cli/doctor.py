@@ -129,7 +129,8 @@ def _probe() -> dict[str, Any]:
 
 
 def _demo() -> Finding:
-    from orchard.gateway.models.registry import DEMO, resolve
+    from orchard.gateway.models.registry import resolve
+    from orchard.gateway.models.sources import DEMO
 
     try:
         entry = resolve(DEMO)

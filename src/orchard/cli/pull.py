@@ -10,7 +10,7 @@ from rich.filesize import decimal
 from orchard.core.errors import OrchardError
 from orchard.gateway.models.download import download
 from orchard.gateway.models.model_files import Folders
-from orchard.gateway.models.registry import BUILT_IN_ALIASES, DEMO
+from orchard.gateway.models.sources import BUILT_IN_ALIASES, DEMO
 
 
 def pull(repo: str, revision: str | None = None) -> None:

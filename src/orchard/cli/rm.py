@@ -10,7 +10,7 @@ from rich.filesize import decimal
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.models import hub_cache
-from orchard.gateway.models.registry import BUILT_IN_ALIASES
+from orchard.gateway.models.sources import BUILT_IN_ALIASES
 
 
 def rm(repo: str, *, sure: bool = False) -> None:

@@ -23,7 +23,8 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
 
     Raise OrchardError if a model does not exist or the port is taken; with `places`, Mistakes for the models.
     """
-    from orchard.gateway.models.registry import DEMO, Registry
+    from orchard.gateway.models.registry import Registry
+    from orchard.gateway.models.sources import DEMO
 
     registry = registry_of(settings, places) if places else Registry.from_settings(settings)
     from orchard.gateway.http.server import bind, run

@@ -13,7 +13,8 @@ from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import hub_cache
-from orchard.gateway.models.registry import BUILT_IN_ALIASES, ModelEntry, Registry, resolve
+from orchard.gateway.models.registry import ModelEntry, Registry, resolve
+from orchard.gateway.models.sources import BUILT_IN_ALIASES
 from orchard.kinds import TEXT
 from tests.support.model_folders import cache_model, make_model
 

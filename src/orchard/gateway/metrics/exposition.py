@@ -62,9 +62,9 @@ _HISTOGRAMS: tuple[tuple[str, str, Callable[[ModelMetrics], Histogram]], ...] = 
 def render(
     metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None, accept: str
 ) -> tuple[bytes, str]:
-    """Give the text in the best format that an Accept header takes, and its content type.
+    """Return the text in the best format that an Accept header takes, and its content type.
 
-    `now` is how each model stands; `memory_limit`, in bytes, what all may take together.
+    `now` is each model's status; `memory_limit`, in bytes, is that of all models together.
     """
     from prometheus_client import CollectorRegistry, ProcessCollector
     from prometheus_client.exposition import choose_encoder
@@ -77,7 +77,7 @@ def render(
 
 
 class _Collector:
-    """What prometheus_client asks for the metrics of one scrape."""
+    """The metrics of one scrape, as prometheus_client asks for them."""
 
     def __init__(self, metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None) -> None:
         self._metrics = metrics
@@ -85,7 +85,7 @@ class _Collector:
         self._memory_limit = memory_limit
 
     def collect(self) -> Iterator["Metric"]:
-        """Give each metric with all its samples."""
+        """Return each metric with all its samples."""
         yield from self._server()
         yield from self._counters()
         yield from self._histograms()
@@ -155,5 +155,5 @@ class _Collector:
 
 
 def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
-    """Give the upper end of each bucket, and how many values are below it."""
+    """Return the upper end of each bucket, and how many values are not above it."""
     return list(zip([*map(str, histogram.bounds), "+Inf"], accumulate(histogram.counts), strict=True))

@@ -10,7 +10,7 @@ from orchard.gateway.model_status import ModelStatus
 
 
 def stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None) -> dict[str, Any]:
-    """Give the body of /v1/stats. `now` is how each model stands; `memory_limit` is what all may take together."""
+    """Return the body of /v1/stats. `now` is each model's status; `memory_limit` is that of all models together."""
     models = {name: _model(metrics, metrics.of(name), here) for name, here in now.items()}
     return {
         "object": "stats",
@@ -56,7 +56,7 @@ def _model(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> dict[st
 
 
 def _rate(metrics: Metrics, counted: ModelMetrics) -> float:
-    """Give the tokens per second over the last minute, or since the start where that is later."""
+    """Return the tokens per second over the last minute, or since the start if that is later."""
     seconds = min(RATE_SECONDS, max(1.0, metrics.uptime))
     return counted.completion_tokens.last_minute(metrics.clock()) / seconds
 
@@ -76,7 +76,7 @@ def _median(seconds: Histogram) -> float | None:
 
 
 def _memory(*models: ModelStatus) -> dict[str, int | None]:
-    """Sum up what models take; None where none of them says."""
+    """Return the memory of all these models; None if none of them has reported it."""
     mlx = [now.mlx_bytes for now in models if now.mlx_bytes is not None]
     rss = [now.rss_bytes for now in models if now.rss_bytes is not None]
     return {"mlx_bytes": sum(mlx) if mlx else None, "rss_bytes": sum(rss) if rss else None}

@@ -50,7 +50,7 @@ async def download(repo: str, revision: str | None, on_progress: Callable[[int, 
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Have the process end, by closing its stdin, and wait until it has ended."""
+    """End the process by closing its stdin, and wait until it has ended."""
     assert process.stdin
     process.stdin.close()
     try:

@@ -1,4 +1,4 @@
-"""Models in GGUF, which can't be served: they are recognised, to say so and how to get them in MLX format."""
+"""Models in GGUF, which can't be served: they are recognised, to tell the user how to get them in MLX format."""
 
 import logging
 import os
@@ -17,23 +17,20 @@ GGUF = (
 
 
 def is_gguf(names: Iterable[str]) -> bool:
-    """Return whether these files are of a model that is only there in GGUF."""
+    """Return whether these files are those of a model in GGUF only."""
     ends = {os.path.splitext(name)[1].lower() for name in names}
     return ".gguf" in ends and not ends & {".safetensors", ".npz"}
 
 
 def is_here(name: str, model_dir: str) -> bool:
-    """Return whether what the cache, or `model_dir` where it isn't empty, has under that name is in GGUF."""
-    repo = hub_cache.folder_of(name)
-    folders = list(hub_cache.snapshots(repo)) if repo else []
-    if model_dir and (folder := subfolders.subfolder(model_dir, name)):
-        folders.append(folder)
-    return any(map(_holds_gguf, folders))
+    """Return whether the cache or `model_dir` has a model of that name in GGUF."""
+    repo, folder = hub_cache.folder_of(name), subfolders.subfolder(model_dir, name)
+    return any(map(_holds_gguf, [*(hub_cache.snapshots(repo) if repo else ()), *filter(None, [folder])]))
 
 
 def warn(model_dir: str) -> None:
-    """Log which folders of `model_dir` are not served as they hold GGUF."""
-    for name in subfolders.folders(model_dir) if model_dir else ():
+    """Log which folders of `model_dir` are not served because they hold GGUF."""
+    for name in subfolders.folders(model_dir):
         if _holds_gguf(os.path.join(model_dir, name)):
             log.warning("'%s' in %s is not served: %s", name, model_dir, GGUF)
 

@@ -17,27 +17,27 @@ _MAIN = "main"
 
 
 def root() -> str:
-    """Give the folder of the cache, which may not exist."""
+    """Return the folder of the cache, which may not exist."""
     from huggingface_hub import constants
 
     return str(constants.HF_HUB_CACHE)
 
 
 def is_repo_id(name: str) -> bool:
-    """Whether a model on the Hub can have this name, with or without the name of who owns it."""
+    """Return whether a model on the Hub can have this name, with or without its owner's."""
     return len(name) <= _MAX_REPO_ID and _REPO_ID.fullmatch(name) is not None
 
 
 def repos() -> list[tuple[str, str]]:
-    """Give the id and the folder of every model that the cache has something of, in order."""
+    """Return the id and the folder of every model that the cache has something of, in order."""
     found = ((name.removeprefix(_PREFIX).replace("--", "/"), name) for name in _listing() if name.startswith(_PREFIX))
     return sorted((repo_id, os.path.join(root(), name)) for repo_id, name in found if is_repo_id(repo_id))
 
 
 def folder_of(repo_id: str) -> str | None:
-    """Give the folder of all that the cache has of a model; None where it has nothing."""
+    """Return the folder of all that the cache has of a model; None if it has nothing."""
     name = _PREFIX + repo_id.replace("/", "--")
-    # A listing, as some file systems take a name in capitals for the same: the model would have two ids.
+    # From a listing: file systems that ignore capitals would give the model two ids.
     return os.path.join(root(), name) if is_repo_id(repo_id) and name in _listing() else None
 
 
@@ -49,9 +49,9 @@ def _listing() -> list[str]:
 
 
 def snapshots(repo: str, revision: str | None = None) -> Iterator[str]:
-    """Give the folders within a model's folder that may hold its files: that of a branch, a tag or a commit.
+    """Yield the folders within a model's folder that may hold its files: that of a branch, a tag or a commit.
 
-    Without a revision it is the main branch's. The others follow, the newest first: a new one may be on its way, and
+    Without a revision it is the main branch's. The others follow, the newest first: a download may not be complete, and
     there may be none of the main branch.
     """
     commit = _commit(repo, revision or _MAIN)
@@ -65,7 +65,7 @@ def snapshots(repo: str, revision: str | None = None) -> Iterator[str]:
 
 
 def _commit(repo: str, revision: str) -> str | None:
-    """Give the name of the snapshot that a branch or a tag stands for."""
+    """Return the name of the snapshot of a branch or a tag."""
     if not all(map(_is_name, revision.split("/"))):  # as in refs/pr/1
         return None
     try:
@@ -86,5 +86,5 @@ def _newest(repo: str) -> list[str]:
 
 
 def _is_name(text: str) -> bool:
-    """Whether a text is the name of one file, and nothing that leads elsewhere."""
+    """Return whether a text is the name of one file, and no path that leads elsewhere."""
     return text not in ("", ".", "..") and "/" not in text and "\0" not in text

@@ -1,10 +1,10 @@
-"""What lies in a model's folder, read once for as long as it does not change."""
+"""The description of a model in its folder's files, read again when these change."""
 
 import os
 import re
 import time
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -13,15 +13,18 @@ from orchard.core.model_config import Capability, capabilities, context_window
 from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.kinds import KINDS, kind_of
 
-# A folder that changed a moment ago may change again without its time telling: file systems count in steps.
+# A folder that has just changed may change again without a new time: file systems count in steps.
 _SETTLED_NS = 2 * 10**9
 _MAX_JSON_BYTES = 64 * 1024 * 1024
 _LAST_DATE = 253_402_300_799  # the end of the year 9999
 _NUMBERED = re.compile(r".*-\d+-of-(\d+)\.safetensors")
 
 
+T = TypeVar("T")
+
+
 class ModelFiles(Struct, frozen=True):
-    """What the files of a model say of it. `size_bytes`: of its weights; `created`: in seconds since the epoch."""
+    """The facts in a model's files. `size_bytes`: of its weights; `created`: in seconds since the epoch."""
 
     kind: str
     context_window: int | None
@@ -44,17 +47,16 @@ class _Index(Struct):
 
 
 _template_decoder = msgspec.json.Decoder(_Template)
-_index_decoder = msgspec.json.Decoder(_Index)
 
 
 class Folders:
-    """Models' folders by their paths. May be used by several threads at once."""
+    """Models' folders by their paths. Several threads may use it at once."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int], ModelFiles | str]] = {}
 
     def read(self, folder: str) -> ModelFiles:
-        """Say what the model in a folder is. Raises ValueError saying what keeps the folder from being one."""
+        """Return what the model in a folder is. Raise ValueError with the reason why the folder is no model."""
         try:
             state = _state(folder)
         except (OSError, ValueError) as error:  # ValueError: a null byte
@@ -70,7 +72,7 @@ class Folders:
 
 
 def _state(folder: str) -> tuple[int, int]:
-    """Give the times of a folder and of the file in it that somebody may edit. Raises OSError, ValueError."""
+    """Return the times of a folder and of the file in it that somebody may edit. Raise OSError, ValueError."""
     try:
         edited = os.stat(os.path.join(folder, "config.json")).st_mtime_ns
     except FileNotFoundError:
@@ -100,7 +102,7 @@ def _read(folder: str) -> ModelFiles | str:
 
 
 def _read_folders(folder: str, kind: str) -> ModelFiles:
-    """Read a model whose weights lie in sub-folders. Raises ValueError, OSError."""
+    """Read a model whose weights lie in sub-folders. Raise ValueError, OSError."""
     if not KINDS[kind].in_folders:
         raise ValueError("it has no config.json")
     sizes = [
@@ -115,11 +117,8 @@ def _read_folders(folder: str, kind: str) -> ModelFiles:
 
 
 def _config(folder: str) -> dict[str, Any]:
-    """Read the config.json of a folder in mlx-lm's format. Raises ValueError saying what keeps it from being one."""
-    try:
-        config = msgspec.json.decode(_bytes(folder, "config.json"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"its config.json can't be read ({error})") from None
+    """Return the config.json of a folder in mlx-lm's format. Raise ValueError if it is none."""
+    config = _json(folder, "config.json", Any)
     if not isinstance(config, dict):
         raise ValueError("its config.json is no JSON object")
     if "model_type" not in config:
@@ -128,11 +127,13 @@ def _config(folder: str) -> dict[str, Any]:
 
 
 def _weights(folder: str, names: Collection[str], pattern: re.Pattern[str]) -> int:
-    """Give the size of all weights. Raises ValueError where there are none, or only some of them."""
+    """Return the size of all weights. Raise ValueError if there are none, or only some of them."""
     found = {name for name in names if pattern.fullmatch(name)}
     if not found:
         raise ValueError("it has no model*.safetensors")
-    wanted = found | _indexed(folder, names)
+    wanted = set(found)
+    if "model.safetensors.index.json" in names:
+        wanted |= set(_json(folder, "model.safetensors.index.json", _Index).weight_map.values())
     totals = [int(numbered[1]) for name in found if (numbered := _NUMBERED.fullmatch(name))]
     total = max([len(wanted), *totals])
     sizes = [size for name in wanted if (size := _size(folder, name)) is not None]
@@ -141,15 +142,12 @@ def _weights(folder: str, names: Collection[str], pattern: re.Pattern[str]) -> i
     return sum(sizes)
 
 
-def _indexed(folder: str, names: Collection[str]) -> set[str]:
-    """Give the files that the index of the weights names. Raises ValueError where it can't be read."""
-    if "model.safetensors.index.json" not in names:
-        return set()
+def _json(folder: str, name: str, as_type: type[T]) -> T:
+    """Return a JSON file as that type. Raise ValueError if it can't be read."""
     try:
-        index = _index_decoder.decode(_bytes(folder, "model.safetensors.index.json"))
+        return msgspec.json.decode(_bytes(folder, name), type=as_type)
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"its model.safetensors.index.json can't be read ({error})") from None
-    return set(index.weight_map.values())
+        raise ValueError(f"its {name} can't be read ({error})") from None
 
 
 def _size(folder: str, name: str) -> int | None:
@@ -160,7 +158,7 @@ def _size(folder: str, name: str) -> int | None:
 
 
 def _template(folder: str, names: Collection[str]) -> str:
-    """Give the chat template as text, from where transformers takes it; empty where none can be read."""
+    """Return the chat template as text, from where transformers takes it; empty if none can be read."""
     try:
         if "chat_template.jinja" in names:
             return _bytes(folder, "chat_template.jinja").decode(errors="replace")
@@ -173,7 +171,7 @@ def _template(folder: str, names: Collection[str]) -> str:
 
 
 def _template_in(content: bytes) -> str:
-    """Give the chat template, or all of them, that a JSON file holds; empty where there is none."""
+    """Return the chat template of a JSON file, or all of them; empty if there is none."""
     try:
         template = _template_decoder.decode(content).chat_template
     except (ValueError, RecursionError):
@@ -182,12 +180,12 @@ def _template_in(content: bytes) -> str:
 
 
 def _created(folder: str, name: str = "") -> int:
-    """Give the time of a folder, or a file in it, if it is one that can be written as a date."""
+    """Return the time of a folder, or of a file in it, limited to what can be written as a date."""
     return min(max(0, int(os.stat(os.path.join(folder, name)).st_mtime)), _LAST_DATE)
 
 
 def _bytes(folder: str, name: str) -> bytes:
-    """Read a file that is to be small. Raises OSError, ValueError."""
+    """Return a file of limited size. Raise OSError, ValueError."""
     with open(os.path.join(folder, name), "rb") as file:
         content = file.read(_MAX_JSON_BYTES + 1)
     if len(content) > _MAX_JSON_BYTES:

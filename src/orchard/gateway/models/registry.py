@@ -1,8 +1,8 @@
 """Which models exist: those that the configuration names, and those that are found on this machine.
 
-Found are the bundled demo, the MLX models of the local Hugging Face cache, and the sub-folders of `model_dir`. What
-changes on disk is seen by the next request. No name of a client's is used as a path, but for sub-folders of
-`model_dir` that a listing has; where these are links to other places, that is for who made them to decide.
+The registry finds the bundled demo, the MLX models of the local Hugging Face cache, and the sub-folders of `model_dir`.
+The next request sees what has changed on disk. No client's name is used as a path, but for sub-folders of `model_dir`
+that a listing has; links to other places are the decision of whoever made them.
 """
 
 import functools
@@ -19,20 +19,22 @@ from orchard.core.model_config import Capability, capabilities
 from orchard.core.request import Adapter
 from orchard.core.task import LoadOptions, Task
 from orchard.core.tasks.text_options import TextOptions
-from orchard.demo import MODEL_PATH
 from orchard.gateway.crash_reason import without_folders
 from orchard.gateway.models import gguf, hub_cache, subfolders
 from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.model_files import Folders, ModelFiles
-from orchard.gateway.models.names import checked_adapter, checked_name, folder_at, listed, spellings, unknown
+from orchard.gateway.models.names import checked_adapter, checked_name, listed, unknown
+from orchard.gateway.models.sources import (
+    BUILT_IN_ALIASES,
+    DEMO,
+    DEMO_SOURCE,
+    ModelSource,
+    further_names,
+    source_of,
+    spellings,
+)
 from orchard.kinds import KINDS, Backend, kind_called
-
-DEMO = "demo"
-BUILT_IN_ALIASES = {
-    "gemma": "mlx-community/gemma-3-4b-it-4bit",
-    "qwen": "mlx-community/Qwen3-VL-4B-Instruct-4bit",
-}
 
 _DEFAULTS = Settings()
 # Looking through all models for the names to suggest takes at most this share of the time.
@@ -43,10 +45,10 @@ _FALLBACK_ADVICE = "; start the server with `--fallback-model NAME` to have one 
 class ModelEntry(Struct, frozen=True):
     """A model that can be served: its name on the wire, its folder, and the tokens it can attend to (None: unknown).
 
-    `path` empty: it has to be downloaded first (`Registry.fetch`). `repo`, `revision`: what it is on the Hugging Face
-    Hub. `configured`: it was named by the configuration or the command line, not found. `base`: the id of the model
-    that it is with an adapter. `ttl`: seconds without a request after which it is unloaded. `size_bytes`: of its
-    weights. `created`: when its files were made, in seconds since the epoch.
+    `path` empty: it has to be downloaded first (`Registry.fetch`). `repo`, `revision`: its id and revision on the
+    Hugging Face Hub. `configured`: the configuration or the command line names it. `base`: the id of the model without
+    the adapter. `ttl`: seconds without a request after which it is unloaded. `size_bytes`: of its weights. `created`:
+    when its files were made, in seconds since the epoch.
     """
 
     id: str
@@ -69,7 +71,7 @@ class ModelEntry(Struct, frozen=True):
     @property
     def bundled(self) -> bool:
         """Whether it is the model that comes with Orchard."""
-        return self.path == str(MODEL_PATH)
+        return self.path == DEMO_SOURCE.folder
 
     @property
     def folder(self) -> str | None:
@@ -101,35 +103,26 @@ class ModelEntry(Struct, frozen=True):
         return found
 
     def serves(self, task: type[Task]) -> bool:
-        """Whether it can be asked for that."""
+        """Return whether it can do that task."""
         return self.is_served and task in self.backend.tasks
 
     def check(self, task: type[Task]) -> None:
-        """Raise OrchardError where it can't be asked for that."""
+        """Raise OrchardError if it can't do that task."""
         if not self.serves(task):
             message = f"model '{self.id}' is of the kind '{self.kind}' and gives no {task.gives}"
             raise OrchardError("invalid_request", message, param="model")
 
 
-class _ModelSource(Struct, frozen=True):
-    """Where a model's files are: in a folder, or in the cache under the id of a repository (its folder, if known)."""
-
-    name: str
-    folder: str | None = None
-    repo: str | None = None
-    revision: str | None = None
-
-
 class _Configured:
     """A model that the configuration names: as it was given, and as it was seen last (`entry`).
 
-    `further_names` are names that it has where no other model has them, `adapter_names` those of its adapter.
+    `further_names` are its names if no other model has them, `adapter_names` are those of its adapter.
     """
 
     def __init__(
         self,
         given: ModelEntry,
-        source: _ModelSource | None = None,
+        source: ModelSource | None = None,
         model_type: ModelType | None = None,
         further_names: Iterable[str] = (),
         adapter_path: str | None = None,
@@ -143,7 +136,7 @@ class _Configured:
 
 
 class Registry:
-    """Which models a server has, by the names that clients have for them. Several threads may ask at once."""
+    """A server's models, by the names that clients have for them. Several threads may use it at once."""
 
     def __init__(self, entries: Sequence[ModelEntry] = (), settings: Settings = _DEFAULTS) -> None:
         """Have these models and no others."""
@@ -161,7 +154,7 @@ class Registry:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "Registry":
-        """Have the models that the settings name, and find the others. Raises OrchardError where one is missing."""
+        """Return a registry of the settings' models that finds others, too. Raise OrchardError if one is missing."""
         registry = cls((), settings)
         registry._finds = True
         for model in settings.models:
@@ -176,7 +169,7 @@ class Registry:
         return registry
 
     def all(self) -> list[ModelEntry]:
-        """Give every model, the configured ones first."""
+        """Return every model, the configured ones first."""
         configured = [self._seen(one) for one in self._configured.values()]
         folders = {entry.folder for entry in configured}
         found: dict[str, ModelEntry] = {}
@@ -190,13 +183,13 @@ class Registry:
         return entries
 
     def configured(self) -> list[ModelEntry]:
-        """Give the models that the configuration names, as they were seen last."""
+        """Return the models that the configuration names, as they were seen last."""
         return [one.entry for one in self._configured.values()]
 
     def find(self, name: str, adapter: Adapter | None = None) -> ModelEntry:
-        """Give the model that serves requests for that name, with that adapter; it may have to be downloaded.
+        """Return the model that serves requests for that name, with that adapter; it may have to be downloaded.
 
-        Raises OrchardError: model_not_found, or invalid_request where it has no such adapter or can't be served.
+        Raise OrchardError: model_not_found, or invalid_request if it has no such adapter or can't be served.
         """
         entry = self._here(name) or self._on_the_hub(name) or self._fallback(name)
         if adapter is not None:
@@ -205,7 +198,7 @@ class Registry:
         return entry
 
     def named(self, name: str) -> ModelEntry:
-        """Give the model that has that name itself; it may have to be downloaded. Raises OrchardError, like `find`."""
+        """Return the model that has that name itself; it may have to be downloaded. Raise OrchardError, like `find`."""
         entry = self._here(name) or self._on_the_hub(name)
         if entry is None:
             raise self._not_found(name)
@@ -213,18 +206,18 @@ class Registry:
         return entry
 
     def known(self, name: str) -> ModelEntry:
-        """Give the model that has that name, or stands in for it. Raises OrchardError("model_not_found")."""
+        """Return the model of that name, or the fallback model. Raise OrchardError("model_not_found")."""
         return self._here(name) or self._fallback(name)
 
     async def fetch(self, entry: ModelEntry, note: Callable[[str], None]) -> ModelEntry:
-        """Download a model that is not here, and give it as it is then; `note` is told of the progress.
+        """Download a model that is not here, and return it as it is then; `note` is called with the progress.
 
-        All who fetch a model share one download; it goes on where one of them gives up. Raises OrchardError.
+        All who fetch a model share one download; it goes on if one of them gives up. Raise OrchardError.
         """
         assert entry.repo
         await self._downloads.fetch(entry.repo, entry.revision, note)
         try:
-            self._read(_ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
+            self._read(ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
         except ValueError as error:
             reason = without_folders(str(error))
             message = f"'{entry.repo}' was downloaded, but is not a model that can be served: {reason}"
@@ -245,8 +238,8 @@ class Registry:
         self._configured[entry.id] = configured
 
     def _configure(self, model: ModelSettings) -> None:
-        """Add a model that the settings name, and what it is with each of its adapters."""
-        source = _source(model.model_path, model.revision)
+        """Add a model that the settings name, alone and with each of its adapters."""
+        source = source_of(model.model_path, model.revision)
         bare = ModelEntry(
             checked_name(model.served_model_name or source.name),
             "",
@@ -260,7 +253,7 @@ class Registry:
             repo=source.repo,
             revision=source.revision,
         )
-        names = _further_names(model.model_path, source)
+        names = further_names(model.model_path, source)
         found = [_Configured(bare, source, model.model_type, names, model.text.adapter_path)]
         for name, folder in model.adapters.items():
             adapted = structs.replace(
@@ -279,7 +272,7 @@ class Registry:
             self._add(configured)
 
     def _look_at(self, configured: _Configured) -> None:
-        """See that a configured model is here. Raises OrchardError("model_not_found")."""
+        """Check that a configured model is here. Raise OrchardError("model_not_found")."""
         assert configured.source
         try:
             self._refresh(configured)
@@ -290,7 +283,7 @@ class Registry:
             raise OrchardError("model_not_found", message) from None
 
     def _refresh(self, configured: _Configured) -> None:
-        """See what the files of a configured model say now. Raises ValueError with what is wrong with them."""
+        """Update a configured model from its files. Raise ValueError with what is wrong with them."""
         assert configured.source
         path, files = self._read(configured.source)
         entry = _with_files(configured.given, path, files, configured.kind)
@@ -307,17 +300,17 @@ class Registry:
         return configured.entry
 
     def _here(self, name: str) -> ModelEntry | None:
-        """Give a model that is here, or configured, by its id or alias."""
+        """Return a model that is here, or configured, by its id or alias."""
         if (owner := self._names.get(name.rstrip("/") or name)) is not None:
             return self._seen(self._configured[owner])
         if not self._finds:
             return None
         if name == DEMO:
-            return self._found(_ModelSource(DEMO, str(MODEL_PATH)))
-        if (repo := hub_cache.folder_of(name)) and (entry := self._found(_ModelSource(name, repo, name))):
+            return self._found(DEMO_SOURCE)
+        if (repo := hub_cache.folder_of(name)) and (entry := self._found(ModelSource(name, repo, name))):
             return self._as_configured(entry)
-        folder = subfolders.subfolder(self._model_dir, name) if self._model_dir else None
-        if folder and (entry := self._found(_ModelSource(name, folder))):
+        folder = subfolders.subfolder(self._model_dir, name)
+        if folder and (entry := self._found(ModelSource(name, folder))):
             return self._as_configured(entry)
         return self._here(BUILT_IN_ALIASES[name]) if name in BUILT_IN_ALIASES else None
 
@@ -327,14 +320,14 @@ class Registry:
         return next((self._seen(one) for one in same if one.entry.base is None), found)
 
     def _on_the_hub(self, name: str) -> ModelEntry | None:
-        """Give a model that is to be downloaded."""
+        """Return a model that has to be downloaded."""
         repo = BUILT_IN_ALIASES.get(name, name)
         if "/" not in repo or not self._may_download(repo):
             return None
         return ModelEntry(repo, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=repo)
 
     def _fallback(self, name: str) -> ModelEntry:
-        """Give the model that answers for a name that none has. Raises OrchardError("model_not_found")."""
+        """Return the model that answers for unknown names. Raise OrchardError("model_not_found")."""
         fallback = self._settings.fallback_model
         if fallback is None or name == fallback:
             raise self._not_found(name, "; it is the fallback model" if fallback else _FALLBACK_ADVICE)
@@ -343,8 +336,8 @@ class Registry:
     def _may_download(self, repo: str | None) -> bool:
         return repo is not None and self._settings.allow_download and hub_cache.is_repo_id(repo)
 
-    def _found(self, source: _ModelSource) -> ModelEntry | None:
-        """Describe a model that is not configured; None where it is none."""
+    def _found(self, source: ModelSource) -> ModelEntry | None:
+        """Return a model that is not configured; None if nothing is there that can be served."""
         entry = ModelEntry(source.name, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=source.repo)
         try:
             source.name.encode()  # it must fit into JSON
@@ -354,14 +347,14 @@ class Registry:
         return structs.replace(found, aliases=self._aliases(found))
 
     def _aliases(self, entry: ModelEntry) -> tuple[str, ...]:
-        """Add to a model's own aliases the built-in one, if it is that model's and means nothing else."""
+        """Return a model's aliases, with the built-in one if no other model has that name."""
         if entry.repo is None or self._names.get(entry.repo, entry.repo) != entry.id:
             return entry.aliases
         built_in = [alias for alias, repo in BUILT_IN_ALIASES.items() if repo == entry.repo]
         return entry.aliases + tuple(alias for alias in built_in if self._names.get(alias, entry.id) == entry.id)
 
-    def _read(self, source: _ModelSource) -> tuple[str, ModelFiles]:
-        """Give a model's folder and what its files say. Raises ValueError with what keeps it from being served."""
+    def _read(self, source: ModelSource) -> tuple[str, ModelFiles]:
+        """Return a model's folder and what its files say. Raise ValueError with the reason why it can't be served."""
         folders: Iterable[str] = [source.folder] if source.folder else []
         if source.repo:
             repo = source.folder or hub_cache.folder_of(source.repo)
@@ -374,14 +367,14 @@ class Registry:
                 reasons.append(str(error))
         raise ValueError(reasons[0] if reasons else "it is not in the local Hugging Face cache")
 
-    def _sources(self) -> Iterator[_ModelSource]:
-        """Give what may be a model, the first of each name being the one that counts."""
+    def _sources(self) -> Iterator[ModelSource]:
+        """Yield what may be a model; the first of each name counts."""
         if self._finds:
-            yield _ModelSource(DEMO, str(MODEL_PATH))
+            yield DEMO_SOURCE
             for repo, folder in hub_cache.repos():
-                yield _ModelSource(repo, folder, repo)
-            for name in subfolders.subfolders(self._model_dir) if self._model_dir else ():
-                yield _ModelSource(name, os.path.join(self._model_dir, name))
+                yield ModelSource(repo, folder, repo)
+            for name in subfolders.folders(self._model_dir):
+                yield ModelSource(name, os.path.join(self._model_dir, name))
 
     def _adapted(self, entry: ModelEntry, adapter: Adapter) -> ModelEntry:
         base = entry.base or entry.id
@@ -411,7 +404,7 @@ class Registry:
 def resolve(name: str) -> ModelEntry:
     """Find a model by what a user types: `demo`, a folder, or the id of a model in the local Hugging Face cache.
 
-    Nothing is downloaded. Raises OrchardError("model_not_found") with a sentence that says what to do.
+    Nothing is downloaded. Raise OrchardError("model_not_found") with a sentence that says what to do.
     """
     registry = Registry()
     registry._configure(ModelSettings(model_path=name))
@@ -419,37 +412,12 @@ def resolve(name: str) -> ModelEntry:
     return entry
 
 
-def _source(name: str, revision: str | None = None) -> _ModelSource:
-    """Say where a model is that a user names. Raises OrchardError (model_not_found, invalid_request)."""
-    folder = MODEL_PATH if name == DEMO else folder_at(name)
-    if folder and revision:
-        raise OrchardError("invalid_request", f"'{name}' is a folder: it has no revisions, so leave out 'revision'")
-    if folder:
-        return _ModelSource(DEMO if name == DEMO else folder.name, str(folder))
-    if is_gguf([name]):
-        raise OrchardError("model_not_found", f"model '{name}' can't be served: {GGUF}")
-    name = BUILT_IN_ALIASES.get(name, name)
-    if hub_cache.is_repo_id(name) and ("/" in name or hub_cache.folder_of(name)):
-        return _ModelSource(name, repo=name, revision=revision)
-    raise OrchardError(
-        "model_not_found",
-        f"no model '{name}': it is neither 'demo', nor a folder, nor the id of a model on the Hugging Face Hub "
-        "('orchard models' lists what is here; 'orchard pull ID' fetches a model)",
-    )
-
-
-def _further_names(path: str, source: _ModelSource) -> tuple[str, ...]:
-    """Give the names that a model has by the way besides those of the configuration: nothing is opened by them."""
-    is_path = source.folder is not None and path != DEMO
-    return (source.name, path, *((Path(path).name, *spellings(path)) if is_path else ()))
-
-
 def _with_adapter(options: TextOptions, path: str | None) -> TextOptions:
     return structs.replace(options, adapter_path=str(Path(path).expanduser())) if path else options
 
 
 def _with_files(entry: ModelEntry, path: str, files: ModelFiles, kind: str | None = None) -> ModelEntry:
-    """Put into an entry what a model's files say of it; `kind` is what the configuration says it is."""
+    """Return an entry with what a model's files say of it; `kind` is that of the configuration."""
     windows = [window for window in (files.context_window, entry.text.context_length) if window]
     able = files.capabilities
     if entry.text.chat_template_file:
@@ -468,7 +436,7 @@ def _with_files(entry: ModelEntry, path: str, files: ModelFiles, kind: str | Non
 
 
 def _options(given: LoadOptions, backend: Backend | None) -> LoadOptions:
-    """Return what a backend's models are loaded with, where options are given as those of models of text."""
+    """Return the options of a backend's models; `given` may be those of text models."""
     if backend is None or isinstance(given, backend.options):
         return given
     return backend.options(memory_limit=given.memory_limit)

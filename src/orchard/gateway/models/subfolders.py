@@ -1,27 +1,19 @@
-"""The folder whose sub-folders are models: `name`, or `org/name`."""
+"""The folder (empty: none) whose sub-folders are models: `name`, or `org/name`."""
 
 import os
 from collections.abc import Iterator
 
 
-def subfolders(root: str) -> Iterator[str]:
-    """Give the names of the folders that may be models, in order."""
+def folders(root: str) -> Iterator[str]:
+    """Yield the names of the folders that may be models, in order: `name`, and `org/name` where `org` is no model."""
     for name in _folders_in(root):
-        if _looks_like_a_model(os.path.join(root, name)):
-            yield name
-        else:
+        yield name
+        if not _looks_like_a_model(os.path.join(root, name)):
             yield from (f"{name}/{inner}" for inner in _folders_in(os.path.join(root, name)))
 
 
-def folders(root: str) -> Iterator[str]:
-    """Give the names that folders have here, whatever lies in them: `name` and `org/name`, in order."""
-    for name in _folders_in(root):
-        yield name
-        yield from (f"{name}/{inner}" for inner in _folders_in(os.path.join(root, name)))
-
-
 def subfolder(root: str, name: str) -> str | None:
-    """Give the folder that a client's name means. Each of its parts is looked up in a listing: none leads elsewhere."""
+    """Return the folder that a client's name means. Each part must be in a listing: none leads elsewhere."""
     parts = name.split("/")
     if len(parts) > 2:
         return None

@@ -227,13 +227,8 @@ class Responses:
         request = call.without_oldest(dropped)
         window = self.pool.find(request.model, request.adapter).entry.context_window
         counted = replace(request, id=f"{request.id}-{dropped}", task=Count(generation(request)))
-        try:
-            tokens = await internal_request.count(self.pool, counted)
-        except OrchardError as error:
-            if error.kind == "context_length_exceeded":
-                return False
-            raise
-        return window is None or tokens < window
+        tokens = await internal_request.unless_too_long(internal_request.count(self.pool, counted))
+        return tokens is not None and (window is None or tokens < window)
 
 
 class _Answer(EventResponse):

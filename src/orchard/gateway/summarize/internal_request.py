@@ -1,10 +1,11 @@
-"""Requests that the gateway makes on its own, for a caller who waits."""
+"""Requests that the gateway makes itself, for a caller who waits."""
 
 import asyncio
 import itertools
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
 from starlette.requests import Request as HttpRequest
 
 from orchard.core.errors import OrchardError
@@ -18,9 +19,9 @@ T = TypeVar("T")
 
 
 async def attended(http: HttpRequest, work: Coroutine[Any, Any, T]) -> T:
-    """Return what the work brings, for the caller of a request whose body has been read; it ends when that caller goes.
+    """Return the result of `work`, which ends when the caller goes; the body of the request has been read.
 
-    Raises OrchardError ("cancelled") in that case, and what the work raises.
+    Raise OrchardError ("cancelled") then, and what the work raises.
     """
     task, watch = asyncio.create_task(work), asyncio.create_task(_gone(http))
     try:
@@ -39,7 +40,7 @@ async def _gone(http: HttpRequest) -> None:
 
 
 async def ask(pool: Pool, request: Request) -> Collected:
-    """Give the whole answer; whoever stops waiting for it ends the work. Raises OrchardError."""
+    """Return the whole answer; cancelling ends the work. Raise OrchardError."""
     stream = pool.open(request)
     try:
         return await whole(stream)
@@ -48,26 +49,35 @@ async def ask(pool: Pool, request: Request) -> Collected:
 
 
 async def count(pool: Pool, request: Request) -> int:
-    """Give the tokens of a prompt; `request` asks to count them. Raises OrchardError."""
+    """Return the number of a prompt's tokens; `request` is one to count them. Raise OrchardError."""
     return (await ask(pool, request)).usage.prompt_tokens
 
 
+async def unless_too_long(tokens: Awaitable[int]) -> int | None:
+    """Return a count of tokens; None if the prompt is too long to be counted. Raise OrchardError."""
+    try:
+        return await tokens
+    except OrchardError as error:
+        if error.kind == "context_length_exceeded":
+            return None
+        raise
+
+
 class InternalRequest:
-    """What is asked on behalf of one request: by its id and a number, of its model, with its priority."""
+    """Requests on behalf of another one: with its id and a number, to its model, with its priority."""
 
     def __init__(self, pool: Pool, request: Request) -> None:
         self._pool = pool
-        self._about = request.id, request.model, request.priority, request.adapter, request.ttl
+        self._origin = request
         self._numbers = itertools.count(1)
 
     async def answer(self, task: Generate) -> Collected:
-        """Have something made. Raises OrchardError."""
+        """Return the whole answer to a task. Raise OrchardError."""
         return await ask(self._pool, self._request(task))
 
     async def count(self, task: Generate) -> int:
-        """Have the tokens of a prompt counted. Raises OrchardError."""
+        """Return the number of tokens of a task's prompt. Raise OrchardError."""
         return await count(self._pool, self._request(Count(task)))
 
     def _request(self, task: Generate | Count) -> Request:
-        id_, model, priority, adapter, ttl = self._about
-        return Request(f"{id_}-{next(self._numbers)}", model, task, priority, adapter, ttl)
+        return replace(self._origin, id=f"{self._origin.id}-{next(self._numbers)}", task=task)

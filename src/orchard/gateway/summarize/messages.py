@@ -1,11 +1,10 @@
-"""Which messages of a conversation that is too long a summary may replace, and what is asked for to make it."""
+"""The messages that a summary may replace in a conversation that is too long, and the task that makes the summary."""
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from orchard.core.tasks.generate import (
     Generate,
@@ -20,7 +19,7 @@ from orchard.core.tasks.generate import (
 )
 
 KEPT = 6
-"""So many of the last messages that are no system messages stay as they are."""
+"""How many of the last messages stay as they are; system messages don't count."""
 
 _SHOWN_CHARS = 2000  # of a call's arguments, and of its result
 _WORDS_PER_TOKEN = 0.6  # fewer than prose has
@@ -52,7 +51,7 @@ class ReadPosition(Struct, frozen=True):
 
 
 class LongConversation:
-    """The messages of a request. Its messages are counted without those of the system, which always stay."""
+    """The messages of a request. System messages always stay, and no count includes them."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self._messages = messages
@@ -62,17 +61,17 @@ class LongConversation:
         """The most messages that a summary may replace."""
 
     def may_replace(self, count: int) -> bool:
-        """Whether the first `count` messages may go: the last stay, and no call is parted from its results."""
+        """Return whether the first `count` messages may go: the last stay, and no call is parted from its results."""
         if not 0 < count <= len(self._spoken) - KEPT or self._torn[count]:
             return False
         return not any(isinstance(part, ToolResultPart) for part in self._spoken[count].parts)
 
     def transcript(self) -> list[str]:
-        """Give what a summary of as many messages as may go is made from, a text for each of them."""
-        return list(_transcript(self._spoken[: self.furthest]))
+        """Return the texts of the messages that may go."""
+        return transcript(self._spoken[: self.furthest])
 
     def with_summary(self, count: int, summary: str) -> tuple[Message, ...]:
-        """Give the messages with a summary in place of the first `count`."""
+        """Return the messages with a summary in place of the first `count`."""
         put = summary_message(summary)
         found: list[Message] = []
         spoken = 0
@@ -85,13 +84,8 @@ class LongConversation:
         return tuple(found)
 
 
-def whole_transcript(messages: Sequence[Message]) -> list[str]:
-    """Return what a summary of all messages but the system's is made from, a text for each of them."""
-    return list(_transcript([message for message in messages if message.role != "system"]))
-
-
 def _torn(messages: Sequence[Message]) -> list[bool]:
-    """Say for each place whether a cut before that message would part a call from one of its results."""
+    """Return for each place whether a cut before that message would part a call from one of its results."""
     begins = [0] * (len(messages) + 1)  # how many more spans from a call to its result cover this place than the last
     calls: dict[str, int] = {}
     for place, message in enumerate(messages):
@@ -104,19 +98,20 @@ def _torn(messages: Sequence[Message]) -> list[bool]:
     return [open_ > 0 for open_ in itertools.accumulate(begins)]
 
 
-def _transcript(messages: Sequence[Message]) -> Iterator[str]:
+def transcript(messages: Iterable[Message]) -> list[str]:
+    """Return a text for each message that is no system message: what a summary of them is made from."""
+    texts = []
     names: dict[str, str] = {}
     for message in messages:
-        lines = [line for part in message.parts if (line := _line(part, names))]
-        if not lines:
-            yield ""
-            continue
-        speaker = _SPEAKERS[message.role] + (f" ({message.name})" if message.name else "")
-        yield f"{speaker}: " + "\n".join(lines) + "\n\n"
+        if message.role != "system":
+            lines = [line for part in message.parts if (line := _line(part, names))]
+            speaker = _SPEAKERS[message.role] + (f" ({message.name})" if message.name else "")
+            texts.append(f"{speaker}: " + "\n".join(lines) + "\n\n" if lines else "")
+    return texts
 
 
 def _line(part: Part, names: dict[str, str]) -> str:
-    """Say what a part holds; what was thought is left out. `names` are those of the calls, by their ids."""
+    """Return a part as text, without reasoning. `names` are those of the calls, by their ids."""
     match part:
         case TextPart():
             return part.text
@@ -141,7 +136,7 @@ def _abbreviated(text: str) -> str:
 
 
 def keys(about: str, transcript: Sequence[str]) -> list[bytes]:
-    """Give the names of the summaries of the first 0, 1, 2, ... messages; `about` is who makes them."""
+    """Return the keys of the summaries of the first 0, 1, 2, ... messages; `about` is who makes them."""
     found = [hashlib.sha256(about.encode(errors="surrogatepass")).digest()]
     for text in transcript:
         found.append(hashlib.sha256(found[-1] + text.encode(errors="surrogatepass")).digest())
@@ -149,9 +144,9 @@ def keys(about: str, transcript: Sequence[str]) -> list[bytes]:
 
 
 def piece(transcript: Sequence[str], place: ReadPosition, chars: int) -> tuple[str, ReadPosition]:
-    """Give the next text of at most `chars` (at least 1) characters, and the place where it ends.
+    """Return the next text of at most `chars` (at least 1) characters, and the place where it ends.
 
-    A message that is longer than that is cut; others are taken as wholes, as many as there is room for.
+    A longer message is cut; others are taken whole, as many as there is room for.
     """
     taken: list[str] = []
     message, char = place.message, place.char
@@ -166,7 +161,7 @@ def piece(transcript: Sequence[str], place: ReadPosition, chars: int) -> tuple[s
 
 
 def summariser(transcript: str, earlier: str, max_tokens: int) -> Generate:
-    """Ask for the summary of a part of a conversation, to be joined with that of what came before it."""
+    """Return the task of summarising a part of a conversation, with the summary of what came before it."""
     part = "this part of the conversation" if earlier else "this conversation"
     what = "the summary and this part of the conversation together" if earlier else part
     texts = [
@@ -184,8 +179,3 @@ def summariser(transcript: str, earlier: str, max_tokens: int) -> Generate:
         thinking_budget=0,
         hide_reasoning=True,
     )
-
-
-def with_summary(task: Generate, conversation: LongConversation, count: int, summary: str) -> Generate:
-    """Give the task with a summary in place of its first `count` messages."""
-    return replace(task, messages=conversation.with_summary(count, summary))

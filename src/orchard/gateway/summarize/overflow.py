@@ -1,7 +1,7 @@
-"""Conversations that exceed the context window: where that is wanted, their older messages become a summary.
+"""Conversations that exceed the context window: a summary replaces their older messages, if the caller wants that.
 
-A request goes to the model as it came. Only where that is refused for its length, and nobody has seen anything of an
-answer yet, is it shortened and tried again, once. The caller gets the first refusal where that doesn't help.
+A request goes to the model as it came. It is shortened and tried again, once, if the model refuses it for its length
+and nobody has seen anything of an answer yet. The caller gets the first refusal if that doesn't help.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ from orchard.core.tasks.generate import Count, Generate, generation
 from orchard.gateway.models.registry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
-from orchard.gateway.summarize.internal_request import InternalRequest
-from orchard.gateway.summarize.messages import LongConversation, keys, whole_transcript, with_summary
+from orchard.gateway.summarize.internal_request import InternalRequest, unless_too_long
+from orchard.gateway.summarize.messages import LongConversation, keys, transcript
 from orchard.gateway.summarize.summaries import Made, Maker, Room, Summaries
 
 log = logging.getLogger("orchard.gateway.summarize.overflow")
@@ -33,14 +33,14 @@ _CANCELLED = Failed("cancelled", "the request was cancelled")
 
 
 class Shortened(Struct, frozen=True):
-    """A request with a summary in place of its older messages, and what is told of that."""
+    """A request with a summary in place of its older messages, and what the caller is told of it."""
 
     request: Request
     summary: Summary
 
 
 class Overflow:
-    """What one server does with conversations that are too long, and the summaries it has."""
+    """Shortens a server's conversations that are too long, and has its summaries."""
 
     def __init__(self, pool: Pool, settings: Settings) -> None:
         self._pool = pool
@@ -48,7 +48,7 @@ class Overflow:
         self._summaries = Summaries()
 
     def open(self, request: Request) -> EventStream:
-        """Begin a request; to be released like what the pool opens. Raises OrchardError."""
+        """Begin a request; the caller closes the stream, as one of the pool. Raise OrchardError."""
         stream = self._pool.open(self.as_answered(request))
         task = request.task
         if not self._is_wanted(request) or not isinstance(task, Generate) or task.prompt is not None:
@@ -56,7 +56,7 @@ class Overflow:
         return _Shortening(self, self._pool, request, stream)
 
     def as_answered(self, request: Request) -> Request:
-        """Return a request to count that fails where an answer would, because nothing would be summarised for it."""
+        """Return a request to count that fails if an answer would: if nothing would be summarised for it."""
         if not isinstance(request.task, Count) or self._is_wanted(request):
             return request
         return replace(request, task=Count(request.task.of, must_fit=True))
@@ -65,19 +65,19 @@ class Overflow:
         return (request.overflow or self._otherwise) == "summarize"
 
     async def summarise(self, request: Request) -> Made:
-        """Make a summary of a whole conversation; what its system says guides it. Raises OrchardError."""
+        """Make a summary of a whole conversation, guided by its system messages. Raise OrchardError."""
         task, inquiry = generation(request), InternalRequest(self._pool, request)
         entry = self._pool.find(request.model, request.adapter).entry
         guides = [message for message in task.messages if message.role == "system"]
-        transcript = whole_transcript(task.messages)
-        names = keys(f"{entry.id}\0{msgspec.json.encode(guides).decode()}" if guides else entry.id, transcript)
+        texts = transcript(task.messages)
+        names = keys(f"{entry.id}\0{msgspec.json.encode(guides).decode()}" if guides else entry.id, texts)
         window = entry.context_window or await inquiry.count(task) + _MOST_SUMMARY
         room = Room(window, min(max(window // _SHARE, _LEAST_SUMMARY), _MOST_SUMMARY))
-        maker = Maker(inquiry, self._summaries, transcript, names, guided_by=guides)
+        maker = Maker(inquiry, self._summaries, texts, names, guided_by=guides)
         return await self._summaries.made(names[-1], lambda: maker.make(room))
 
     async def shorten(self, request: Request, refused: Failed) -> Shortened:
-        """Make a request that fits, if that can be. Raises OrchardError: `refused` where it can't."""
+        """Return a request that fits. Raise OrchardError: `refused` if there is none."""
         try:
             return await self._shorten(request, refused)
         except OrchardError as error:
@@ -93,19 +93,19 @@ class Overflow:
         count = conversation.furthest
         if not count:
             raise OrchardError("context_length_exceeded", "none of its messages may be summarised")
-        transcript = conversation.transcript()
-        names = keys(entry.id, transcript)
+        texts = conversation.transcript()
+        names = keys(entry.id, texts)
         window = await _limit(entry, inquiry, task, refused)
         share = max(1, window // _SHARE)
         answer = min(task.max_tokens or share, share)
         # A cut that does not move from turn to turn leaves the prompt's head as it is, and costs no new summary.
         if known := await self._known(request, conversation, names, inquiry, window - answer):
             return known
-        kept = await inquiry.count(with_summary(task, conversation, count, ""))
+        kept = await inquiry.count(replace(task, messages=conversation.with_summary(count, "")))
         room = Room(window, min(share, _MOST_SUMMARY, window - answer - kept))
         if room.summary < _LEAST_SUMMARY:
             raise OrchardError("context_length_exceeded", f"the messages to be kept have {kept} tokens already")
-        maker = Maker(inquiry, self._summaries, transcript, names)
+        maker = Maker(inquiry, self._summaries, texts, names)
         try:
             made = await self._summaries.made(names[count], lambda: maker.make(room))
         except OrchardError as error:
@@ -127,23 +127,24 @@ class Overflow:
         inquiry: InternalRequest,
         most: int,
     ) -> Shortened | None:
-        """Give the request with the longest summary that is known already, if that makes it short enough."""
+        """Return the request with the longest summary that is known already, if that makes it short enough."""
         known = self._summaries.longest(names, conversation.may_replace)
         if not known:
             return None
         found = _shortened(request, conversation, known, Made(self._summaries.get(names[known]) or ""))
-        if known == conversation.furthest or await _fits(inquiry, generation(found.request), most):
+        if known == conversation.furthest:
             return found
-        return None
+        tokens = await unless_too_long(inquiry.count(generation(found.request)))
+        return found if tokens is not None and tokens <= most else None
 
 
 def _shortened(request: Request, conversation: LongConversation, count: int, made: Made) -> Shortened:
-    task = with_summary(generation(request), conversation, count, made.text)
+    task = replace(generation(request), messages=conversation.with_summary(count, made.text))
     return Shortened(replace(request, task=task), Summary(count, made.prompt_tokens, made.completion_tokens))
 
 
 async def _limit(entry: ModelEntry, inquiry: InternalRequest, task: Generate, refused: Failed) -> int:
-    """Give how many tokens prompt and answer may have together, as far as that is known. Raises OrchardError."""
+    """Return how many tokens prompt and answer may have together, as far as that is known. Raise OrchardError."""
     window = entry.context_window
     if window is not None and refused.param is not None:
         return window
@@ -153,17 +154,8 @@ async def _limit(entry: ModelEntry, inquiry: InternalRequest, task: Generate, re
     return tokens - 1 if window is None else min(window, tokens - 1)
 
 
-async def _fits(inquiry: InternalRequest, task: Generate, most: int) -> bool:
-    try:
-        return await inquiry.count(task) <= most
-    except OrchardError as error:
-        if error.kind == "context_length_exceeded":
-            return False
-        raise
-
-
 class _Shortening(EventStream):
-    """A request's events, or those of its shortened form; nothing is done until the first of them is here."""
+    """A request's events, or those of its shortened form; it is shortened only if its first event refuses it."""
 
     def __init__(self, overflow: Overflow, pool: Pool, request: Request, inner: EventStream) -> None:
         super().__init__()
@@ -183,7 +175,7 @@ class _Shortening(EventStream):
         return "summarising earlier messages" if self._work else self._inner.note
 
     async def next(self, timeout: float) -> list[Event]:
-        """Give the next events; wait for some up to `timeout` seconds ([] after that)."""
+        """Return the next events; wait for some up to `timeout` seconds ([] after that)."""
         if self._begun:
             return self._told(await self._inner.next(timeout))
         clock = asyncio.get_running_loop().time
@@ -216,7 +208,7 @@ class _Shortening(EventStream):
         self._inner.close(reason)
 
     async def _shortened(self, work: "asyncio.Task[Shortened]", timeout: float) -> bool:
-        """Go on with what the work has brought, if that is done in time."""
+        """Go on with the result of the work, if it ends in time; return whether it did."""
         await asyncio.wait({work}, timeout=max(0.0, timeout))
         if not work.done():
             return False

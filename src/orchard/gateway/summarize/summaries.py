@@ -1,4 +1,4 @@
-"""Summaries: made piece by piece, kept by what they replace, and shared by those who need the same one at once."""
+"""Summaries: made piece by piece, kept by what they replace, and shared by requests that need the same one at once."""
 
 import asyncio
 from collections import OrderedDict
@@ -9,19 +9,19 @@ from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message
-from orchard.gateway.summarize.internal_request import InternalRequest
+from orchard.gateway.summarize.internal_request import InternalRequest, unless_too_long
 from orchard.gateway.summarize.messages import ReadPosition, piece, summariser
 
 _MOST_KEPT = 512
-_MOST_PIECES = 32  # what has more is not summarised
+_MOST_PIECES = 32  # longer conversations are not summarised
 _MOST_COUNTS = 8  # of one piece, each of them for a shorter one
-_CHARS_PER_TOKEN = 3.0  # fewer than prose has; what is counted then says better
+_CHARS_PER_TOKEN = 3.0  # fewer than prose has; the first count corrects it
 _LEAST_CHARS = 64
 _SPARE = 0.9  # a piece that was too long becomes shorter than the numbers say, so that the next count is the last
 
 
 class Made(Struct, frozen=True):
-    """A summary, and what was spent on it now."""
+    """A summary, and the tokens that were spent on it now."""
 
     text: str
     prompt_tokens: int = 0
@@ -29,14 +29,14 @@ class Made(Struct, frozen=True):
 
 
 class Room(Struct, frozen=True):
-    """Tokens: what prompt and answer of one request may have together, and what a summary may have of that."""
+    """Tokens: how many prompt and answer of one request may have together, and how many of these a summary may have."""
 
     window: int
     summary: int
 
 
 class Summaries:
-    """The summaries that were used last, and those in the making."""
+    """The summaries that were used last, and those that are being made."""
 
     def __init__(self, most: int = _MOST_KEPT) -> None:
         self._most = most
@@ -44,27 +44,27 @@ class Summaries:
         self._jobs: dict[bytes, _Job] = {}
 
     def get(self, key: bytes) -> str | None:
-        """Give a summary."""
+        """Return a summary; None if it is unknown."""
         if key in self._kept:
             self._kept.move_to_end(key)
         return self._kept.get(key)
 
     def put(self, key: bytes, text: str) -> None:
-        """Keep a summary; the one that was used least recently goes for it."""
+        """Keep a summary; if there are too many, drop the one that was used least recently."""
         self._kept[key] = text
         self._kept.move_to_end(key)
         if len(self._kept) > self._most:
             self._kept.popitem(last=False)
 
     def longest(self, keys: Sequence[bytes], allowed: Callable[[int], bool]) -> int:
-        """Give for how many messages there is a summary; `keys` has their names by this number. 0: there is none."""
+        """Return the most messages for which there is a summary; `keys` has a key for each number. 0: there is none."""
         known = (count for count in range(len(keys) - 1, 0, -1) if keys[count] in self._kept and allowed(count))
         return next(known, 0)
 
     async def made(self, key: bytes, make: Callable[[], Awaitable[Made]]) -> Made:
-        """Wait until it is made, by whoever asked first: the others have spent nothing. Raises what making it raises.
+        """Wait until the first who asked has made it: the others have spent nothing. Raise what making it raises.
 
-        When nobody waits any more, it isn't made.
+        The work ends if nobody waits any more.
         """
         job = self._jobs.get(key)
         shared = job is not None
@@ -88,7 +88,7 @@ class _Job:
 
 
 class Maker:
-    """Makes the summary of a conversation, piece by piece: each time of the summary so far and what comes next."""
+    """Makes the summary of a conversation, piece by piece: each time from the summary so far and the next piece."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Maker:
         *,
         guided_by: Sequence[Message] = (),
     ) -> None:
-        """`guided_by`: messages of the system that the model has before it when it summarises."""
+        """Begin with no tokens spent. `guided_by`: the system messages with which the model summarises."""
         self._guided_by = tuple(guided_by)
         self._inquiry = inquiry
         self._summaries = summaries
@@ -110,7 +110,7 @@ class Maker:
         """Tokens of prompts and of answers."""
 
     async def make(self, room: Room) -> Made:
-        """Go on from the longest part that is known. Raises OrchardError."""
+        """Return the summary; go on from the longest part that is known. Raise OrchardError."""
         done = self._summaries.longest(self._keys, lambda _: True)
         place, text = ReadPosition(done), self._summaries.get(self._keys[done]) or ""
         for _ in range(_MOST_PIECES):
@@ -134,14 +134,14 @@ class Maker:
         raise _failed(f"the earlier messages were not summarised in {_MOST_PIECES} pieces")
 
     async def _next(self, place: ReadPosition, earlier: str, room: Room) -> tuple[str, ReadPosition]:
-        """Give the longest piece that fits, or one not much shorter."""
+        """Return the longest piece that fits, or one not much shorter, and the place where it ends."""
         most = room.window - room.summary
         chars = int(most * self._chars_per_token)
         for _ in range(_MOST_COUNTS):
             if chars < _LEAST_CHARS:
                 break
             transcript, end = piece(self._transcript, place, chars)
-            tokens = await self._count(transcript, earlier, room)
+            tokens = await unless_too_long(self._inquiry.count(self._task(transcript, earlier, room)))
             if tokens is not None and tokens <= most:
                 if tokens > most // 2:  # else it was short for other reasons, and says little
                     self._chars_per_token = len(transcript) / tokens
@@ -152,15 +152,6 @@ class Maker:
     def _task(self, transcript: str, earlier: str, room: Room) -> Generate:
         task = summariser(transcript, earlier, room.summary)
         return replace(task, messages=(*self._guided_by, *task.messages))
-
-    async def _count(self, transcript: str, earlier: str, room: Room) -> int | None:
-        """Give the tokens of the prompt; None where they are too many to be counted."""
-        try:
-            return await self._inquiry.count(self._task(transcript, earlier, room))
-        except OrchardError as error:
-            if error.kind == "context_length_exceeded":
-                return None
-            raise
 
 
 def _failed(message: str) -> OrchardError:

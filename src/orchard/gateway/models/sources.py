@@ -1,0 +1,69 @@
+"""Where a model's files are: in a folder, or in the Hugging Face cache."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from orchard.core.errors import OrchardError
+from orchard.demo import MODEL_PATH
+from orchard.gateway.models import hub_cache
+from orchard.gateway.models.gguf import GGUF, is_gguf
+
+DEMO = "demo"
+BUILT_IN_ALIASES = {
+    "gemma": "mlx-community/gemma-3-4b-it-4bit",
+    "qwen": "mlx-community/Qwen3-VL-4B-Instruct-4bit",
+}
+
+
+class ModelSource(Struct, frozen=True):
+    """A model's folder; if `repo` is its id on the Hugging Face Hub, its folder in the cache, which may be unknown."""
+
+    name: str
+    folder: str | None = None
+    repo: str | None = None
+    revision: str | None = None
+
+
+DEMO_SOURCE = ModelSource(DEMO, str(MODEL_PATH))
+"""The bundled model."""
+
+
+def source_of(name: str, revision: str | None = None) -> ModelSource:
+    """Return where a model is that a user names. Raise OrchardError (model_not_found, invalid_request)."""
+    folder = MODEL_PATH if name == DEMO else folder_at(name)
+    if folder and revision:
+        raise OrchardError("invalid_request", f"'{name}' is a folder: it has no revisions, so leave out 'revision'")
+    if folder:
+        return DEMO_SOURCE if name == DEMO else ModelSource(folder.name, str(folder))
+    if is_gguf([name]):
+        raise OrchardError("model_not_found", f"model '{name}' can't be served: {GGUF}")
+    name = BUILT_IN_ALIASES.get(name, name)
+    if hub_cache.is_repo_id(name) and ("/" in name or hub_cache.folder_of(name)):
+        return ModelSource(name, repo=name, revision=revision)
+    raise OrchardError(
+        "model_not_found",
+        f"no model '{name}': it is neither 'demo', nor a folder, nor the id of a model on the Hugging Face Hub "
+        "('orchard models' lists what is here; 'orchard pull ID' fetches a model)",
+    )
+
+
+def further_names(path: str, source: ModelSource) -> tuple[str, ...]:
+    """Return the names that a model has besides those of its configuration: nothing is opened by them."""
+    is_path = source.folder is not None and path != DEMO
+    return (source.name, path, *((Path(path).name, *spellings(path)) if is_path else ()))
+
+
+def spellings(path: str) -> tuple[str, ...]:
+    """Return the ways to write a folder's path: as it was configured, in full, and with links followed."""
+    full = Path(path).expanduser().absolute()
+    return path.rstrip("/"), str(full), str(full.resolve())
+
+
+def folder_at(name: str) -> Path | None:
+    """Return the folder that a user's text means, with links followed; None if there is none."""
+    try:
+        folder = Path(name).expanduser()
+        return folder.resolve() if name and folder.is_dir() else None
+    except (OSError, RuntimeError, ValueError):  # too long, a home of nobody, a null byte
+        return None
