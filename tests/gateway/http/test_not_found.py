@@ -62,12 +62,12 @@ def client() -> httpx.AsyncClient:
     ],
 )
 def test_a_wrong_address_is_told_the_right_one(path: str, meant: str) -> None:
-    assert advice(path, KNOWN) == f"there is no such address; use {meant}"
+    assert advice(path, KNOWN) == f"no such route; use {meant}"
 
 
 @pytest.mark.parametrize("path", ["/", "/nowhere", "/x/" * 500, "/" + "y" * 5000, "/v1/(a+)+$/{id}"])
 def test_an_address_like_no_other_is_told_of_the_list(path: str) -> None:
-    assert advice(path, KNOWN) == "there is no such address; /docs lists those that there are"
+    assert advice(path, KNOWN) == "no such route; /docs lists all routes"
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ def test_long_paths_are_shortened() -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status", "words"),
     [
-        ("POST", "/v1/v1/chat/completions", 404, "POST /v1/v1/chat/completions: there is no such address; use /v1/"),
+        ("POST", "/v1/v1/chat/completions", 404, "POST /v1/v1/chat/completions: no such route; use /v1/"),
         ("POST", "/v1/chat/completions/chat/completions", 404, "use /v1/chat/completions."),
         ("GET", "/v1/v1/models/org/name", 404, "use /v1/models/org/name."),
         ("GET", "/v1/models/", 404, "use /v1/models."),
         ("GET", "/anthropic/v1/models/", 404, "use /v1/models."),
         ("POST", "/v1/audio/speech", 404, "audio is not served yet"),
-        ("GET", "/v1/completions", 405, "this address takes POST only"),
-        ("POST", "/anthropic/v1/models", 405, "this address takes GET only"),
-        ("PUT", "/anthropic/v1/models/fake", 405, "this address takes GET only"),
-        ("DELETE", "/v1/chat/completions", 405, "this address takes GET and POST only"),
+        ("GET", "/v1/completions", 405, "this route takes only POST"),
+        ("POST", "/anthropic/v1/models", 405, "this route takes only GET"),
+        ("PUT", "/anthropic/v1/models/fake", 405, "this route takes only GET"),
+        ("DELETE", "/v1/chat/completions", 405, "this route takes only GET and POST"),
         ("GET", "/v1/models/gpt", 404, "`--fallback-model NAME`"),
     ],
 )

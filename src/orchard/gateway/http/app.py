@@ -1,4 +1,4 @@
-"""The HTTP application: routes, and what becomes of errors."""
+"""The HTTP application: its routes, and the responses to errors."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +20,6 @@ from orchard.gateway.http import not_found
 from orchard.gateway.http.auth import Keys
 from orchard.gateway.http.guard import Guard
 from orchard.gateway.http.request_context import RequestContextMiddleware
-from orchard.gateway.metrics.counters import Metrics
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.errors import Dialects, failure
 from orchard.gateway.replies.event_response import SUMMARY_HEADER, WARNING_HEADER
@@ -29,7 +28,7 @@ from orchard.gateway.routes.table import ROUTES
 
 
 def create_app(pool: Pool, settings: Settings) -> ASGIApp:
-    """Make the HTTP application over a pool; its lifespan starts and ends the pool's workers."""
+    """Return the HTTP application over a pool; its lifespan starts and ends the pool's workers."""
     callers = Callers(settings.api_keys, settings.admin_keys)
     site = AppState(pool, settings, callers)
 
@@ -54,25 +53,22 @@ def create_app(pool: Pool, settings: Settings) -> ASGIApp:
         for prefix in group.prefixes:
             group.add(app, site, prefix)
         dialects.add(app.routes[before:], group.fail)
-    return _wrapped(Keys(app, callers), dialects, pool.metrics, settings)
-
-
-def _wrapped(app: ASGIApp, dialects: Dialects, metrics: Metrics, settings: Settings) -> ASGIApp:
-    """Put around the routes what comes before them: limits, and other origins where the settings say so."""
-    app = Guard(app, settings)
     # Around the whole application, so that answers of its outermost error handler have a request id too.
-    app = RequestContextMiddleware(app, settings.max_requests, metrics, dialects)
-    if settings.cors_origins:
-        # Around all else: a page must be able to read that its key is wrong, or the server busy.
-        app = CORSMiddleware(
-            app,
-            allow_origins=settings.cors_origins,
-            allow_methods=["*"],
-            allow_headers=["*"],
-            allow_private_network=True,
-            expose_headers=["request-id", "x-request-id", "retry-after", SUMMARY_HEADER, WARNING_HEADER],
-        )
-    return app
+    checks = (Guard(settings).check, Keys(callers).check)
+    wrapped = RequestContextMiddleware(app, settings.max_requests, checks, pool.metrics, dialects)
+    return _with_cors(wrapped, settings) if settings.cors_origins else wrapped
+
+
+def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
+    """Wrap everything else: a page must be able to read that its key is wrong, or the server busy."""
+    return CORSMiddleware(
+        app,
+        allow_origins=settings.cors_origins,
+        allow_methods=["*"],
+        allow_headers=["*"],
+        allow_private_network=True,
+        expose_headers=["request-id", "x-request-id", "retry-after", SUMMARY_HEADER, WARNING_HEADER],
+    )
 
 
 async def _orchard_error(http: Request, error: Exception) -> Response:
@@ -93,9 +89,7 @@ async def _http_error(http: Request, error: Exception) -> Response:
             taken = {
                 method for route in routes if route.path_regex.match(http.url.path) for method in route.methods or ()
             }
-            told = OrchardError(
-                "method_not_allowed", f"{asked}: this address takes {' and '.join(sorted(taken))} only."
-            )
+            told = OrchardError("method_not_allowed", f"{asked}: this route takes only {' and '.join(sorted(taken))}.")
             response = failure(http.scope, told)
             response.headers["allow"] = ", ".join(sorted(taken))
             return response

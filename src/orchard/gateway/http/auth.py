@@ -1,43 +1,36 @@
-"""API keys: who has none is told so, in the dialect of the request."""
+"""API keys: a request without a valid one is refused."""
 
 from collections.abc import Iterator
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Callers
-from orchard.gateway.replies.errors import failure
 
 _HEADERS = (b"x-api-key", b"api-key")
-# What probes ask for before they know of a key.
+# The paths that probes request before they know of a key.
 _OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/")}
 
 
 class Keys:
-    """ASGI middleware: lets requests pass that bring one of the keys, as `Authorization: Bearer`, x-api-key or api-key.
+    """Lets requests pass that have one of the keys, as `Authorization: Bearer`, x-api-key or api-key.
 
-    Says who makes each request (`request.state.caller`). OPTIONS, by which browsers ask what they may send, is open.
+    OPTIONS, by which browsers ask what they may send, needs no key.
     """
 
-    def __init__(self, app: ASGIApp, callers: Callers) -> None:
-        self._app = app
+    def __init__(self, callers: Callers) -> None:
         self._callers = callers
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run as an ASGI application."""
-        app = self._app
-        if scope["type"] in ("http", "websocket"):
-            given = list(_given(scope))
-            caller = scope["state"]["caller"] = self._callers.identify(given)
-            if not caller.known and not _is_open(scope):
-                wrong = "the API key is wrong" if given else "an API key is needed"
-                message = (
-                    f"{wrong}: send one of this server's keys as 'Authorization: Bearer KEY', x-api-key or api-key"
-                )
-                app = failure(scope, OrchardError("unauthorized", message))
-            elif scope.get("method") == "POST":
-                self._callers.remember(scope["state"]["id"], caller)
-        await app(scope, receive, send)
+    def check(self, scope: Scope) -> None:
+        """Set the caller of a request (`request.state.caller`). Raise OrchardError("unauthorized")."""
+        given = list(_given(scope))
+        caller = scope["state"]["caller"] = self._callers.identify(given)
+        if not caller.known and not _is_open(scope):
+            wrong = "the API key is wrong" if given else "an API key is needed"
+            message = f"{wrong}: send one of this server's keys as 'Authorization: Bearer KEY', x-api-key or api-key"
+            raise OrchardError("unauthorized", message)
+        if scope.get("method") == "POST":
+            self._callers.remember(scope["state"]["id"], caller)
 
 
 def _is_open(scope: Scope) -> bool:

@@ -1,4 +1,4 @@
-"""Reading requests' bodies: each is bounded in size and time, and all together in memory."""
+"""Reading requests' bodies: each is limited in size and time, and all together in memory."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from starlette.requests import Request
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
-# What is read and thrown away of a body that is too large, so that its sender gets to reading the answer.
+# How much of a body that is too large is read and dropped, so that its sender begins to read the answer.
 _DRAIN_BYTES = 256 * 1024 * 1024
 _DRAIN_SECONDS = 2.0
 
@@ -25,8 +25,8 @@ class BodyReader:
     async def read(self, http: Request) -> bytes:
         """Return the whole body.
 
-        Raises OrchardError: payload_too_large, timeout, overloaded where too many bytes are arriving already, cancelled
-        where the client leaves, invalid_request where the body is compressed or not said to be JSON.
+        Raise OrchardError: payload_too_large, timeout, overloaded if too many bytes are arriving already, cancelled if
+        the client leaves, invalid_request if the body is compressed or its content type is not JSON.
         """
         _check_type(http)
         if (encoding := http.headers.get("content-encoding", "identity")) != "identity":
@@ -45,7 +45,10 @@ class BodyReader:
                         await _drain(chunks)
                         raise too_large
                     body += chunk
-                    self._take(len(chunk))
+                    self._left -= len(chunk)
+                    if self._left < 0:
+                        message = "too many bytes of request bodies are arriving already"
+                        raise OrchardError("overloaded", message, retry_after=1)
         except TimeoutError:
             message = f"the request body did not arrive within {self._timeout:g} seconds"
             raise OrchardError("timeout", message) from None
@@ -53,16 +56,11 @@ class BodyReader:
             self._left += len(body)
         return bytes(body)
 
-    def _take(self, count: int) -> None:
-        self._left -= count
-        if self._left < 0:
-            raise OrchardError("overloaded", "too many bytes of request bodies are arriving already", retry_after=1)
-
 
 def _check_type(http: Request) -> None:
-    """Refuse what a web page can send to any server without asking first: that is how strange pages would get in.
+    """Refuse what a web page can send to any server without asking first, as a foreign page would.
 
-    Who sends no content type is taken at its word, unless it is a browser, which says where it comes from.
+    A request without a content type passes, unless it has an origin, which means that a browser sends it.
     """
     given = http.headers.get("content-type", "" if "origin" in http.headers else "application/json")
     kind = given.partition(";")[0].strip().lower()
@@ -84,7 +82,7 @@ async def _chunks(http: Request) -> AsyncIterator[bytes]:
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Throw away what still comes, within bounds."""
+    """Drop what still arrives, up to the limits."""
     drained = 0
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):

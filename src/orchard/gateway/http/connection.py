@@ -1,5 +1,5 @@
-"""One HTTP connection: uvicorn's, with limits on how many there are, on the heads of requests and on what is sent
-ahead, with requests that hear of its end, and with errors in our own shape where what arrives is no HTTP."""
+"""One HTTP connection: uvicorn's, with limits on connections, on the heads of requests and on what is sent ahead, with
+requests that are told of its end, and with errors in our own shape if what arrives is not HTTP."""
 
 import asyncio
 import logging
@@ -20,22 +20,22 @@ from orchard.gateway.http.budget import Budget, Share
 
 log = logging.getLogger("orchard.gateway.http.connection")
 
-# What is parsed at a time: the parser says nothing of a header before it is whole.
+# How many bytes are parsed at a time: the parser reports no header before it is whole.
 _PIECE = 8 * 1024
-# What may wait behind a request that is being answered: so many requests, and so many bytes of their bodies.
+# How many requests, and bytes of their bodies, may wait behind a request that is being answered.
 _MAX_PIPELINED = 16
 _MAX_AHEAD_BYTES = 64 * 1024
-# How long somebody who is refused may go on sending, so that he gets to reading why.
+# How long a client that is refused may go on sending, so that it begins to read the reason.
 _LINGER_SECONDS = 2.0
-_NO_HTTP = "this is no valid HTTP/1.1 request (a client of https:// must be told http:// instead)"
+_NO_HTTP = "this is not a valid HTTP/1.1 request (if the client uses https://, change that to http://)"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-# Pauses between the signs of life that a client which has closed its side is asked for. Some take no more than five.
+# Pauses between probes of a client that has closed its side. Some clients accept no more than five.
 _PROBE_SECONDS = (0.05, 1.0, 5.0, 30.0, 120.0)
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's knobs can't do this: its concurrency limit answers in plain text, it waits for a head for ever and
-    keeps one of any size, and only the newest request of a connection hears of its end."""
+    """uvicorn's options can't do this: its concurrency limit answers in plain text, it waits for a head for ever and
+    keeps one of any size, and it tells only the newest request of a connection's end."""
 
     def __init__(self, *args: Any, settings: Settings, head_budget: Budget, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -46,12 +46,12 @@ class Connection(HttpToolsProtocol):
         self._unfinished: dict[RequestResponseCycle, int] = {}
         """Requests whose answer is not complete, oldest first, and the sizes of their heads."""
         self._unread = 0
-        """Bytes since the parser last told of anything but headers."""
+        """Bytes since the parser last reported anything but headers."""
         self._refusal: OrchardError | None = None
         self._half_closed = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request, unless there are too many connections."""
+        """Wait for a request, unless there are too many connections."""
         super().connection_made(transport)
         if len(self.connections) > self._settings.max_connections:
             message = f"the server has {self._settings.max_connections} connections already"
@@ -79,7 +79,7 @@ class Connection(HttpToolsProtocol):
         return self._half_closed
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has arrived, unless it comes after something that can't be understood or is too much."""
+        """Parse what has arrived, unless something before it was refused."""
         self._unset_keepalive_if_required()
         view = memoryview(data)
         for begin in range(0, len(data), _PIECE):
@@ -138,7 +138,7 @@ class Connection(HttpToolsProtocol):
             self.cycle.more_body = False  # uvicorn leaves it, where the answer was complete before
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, or tell what was wrong with it."""
+        """Go on with the next request, or refuse it."""
         self._unfinished = {cycle: size for cycle, size in self._unfinished.items() if not cycle.response_complete}
         if self._refusal is None:  # else there may be more than it was granted
             self._share.take(self._unread + sum(self._unfinished.values()))
@@ -169,19 +169,19 @@ class Connection(HttpToolsProtocol):
             self._refuse(error)
 
     def _check_head(self) -> None:
-        """Refuse heads that servers read in different ways, and take the host from the target where it names one."""
+        """Refuse heads that servers read in different ways, and take the host from the target if it has one."""
         names = [name for name, _ in self.headers]
         hosts = names.count(b"host")
         if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
             raise OrchardError("invalid_request", f"a request must have one Host header, not {hosts}")
         codings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
         if codings and codings != [b"chunked"]:
-            raise OrchardError("invalid_request", "the only Transfer-Encoding that is understood is 'chunked', once")
+            raise OrchardError("invalid_request", "the only Transfer-Encoding that is supported is 'chunked', once")
         if not self.url.startswith((b"/", b"*")):
             self._take_absolute_target()
 
     def _take_absolute_target(self) -> None:
-        """Make of `http://host/path` the path and the Host header, which RFC 9112 (3.2.2) says to ignore then."""
+        """Split `http://host/path` into the path and the Host header, which RFC 9112 (3.2.2) says to ignore then."""
         target = httptools.parse_url(self.url)
         if target.host is None:
             raise OrchardError("invalid_request", "the target of the request must be a path")
@@ -191,7 +191,7 @@ class Connection(HttpToolsProtocol):
         self.url = (target.path or b"/") + (b"?" + target.query if target.query else b"")
 
     def _read_on(self) -> None:
-        """While requests wait for their turn uvicorn stops reading; then nobody would hear that the client leaves."""
+        """Go on reading: uvicorn stops while requests wait, and nobody would notice that the client leaves."""
         if self.pipeline:
             self.flow.resume_reading()
 
@@ -216,7 +216,7 @@ class Connection(HttpToolsProtocol):
             _end(self.cycle)
 
     def _refuse(self, error: OrchardError) -> None:
-        """Read no more, and tell why once what came before has been answered."""
+        """Read no more, and send the error once the earlier requests have been answered."""
         self._stop_timer()
         self._refusal = error
         self._drop_broken()
@@ -234,7 +234,7 @@ class Connection(HttpToolsProtocol):
         self._timer = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
 
     def _write(self, error: OrchardError) -> None:
-        """Write an answer without an application."""
+        """Write an answer without the application."""
         request_id = f"req_{uuid.uuid4().hex}"
         status, headers, body = fail(error)
         log.info("%s refused with %d: %s", request_id, status, error.message)
@@ -244,8 +244,8 @@ class Connection(HttpToolsProtocol):
         self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
 
     def _probe(self, pauses: Sequence[float]) -> None:
-        """Find out whether a client that has closed its side is gone: what reaches a closed socket is answered by a
-        reset. An interim response may precede any answer, but for HTTP/1.0; one that has begun is a probe itself."""
+        """Find out whether a client that has closed its side is gone: a closed socket answers with a reset. An interim
+        response may precede any answer, but for HTTP/1.0; an answer that has begun is a probe itself."""
         sock = self.transport.get_extra_info("socket")
         if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.transport.abort()

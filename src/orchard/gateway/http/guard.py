@@ -1,6 +1,6 @@
-"""Who a request comes by: the name that it was sent to, and the web page that sent it.
+"""Checks of the name that a request was sent to, and of the web page that sent it.
 
-A page of any site can make a browser send requests to this machine, and a site whose name suddenly stands for this
+A page of any site can make a browser send requests to this machine, and a site whose name suddenly resolves to this
 machine's address (DNS rebinding) can read the answers, too.
 """
 
@@ -8,11 +8,10 @@ import ipaddress
 import re
 from collections.abc import Iterable
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.gateway.replies.errors import failure
 from orchard.gateway.routes.table import ROUTES
 
 _READS = ("GET", "HEAD", "OPTIONS")
@@ -25,25 +24,18 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Guard:
-    """ASGI middleware: refuses requests that were sent to a name which is not this server's, unless keys are asked for,
-    and those by which a web page of another origin would change something, unless CORS names it."""
+    """Refuses requests to a name that is not this server's, unless it asks for keys, and requests by which a web page
+    of another origin would change something, unless CORS names it."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app = app
+    def __init__(self, settings: Settings) -> None:
         self._any_host = settings.asks_for_keys
         self._hosts = {settings.host.lower(), *settings.allowed_hosts}
         self._origins = {origin.encode() for origin in settings.cors_origins}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run as an ASGI application."""
-        app = self._app
-        if scope["type"] in ("http", "websocket"):
-            try:
-                self._check_host(scope)
-                self._check_origin(scope)
-            except OrchardError as error:
-                app = failure(scope, error)
-        await app(scope, receive, send)
+    def check(self, scope: Scope) -> None:
+        """Raise OrchardError: "forbidden", or "invalid_request" if the Host header has no host."""
+        self._check_host(scope)
+        self._check_origin(scope)
 
     def _check_host(self, scope: Scope) -> None:
         for given in _headers(scope, b"host"):
@@ -79,13 +71,13 @@ class Guard:
 
 
 def host_of(authority: str) -> str | None:
-    """Return the name or the address in a Host header, without port, brackets and final dot; None: there is none."""
+    """Return the name or address in a Host header, without port, brackets and final dot; None: there is none."""
     found = _AUTHORITY.fullmatch(authority.strip().lower())
     return (found[1] or found[2]) if found else None
 
 
 def _address(host: str) -> Address | None:
-    """Return an address; one of IPv4 in the form of IPv6 as what it stands for."""
+    """Return an address, as IPv4 if it is an IPv4 address in the form of IPv6; None if it is no address."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

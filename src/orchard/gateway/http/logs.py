@@ -1,4 +1,4 @@
-"""Where the log goes: to the terminal, and to a file where the settings name one."""
+"""The log: to the terminal, and to a file if the settings name one."""
 
 import logging
 import os
@@ -6,16 +6,16 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 
 from orchard.core.errors import OrchardError
-from orchard.gateway.http.request_context import RequestIdFilter
+from orchard.gateway.http.request_context import add_request_id
 
 _FORMAT = "%(asctime)s %(levelname)-7s %(request_id)s %(message)s"
-# The file is put aside at this size, and so many of these are kept. Workers, which write to it too, notice that.
+# The file is rotated at this size, and so many old ones are kept. Workers, which write to it too, notice that.
 _MAX_BYTES = 10_000_000
 _KEPT = 5
 
 
 def configure(level: str, file: str | None) -> None:
-    """Log from now on as the settings say. Raises OrchardError("invalid_request") where the file can't be written."""
+    """Configure logging. Raise OrchardError("invalid_request") if the file can't be written."""
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if file:
         try:
@@ -23,7 +23,7 @@ def configure(level: str, file: str | None) -> None:
         except OSError as error:
             raise OrchardError("invalid_request", f"can't log to {file}: {error.strerror}") from None
     for handler in handlers:
-        handler.addFilter(RequestIdFilter())
+        handler.addFilter(add_request_id)
     logging.basicConfig(level=level.upper(), format=_FORMAT, handlers=handlers, force=True)
     # uvicorn's own lines (start, stop) repeat what the command line says.
     logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))

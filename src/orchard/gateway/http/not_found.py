@@ -1,11 +1,11 @@
-"""What is said of an address that is not served: which one was probably meant, or what is not served at all."""
+"""Advice for a path that is not served: the route that was probably meant, or what is not served at all."""
 
 import difflib
 import re
 from collections.abc import Collection
 
 _MOST_SHOWN = 200
-# What is longer than any address is not worth a search.
+# No route is this long.
 _MOST_CHARS = 1000
 _MOST_PARTS = 12
 _ALIKE = 0.88
@@ -13,7 +13,7 @@ _ALIKE = 0.88
 _PATH, _NAME = re.compile(r"\{\w+:path\}"), re.compile(r"\{\w+\}")
 
 _LANGUAGE_ONLY = "only language models are"
-# By a part of the path that no served address has.
+# By a part of the path that no route has.
 _NOT_SERVED = {
     "audio": f"audio is not served yet; {_LANGUAGE_ONLY}",
     "images": f"images are not served yet; {_LANGUAGE_ONLY}",
@@ -30,9 +30,9 @@ _NOT_SERVED = {
 }
 _PULL = "'orchard pull ID' on the server's machine downloads a model"
 _RM = "'orchard rm ID' on the server's machine deletes a model"
-# What other servers have at addresses of their own: Ollama, LM Studio, llama.cpp and small servers.
+# The routes of other servers: Ollama, LM Studio, llama.cpp and small servers.
 _ELSEWHERE = {
-    "/v1": "it is the beginning of addresses such as /v1/chat/completions",
+    "/v1": "it is the beginning of routes such as /v1/chat/completions",
     "/api/chat": "use /v1/chat/completions",
     "/api/generate": "use /v1/completions",
     "/api/tags": "use /v1/models",
@@ -64,9 +64,9 @@ def advice(path: str, known: Collection[str]) -> str:
         served = {part for route in known for part in route.split("/")}
         if unserved := next((_NOT_SERVED[part] for part in parts if part in _NOT_SERVED.keys() - served), None):
             return unserved
-        if meant := _ELSEWHERE.get(plain) or _use(_served(parts, known)):
-            return f"there is no such address; {meant}"
-    return "there is no such address; /docs lists those that there are"
+        if meant := _ELSEWHERE.get(plain) or _served(parts, known):
+            return f"no such route; {meant}"
+    return "no such route; /docs lists all routes"
 
 
 def shown(path: str) -> str:
@@ -74,12 +74,8 @@ def shown(path: str) -> str:
     return path if len(path) <= _MOST_SHOWN else path[:_MOST_SHOWN] + "…"
 
 
-def _use(path: str | None) -> str | None:
-    return path and f"use {path}"
-
-
 def _served(parts: list[str], known: Collection[str]) -> str | None:
-    """Find the longest end of a path that is served, alone or below /v1, or is spelled almost like one that is."""
+    """Return the advice to use the longest end of a path that is served, alone or below /v1, or a similar route."""
     patterns = [re.compile(_NAME.sub("[^/]+", _PATH.sub(".+", path))) for path in known]
     fixed = [path for path in known if "{" not in path]
     for begin in range(len(parts)):
@@ -87,8 +83,8 @@ def _served(parts: list[str], known: Collection[str]) -> str | None:
         ends = (f"/v1/{end}", f"/{end}")
         for path in ends:
             if any(pattern.fullmatch(path) for pattern in patterns):
-                return shown(path)
+                return f"use {shown(path)}"
         for path in ends:
             if similar := difflib.get_close_matches(path, fixed, n=1, cutoff=_ALIKE):
-                return similar[0]
+                return f"use {similar[0]}"
     return None

@@ -1,11 +1,11 @@
-"""What goes around every request: its id, its log line, and the limit on how many there are at once."""
+"""Every request's id, its log line, the checks before it, and the limit on requests at once."""
 
 import contextlib
 import contextvars
 import logging
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,17 +21,14 @@ logged_request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request
 """The id of the request that log records belong to."""
 
 
-class RequestIdFilter(logging.Filter):
-    """Gives each log record the id of the request it was written in."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Set `record.request_id`; nothing is dropped."""
-        record.request_id = logged_request_id.get()
-        return True
+def add_request_id(record: logging.LogRecord) -> bool:
+    """Filter log records: set `record.request_id` to the request that each was written in, and drop none."""
+    record.request_id = logged_request_id.get()
+    return True
 
 
 class InHand:
-    """The requests that are in hand, and how many there may be."""
+    """The requests that the server is working on, and how many there may be."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -39,9 +36,9 @@ class InHand:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:
-        """Count a request for as long as this lasts. Raises OrchardError("overloaded")."""
+        """Count a request for as long as this lasts. Raise OrchardError("overloaded")."""
         if self._count >= self._most:
-            raise OrchardError("overloaded", f"the server has {self._most} requests in hand already", retry_after=1)
+            raise OrchardError("overloaded", f"the server is working on {self._most} requests already", retry_after=1)
         self._count += 1
         try:
             yield
@@ -51,12 +48,20 @@ class InHand:
 
 class RequestContextMiddleware:
     """ASGI middleware: gives each request an id (`request.state.id`, the x-request-id header, log lines), logs and
-    counts it when its response is complete, and refuses more than `max_requests` at once. GET is always answered: it
-    costs nothing, and a server that is busy must be able to say so. What is asked for over a WebSocket counts itself
-    (`request.state.in_hand`)."""
+    counts it when its response is complete, refuses more than `max_requests` at once and those for which one of the
+    `checks` raises OrchardError. GET is always answered: it costs nothing, and a server that is busy must be able to
+    say so. Requests over a WebSocket count themselves (`request.state.in_hand`)."""
 
-    def __init__(self, app: ASGIApp, max_requests: int, metrics: Metrics, dialects: Dialects) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        max_requests: int,
+        checks: Sequence[Callable[[Scope], None]],
+        metrics: Metrics,
+        dialects: Dialects,
+    ) -> None:
         self._app = app
+        self._checks = checks
         self._metrics = metrics
         self._dialects = dialects
         self._in_hand = InHand(max_requests)
@@ -78,27 +83,21 @@ class RequestContextMiddleware:
             nonlocal status
             if message["type"] in _STARTS:
                 status = message.get("status", 101)
-                ids = [
-                    (name, request_id.encode()) for name in (b"x-request-id", b"request-id")
-                ]  # OpenAI's, Anthropic's
+                # OpenAI's name and Anthropic's.
+                ids = [(name, request_id.encode()) for name in (b"x-request-id", b"request-id")]
                 message["headers"] = [*message.get("headers", ()), *ids]
             await send(message)
 
         try:
-            await self._run(scope, receive, send_with_id, counted=method not in ("GET", "WEBSOCKET"))
+            with contextlib.nullcontext() if method in ("GET", "WEBSOCKET") else self._in_hand.one():
+                for check in self._checks:
+                    check(scope)
+                await self._app(scope, receive, send_with_id)
+        except OrchardError as error:  # those of the application are answered within it
+            await failure(scope, error)(scope, receive, send_with_id)
         finally:
             if status:  # else the client went away before there was one
                 self._metrics.responses[route_of(scope), status] += 1
             # The path as it came: decoded, it could hold line ends and colours for whoever reads the log.
             path = scope["raw_path"].decode("ascii", "backslashreplace")
             log.info("%s %s %d %.3f s", method, path, status, time.monotonic() - begin)
-
-    async def _run(self, scope: Scope, receive: Receive, send: Send, *, counted: bool) -> None:
-        if not counted:
-            await self._app(scope, receive, send)
-            return
-        try:
-            with self._in_hand.one():
-                await self._app(scope, receive, send)
-        except OrchardError as error:  # those of the application are answered within it
-            await failure(scope, error)(scope, receive, send)

@@ -28,12 +28,12 @@ log = logging.getLogger("orchard.gateway")
 _BACKLOG = 2048
 # Longer than clients keep idle connections (httpx: 5 s), so that none is closed just as it is used again.
 _KEEP_ALIVE_SECONDS = 75
-# What running requests get to send their last words once their grace is over.
+# The time in which running requests send their last events once their grace is over.
 _LAST_WORDS_SECONDS = 2
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Open the listening socket; port 0 takes a free one. Raises OrchardError("invalid_request") with the reason."""
+    """Open the listening socket; port 0 takes a free one. Raise OrchardError("invalid_request") with the reason."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
@@ -53,15 +53,16 @@ def run(
 ) -> None:
     """Serve until SIGTERM or SIGINT; running requests then get `settings.shutdown_grace` seconds to finish.
 
-    `on_ready` is called once the server listens, `on_tick` ten times a second from then on, with how each model stands.
+    `on_ready` is called once the server listens, `on_tick` ten times a second from then on, with each model's status.
     """
     logs.configure(settings.log_level, settings.log_file)
     pool = Pool(registry, settings)
     messages = Budget(settings.max_body_bytes_in_flight, "messages on WebSockets")
+    request_heads = Budget(heads.SHARED_BYTES, "request heads", heads.OWN_BYTES)
     pasts = Budget(settings.max_body_bytes_in_flight, "responses that are not stored")
     config = uvicorn.Config(
         _quietly_cancelled(create_app(pool, settings)),
-        http=partial(Connection, settings=settings, head_budget=heads.budget()),  # type: ignore[arg-type]  # called, never subclassed
+        http=partial(Connection, settings=settings, head_budget=request_heads),  # type: ignore[arg-type]  # called, never subclassed
         ws=partial(Socket, message_budget=messages, past_budget=pasts),  # type: ignore[arg-type]
         ws_max_size=settings.max_body_bytes,
         ws_per_message_deflate=False,
@@ -79,7 +80,7 @@ def run(
 
 
 def _quietly_cancelled(app: ASGIApp) -> ASGIApp:
-    """Let requests that are cancelled, because the server ends, end without a traceback."""
+    """Return an application whose requests end without a traceback if they are cancelled, because the server ends."""
 
     async def run_app(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -109,7 +110,7 @@ class _Server(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Let requests finish; a second Ctrl-C ends them."""
+        """Stop after the running requests; a second Ctrl-C ends them."""
         again = self.should_exit and sig == signal.SIGINT
         self._interrupted = self._interrupted or sig == signal.SIGINT
         self.should_exit = True

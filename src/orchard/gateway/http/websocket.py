@@ -1,5 +1,5 @@
-"""One WebSocket: uvicorn's, with a limit on what all of them hold of messages that are arriving, and with an end that
-lets an answer finish when the server shuts down."""
+"""One WebSocket: uvicorn's, with a limit on the bytes of messages that arrive on all of them, and with a shutdown that
+lets an answer finish."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ _TRY_AGAIN_LATER = 1013  # https://www.iana.org/assignments/websocket
 class Socket(WebSocketsSansIOProtocol):
     """uvicorn bounds each message but not all of them together, and closes every socket when it shuts down.
 
-    `message_budget` is for messages that arrive or wait, `past_budget` for what only their connections know.
+    `message_budget` is for messages that arrive or wait, `past_budget` for responses that only their connections know.
     """
 
     def __init__(self, *args: Any, message_budget: Budget, past_budget: Budget, **kwargs: Any) -> None:
@@ -43,14 +43,14 @@ class Socket(WebSocketsSansIOProtocol):
         super().data_received(data)
 
     def send_receive_event_to_app(self) -> None:
-        """Hand over a message, which its reader counts from now on."""
+        """Hand over a message; its reader counts it from now on."""
         self._arriving = 0
         self._share.take(0)
         self.curr_msg_data_type = "bytes"  # of text too: uvicorn would log a traceback where it is no UTF-8
         super().send_receive_event_to_app()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of the message that will not arrive."""
+        """Release the message that will not arrive."""
         self._share.take(0)
         super().connection_lost(exc)
 
