@@ -1,4 +1,4 @@
-"""Who makes a request: the API key that it brings is its user."""
+"""Callers: the API key of a request identifies its user."""
 
 import hashlib
 import hmac
@@ -15,8 +15,8 @@ _KEY_VARIABLES = ("ORCHARD_API_KEY", "ORCHARD_ADMIN_KEY")
 class Caller(Struct, frozen=True):
     """Who makes a request.
 
-    `user` owns what the request stores: a digest of its key; None where the server has no keys. `admin`: it sees what
-    every key has made. `known`: it brought a key, or the server asks for none.
+    `user` owns what the request stores: a digest of its key; None if the server has no keys. `admin`: it sees what
+    every key has made. `known`: it has a valid key, or the server needs none.
     """
 
     user: str | None = None
@@ -25,7 +25,7 @@ class Caller(Struct, frozen=True):
 
     @property
     def sees_all(self) -> bool:
-        """Whether it may see whatever there is: it brought an admin key, or the server has no keys."""
+        """Whether it may see everything: it has an admin key, or the server has no keys."""
         return self.admin or self.user is None
 
     def sees(self, user: str | None) -> bool:
@@ -34,13 +34,13 @@ class Caller(Struct, frozen=True):
 
 
 ANYONE = Caller()
-"""Everybody, where the server asks for no key."""
+"""Everybody, if the server needs no key."""
 STRANGER = Caller(known=False)
-"""Who brought no key, or a wrong one, though the server asks for one."""
+"""A caller without a key, or with a wrong one, if the server needs one."""
 
 
 class Callers:
-    """The keys of one server, and who made its last requests."""
+    """The keys of one server, and the callers of its last requests."""
 
     def __init__(self, api_keys: Sequence[str] = (), admin_keys: Sequence[str] = ()) -> None:
         keys = dict.fromkeys((*admin_keys, *api_keys))
@@ -48,9 +48,9 @@ class Callers:
         self._requests: OrderedDict[str, str | None] = OrderedDict()
 
     def identify(self, keys: Iterable[bytes]) -> Caller:
-        """Return whose keys these are; STRANGER where they are nobody's.
+        """Return whose keys these are; STRANGER if they are nobody's.
 
-        Every key is compared with every known one, so the time tells nothing of any of them.
+        Every key is compared with every known one, so the time reveals nothing about any of them.
         """
         if not self._known:
             return ANYONE

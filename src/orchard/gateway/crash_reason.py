@@ -1,4 +1,4 @@
-"""What a process writes to stderr: it is passed on, and its end is kept, because that is where a crash is explained."""
+"""A process's stderr: it is passed on, and its end is kept, because a crash is explained there."""
 
 import asyncio
 import os
@@ -16,16 +16,16 @@ _PATH = re.compile(r"(?<![\w.:/~-])~?/(?:[^\s/'\"`()<>:,;]+/)*([^\s/'\"`()<>:,;]
 
 
 class CrashReason:
-    """One process's stderr: a pipe, into which it writes."""
+    """One process's stderr: a pipe into which it writes."""
 
     def __init__(self) -> None:
-        """Open the pipe. Raises OSError where there may be no more open files."""
+        """Open the pipe. Raise OSError if there are too many open files."""
         self._read_end, self.write_end = os.pipe()
         self._tail = b""
         self._relaying: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Pass on what the process writes; it has its copy of the pipe's `write_end` by now."""
+        """Pass on what the process writes; it has its own copy of the pipe's `write_end` by now."""
         os.close(self.write_end)
         self._relaying = asyncio.create_task(self._relay())
 
@@ -35,14 +35,14 @@ class CrashReason:
         os.close(self._read_end)
 
     async def end(self) -> None:
-        """Wait for what an ended process has left in the pipe; others that still hold it are not waited for."""
+        """Wait for what an ended process has left in the pipe, but not for others that still hold it."""
         if self._relaying:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._relaying, _SECONDS_FOR_THE_REST)
 
     @property
     def reason(self) -> str:
-        """What the process said last, on one line: of a traceback, the exception. Empty if it only logged."""
+        """The last words of the process, on one line: of a traceback, the exception. Empty if it only logged."""
         lines = [line for line in self._tail.decode(errors="replace").splitlines() if line.strip()]
         logged = max((number for number, line in enumerate(lines) if _LOG_LINE.match(line)), default=-1)
         said = lines[logged + 1 :]

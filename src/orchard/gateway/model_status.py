@@ -1,4 +1,4 @@
-"""How a model stands at the moment, as /health and the metrics show it."""
+"""The status of a model, as /health and the metrics show it."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -9,12 +9,12 @@ ShownState = Literal["unloaded", "queued", "loading", "ready", "unloading", "fai
 
 
 class ModelStatus(Struct, frozen=True, kw_only=True):
-    """What one model does.
+    """The status of one model.
 
     `reason`: why it failed last. `note`: what it waits for, in a few words; loading and downloading count as waiting.
-    `progress`, from 0 to 1: how much of it is loaded; None: it isn't loading. Sizes are in bytes, None where there is
-    no process or it has not reported them. `restarts`: how often its process died. `details`: what the service of a
-    ready model tells of it.
+    `progress`, from 0 to 1: how much of it is loaded; None: it isn't loading. Sizes are in bytes, None if there is no
+    process or it has not reported them. `restarts`: how often its process died. `details`: facts from the service of a
+    ready model.
     """
 
     state: ShownState

@@ -1,4 +1,4 @@
-"""Log lines about what goes on failing: one a minute."""
+"""Log lines about repeated failures: one a minute."""
 
 import logging
 import time

@@ -111,7 +111,7 @@ async def test_a_whole_response_has_nothing_of_what_came_before_a_restart() -> N
     responses = SimpleNamespace(settings=Settings(), keep=keep)
     answer = _Answer(cast(Responses, responses), stream, cast(Caller, None), call)
     stream.push([Started(1), Text("lost")])
-    making = asyncio.create_task(answer._whole(answer._body, {}))
+    making = asyncio.create_task(answer._whole(lambda _: b"", {}))
     await asyncio.sleep(0)
     assert stream.restart()
     stream.push([Started(1), Text("kept"), Finished(("stop",), Usage(1, 1))])

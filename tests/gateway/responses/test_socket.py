@@ -153,7 +153,7 @@ def test_what_connections_know_has_a_limit(capfd: pytest.CaptureFixture[str]) ->
         first = ask(client, create({"store": False}, text="x" * 1500))["response"]
         assert_not_found(ask(client, create({"store": False, "previous_response_id": first["id"]})), first["id"])
         assert text(ask(client, create({"store": False}, text="still here"))) == "still here"
-    assert f"{first['id']} is not kept for the connection" in capfd.readouterr().err
+    assert f"{first['id']} is not kept for its connection" in capfd.readouterr().err
 
 
 def test_a_warm_up_says_nothing_and_can_be_gone_on_from(server: Server) -> None:

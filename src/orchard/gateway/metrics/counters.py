@@ -1,7 +1,7 @@
-"""What the server counts of its work: requests, tokens, times, loads and crashes, for each model.
+"""The server's counters: requests, tokens, times, loads and crashes of each model.
 
-Counting is plain arithmetic on the event loop's thread. `metrics_text` puts the numbers into Prometheus's words,
-`metrics_stats` into JSON.
+Counting is plain arithmetic on the event loop's thread. `exposition` writes the numbers for Prometheus, `stats` as
+JSON.
 """
 
 import math
@@ -30,12 +30,12 @@ http_scope: ContextVar[Mapping[str, Any]] = ContextVar("http_scope", default={})
 
 
 def route_of(scope: Mapping[str, Any]) -> str:
-    """Return the path of a request's route, with its parameters' names, or "" where it has found none."""
+    """Return the path of a request's route, with its parameters' names, or "" if it has none."""
     return getattr(scope.get("route"), "path", "")
 
 
 class Histogram:
-    """How many values fell into each bucket, and the last thousand as they were."""
+    """The number of values in each bucket, and the last thousand values."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = bounds
@@ -50,13 +50,13 @@ class Histogram:
         self._recent.append(value)
 
     def quantiles(self, *shares: float) -> list[float | None]:
-        """Return the values that such shares (over 0) of the last thousand don't exceed (nearest rank); None: none."""
+        """Return the quantiles of the last thousand values at `shares` over 0 (nearest rank); None: no values."""
         ordered = sorted(self._recent)
         return [ordered[math.ceil(share * len(ordered)) - 1] if ordered else None for share in shares]
 
 
 class Rate:
-    """A number that grows, and how fast it did in the last minute."""
+    """A number that grows, and its growth in the last minute."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -64,7 +64,7 @@ class Rate:
         self._seconds: deque[list[int]] = deque(maxlen=RATE_SECONDS + 1)  # (second, count)
 
     def add(self, count: int, now: float) -> None:
-        """Let it grow by `count` at that time."""
+        """Add `count` at that time."""
         if (second := int(now)) != self._second:
             self._second = second
             self._seconds.append([second, 0])
@@ -72,24 +72,24 @@ class Rate:
         self.total += count
 
     def last_minute(self, now: float) -> int:
-        """Return how much it has grown in the minute before that time."""
+        """Return its growth in the minute before that time."""
         return sum(count for second, count in self._seconds if second > now - RATE_SECONDS)
 
 
 class ModelMetrics:
-    """What is counted of one model."""
+    """The counters of one model."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, ...]] = Counter()
         """By route and outcome: `ok`, or the kind of failure."""
         self.prompt_tokens = 0
         self.cached_tokens = 0
-        """Of the prompts' tokens, those that did not have to be read again."""
+        """Prompt tokens that came from the cache."""
         self.prompts = 0
         self.cache_hits = 0
-        """Prompts of which at least a token was cached."""
+        """Prompts with at least one cached token."""
         self.completion_tokens = Rate()
-        """Grows with each batch by what is known to have been drawn, and is exact when a request ends."""
+        """One per batch while an answer streams; exact when it ends."""
         self.reasoning_tokens = 0
         self.first_token = Histogram(FIRST_TOKEN_BOUNDS)
         self.gap = Histogram(GAP_BOUNDS)
@@ -99,11 +99,11 @@ class ModelMetrics:
         """By reason."""
         self.crashes = 0
         self.restarts = 0
-        """Crashes after which it was loaded again at once, or after a pause."""
+        """Crashes after which it was loaded again, at once or after a pause."""
 
 
 class Metrics:
-    """Everything that one server counts. Models are asked for by their ids, never by what a client wrote."""
+    """All counters of one server. Models are known by their ids, never by what a client wrote."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self.clock = clock
@@ -118,7 +118,7 @@ class Metrics:
         return self.clock() - self._began
 
     def of(self, model_id: str) -> ModelMetrics:
-        """Return what is counted of a model."""
+        """Return the counters of a model."""
         if model_id not in self.models:
             self.models[model_id] = ModelMetrics()
         return self.models[model_id]

@@ -1,4 +1,4 @@
-"""Responses that run in the background: nobody need wait for them."""
+"""Responses that run in the background, whether or not anybody waits for them."""
 
 import asyncio
 import logging
@@ -18,9 +18,9 @@ _SEPARATOR = b"\n\n"
 
 
 class Run:
-    """One response in the making, with all events that it has told so far.
+    """One response that is being made, with all its events so far.
 
-    Until somebody follows them it may begin anew, in another process, where the first one died.
+    Until somebody follows them it may begin again, in another process, if the first one dies.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Run:
         keep: Callable[[ResponseEncoder, bytes | None], Awaitable[None]],
         user: str | None,
     ) -> None:
-        """`begin` begins the work; `keep` stores the response, with its stream once it has ended. `user` owns it."""
+        """Prepare a run: `begin` begins it, `keep` stores the response, with its events at the end; `user` owns it."""
         self.user = user
         self.encoder = encoder()
         self._make_encoder = encoder
@@ -43,10 +43,10 @@ class Run:
         self._over = False
         self._news = asyncio.Event()
         self.stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Is done once it is stored for the first time: only then its id means something. Raises OrchardError."""
+        """Done once the response is stored for the first time: only then its id is known. Raises OrchardError."""
 
     async def make(self) -> None:
-        """Carry events until the response has ended; nothing is begun where it can't be stored."""
+        """Take events until the response has ended; begin nothing if it can't be stored."""
         try:
             if not await self._begin_stored():
                 return
@@ -61,7 +61,7 @@ class Run:
             self._tell([])
 
     def stop(self, reason: Failed = _CANCELLED) -> None:
-        """End it; what it has said so far stays."""
+        """End it; its events so far stay."""
         self._reason = reason
         if self._stream:
             self._stream.close(reason)
@@ -96,15 +96,15 @@ class Run:
     async def _go_on(self, events: Sequence[Event]) -> None:
         told = self.encoder.each(events)
         if self.encoder.ended:
-            # Whoever sees the end may go on from the response at once.
+            # Stored first: a client that sees the end may continue from the response at once.
             try:
                 await self._keep(self.encoder, pack([*self._events, *told]))
-            except OrchardError:  # the log says what is wrong
-                told[-1:] = [self.encoder.unstored(end) for end in told[-1:]]  # of a cancelled one nothing is told
+            except OrchardError:  # logged by the store
+                told[-1:] = [self.encoder.unstored(end) for end in told[-1:]]  # a cancelled one has no last event
         self._tell(told)
 
     async def follow(self, after: int, keep_alive: float) -> AsyncIterator[bytes]:
-        """Give the events after that number, as they come; empty where there is none for a while."""
+        """Yield the events after that number, as they come; empty bytes if there is none for `keep_alive` seconds."""
         shown = after + 1
         self._followed = True
         if self._stream:
@@ -131,14 +131,14 @@ class Run:
 
 
 class Runs:
-    """All responses that this server makes in the background, by id."""
+    """All responses that this server runs in the background, by id."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._runs: dict[str, tuple[Run, asyncio.Task[None]]] = {}
 
     def start(self, id_: str, run: Run) -> None:
-        """Begin a run. Raises OrchardError ("overloaded") where there are too many."""
+        """Begin a run. Raise OrchardError ("overloaded") if there are too many."""
         if len(self._runs) >= self._most:
             message = f"{self._most} responses run in the background already"
             raise OrchardError("overloaded", message, param="background", retry_after=5)
@@ -152,7 +152,7 @@ class Runs:
         return self._runs.keys()
 
     def get(self, id_: str) -> Run | None:
-        """Give a run that has not ended."""
+        """Return a run that has not ended; None if there is none."""
         run, _ = self._runs.get(id_, (None, None))
         return run
 
@@ -177,11 +177,11 @@ class Runs:
 
 
 def pack(events: list[bytes]) -> bytes:
-    """Give a whole stream as it is stored."""
+    """Return a whole stream in the form in which it is stored."""
     return zlib.compress(b"".join(events))
 
 
 def unpack(packed: bytes, after: int) -> bytes:
-    """Give a stored stream's events after that number."""
+    """Return a stored stream's events after that number."""
     events = zlib.decompress(packed).removesuffix(_SEPARATOR).split(_SEPARATOR)
     return b"".join(event + _SEPARATOR for event in events[after + 1 :])

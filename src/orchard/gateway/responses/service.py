@@ -1,4 +1,4 @@
-"""Making responses, and keeping them: in the caller's presence, or in the background."""
+"""Making and storing responses, while the caller waits or in the background."""
 
 import asyncio
 import contextlib
@@ -47,7 +47,7 @@ _LOST = "the server that ran this response ended before it was done, or could no
 
 
 class Responses:
-    """One server's responses: those it makes, and those that are kept."""
+    """One server's responses: those that it makes, and those that it stores."""
 
     def __init__(self, pool: Pool, settings: Settings, overflow: Overflow) -> None:
         self.pool = pool
@@ -69,7 +69,7 @@ class Responses:
         self._sweeper: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to throw away what expires."""
+        """Begin to delete what expires."""
         self._sweeper = asyncio.create_task(self._sweep())
 
     async def close(self) -> None:
@@ -82,13 +82,13 @@ class Responses:
         self._owner.release()
 
     async def kept(self, function: Callable[Concatenate[ResponseStore, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function of the store, in its thread. Raises OrchardError."""
+        """Call a function of the store, in its thread. Raise OrchardError."""
         self._store.in_use = frozenset(self._gone_on_from) | self._runs.ids
         return await self._work(partial(function, self._store, *args, **kwargs))
 
     @contextlib.contextmanager
     def going_on_from(self, call: ResponseCall) -> Iterator[None]:
-        """Keep what a call goes on from for as long as this lasts."""
+        """Keep what a call continues for as long as this lasts."""
         used = Counter(filter(None, [call.goes_on_from]))
         self._gone_on_from += used
         try:
@@ -99,22 +99,22 @@ class Responses:
     async def prepare(
         self, caller: Caller, draft: Draft, request_id: str, priority: str | None, past: Past | None = None
     ) -> ResponseCall:
-        """Make the call, with the `past` that it builds upon, which is looked up unless given. Raises OrchardError."""
+        """Return the call, with the `past` that it continues, which is looked up unless given. Raise OrchardError."""
         past = past or await self.past(caller, draft)
         call = await self._call(past, draft, request_id, priority)
         self.pool.find(call.request.model, call.request.adapter)
         return call
 
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
-        """Give the number of tokens that a request's input has. Raises OrchardError."""
+        """Return the number of tokens of a request's input. Raise OrchardError."""
         past = await self.past(caller, draft)
         call = await self._call(past, draft, request_id, None)
-        # What an answer would drop may be too long.
+        # An answer would drop messages, so the input may be too long.
         request = call.count if call.droppable() else self._overflow.as_answered(call.count)
         return await internal_request.count(self.pool, request)
 
     async def compact(self, caller: Caller, draft: Draft, request_id: str, priority: str | None) -> bytes:
-        """Return a conversation with a summary in place of what the assistant did, as JSON. Raises OrchardError."""
+        """Return a conversation with a summary in place of what the assistant did, as JSON. Raise OrchardError."""
         past = await self.past(caller, draft)
         call = await self._call(past, draft, request_id, priority)
         if not any(message.role != "system" for message in generation(call.request).messages):
@@ -126,21 +126,21 @@ class Responses:
         return compacted(call, past.items, made.text, used, key)
 
     async def unsealer(self, needed: bool = True) -> Unseal:
-        """Return what reads compaction items, where there is `needed` one. Raises OrchardError."""
+        """Return the function that reads compaction items, if one is `needed`. Raise OrchardError."""
         return partial(unseal, key=await self._work(self._seal_key.load)) if needed else unknown
 
     async def answer(self, caller: Caller, call: ResponseCall) -> Response:
-        """Make a response in the caller's presence. Raises OrchardError if it can't begin."""
+        """Make a response while the caller waits. Raise OrchardError if it can't begin."""
         with self.going_on_from(call):
             stream = await self.open(call)
         return _Answer(self, stream, caller, call)
 
     async def open(self, call: ResponseCall) -> EventStream:
-        """Begin to make a response, and return its events; the caller closes them. Raises OrchardError."""
+        """Begin to make a response, and return its events; the caller closes them. Raise OrchardError."""
         return self._overflow.open(await self._fitted(call))
 
     async def begin(self, caller: Caller, call: ResponseCall) -> Run:
-        """Make a response in the background. Raises OrchardError if it can't begin, or can't be stored."""
+        """Make a response in the background. Raise OrchardError if it can't begin, or can't be stored."""
         await self._work(self._owner.hold)
         begin, keep = partial(self.open, call), partial(self.keep, caller, call)
         run = Run(partial(ResponseEncoder, call), begin, keep, caller.user)
@@ -150,28 +150,28 @@ class Responses:
         return run
 
     async def stop(self, caller: Caller, id_: str) -> None:
-        """End the run of a response, where this server makes it, and wait until it is stored."""
+        """End the run of a response, if this server runs it, and wait until it is stored."""
         if self.run(caller, id_):
             await self._runs.stop(id_)
 
     async def keep(
         self, caller: Caller, call: ResponseCall, encoder: ResponseEncoder, events: bytes | None = None
     ) -> None:
-        """Store a response as it stands, unless its caller minds. Raises OrchardError."""
+        """Store a response as it is now, unless its caller has refused that. Raise OrchardError."""
         if call.stored:
             owner = None if encoder.ended else self._owner.token
             record = ResponseRecord(encoder.response(), call.input, caller.user, owner, events)
             await self.kept(store_responses.save, record)
 
     def run(self, caller: Caller, id_: str) -> Run | None:
-        """Give the run of a response that this server makes in the background, if the caller may see it."""
+        """Return the run of a response, if this server runs it in the background and the caller may see it."""
         run = self._runs.get(id_)
         return run if run and caller.sees(run.user) else None
 
     async def settled(self, caller: Caller, id_: str) -> Fields:
-        """Give a stored response that this server does not run.
+        """Return a stored response that this server does not run.
 
-        It has failed where it still seems to run: the server that ran it is gone, or could not store its end.
+        One that still seems to run has failed: the server that ran it is gone, or could not store its end.
         """
         found = await self.kept(store_responses.load, caller, id_)
         owner = found.owner or self._owner.token
@@ -184,7 +184,7 @@ class Responses:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def past(self, caller: Caller, draft: Draft) -> Past:
-        """Look up what a request builds upon. Raises OrchardError."""
+        """Return what a request continues. Raise OrchardError."""
         previous, conversation = draft.body.previous_response_id, draft.body.conversation_id
         if not (previous or conversation or draft.references):
             return Past([], {})
@@ -210,7 +210,7 @@ class Responses:
                 await self.kept(ResponseStore.sweep)
 
     async def _fitted(self, call: ResponseCall) -> Request:
-        """Drop as few of the oldest messages as it takes, where the caller allows that."""
+        """Return a request that fits, without as few of the oldest messages as possible, if the caller allows that."""
         most = call.droppable()
         if not most or await self._fits(call, 0):
             return call.request
@@ -239,7 +239,7 @@ class _Answer(EventResponse):
         self._caller = caller
         self._call = call
         self._encoder = ResponseEncoder(call)
-        answer = self._encoder if call.body.stream else self._body
+        answer = self._encoder if call.body.stream else lambda _: self._encoder.body()
         super().__init__(stream, answer, responses.settings.keep_alive_interval)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -247,15 +247,11 @@ class _Answer(EventResponse):
         with self._responses.going_on_from(self._call):
             await super().__call__(scope, receive, send)
 
-    def _body(self, _: Collected) -> bytes:
-        return self._encoder.body()
-
     async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
-        # Written as a stream would be, so that its items stand in the order in which they came.
+        # Written as a stream would be, so that its items keep the order in which they came.
         self._stream.may_restart(self._begin_anew)
         while not self._encoder.ended:
-            events = await self._stream.next(self._keep_alive)
-            self._encoder.each(events)
+            self._encoder.each(await self._stream.next(self._keep_alive))
         if self._encoder.error:
             return failure(scope, self._encoder.error)
         headers = summary_header(self._encoder.summary)
@@ -272,7 +268,7 @@ class _Answer(EventResponse):
         return self._encoder.unstored(body) if not gone and await self._stored() else body
 
     async def _stored(self) -> OrchardError | None:
-        """Store the response; return what is wrong where that can't be done: the answer is whole all the same."""
+        """Store the response; return the error if that fails: the answer is whole all the same."""
         try:
             await self._responses.keep(self._caller, self._call, self._encoder)
         except OrchardError as error:

@@ -1,4 +1,4 @@
-"""Responses over one WebSocket: each event of the client asks for one, and they are made one after the other."""
+"""Responses over one WebSocket: each event of the client requests one, and they are made one after the other."""
 
 import asyncio
 import logging
@@ -33,8 +33,8 @@ _json = msgspec.json.Encoder().encode
 
 
 class ResponsesSocket:
-    """What one client is told over one WebSocket, and what only this connection knows: the last response that is not
-    stored. `lifetime` seconds after it was opened the connection ends, once nothing is being answered."""
+    """Answers one client over one WebSocket, and keeps the last response that is not stored. The connection ends
+    `lifetime` seconds after it was opened, once nothing is being answered."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class ResponsesSocket:
         self._last: tuple[str, Past] | None = None
 
     async def run(self) -> None:
-        """Serve until the client leaves, or the connection has lasted as long as it may."""
+        """Serve until the client leaves, or the lifetime is over."""
         await self._socket.accept()
         tasks = [asyncio.create_task(self._read_all()), asyncio.create_task(self._answer_all())]
         try:
@@ -73,7 +73,7 @@ class ResponsesSocket:
                 raise end
 
     async def _read_all(self) -> None:
-        """Take what the client sends, also while it is answered: else nobody would notice that it leaves."""
+        """Take what the client sends, also while it is answered: otherwise nobody would notice that it leaves."""
         while (message := await self._socket.receive())["type"] != "websocket.disconnect":
             event = message["bytes"]
             try:
@@ -125,7 +125,7 @@ class ResponsesSocket:
             log.info("response.create %s %s %.3f s", self._socket.scope["path"], how, time.monotonic() - begin)
 
     async def _make(self, event: bytes, request_id: str) -> None:
-        """Make a response and send its events. Raises OrchardError where it can't begin."""
+        """Make a response and send its events. Raise OrchardError if it can't begin."""
         self._callers.remember(request_id, self._caller)
         draft = dialect.parse(event, self._responses.pool.only())
         past = self._known(draft) or await self._responses.past(self._caller, draft)
@@ -143,19 +143,19 @@ class ResponsesSocket:
             self._remember(None if is_stored else call, encoder, past)
 
     def _known(self, draft: Draft) -> Past | None:
-        """Return what a request goes on from where only this connection knows it. It is forgotten if that fails, as
-        clients expect."""
+        """Return what a request continues if only this connection knows it. It is forgotten if that fails, as clients
+        expect."""
         if self._last is None or self._last[0] != draft.body.previous_response_id:
             return None
         _, past = self._last
         self._last = None
         if draft.body.store is not False:
-            message = "`store` must be false: this goes on from a response that is not stored."
+            message = "`store` must be false: this continues a response that is not stored."
             raise OrchardError("invalid_request", message, param="store")
         return past
 
     async def _send_all(self, stream: EventStream, call: ResponseCall, encoder: ResponseEncoder) -> bool:
-        """Send the events of a response; return whether it is stored. Raises OrchardError where it can't begin."""
+        """Send the events of a response; return whether it is stored. Raise OrchardError if it can't begin."""
         begun = is_stored = False
         while not encoder.ended:
             events = await stream.next(_WAIT_SECONDS)
@@ -170,7 +170,7 @@ class ResponsesSocket:
         return is_stored
 
     async def _store(self, call: ResponseCall, encoder: ResponseEncoder, told: list[bytes]) -> bool:
-        """Store a response that has ended, before its client sees that, and say in its last event where that failed."""
+        """Store a response that has ended, before its client sees the end; its last event says if that failed."""
         if encoder.error and encoder.error.kind == "cancelled":
             return False
         try:
@@ -191,6 +191,6 @@ class ResponsesSocket:
         try:
             self._cached.take(extent.bytes)
         except OrchardError as error:
-            log.warning("%s is not kept for the connection it was made on: %s", call.id, error.message)
+            log.warning("%s is not kept for its connection: %s", call.id, error.message)
         else:
             self._last = call.id, Past([*past.items, *map(_json, call.input), *map(_json, output)], {}, extent)

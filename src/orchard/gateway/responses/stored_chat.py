@@ -21,7 +21,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class StoredChat(EventResponse):
-    """Answers like any chat completion, and keeps the answer with what was asked."""
+    """Answers like any chat completion, and stores the answer with its request."""
 
     def __init__(
         self, responses: Responses, stream: EventStream, caller: Caller, call: ChatCall, asked: AskedChat
@@ -51,7 +51,7 @@ class StoredChat(EventResponse):
         return self._gathering.encoder.unstored(body) if completion and await self._kept(completion) else body
 
     async def _kept(self, completion: dict[str, object]) -> OrchardError | None:
-        """Store the answer; return what is wrong where that can't be done: the answer is whole all the same."""
+        """Store the answer; return the error if that fails: the answer is whole all the same."""
         stored = self._asked.completion(completion, self._call.request.id)
         messages = self._asked.listed(self._call.completion_id)
         try:
@@ -62,7 +62,7 @@ class StoredChat(EventResponse):
 
 
 class _GatheringEncoder:
-    """Writes a stream, and gathers what is written."""
+    """Encodes a stream, and gathers its events."""
 
     def __init__(self, call: ChatCall) -> None:
         self.encoder = call.encoder()
@@ -70,12 +70,12 @@ class _GatheringEncoder:
         self._collector = Collector()
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """Write the next events of the stream."""
+        """Return the next events of the stream, encoded."""
         if not isinstance(events[-1], Failed):
             self._collector.add(events)
         return self.encoder.encode(events)
 
     def completion(self) -> dict[str, object] | None:
-        """Return the whole answer; None while there is none."""
+        """Return the whole answer; None until the stream has ended well."""
         result = self._collector.result
         return self._call.completion(result, self.encoder.created) if result else None

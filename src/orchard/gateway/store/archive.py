@@ -13,8 +13,8 @@ from orchard.gateway.store import items as store_items
 Fields = dict[str, Any]
 
 
-def whole(db: sqlite3.Connection, thread: str, now: float) -> Fields:
-    """Return a thread as it is archived."""
+def archived(db: sqlite3.Connection, thread: str, now: float) -> Fields:
+    """Return a thread in the form in which it is archived."""
     created, metadata = db.execute("SELECT created, metadata FROM threads WHERE id = ?", (thread,)).fetchone()
     responses = []
     query = "SELECT id, body FROM responses WHERE thread = ? AND body NOT NULL"
@@ -33,7 +33,7 @@ def whole(db: sqlite3.Connection, thread: str, now: float) -> Fields:
 
 
 def write(folder: str, name: str, conversation: Fields) -> None:
-    """Write `name`.json, which only its owner may read; a file of that name is replaced. Raises OSError."""
+    """Write `name`.json, which only its owner may read; replace a file of that name. Raise OSError."""
     target = Path(folder) / f"{name}.json"
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = target.with_suffix(".tmp")

@@ -1,5 +1,5 @@
-"""Stored chat completions: each is a thread of its own, and its items are the messages that were asked. What a caller
-may not see isn't there: OrchardError says "completion_not_found"."""
+"""Stored chat completions: each is a thread of its own, and its items are the messages of its request. What a caller
+may not see doesn't exist for it: OrchardError ("completion_not_found")."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,7 +38,7 @@ class CompletionFilter(Struct, frozen=True):
 
 @in_transaction
 def save(tx: Transaction, caller: Caller, completion: Fields, messages: Sequence[Fields]) -> None:
-    """Keep a chat completion with the messages that were asked. Raises OrchardError ("payload_too_large")."""
+    """Store a chat completion with the messages of its request. Raise OrchardError ("payload_too_large")."""
     id_ = completion["id"]
     tx.store.begin(tx.db, id_, caller.user)
     row = (id_, completion["model"], _text(completion["metadata"]), _json(completion))
@@ -64,21 +64,21 @@ def update(tx: Transaction, caller: Caller, id_: str, metadata: Mapping[str, str
 
 @in_transaction
 def delete(tx: Transaction, caller: Caller, id_: str) -> None:
-    """Forget a completion with its messages."""
+    """Delete a completion with its messages."""
     _live(tx, caller, id_)
     tx.db.execute("DELETE FROM threads WHERE id = ?", (id_,))
 
 
 @in_transaction
 def messages(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
-    """Return a page of the messages that were asked. Raises OrchardError ("item_not_found")."""
+    """Return a page of the messages of its request. Raise OrchardError ("item_not_found")."""
     _live(tx, caller, id_)
     return store_items.page(tx.db, store_items.THREAD, {"id": id_}, wanted)
 
 
 @in_transaction
 def completions(tx: Transaction, caller: Caller, only: CompletionFilter, wanted: PageQuery) -> Page:
-    """Return a page of the caller's completions. Raises OrchardError ("item_not_found") where there is no `after`."""
+    """Return a page of the caller's completions. Raise OrchardError ("item_not_found") if `after` is unknown."""
     given = tx.store.visible(caller, "") | {"model": only.model, "metadata": _text(only.metadata)}
     return store_items.page(tx.db, _LISTED, given, wanted, _CONTENT)
 
@@ -93,5 +93,5 @@ def _live(tx: Transaction, caller: Caller, id_: str) -> bytes:
 
 
 def _text(metadata: Mapping[str, str]) -> str:
-    """SQLite reads JSON from texts only."""
+    """Return metadata as text, the only form of JSON that SQLite reads."""
     return _json(metadata).decode()

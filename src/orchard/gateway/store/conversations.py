@@ -1,5 +1,5 @@
-"""Stored conversations and their items. What a caller may not see isn't there: OrchardError says
-"conversation_not_found"."""
+"""Stored conversations and their items. What a caller may not see doesn't exist for it: OrchardError
+("conversation_not_found")."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ _LIVE = """
 SELECT created, metadata FROM threads
 WHERE id = :id AND metadata NOT NULL AND expires > :now AND (:admin OR user IS :user)
 """
-# Only what may bear on items that are to be added: the calls that they answer, and items of the same ids.
+# Only what new items may refer to: the calls that they answer, and items of the same ids.
 _RELATED = f"""{store_items.THREAD}
 SELECT i.item FROM listed l JOIN items i ON i.number = l.number
 WHERE i.id IN (SELECT value FROM json_each(:ids)) OR (:calls != '[]' AND
@@ -27,7 +27,7 @@ ORDER BY l.place
 
 @in_transaction
 def create(tx: Transaction, caller: Caller, id_: str, metadata: Fields, items: Sequence[Fields]) -> float:
-    """Begin a conversation; return the time of its beginning. Raises OrchardError ("payload_too_large")."""
+    """Begin a conversation; return when it began. Raise OrchardError ("payload_too_large")."""
     created = tx.store.begin(tx.db, id_, caller.user, metadata)
     _add(tx, id_, items)
     return created
@@ -35,14 +35,14 @@ def create(tx: Transaction, caller: Caller, id_: str, metadata: Fields, items: S
 
 @in_transaction
 def load(tx: Transaction, caller: Caller, id_: str) -> tuple[float, Fields]:
-    """Return a conversation's beginning and metadata."""
+    """Return when a conversation began, and its metadata."""
     created, metadata = live(tx, caller, id_)
     return created, msgspec.json.decode(metadata)
 
 
 @in_transaction
 def update(tx: Transaction, caller: Caller, id_: str, metadata: Fields) -> float:
-    """Replace a conversation's metadata; return the time of its beginning."""
+    """Replace a conversation's metadata; return when it began."""
     created, _ = live(tx, caller, id_)
     tx.db.execute("UPDATE threads SET metadata = ? WHERE id = ?", (_json(metadata), id_))
     tx.store.written(tx.db, id_)
@@ -51,14 +51,14 @@ def update(tx: Transaction, caller: Caller, id_: str, metadata: Fields) -> float
 
 @in_transaction
 def delete(tx: Transaction, caller: Caller, id_: str) -> None:
-    """Forget a conversation with its items and its responses."""
+    """Delete a conversation with its items and its responses."""
     live(tx, caller, id_)
     tx.db.execute("DELETE FROM threads WHERE id = ?", (id_,))
 
 
 @in_transaction
 def related(tx: Transaction, caller: Caller, id_: str, ids: Sequence[str], calls: Sequence[str]) -> list[bytes]:
-    """Return the items of a conversation that have one of these ids or of these calls' ids, oldest first."""
+    """Return the items of a conversation that have one of these ids or call ids, oldest first."""
     live(tx, caller, id_)
     given = {"id": id_, "ids": _json(ids), "calls": _json(calls).decode()}
     return [item for (item,) in tx.db.execute(_RELATED, given)]
@@ -66,21 +66,21 @@ def related(tx: Transaction, caller: Caller, id_: str, ids: Sequence[str], calls
 
 @in_transaction
 def add_items(tx: Transaction, caller: Caller, id_: str, items: Sequence[Fields]) -> None:
-    """Add items to a conversation. Raises OrchardError ("payload_too_large") where it would have too many."""
+    """Add items to a conversation. Raise OrchardError ("payload_too_large") if it would have too many."""
     live(tx, caller, id_)
     _add(tx, id_, items)
 
 
 @in_transaction
 def items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
-    """Return a page of a conversation's items. Raises OrchardError ("item_not_found") where `after` is none of them."""
+    """Return a page of a conversation's items. Raise OrchardError ("item_not_found") if `after` is none of them."""
     live(tx, caller, id_)
     return store_items.page(tx.db, store_items.THREAD, {"id": id_}, wanted)
 
 
 @in_transaction
 def item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> bytes:
-    """Return one item of a conversation. Raises OrchardError ("item_not_found")."""
+    """Return one item of a conversation. Raise OrchardError ("item_not_found")."""
     live(tx, caller, id_)
     found = store_items.some(tx.db, store_items.THREAD, id_, [item_id]).get(item_id)
     if found is None:
@@ -90,14 +90,14 @@ def item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> bytes:
 
 @in_transaction
 def delete_item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> None:
-    """Take an item out of a conversation. Raises OrchardError ("item_not_found")."""
+    """Delete an item of a conversation. Raise OrchardError ("item_not_found")."""
     live(tx, caller, id_)
     if not tx.db.execute("DELETE FROM items WHERE thread = ? AND id = ?", (id_, item_id)).rowcount:
         raise _no_item(id_, item_id)
 
 
 def live(tx: Transaction, caller: Caller, id_: str, param: str | None = None) -> tuple[float, bytes]:
-    """Return a conversation's beginning, and its metadata as JSON; `param`: the field that names it."""
+    """Return when a conversation began, and its metadata as JSON; `param` is the field that names it."""
     row = tx.db.execute(_LIVE, tx.store.visible(caller, id_)).fetchone()
     if row is None:
         message = f"no conversation '{id_}' here: it is unknown, was deleted, or has expired"

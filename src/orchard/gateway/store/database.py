@@ -1,4 +1,4 @@
-"""The file that stored responses lie in: SQLite in WAL mode, which several servers may have open at once."""
+"""The file of stored responses: SQLite in WAL mode, which several servers may have open at once."""
 
 import contextlib
 import logging
@@ -16,7 +16,7 @@ from orchard.gateway.throttle import Throttle
 log = logging.getLogger("orchard.gateway.store.store")
 
 MEMORY = ":memory:"
-"""The path of a store that is no file."""
+"""The path of a store in memory."""
 _BUSY_SECONDS = 10.0
 _WAL_BYTES = 16 * 1024 * 1024
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class StoreFile:
-    """One connection, for one thread. The file is made when it is first needed; only its owner may read it."""
+    """One connection, for one thread. The file is created when it is first needed; only its owner may read it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -38,10 +38,10 @@ class StoreFile:
         return self._connection is not None or Path(self._path).exists()
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do some work in one transaction.
+        """Do some work in one transaction, and return its result.
 
-        A file that is broken is set aside, and the work is done in a new one. Raises OrchardError ("unavailable") where
-        the file can't be used for now.
+        A broken file is renamed, and the work is done in a new one. Raise OrchardError ("unavailable") if the file
+        can't be used at the moment.
         """
         try:
             try:
@@ -58,10 +58,10 @@ class StoreFile:
             raise OrchardError("unavailable", f"the store of responses can't be used: {why}", retry_after=1) from error
 
     def shrink(self) -> None:
-        """Give pages that hold nothing back; where others are at work, the next time will do."""
+        """Release empty pages; do nothing while other servers are using the file."""
         if self._connection:
             with contextlib.suppress(sqlite3.OperationalError):
-                # A script runs to its end; `execute` would give back one page.
+                # A script runs to its end; `execute` would release one page.
                 self._connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class StoreFile:
             raise error
 
     def _recover(self, error: sqlite3.DatabaseError) -> None:
-        """Open the file anew, as another server may have mended it by now; else set it aside."""
+        """Open the file again, as another server may have replaced it by now; else rename it."""
         self.close()
         try:
             self._run(_check)
@@ -123,7 +123,7 @@ class StoreFile:
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:
         aside = f"{self._path}.broken-{time.strftime('%Y%m%d-%H%M%S')}"
-        log.error("the store of responses is broken (%s): it is now %s, and a new one begins", error, aside)
+        log.error("the store of responses is broken (%s): it was renamed to %s, and a new one begins", error, aside)
         for ending in ("", "-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
                 os.replace(self._path + ending, aside + ending)
@@ -139,7 +139,7 @@ def _check(connection: sqlite3.Connection) -> None:
 
 @contextlib.contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Writers wait for each other at the beginning, so that none fails half-way."""
+    """Begin and end a transaction. Writers wait for each other at the beginning, so that none fails half-way."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,6 +1,6 @@
-"""The items that threads are made of: how they are written, listed page by page, and how many there may be.
+"""The items of threads: writing them, listing them page by page, and limits on how many there are.
 
-THREAD, CHAIN, UP_TO and MADE_OF begin queries: each names items `listed`, by their numbers and ids, with their places.
+THREAD, CHAIN, UP_TO and MADE_OF begin queries: each defines `listed`, the numbers, ids and places of items.
 """
 
 import sqlite3
@@ -22,7 +22,7 @@ MAX_PARTS = 32_768
 
 _json = msgspec.json.Encoder().encode
 
-# A conversation gets what a response was asked and what it said when it is done.
+# A conversation gets a response's input and output when the response is done.
 _SAID = "(r.status IS NULL OR r.status IN ('completed', 'incomplete'))"
 THREAD = f"""
 WITH listed AS (
@@ -43,7 +43,7 @@ CHAIN = f"""{_RESPONSES}, listed AS (
     FROM chain JOIN items i ON i.response = chain.id
 )
 """  # noqa: S608
-"""The items of a response and of all that it goes on from."""
+"""The items of a response and of all that it continues."""
 _WHOLE = f"""{_RESPONSES}, before (number, id) AS (
     SELECT i.number, i.id FROM responses own JOIN threads t ON t.id = own.thread
     JOIN items i ON i.thread = t.id LEFT JOIN responses r ON r.id = i.response
@@ -57,7 +57,7 @@ _WHOLE = f"""{_RESPONSES}, before (number, id) AS (
 """  # noqa: S608
 _PLACED = "SELECT number, id, row_number() OVER (ORDER BY depth DESC, output, number) AS place FROM whole"
 UP_TO = f"{_WHOLE}, listed AS ({_PLACED})"
-"""What a response was made of, and what it said."""
+"""What a response was made of, and its output."""
 MADE_OF = f"{_WHOLE}, listed AS ({_PLACED} WHERE NOT (depth = 0 AND output))"
 """What a response was made of: what came before it, in its chain or its conversation, and its own input."""
 _MISSING = f"""{_RESPONSES}
@@ -69,7 +69,7 @@ _ITEMS = f"SELECT i.id, i.item {_CONTENT}"
 
 
 class PageQuery(Struct, frozen=True):
-    """Which page of a list is wanted: at most `limit` items, from behind the item `after`; `desc`: the newest first."""
+    """A page of a list: at most `limit` items after the item `after`; `desc`: the newest first."""
 
     after: str | None = None
     limit: int = 20
@@ -84,21 +84,21 @@ class Page(Struct, frozen=True):
 
 
 class Extent(Struct, frozen=True):
-    """How much some items are: their number, the bytes of their JSON, and their content parts."""
+    """The size of some items: their number, the bytes of their JSON, and their content parts."""
 
     items: int
     bytes: int
     parts: int
 
     def plus(self, items: Iterable[Fields]) -> "Extent":
-        """Return how much it is with these items."""
+        """Return the size with these items added."""
         sizes = [(len(_json(item)), _parts(item)) for item in items]
         return Extent(
             self.items + len(sizes), self.bytes + sum(size for size, _ in sizes), self.parts + sum(n for _, n in sizes)
         )
 
     def check(self, what: str, max_bytes: int) -> None:
-        """Raise OrchardError ("payload_too_large") where it is more than a request may go on from."""
+        """Raise OrchardError ("payload_too_large") if it is more than a request may continue."""
         limits = (
             (self.items, MAX_ITEMS, "items"),
             (self.bytes, max_bytes, "bytes of items"),
@@ -130,15 +130,15 @@ def some(db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str]) -> d
 
 
 def extent(db: sqlite3.Connection, listed: str, id_: str) -> Extent:
-    """Return how much the listed items are."""
+    """Return the size of the listed items."""
     query = f"{listed} SELECT count(*), coalesce(sum(length(i.item)), 0), coalesce(sum(i.parts), 0) {_CONTENT}"
     return Extent(*db.execute(query, {"id": id_}).fetchone())
 
 
 def page(db: sqlite3.Connection, listed: str, given: Fields, wanted: PageQuery, content: str = _ITEMS) -> Page:
-    """Return one page of what is listed; `given`: the parameters of that query, `content`: what gives ids and JSON.
+    """Return one page of a list; `given` has the parameters of that query, `content` selects ids and JSON.
 
-    Raises OrchardError ("item_not_found") where there is no item `after`.
+    Raise OrchardError ("item_not_found") if there is no item `after`.
     """
     last, compare, way = ("max", ">", "ASC") if wanted.order == "asc" else ("min", "<", "DESC")
     given = given | {"after": wanted.after, "most": wanted.limit + 1}
@@ -155,17 +155,17 @@ def page(db: sqlite3.Connection, listed: str, given: Fields, wanted: PageQuery, 
 
 
 def check_chain(db: sqlite3.Connection, id_: str) -> None:
-    """Raise OrchardError ("response_not_found") where something that a response goes on from is gone.
+    """Raise OrchardError ("response_not_found") if something that a response continues is gone.
 
-    It can only be gone where it had expired before this response was done.
+    It can only be gone if it had expired before this response was done.
     """
     if missing := db.execute(_MISSING, {"id": id_}).fetchone():
-        message = f"response '{id_}' goes on from '{missing[0]}', which has expired"
+        message = f"response '{id_}' continues '{missing[0]}', which has expired"
         raise OrchardError("response_not_found", message, param="previous_response_id")
 
 
 def bytes_of_thread(db: sqlite3.Connection, thread: str) -> int:
-    """Return how many bytes what lies in a thread has."""
+    """Return the bytes of all that a thread holds."""
     queries = (
         "SELECT coalesce(sum(length(item)), 0) FROM items WHERE thread = ?",
         "SELECT coalesce(sum(coalesce(length(body), 0) + coalesce(length(events), 0)), 0) FROM responses "

@@ -1,4 +1,4 @@
-"""Which server a background run belongs to, and whether that server still lives."""
+"""The server that a background run belongs to, and whether that server is still running."""
 
 import contextlib
 import fcntl
@@ -15,9 +15,9 @@ log = logging.getLogger("orchard.gateway.store.store")
 
 
 class Owner:
-    """This server's mark on its runs: a file beside the store, which is locked as long as the process lives.
+    """This server's mark on its runs: a file beside the store, locked as long as the process lives.
 
-    A process id would do where no id were used twice; the lock goes with the process, however that ends.
+    A process id may be used twice; the lock ends with the process, however that ends.
     """
 
     def __init__(self, path: str) -> None:
@@ -27,7 +27,7 @@ class Owner:
         self._log = Throttle(log)
 
     def hold(self) -> None:
-        """Lock the mark before the first run begins. Raises OrchardError ("unavailable")."""
+        """Lock the mark before the first run begins. Raise OrchardError ("unavailable")."""
         if self._file is not None or self._path == MEMORY:
             return
         mark = self._mark(self.token)
@@ -40,7 +40,7 @@ class Owner:
             raise OrchardError("unavailable", "the response can't be stored; try again", retry_after=1) from error
 
     def lives(self, token: str) -> bool:
-        """Whether the server of that mark, another one, still runs."""
+        """Return whether the server of that mark, another one, is still running."""
         mark = self._mark(token)
         try:
             file = os.open(mark, os.O_RDWR)
@@ -58,7 +58,7 @@ class Owner:
         return False
 
     def release(self) -> None:
-        """Take the mark away: this server's runs have ended."""
+        """Delete the mark: this server's runs have ended."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._mark(self.token).unlink()

@@ -1,5 +1,5 @@
-"""Stored responses: what each answered, what it was asked, and what it goes on from. What a caller may not see isn't
-there: OrchardError says "response_not_found"."""
+"""Stored responses: their output, their input, and what they continue. What a caller may not see doesn't exist for it:
+OrchardError ("response_not_found")."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _LIVE = """
 SELECT r.status, r.owner, r.body FROM responses r JOIN threads t ON t.id = r.thread
 WHERE r.id = :id AND r.body NOT NULL AND t.expires > :now AND (:admin OR t.user IS :user)
 """
-# An id that a caller chose may mean another item in another thread; those of outputs are made here.
+# An id that a caller chose may be another item's in another thread; this server makes those of outputs.
 _NEWEST = """
 SELECT r.id FROM items i JOIN responses r ON r.id = i.response JOIN threads t ON t.id = i.thread
 WHERE i.id IN (SELECT value FROM json_each(:ids)) AND i.output AND r.body NOT NULL AND t.expires > :now
@@ -29,9 +29,9 @@ ORDER BY i.number DESC LIMIT 1
 
 
 class ResponseRecord(Struct, frozen=True):
-    """A response that is to be kept, with what it was asked. `owner`: the server that runs it, while it runs.
+    """A response to be stored, with its input. `owner`: the server that runs it, while it runs.
 
-    `user` owns it where it begins a thread. `events`: its stream, where it ran in the background.
+    `user` owns it if it begins a thread. `events`: its stream, if it ran in the background.
     """
 
     response: Fields
@@ -42,7 +42,7 @@ class ResponseRecord(Struct, frozen=True):
 
 
 class StoredResponse(Struct, frozen=True):
-    """A response that is kept: its JSON, and the server that runs it, if it is not done."""
+    """A response that is stored: its JSON, and the server that runs it, if it is not done."""
 
     response: Fields
     owner: str | None
@@ -54,7 +54,7 @@ class StoredResponse(Struct, frozen=True):
 
 
 class Past(Struct, frozen=True):
-    """What a new response builds upon: the items before it, and others that its input refers to, by their ids."""
+    """What a new response continues: the items before it, and others that its input refers to, by their ids."""
 
     items: list[bytes]
     referenced: dict[str, bytes]
@@ -63,17 +63,14 @@ class Past(Struct, frozen=True):
 
 @in_transaction
 def save(tx: Transaction, record: ResponseRecord) -> None:
-    """Keep a response, or what has become of it since it was kept.
-
-    Raises OrchardError ("payload_too_large") where it has no room.
-    """
+    """Store a response, or its new state. Raise OrchardError ("payload_too_large") if there is no room for it."""
     response = record.response
     id_, parent = response["id"], response["previous_response_id"]
     thread = _thread(tx, record)
     body = _json({**response, "output": []})
     row = (id_, thread, parent, response["status"], record.owner, body, record.events)
     tx.db.execute("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    # All anew, so that what one response says stays together where several run in one conversation.
+    # All again, so that one response's items stay together if several run in one conversation.
     tx.db.execute("DELETE FROM items WHERE response = ?", (id_,))
     for output, items in enumerate((record.input, response["output"])):
         store_items.insert(tx.db, thread, items, response=id_, output=output)
@@ -101,7 +98,7 @@ def events(tx: Transaction, caller: Caller, id_: str) -> bytes | None:
 
 @in_transaction
 def fail(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:
-    """Say that a response has failed because nobody runs it any more."""
+    """Mark a response as failed because no server runs it any more."""
     _, _, body = _live(tx, caller, id_)
     failed = {"status": "failed", "error": {"code": "server_error", "message": reason}}
     done = _json(msgspec.json.decode(body) | failed)
@@ -110,7 +107,7 @@ def fail(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:
 
 @in_transaction
 def delete(tx: Transaction, caller: Caller, id_: str) -> None:
-    """Forget a response. What it said stays a part of the responses that go on from it."""
+    """Delete a response. Its output stays a part of the responses that continue it."""
     _live(tx, caller, id_)
     tx.db.execute("UPDATE responses SET body = NULL, events = NULL WHERE id = ?", (id_,))
     _prune(tx.db, id_)
@@ -118,9 +115,9 @@ def delete(tx: Transaction, caller: Caller, id_: str) -> None:
 
 @in_transaction
 def input_items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
-    """Return a page of what a response was made of: what was said before it, and its own input.
+    """Return a page of what a response was made of: the items before it, and its own input.
 
-    Raises OrchardError ("item_not_found") where `after` is not among it.
+    Raise OrchardError ("item_not_found") if `after` is none of them.
     """
     _live(tx, caller, id_)
     store_items.check_chain(tx.db, id_)
@@ -135,11 +132,11 @@ def past(
     conversation: str | None,
     references: Sequence[str],
 ) -> Past:
-    """Look up what a new response builds upon.
+    """Return what a new response continues.
 
-    References count where there is neither a previous response nor a conversation: those that are in the chain which
-    they take up are found. Raises OrchardError: "response_not_found", "conversation_not_found", "invalid_request" where
-    the previous response still runs, "payload_too_large" where it is too much to go on from.
+    References count if there is neither a previous response nor a conversation: those that are in one chain are found.
+    Raise OrchardError: "response_not_found", "conversation_not_found", "invalid_request" if the previous response still
+    runs, "payload_too_large" if it is too much to continue.
     """
     if previous is not None:
         _check_previous(tx, caller, previous)
@@ -150,7 +147,7 @@ def past(
     else:
         return Past([], _referenced(tx, caller, references))
     found = store_items.extent(tx.db, listed, begin)
-    found.check("what this request goes on from", tx.store.max_past_bytes)
+    found.check("what this request continues", tx.store.max_past_bytes)
     return Past([item for _, item in store_items.every(tx.db, listed, begin)], {}, found)
 
 
@@ -172,13 +169,13 @@ def _check_previous(tx: Transaction, caller: Caller, id_: str) -> None:
 
 
 def _referenced(tx: Transaction, caller: Caller, ids: Sequence[str]) -> dict[str, bytes]:
-    """Return those items that are in one chain of the caller's: it ends with the response that said the newest."""
+    """Return those items that are in one chain of the caller's: it ends with the response of the newest one."""
     newest = tx.db.execute(_NEWEST, tx.store.visible(caller, "") | {"ids": _json(ids).decode()}).fetchone()
     return store_items.some(tx.db, store_items.UP_TO, newest[0], ids) if newest else {}
 
 
 def _thread(tx: Transaction, record: ResponseRecord) -> str:
-    """Return the thread of a response; one of its own where it goes on from nothing that is still here."""
+    """Return the thread of a response; a new one if it continues nothing that is still stored."""
     response = record.response
     if response["conversation"]:
         query, key = "SELECT id FROM threads WHERE id = ?", response["conversation"]["id"]
@@ -193,7 +190,7 @@ def _thread(tx: Transaction, record: ResponseRecord) -> str:
 
 
 def _prune(db: sqlite3.Connection, id_: str | None) -> None:
-    """Remove a deleted response that nothing goes on from, and those deleted before it that it kept alive."""
+    """Remove a deleted response that nothing continues, and those deleted before it that it kept alive."""
     while id_ is not None:
         row = db.execute("SELECT parent, thread, body IS NULL FROM responses WHERE id = ?", (id_,)).fetchone()
         if row is None or not row[2] or db.execute("SELECT 1 FROM responses WHERE parent = ?", (id_,)).fetchone():

@@ -1,7 +1,7 @@
-"""The tables that stored responses lie in.
+"""The tables of stored responses.
 
-A file says in `user_version` how many of these scripts made it; the rest are run when it is opened. What is released
-never changes: what comes later is one more script.
+The `user_version` of a file is the number of these scripts that made it; the others run when it is opened. A released
+script never changes: each change is one more script.
 """
 
 _FIRST = """

@@ -1,4 +1,4 @@
-"""The key that signs what callers keep for the server: a file beside the store."""
+"""The key that signs compacted conversations, which callers keep for the server: a file beside the store."""
 
 import contextlib
 import logging
@@ -16,17 +16,17 @@ _BYTES = 32
 
 
 class SealKey:
-    """A key for all servers that share a store; the file is made when it is first needed, and only its owner may read
-    it. It blocks: use the store's thread."""
+    """A key for all servers that share a store; the file is created when it is first needed, and only its owner may
+    read it. Reading it blocks: use the store's thread."""
 
     def __init__(self, path: str) -> None:
-        """`path`: that of the store."""
+        """Read nothing yet; `path` is that of the store."""
         self._file = None if path == MEMORY else Path(f"{path}.key")
         self._key = secrets.token_bytes(_BYTES) if self._file is None else b""
         self._log = Throttle(log)
 
     def load(self) -> bytes:
-        """Return the key. Raises OrchardError ("unavailable") where the file can't be used."""
+        """Return the key. Raise OrchardError ("unavailable") if the file can't be used."""
         if self._file is not None and not self._key:
             try:
                 self._key = _read_or_make(self._file)

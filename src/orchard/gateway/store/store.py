@@ -1,8 +1,8 @@
-"""What is kept of responses, conversations and chat completions, and for how long.
+"""Stored responses, conversations and chat completions, and how long they are kept.
 
-A **thread** is what is kept and thrown away together: a conversation object with its responses, a response with all
-that go on from it, or a chat completion. Its time begins anew whenever something is added to it. What lies in a thread
-is read and written by the functions of `store_responses`, `store_conversations` and `store_completions`.
+A **thread** is kept and deleted as a whole: a conversation object with its responses, a response with all that continue
+it, or a chat completion. Its time to live starts again whenever something is added to it. The functions of `responses`,
+`conversations` and `completions` read and write threads.
 """
 
 import functools
@@ -23,9 +23,9 @@ from orchard.gateway.throttle import Throttle
 
 log = logging.getLogger("orchard.gateway.store.store")
 
-_LEFT = 0.9  # of the room, where it is full: it isn't full again with the next response
+_LEFT = 0.9  # of the room, once it is full: the next response doesn't fill it again
 _json = msgspec.json.Encoder().encode
-# The threads of what requests and runs go on from, which are given by their own ids.
+# The threads of what requests and runs continue, which are given by their own ids.
 _USED = """
 SELECT value FROM json_each(:used)
 UNION SELECT thread FROM responses WHERE id IN (SELECT value FROM json_each(:used))
@@ -43,10 +43,10 @@ T = TypeVar("T")
 
 
 class ResponseStore:
-    """The threads of one file. What it does is one transaction each, and blocks: use one thread.
+    """The threads of one file. Each call is one transaction, and blocks: use one thread.
 
-    Everything raises OrchardError: "unavailable" where the file can't be used, and "payload_too_large" for what has no
-    room even when all else is thrown away.
+    Everything raises OrchardError: "unavailable" if the file can't be used, and "payload_too_large" for what has no
+    room even if all else is deleted.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class ResponseStore:
         archive: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Threads are kept `ttl` seconds, and all of them in `max_bytes`; what expires goes to the folder `archive`.
+        """Keep threads for `ttl` seconds, and all in `max_bytes`; those that expire go to the folder `archive`.
 
-        `max_past_bytes`: what a request may go on from.
+        `max_past_bytes`: how much a request may continue.
         """
         self.max_past_bytes = max_past_bytes
         self.in_use: Set[str] = frozenset()
-        """The ids of the conversations and responses that requests are going on from, and of runs: they stay."""
+        """The ids of the conversations and responses that requests continue now, and of runs: they stay."""
         self.file = StoreFile(path)
         self._ttl = ttl
         self._max_bytes = max_bytes
@@ -83,7 +83,7 @@ class ResponseStore:
         return {"id": id_, "now": self._clock(), "user": caller.user, "admin": caller.admin}
 
     def begin(self, db: sqlite3.Connection, id_: str, user: str | None, metadata: Fields | None = None) -> float:
-        """Begin a thread, unless it is there, and return the time; `metadata`: it is a conversation object."""
+        """Begin a thread, unless it exists, and return the time; `metadata`: it is a conversation object."""
         now = self._clock()
         about = None if metadata is None else _json(metadata)
         query = "INSERT OR IGNORE INTO threads (id, created, expires, metadata, user) VALUES (?, ?, ?, ?, ?)"
@@ -91,9 +91,9 @@ class ResponseStore:
         return now
 
     def written(self, db: sqlite3.Connection, thread: str) -> None:
-        """Let the time of a thread begin anew, and make room for what was added to it.
+        """Renew the time of a thread, and make room for what was added to it.
 
-        Raises OrchardError ("payload_too_large"), which takes the addition back, where there can't be room enough.
+        Raise OrchardError ("payload_too_large"), which takes the addition back, if there can't be room enough.
         """
         now = self._clock()
         db.execute("UPDATE threads SET expires = ? WHERE id = ?", (now + self._ttl, thread))
@@ -108,7 +108,7 @@ class ResponseStore:
             raise OrchardError("payload_too_large", message)
 
     def sweep(self) -> None:
-        """Throw away what has expired, and what was used least recently where all of it takes too much room."""
+        """Delete what has expired, and what was used least recently if all of it takes too much room."""
 
         def work(db: sqlite3.Connection) -> int:
             now = self._clock()
@@ -121,7 +121,7 @@ class ResponseStore:
             self.file.shrink()
 
     def _make_room(self, db: sqlite3.Connection, now: float, kept: str = "") -> int:
-        """Throw away what was used least recently, but for `kept`; return how many threads went."""
+        """Delete what was used least recently, but for `kept`; return how many threads were deleted."""
         gone = 0
         enough = self._max_bytes * (_LEFT if _size(db) > self._max_bytes else 1)
         while _size(db) > enough:
@@ -137,10 +137,10 @@ class ResponseStore:
         return _json(list(self.in_use))
 
     def _end(self, db: sqlite3.Connection, thread: str, now: float, *, forced: bool) -> bool:
-        """Archive a thread and throw it away; unless forced, it stays where it can't be archived."""
+        """Archive a thread and delete it; unless forced, it stays if it can't be archived."""
         if self._archive is not None:
             try:
-                archive.write(self._archive, thread, archive.whole(db, thread, now))
+                archive.write(self._archive, thread, archive.archived(db, thread, now))
             except OSError as error:
                 self._log.error("conversation %s can't be archived in %s: %s", thread, self._archive, error)
                 if not forced:
