@@ -27,7 +27,7 @@ _MAX_PIPELINED = 16
 _MAX_AHEAD_BYTES = 64 * 1024
 # How long a client that is refused may go on sending, so that it begins to read the reason.
 _LINGER_SECONDS = 2.0
-_NO_HTTP = "this is not a valid HTTP/1.1 request (if the client uses https://, change that to http://)"
+_NO_HTTP = "this is not a valid HTTP/1.1 request (a client that uses https:// must use http:// instead)"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 # Pauses between probes of a client that has closed its side. Some clients accept no more than five.
 _PROBE_SECONDS = (0.05, 1.0, 5.0, 30.0, 120.0)
