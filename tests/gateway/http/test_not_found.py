@@ -80,8 +80,8 @@ def test_an_address_like_no_other_is_told_of_the_list(path: str) -> None:
         ("/v1/images/edits", "images are not served yet"),
         ("/v1/files", "files are not served"),
         ("/api/pull", "orchard pull ID"),
-        ("/v1", "the beginning of addresses such as /v1/chat/completions"),
-        ("/v1/", "the beginning of addresses such as /v1/chat/completions"),
+        ("/v1", "the beginning of routes such as /v1/chat/completions"),
+        ("/v1/", "the beginning of routes such as /v1/chat/completions"),
     ],
 )
 def test_what_is_not_served_is_said(path: str, words: str) -> None:
@@ -115,7 +115,7 @@ async def test_every_404_says_what_to_do(method: str, path: str, status: int, wo
     assert response.status_code == status
     assert words in response.json()["error"]["message"]
     if status == 405:
-        assert f"takes {' and '.join(response.headers['allow'].split(', '))} only" in words
+        assert f"takes only {' and '.join(response.headers['allow'].split(', '))}" in words
 
 
 async def test_a_404_speaks_the_callers_dialect() -> None:
@@ -127,4 +127,4 @@ async def test_a_404_speaks_the_callers_dialect() -> None:
 
 def test_what_has_come_to_be_served_is_not_refused() -> None:
     assert "reranking is not served yet" in advice("/v1/rerank/x", KNOWN)
-    assert advice("/v1/rerank/x", [*KNOWN, "/v1/rerank"]) == "there is no such address; use /v1/rerank"
+    assert advice("/v1/rerank/x", [*KNOWN, "/v1/rerank"]) == "no such route; use /v1/rerank"
