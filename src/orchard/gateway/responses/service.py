@@ -251,7 +251,8 @@ class _Answer(EventResponse):
         # Written as a stream would be, so that its items keep the order in which they came.
         self._stream.may_restart(self._begin_anew)
         while not self._encoder.ended:
-            self._encoder.each(await self._stream.next(self._keep_alive))
+            events = await self._stream.next(self._keep_alive)  # a restart replaces the encoder meanwhile
+            self._encoder.each(events)
         if self._encoder.error:
             return failure(scope, self._encoder.error)
         headers = summary_header(self._encoder.summary)
