@@ -95,6 +95,9 @@ def test_every_folder_has_a_line() -> None:
     told = [row[0].strip("`") for row in table("Folders")]
     folders = {file.parent.relative_to(SOURCE).as_posix() for file in SOURCE.rglob("*.py")}
     assert sorted(told) == sorted(folders)
+    for folder, purpose in ((row[0].strip("`"), row[1]) for row in table("Folders")):
+        for name in re.findall(r"`(\w+\.py)`", purpose):
+            assert (SOURCE / folder / name).exists(), f"{folder}/{name}"
 
 
 def test_the_import_law_is_the_one_that_is_tested() -> None:
