@@ -73,6 +73,7 @@ def test_every_file_and_function_exists(page: str) -> None:
 def test_each_hop_is_called_by_one_of_those_before_it() -> None:
     before: list[ast.AST] = []
     for number, file, function, _, how in table("A request, from the route to the model and back"):
+        assert number == str(len(before) + 1)
         path, name = file.strip("`"), function.strip("`")
         node = definitions(SOURCE / path)[name]
         if how == "call":
