@@ -22,7 +22,8 @@ from orchard.cli import chat, doctor
 from orchard.cli import serve as serve_command
 from orchard.cli.app import app
 from orchard.cli.bench import LoadProfile, bench
-from orchard.cli.client import AnswerPiece, ChatClient, ServerError, sse_data
+from orchard.cli.client import AnswerPiece, ChatClient
+from orchard.cli.endpoint import ServerError, sse_data
 from orchard.cli.talk import HELP, ChatSession
 from orchard.core.errors import OrchardError
 from tests.support.serving import Server, serve
@@ -274,7 +275,8 @@ class TestClient:
     @pytest.mark.parametrize(
         ("event", "status", "expected"),
         [
-            ('{"error": {"message": "too much"}}', 200, "too much"),
+            ('{"error": {"message": "too much"}}', 200, "^too much$"),
+            ('{"error": "too hot"}', 200, "^too hot$"),
             ('{"choices": []}', 200, "broke off"),
             ("{", 200, "no chat completion"),
             ("", 418, "418"),

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from orchard.cli.app import app
 from orchard.cli.bench import DEFAULT_SCENARIOS, Bench, LoadProfile, row
 from orchard.cli.bench_client import BenchClient, Figures, TimedAnswer, figures
-from orchard.cli.client import ServerError
+from orchard.cli.endpoint import ServerError
 from orchard.core.errors import OrchardError
 from tests.support.serving import Server, serve
 

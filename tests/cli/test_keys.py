@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from orchard.cli import serve as serve_command
 from orchard.cli.app import app
-from orchard.cli.keys import first_key
+from orchard.cli.endpoint import first_key
 from orchard.cli.settings.values import KINDS
 from orchard.config import Settings
 from orchard.gateway.pool import worker_process

@@ -69,11 +69,11 @@ def test_pull_models_rm(hub: Hub, tmp_path: Path) -> None:
     assert "org/tiny " in orchard(tmp_path, "models")[1]
     code, out, _ = orchard(tmp_path, "rm", "org/tiny", answer="n\n")
     assert code == 1
-    assert out.startswith("Remove org/tiny, ")
+    assert out.startswith("Delete org/tiny, ")
     assert (tmp_path / "models--org--tiny").exists()
     code, out, _ = orchard(tmp_path, "rm", "org/tiny", answer="y\n")
     assert code == 0
-    assert "org/tiny is removed; " in out
+    assert "org/tiny is deleted; " in out
     assert not (tmp_path / "models--org--tiny").exists()
 
 

@@ -79,15 +79,15 @@ def test_an_interrupt_gives_several_lines_up(conversation: ChatSession, client: 
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("/foo", "there is no command /foo; /help lists them"),
+        ("/foo", "there is no command /foo; /help lists the commands"),
         ("/foo bar", "there is no command /foo"),
         ("/Reset", "there is no command /Reset"),
         ("/save-as file", "there is no command /save-as"),
         ("/reset!", "there is no command /reset!"),
         ("/load2", "there is no command /load2"),
-        ("/reset now", "nothing may follow /reset"),
-        ("/set", "/set takes one of temperature, top_p"),
-        ("/set heat 1", "/set takes one of temperature, top_p"),
+        ("/reset now", "/reset takes no argument"),
+        ("/set", "/set needs a name and a value; the names are temperature, top_p"),
+        ("/set heat 1", "/set needs a name and a value; the names are temperature, top_p"),
         ("/set temperature hot", "temperature: must be a number .*2.*, not 'hot'"),
         ("/set temperature 3", "temperature: must be a number .*2.*, not '3'"),
         ("/set max_tokens 0", "max_tokens: must be"),
@@ -148,6 +148,6 @@ def test_a_file_that_is_no_talk_changes_nothing(conversation: ChatSession, tmp_p
     file.write_text(content)
     say(conversation, "one")
     before = conversation.talk
-    with pytest.raises(OrchardError, match="is no talk that /save wrote"):
+    with pytest.raises(OrchardError, match="is not a conversation that /save wrote"):
         command(conversation, f"/load {file}")
     assert conversation.talk is before

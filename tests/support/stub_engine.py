@@ -16,7 +16,7 @@ class StubEngine:
     made: ClassVar[list["StubEngine"]] = []
 
     weights_bytes = 1234
-    together = BatchMode.BY_LENGTH
+    batch_mode = BatchMode.BY_LENGTH
     mlx_bytes = 5678
 
     def __init__(

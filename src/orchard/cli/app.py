@@ -1,9 +1,9 @@
-"""The commands. The code of each, and what that needs, is imported when it runs: `orchard serve` must be up at once."""
+"""The commands. The code of each is imported only when it runs, so that `orchard serve` starts at once."""
 
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -15,20 +15,20 @@ from orchard.cli.settings.values import printable
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
-# What other programs for models call what there is here.
+# Commands of other programs, and what to use instead.
 _ELSEWHERE = {
     "run": "'orchard chat MODEL' talks to a model",
-    "list": "'orchard models' lists the models that are here",
-    "ls": "'orchard models' lists the models that are here",
-    "ps": "'orchard models' lists the models that are here, and a server's /health says which are loaded",
+    "list": "'orchard models' lists the models on this machine",
+    "ls": "'orchard models' lists the models on this machine",
+    "ps": "'orchard models' lists the models on this machine, and /health of a server shows which are loaded",
 }
 
 
 class _Commands(TyperGroup):
-    """The commands, of which one has two names."""
+    """The commands; `launch` is another name of `serve`."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command by its name. Fail with a hint where another program has one of that name."""
+        """Return a command by its name. Fail with a hint if it is a command of another program."""
         found = super().get_command(ctx, "serve" if cmd_name == "launch" else cmd_name)
         if found is None and (hint := _ELSEWHERE.get(cmd_name)):
             ctx.fail(f"No such command '{cmd_name}': {hint}.")
@@ -43,14 +43,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-config_app = typer.Typer(help="Configuration files.", no_args_is_help=True)
+config_app = typer.Typer(help="Check configuration files.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
 
 _DEFAULTS = Settings()
 _Host = Annotated[str, typer.Option(envvar="ORCHARD_HOST", help="The address to listen on.")]
 _Port = Annotated[int, typer.Option(envvar="ORCHARD_PORT", min=0, max=65535, help="The port; 0 takes a free one.")]
 _ApiKey = Annotated[
-    str | None, typer.Option(envvar="ORCHARD_API_KEY", help="The API key to send; if there are several, the first.")
+    str | None, typer.Option(envvar="ORCHARD_API_KEY", help="The API key to send. Of several, the first is sent.")
 ]
 _Config = Annotated[
     Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
@@ -59,14 +59,15 @@ _MODEL_HELP = "'demo', a folder with a model in MLX format, or a Hugging Face id
 
 
 def main() -> None:
-    """Run the command line. What a user can mend ends as lines on stderr and exit code 1."""
+    """Run the command line. Print errors that a user can fix on stderr, and exit with code 1."""
     try:
         app(prog_name="orchard")
     except Mistakes as error:
         print(error, file=sys.stderr)
         sys.exit(1)
     except OrchardError as error:
-        _fail(error.message)
+        print("orchard:", printable(" ".join(error.message.split())), file=sys.stderr)
+        sys.exit(1)
 
 
 @app.callback(invoke_without_command=True)
@@ -113,19 +114,19 @@ def check(file: Annotated[Path, typer.Argument(help="A configuration file in YAM
 def chat(
     model: Annotated[str | None, typer.Argument(envvar="ORCHARD_MODEL", help=_MODEL_HELP)] = None,
     url: Annotated[
-        str | None, typer.Option(envvar="ORCHARD_URL", help="The server to talk to, as in http://127.0.0.1:8000.")
+        str | None, typer.Option(envvar="ORCHARD_URL", help="The server's address, such as http://127.0.0.1:8000.")
     ] = None,
     message: Annotated[
         str | None, typer.Option("--message", "-m", help="Send this message, print the answer, and exit.")
     ] = None,
     api_key: _ApiKey = None,
 ) -> None:
-    """Talk to a model in the terminal. If no server is running here, start one for this talk.
+    """Chat with a model in the terminal. If no server is running here, start one for this chat.
 
-    If stdin is not a terminal, its text is the message. During the talk, /help lists the commands.
+    If stdin is not a terminal, its text is the message. In the chat, /help lists the commands.
     """
     from orchard.cli.chat import chat
-    from orchard.cli.keys import first_key
+    from orchard.cli.endpoint import first_key
 
     chat(model, url, message, first_key(api_key))
 
@@ -137,20 +138,18 @@ def models(
         Path | None, typer.Option(envvar="ORCHARD_MODEL_DIR", help="A folder whose subfolders are models.")
     ] = None,
 ) -> None:
-    """List the models on this machine: in a configuration, in the local Hugging Face cache and in a folder."""
+    """List the models on this machine: those of a configuration, the local Hugging Face cache and a folder."""
     from orchard.cli.config import gather
     from orchard.cli.models import models
 
     folder = str(model_dir) if model_dir else None
-    if config is None:
-        models(Settings(model_dir=folder))
-    else:
-        models(gather(config, (), {"model_dir": folder}, os.environ).settings)
+    given = gather(config, (), {"model_dir": folder}, os.environ).settings if config else Settings(model_dir=folder)
+    models(given)
 
 
 @app.command()
 def pull(
-    model: Annotated[str, typer.Argument(metavar="ID", help="The model's id on the Hugging Face Hub, as in org/name.")],
+    model: Annotated[str, typer.Argument(metavar="ID", help="Its id on the Hugging Face Hub, such as org/name.")],
     revision: Annotated[str | None, typer.Option(help="A branch, a tag or a commit.")] = None,
 ) -> None:
     """Download a model into the local Hugging Face cache. Files that are already there are kept."""
@@ -172,29 +171,29 @@ def rm(
 
 @app.command()
 def bench(
-    url: Annotated[str, typer.Argument(help="The server, as in http://127.0.0.1:8000.")],
+    url: Annotated[str, typer.Argument(help="The server's address, such as http://127.0.0.1:8000.")],
     model: Annotated[
-        str | None, typer.Argument(help="The model to ask for. [default: the first that the server lists]")
+        str | None, typer.Argument(help="The model to measure. Without it, the first that the server lists.")
     ] = None,
     *,
     scenario: Annotated[
         list[str] | None,
         typer.Option(
-            help="c1, c8, c32, c128 (parallel streams), shared, growing, long, mixed or again; may be repeated."
+            help="c1, c8, c32, c128 (parallel streams), shared, growing, long, mixed or again. Repeat it for several."
         ),
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens per answer.")] = 128,
     prompt_tokens: Annotated[int, typer.Option(min=1, help="Tokens per prompt.")] = 256,
     prefix_tokens: Annotated[
-        int, typer.Option(min=1, help="Tokens of a long prefix; 'long' uses twice as many.")
+        int, typer.Option(min=1, help="Tokens of a shared prefix. 'long' uses twice as many.")
     ] = 2000,
     seed: Annotated[int, typer.Option(help="The seed for random prompts.")] = 0,
     api_key: _ApiKey = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for each scenario.")] = False,
 ) -> None:
-    """Measure any server with the OpenAI API. The exit code is 1 if a request fails."""
+    """Measure the speed of any server with the OpenAI API. The exit code is 1 if a request fails."""
     from orchard.cli.bench import LoadProfile, bench
-    from orchard.cli.keys import first_key
+    from orchard.cli.endpoint import first_key
 
     load = LoadProfile(max_tokens=max_tokens, prompt_tokens=prompt_tokens, prefix_tokens=prefix_tokens, seed=seed)
     if bench(url, model, load, scenarios=scenario or (), api_key=first_key(api_key), as_json=as_json):
@@ -208,8 +207,3 @@ def doctor(host: _Host = _DEFAULTS.host, port: _Port = _DEFAULTS.port) -> None:
 
     if not doctor(host, port):
         raise typer.Exit(1)
-
-
-def _fail(message: str) -> NoReturn:
-    print("orchard:", printable(" ".join(message.split())), file=sys.stderr)
-    sys.exit(1)

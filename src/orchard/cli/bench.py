@@ -1,7 +1,7 @@
-"""`orchard bench`: how fast a server of the OpenAI API is, in one command and the same for every server.
+"""`orchard bench`: measure how fast a server with the OpenAI API is, in the same way for every server.
 
-The prompts are random words from a fixed list, so nothing is in a server's cache unless a scenario put it there. How
-many words make the wanted number of tokens is asked of the server first. `Figures` says what is measured.
+The prompts are random words from a fixed list, so a server's cache contains only what a scenario has put there. Two
+requests first find out how many words make a token. `Figures` lists what is measured.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _FEWEST = 8  # requests, so that a median means something
 
 
 class LoadProfile(Struct, frozen=True, kw_only=True):
-    """How much is asked of the server, in tokens; another seed gives other prompts."""
+    """The sizes of requests, in tokens; another seed makes other prompts."""
 
     max_tokens: int = 128
     prompt_tokens: int = 256
@@ -60,7 +60,7 @@ class Bench:
         self._words_per_token = 1.0
 
     async def warm(self, scenarios: Sequence[str]) -> None:
-        """Find out how long a word is, and let the server compile what it compiles. Raises OrchardError on failure."""
+        """Find out how many tokens a word has, and let the server compile. Raise OrchardError if it does not answer."""
         short, long = [
             await self._client.ask([_user(_words("calibration", count))], 1) for count in _CALIBRATION
         ]  # one after the other, as the model may have to load
@@ -84,7 +84,7 @@ class Bench:
         return figures(scenario, await self._together(streams, total, scenario, self._load.max_tokens))
 
     async def shared(self) -> Figures:
-        """Users on one system prompt that one request before them brought into the cache."""
+        """Run users with one system prompt, which one request before them brought into the cache."""
         prefix = {"role": "system", "content": self._prompt("shared", 0, self._load.prefix_tokens)}
         await self._client.ask([prefix, _user("Hello")], _FIRST_TOKENS)
         questions = [_user(self._prompt("shared", user + 1, _TURN_TOKENS)) for user in range(_USERS)]
@@ -92,7 +92,7 @@ class Bench:
         return figures("shared", [stream.answer() for stream in await asyncio.gather(*streams)])
 
     async def growing(self) -> Figures:
-        """Give the turns after the first of a conversation in which each repeats all before it."""
+        """Measure the turns after the first of a conversation; each turn repeats all before it."""
         messages = [{"role": "system", "content": self._prompt("growing", 0, self._load.prefix_tokens)}]
         answers = []
         for turn in range(_TURNS):
@@ -102,7 +102,7 @@ class Bench:
         return figures("growing", answers[1:])
 
     async def long(self) -> Figures:
-        """Bring a long prompt while a few streams run: its first token, and the gaps in the others until then."""
+        """Send a long prompt while a few streams run; measure its first token and the others' gaps until then."""
         arrived = asyncio.Event()
         begun = [asyncio.Event() for _ in range(_RUNNING)]
         running = [asyncio.create_task(self._keep(index, begun[index], arrived)) for index in range(_RUNNING)]
@@ -133,7 +133,7 @@ class Bench:
         )
 
     async def again(self) -> Figures:
-        """Open a conversation that is the same in each run with this seed: cold once, then what a cache remembers."""
+        """Open a conversation that is the same in each run with this seed: cold at first, then cached."""
         prefix = {"role": "system", "content": self._prompt("again", 0, self._load.prefix_tokens)}
         question = _user(self._prompt("again", 1, _TURN_TOKENS))
         return figures("again", [await self._client.ask([prefix, question], _FIRST_TOKENS)])
@@ -169,7 +169,7 @@ class Bench:
         return _words(f"{self._load.seed} {name} {index}", max(1, round(tokens * self._words_per_token)))
 
     def _sampling(self, index: int) -> dict[str, Any]:
-        """Give a row's own way to sample; every second one filters and penalises too."""
+        """Return a row's own sampling parameters; every second row has filters and penalties too."""
         source = random.Random(f"{self._load.seed} sampling {index}")  # noqa: S311 - no secret
         chosen: dict[str, Any] = {"temperature": round(source.uniform(0.2, 1.2), 3)}
         if index % 2:
@@ -202,7 +202,7 @@ SCENARIOS: dict[str, Callable[[Bench], Awaitable[Figures]]] = {
 
 
 def check(scenario: str) -> str:
-    """Give the name back. Raises OrchardError where there is no such scenario."""
+    """Return the name. Raise OrchardError if there is no such scenario."""
     if scenario in SCENARIOS or re.fullmatch(r"c[1-9]\d{0,3}", scenario):
         return scenario
     known = ", ".join(("c1", "c8", "c32", "c128", *SCENARIOS))
@@ -214,7 +214,7 @@ def check(scenario: str) -> str:
 async def measure(
     client: BenchClient, load: LoadProfile, scenarios: Sequence[str], report: Callable[[Figures], None]
 ) -> None:
-    """Warm the server up, then run scenarios one after the other, telling each one's figures when it ends."""
+    """Warm the server up, then run scenarios one after the other and report the figures of each."""
     bench = Bench(client, load)
     await bench.warm(scenarios)
     for scenario in scenarios:
@@ -224,7 +224,7 @@ async def measure(
 def bench(
     url: str, model: str | None, load: LoadProfile, *, scenarios: Sequence[str], api_key: str | None, as_json: bool
 ) -> int:
-    """Measure a server and print what came out; gives the number of requests that failed. Raises OrchardError."""
+    """Measure a server, print the figures and return the number of failed requests. Raise OrchardError."""
     chosen = [check(scenario) for scenario in scenarios or DEFAULT_SCENARIOS]
     failed = 0
 
@@ -268,7 +268,7 @@ HEAD = f"{'':9}" + "".join(f"{title:>{width}}" for title, width, _ in _COLUMNS)
 
 
 def row(result: Figures) -> str:
-    """Give a scenario's line of the table, and the first failure on a line of its own."""
+    """Return a scenario's line of the table, and the first failure on a second line."""
     cells = (f"{_cell(figure(result)):>{width}}" for _, width, figure in _COLUMNS)
     failure = f"\n  {result.failed} failed: {result.error}" if result.failed else ""
     return f"{result.scenario:9}{''.join(cells)}{failure}"

@@ -6,21 +6,29 @@ show in the figures.
 
 import asyncio
 import itertools
-import json
 import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import httpx
 import msgspec
 from msgspec import Struct, field
 
-from orchard.cli.client import ServerError, refuse_callers_not_let_in, root_of, sse_data
+from orchard.cli.endpoint import (
+    CONNECT_SECONDS,
+    ChatChunk,
+    ChunkDelta,
+    ServerError,
+    error_in,
+    error_text,
+    http_options,
+    listed_models,
+    root_of,
+    sse_data,
+)
 
-_CONNECT_SECONDS = 10.0
 _ERROR_CHARACTERS = 200
 
 Clock = Callable[[], float]
@@ -52,7 +60,7 @@ class TimedAnswer(Struct):
 
 
 class Figures(Struct, kw_only=True):
-    """What a scenario came to. Times are milliseconds, rates tokens a second; None: there is nothing to tell."""
+    """The result of a scenario. Times are milliseconds, rates tokens a second; None: not measured."""
 
     scenario: str
     requests: int
@@ -78,41 +86,6 @@ class Figures(Struct, kw_only=True):
     """Of those, how many the server says it did not compute again (median)."""
 
 
-class _TimedDelta(Struct):
-    content: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-
-
-class _TimedChoice(Struct):
-    delta: _TimedDelta | None = None
-    finish_reason: str | None = None
-
-
-class _Details(Struct):
-    cached_tokens: int | None = None
-
-
-class _Usage(Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
-
-
-class _TimedChunk(Struct):
-    choices: list[_TimedChoice] = field(default_factory=list)
-    usage: _Usage | None = None
-    error: Any = None
-
-
-class _ListedModel(Struct):
-    id: str
-
-
-class _ListedModels(Struct):
-    data: list[_ListedModel]
-
-
 class Stream:
     """A request under way: what was read, and when."""
 
@@ -129,7 +102,7 @@ class Stream:
         done = self.cut
         try:
             for now, data in self._events():
-                done = data == b"[DONE]" or _take(answer, msgspec.json.decode(data, type=_TimedChunk), now) or done
+                done = data == b"[DONE]" or _take(answer, msgspec.json.decode(data, type=ChatChunk), now) or done
         except msgspec.DecodeError as error:
             answer.error = answer.error or f"what came is no chat completion ({error})"
         if not done:
@@ -166,13 +139,9 @@ class BenchClient:
         self.clock = clock
         self._extra = extra or {}
         self._http = httpx.AsyncClient(
-            base_url=self.url,
-            headers={"authorization": f"Bearer {api_key}"} if api_key else {},
-            timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-            trust_env=False,
-            verify=self.url.startswith("https:"),
             transport=transport,
+            **http_options(self.url, api_key),
         )
 
     async def __aenter__(self) -> "BenchClient":
@@ -182,15 +151,13 @@ class BenchClient:
         await self._http.aclose()
 
     async def choose(self, model: str | None) -> str:
-        """Settle which model is asked for: the one named, else the server's first. Raises ServerError."""
+        """Choose the model that is measured: the named one, else the server's first. Raise ServerError."""
         self.model = model or await self._first_model()
         return self.model
 
     async def _first_model(self) -> str:
         try:
-            response = await self._http.get("/v1/models", timeout=_CONNECT_SECONDS)
-            refuse_callers_not_let_in(response)
-            ids = [model.id for model in msgspec.json.decode(response.content, type=_ListedModels).data]
+            ids = listed_models(await self._http.get("/v1/models", timeout=CONNECT_SECONDS))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServerError(f"no server answers at {self.url} ({error})") from error
         except msgspec.DecodeError as error:
@@ -235,7 +202,9 @@ class BenchClient:
         try:
             async with self._http.stream("POST", "/v1/chat/completions", json=body) as response:
                 if response.status_code != httpx.codes.OK:
-                    stream.error = f"{response.status_code}: {_reason(await response.aread())}"
+                    data = await response.aread()
+                    reason = error_in(data) or " ".join(data.decode(errors="replace").split())
+                    stream.error = f"{response.status_code}: {reason[:_ERROR_CHARACTERS]}"
                 else:
                     await self._read(response, stream, begun, enough)
         except httpx.HTTPError as error:
@@ -258,7 +227,7 @@ class BenchClient:
 
 
 def figures(scenario: str, answers: Sequence[TimedAnswer], *, gaps: Sequence[float] | None = None) -> Figures:
-    """Sum up answers; `gaps` (seconds) instead of those between all of their pieces."""
+    """Sum up answers; `gaps` (seconds) replace those between all of their pieces."""
     well = [answer for answer in answers if answer.error is None]
     result = Figures(
         scenario=scenario,
@@ -283,36 +252,21 @@ def figures(scenario: str, answers: Sequence[TimedAnswer], *, gaps: Sequence[flo
     return result
 
 
-def _take(answer: TimedAnswer, chunk: _TimedChunk, now: float) -> bool:
-    """Add a chunk to an answer; says whether it ends it."""
+def _take(answer: TimedAnswer, chunk: ChatChunk, now: float) -> bool:
+    """Add a chunk to an answer. Return whether it ends the answer."""
     if chunk.error:
-        answer.error = answer.error or _say(chunk.error)
+        answer.error = answer.error or error_text(chunk.error)[:_ERROR_CHARACTERS]
     if usage := chunk.usage:
         answer.prompt_tokens, answer.completion_tokens = usage.prompt_tokens, usage.completion_tokens
         answer.cached_tokens = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else None
     done = False
     for choice in chunk.choices:
-        delta = choice.delta or _TimedDelta()
+        delta = choice.delta or ChunkDelta()
         if delta.content or delta.reasoning_content or delta.reasoning:
             answer.stamps.append(now)
             answer.text += delta.content or ""
         done = done or choice.finish_reason is not None
     return done
-
-
-def _say(error: Any) -> str:
-    """Put an error, an object or a bare string as servers differ, into a line."""
-    if isinstance(error, dict):
-        error = error.get("message") or error
-    text = error if isinstance(error, str) else json.dumps(error)
-    return " ".join(text.split())[:_ERROR_CHARACTERS]
-
-
-def _reason(body: bytes) -> str:
-    with suppress(msgspec.DecodeError):
-        if error := msgspec.json.decode(body, type=_TimedChunk).error:
-            return _say(error)
-    return _say(body.decode(errors="replace"))
 
 
 def _rate(answer: TimedAnswer) -> float | None:
@@ -322,7 +276,7 @@ def _rate(answer: TimedAnswer) -> float | None:
 
 
 def _spread(seconds: Sequence[float]) -> tuple[float | None, float | None, float | None]:
-    """Give median, 99th percentile (nearest rank) and maximum in milliseconds."""
+    """Return median, 99th percentile (nearest rank) and maximum in milliseconds."""
     if not seconds:
         return None, None, None
     ordered = sorted(seconds)

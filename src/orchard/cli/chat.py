@@ -14,12 +14,14 @@ from typing import IO, NoReturn
 
 import typer
 
-from orchard.cli.client import AnswerPiece, ChatClient, ServerError
+from orchard.cli.client import AnswerPiece, ChatClient
+from orchard.cli.endpoint import ServerError
+from orchard.cli.serve import url_of
 from orchard.cli.talk import ChatSession, command
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
-_HINT = "/help lists commands, Ctrl-C stops an answer, Ctrl-D or /exit leaves."
+_HINT = "/help lists commands, Ctrl-C stops an answer, Ctrl-D or /exit quits."
 _BLOCK = '"""'
 _STOP_SECONDS = 5.0
 # A model's text must not move the cursor or set the terminal's title.
@@ -27,7 +29,7 @@ _CONTROLS = {code: None for code in (*range(32), 127, *range(128, 160)) if chr(c
 
 
 def chat(model: str | None, url: str | None, message: str | None, api_key: str | None = None) -> None:
-    """Hold a conversation, or answer `message` (or what is piped in) alone. Raises OrchardError with the reason."""
+    """Hold a conversation, or answer only `message` (or the piped text). Raise OrchardError with the reason."""
     interactive = message is None and sys.stdin.isatty()
     if message is None and not interactive:
         message = sys.stdin.read().strip()
@@ -66,7 +68,7 @@ def converse(talk: ChatSession, read: Callable[[str], str]) -> None:
 
 
 def _block(first: str, read: Callable[[str], str]) -> str:
-    """Read on to the line that ends the text of several lines; an interrupt gives it up."""
+    """Read the rest of a text of several lines; return nothing after an interrupt."""
     lines = [first]
     try:
         while not lines[-1].endswith(_BLOCK):
@@ -79,7 +81,7 @@ def _block(first: str, read: Callable[[str], str]) -> str:
 
 
 def _take(talk: ChatSession, line: str) -> None:
-    """Carry out a command, or answer."""
+    """Run a command, or answer a message."""
     try:
         said = command(talk, line)
     except OrchardError as error:
@@ -92,7 +94,7 @@ def _take(talk: ChatSession, line: str) -> None:
 
 
 def show(pieces: Iterable[AnswerPiece], *, plain: bool = False) -> None:
-    """Write an answer as it comes; `plain` leaves out what is not the answer itself."""
+    """Write an answer as it comes; with `plain`, without reasoning and notes."""
     kind = ""
     for piece in pieces:
         if plain and piece.kind != "text":
@@ -116,8 +118,10 @@ def _answer(talk: ChatSession, line: str) -> None:
 
 @contextmanager
 def _server(model: str | None, url: str | None, api_key: str | None) -> Iterator[tuple[ChatClient, str]]:
-    """Give a server and the model to ask for: the one at `url`, the one that runs here, or one for this talk."""
-    with ChatClient(url or _default_url(), api_key) as client:
+    """Yield a server and the model to ask for: the server at `url`, the one that runs here, or a new one."""
+    default = Settings()
+    here = url_of(os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port))
+    with ChatClient(url or here, api_key) as client:
         try:
             served = _served(client.models(), model, client.url)
         except ServerError:
@@ -131,7 +135,7 @@ def _server(model: str | None, url: str | None, api_key: str | None) -> Iterator
 
 
 def _served(ids: list[str], model: str | None, url: str) -> str:
-    """Choose among a server's models. Raises ServerError where it has none, or not the one asked for."""
+    """Choose one of a server's models. Raise ServerError if it has none, or not the one that the user names."""
     if not ids:
         raise ServerError(f"the server at {url} serves no model")
     if model is None or model in ids:
@@ -145,15 +149,9 @@ def _served(ids: list[str], model: str | None, url: str) -> str:
     raise ServerError(f"the server at {url} doesn't serve '{name}'; it serves: {', '.join(ids)}")
 
 
-def _default_url() -> str:
-    default = Settings()
-    host, port = os.environ.get("ORCHARD_HOST", default.host), os.environ.get("ORCHARD_PORT", default.port)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
 @contextmanager
 def _started(model: str) -> Iterator[ChatClient]:
-    """Run a server of one's own on a free port, with a key of its own, and stop it at the end."""
+    """Run a new server on a free port, with a new key, and stop it at the end."""
 
     def leave(number: int, _: FrameType | None) -> NoReturn:
         sys.exit(128 + number)
@@ -175,19 +173,14 @@ def _started(model: str) -> Iterator[ChatClient]:
                 with ChatClient(_url_of(server, log), key) as client:
                     yield client
             finally:
-                _end(server)
-
-
-def _end(server: subprocess.Popen[str]) -> None:
-    server.terminate()
-    try:
-        server.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        server.kill()
+                server.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    server.wait(_STOP_SECONDS)
+                server.kill()  # does nothing to a process that has ended
 
 
 def _url_of(server: subprocess.Popen[str], log: IO[str]) -> str:
-    """Wait for the server's banner, which tells its address."""
+    """Wait for the server's banner and return its address."""
     assert server.stdout is not None
     for line in server.stdout:
         if found := re.search(r" at (http://\S+)$", line.rstrip()):
@@ -195,5 +188,5 @@ def _url_of(server: subprocess.Popen[str], log: IO[str]) -> str:
     server.wait()
     log.seek(0)
     lines = log.read().split("\n")
-    reason = next((line for line in reversed(lines) if line), "it says nothing")
+    reason = next((line for line in reversed(lines) if line), "it ended without a message")
     raise ServerError(reason.removeprefix("orchard: "))

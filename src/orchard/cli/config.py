@@ -47,7 +47,12 @@ def check(config: Path) -> None:
     registry_of(settings, places)
     for note in _notes(file):
         typer.echo(note)
-    typer.echo(printable(f"{config}: OK: {_summary(settings)}"))
+    names = [
+        (model.served_model_name or model.model_path) + (" (on demand)" if model.on_demand else "")
+        for model in settings.models
+    ]
+    count = "no model" if not names else "1 model: " if len(names) == 1 else f"{len(names)} models: "
+    typer.echo(printable(f"{config}: OK: {count}{', '.join(names)}; at {settings.host}:{settings.port}"))
 
 
 def registry_of(settings: Settings, places: Places) -> "Registry":
@@ -83,12 +88,3 @@ def _read(config: Path) -> tuple[File, list[str]]:
 
 def _notes(file: File | None) -> list[str]:
     return layers.notes([file.server, *file.models]) if file else []
-
-
-def _summary(settings: Settings) -> str:
-    names = [
-        (model.served_model_name or model.model_path) + (" (on demand)" if model.on_demand else "")
-        for model in settings.models
-    ]
-    count = "no model" if not names else "1 model: " if len(names) == 1 else f"{len(names)} models: "
-    return f"{count}{', '.join(names)}; at {settings.host}:{settings.port}"

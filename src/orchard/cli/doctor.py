@@ -1,4 +1,4 @@
-"""`orchard doctor`: look at everything that Orchard needs, and say what to do about what is wrong."""
+"""`orchard doctor`: check everything that Orchard needs, and say how to fix what is wrong."""
 
 import json
 import os
@@ -10,24 +10,27 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, NamedTuple
 
+import httpx
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
 from orchard import __version__
-from orchard.cli.keys import first_key
+from orchard.cli.endpoint import first_key, http_options
+from orchard.cli.serve import url_of
 from orchard.core.errors import OrchardError
 
 _PACKAGES = ("mlx", "mlx-lm", "transformers", "fastapi", "uvicorn")
 _BACKENDS = ("mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
 _PROBE_SECONDS = 120
+_ANSWER_SECONDS = 2.0
 _MLX_NEEDS = "MLX needs macOS 14 or newer and a Python for arm64; on Linux, its CUDA backend needs NVIDIA's driver."
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 class Finding(NamedTuple):
-    """What was looked at, what was seen, and, where something is wrong, what to do."""
+    """What was checked, the result and, if something is wrong, how to fix it."""
 
     status: Literal["ok", "warning", "problem"]
     name: str
@@ -36,7 +39,7 @@ class Finding(NamedTuple):
 
 
 def doctor(host: str, port: int) -> bool:
-    """Print every finding as soon as it is made; False where one is a problem."""
+    """Print each finding as soon as it is made. Return False if one is a problem."""
     console = Console()
     well = True
     for finding in _examine(host, port):
@@ -65,36 +68,41 @@ def _examine(host: str, port: int) -> Iterator[Finding]:
         return
     yield from _conflicts()
     yield from _mlx()
-    yield _demo()
+    from orchard.gateway.models.registry import resolve
+    from orchard.gateway.models.sources import DEMO
+
+    try:
+        entry = resolve(DEMO)
+    except OrchardError as error:
+        yield Finding("problem", "demo model", error.message, "Reinstall Orchard: the demo model belongs to it.")
+    else:
+        yield Finding("ok", "demo model", f"{decimal(entry.size_bytes)} in {entry.path}")
     yield _cache()
     yield _address(host, port)
 
 
 def _packages() -> Finding:
-    seen, missing = [f"orchard {__version__}"], []
-    for name in _PACKAGES:
-        try:
-            seen.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            missing.append(name)
-    if missing:
-        return Finding("problem", "packages", f"missing: {', '.join(missing)}", "Install Orchard anew.")
-    return Finding("ok", "packages", ", ".join(seen))
+    versions = {name: _version(name) for name in _PACKAGES}
+    if missing := [name for name, found in versions.items() if found is None]:
+        return Finding("problem", "packages", f"missing: {', '.join(missing)}", "Reinstall Orchard.")
+    installed = {"orchard": __version__} | versions
+    return Finding("ok", "packages", ", ".join(f"{name} {found}" for name, found in installed.items()))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _conflicts() -> Iterator[Finding]:
-    found = []
-    for name in _BACKENDS:
-        try:
-            version(name)
-        except PackageNotFoundError:
-            continue
-        found.append(name)
+    found = [name for name in _BACKENDS if _version(name)]
     if len(found) > 1:
         yield Finding(
             "problem",
             "MLX backend",
-            f"{' and '.join(found)} are installed, and hold the same file: what runs is the one installed last",
+            f"{' and '.join(found)} contain the same file: Orchard uses the one that was installed last",
             "Uninstall all of them, then install the one you want again (README, 'CUDA on Linux').",
         )
 
@@ -110,12 +118,12 @@ def _mlx() -> Iterator[Finding]:
     if sys.platform == "darwin" and seen["backend"] == "cpu":
         yield Finding("warning", "Metal", "MLX finds no Metal device", "Use a Python made for Apple Silicon (arm64).")
     if sys.platform == "linux" and seen["backend"] == "cpu" and not shutil.which("g++"):
-        advice = "Install g++; without it everything works, but slower."
-        yield Finding("warning", "compiler", "no g++, with which MLX's CPU backend fuses operations", advice)
+        advice = "Install g++. Without it everything works, but more slowly."
+        yield Finding("warning", "compiler", "g++ is missing; MLX's CPU backend fuses operations with it", advice)
 
 
 def _probe() -> dict[str, Any]:
-    """Ask a process of its own what MLX finds. Raises OrchardError with the last thing that it said."""
+    """Return what MLX finds in a separate process. Raise OrchardError with the last line of its errors."""
     command = [sys.executable, "-m", "orchard.worker.probe"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True)
@@ -128,23 +136,12 @@ def _probe() -> dict[str, Any]:
     return result
 
 
-def _demo() -> Finding:
-    from orchard.gateway.models.registry import resolve
-    from orchard.gateway.models.sources import DEMO
-
-    try:
-        entry = resolve(DEMO)
-    except OrchardError as error:
-        return Finding("problem", "demo model", error.message, "Install Orchard anew: its own model is missing.")
-    return Finding("ok", "demo model", f"{decimal(entry.size_bytes)} in {entry.path}")
-
-
 def _cache() -> Finding:
     from orchard.gateway.models import hub_cache
 
     root, repos = hub_cache.root(), hub_cache.repos()
     if not repos:
-        return Finding("ok", "model cache", f"none yet in {root}; 'orchard pull ID' fetches a model")
+        return Finding("ok", "model cache", f"none yet in {root}; 'orchard pull ID' downloads a model")
     return Finding("ok", "model cache", f"{len(repos)} in {root}; 'orchard models' lists those that can be served")
 
 
@@ -156,25 +153,21 @@ def _address(host: str, port: int) -> Finding:
     except OrchardError as error:
         if does := _orchard(host, port):
             return Finding("ok", "address", f"an Orchard server answers at {host}:{port} and {does}")
-        advice = "Stop what listens there, or choose another port: orchard serve --port 8001."
+        advice = "Stop the program that listens there, or choose another port: orchard serve --port 8001."
         return Finding("problem", "address", error.message, advice)
     return Finding("ok", "address", f"{host}:{port} is free")
 
 
 def _orchard(host: str, port: int) -> str | None:
-    """Say what the Orchard server at an address does; None where there is no such server."""
-    import httpx
-
-    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    key = first_key(os.environ.get("ORCHARD_API_KEY"))
-    headers = {"authorization": f"Bearer {key}"} if key else {}
+    """Return what the Orchard server at an address does; None if there is no such server."""
+    options = http_options(url_of(host, port), first_key(os.environ.get("ORCHARD_API_KEY")))
     try:
-        with httpx.Client(base_url=url, headers=headers, timeout=2, trust_env=False, verify=False) as client:  # noqa: S501
+        with httpx.Client(**options | {"timeout": _ANSWER_SECONDS}) as client:
             if client.get("/").json()["name"] != "Orchard":
                 return None
             models = client.get("/health").json().get("models")
     except (httpx.HTTPError, ValueError, TypeError, KeyError, AttributeError):
         return None
     if models is None:
-        return "asks for an API key (ORCHARD_API_KEY) before it says what it serves"
+        return "asks for an API key (ORCHARD_API_KEY) before it tells what it serves"
     return f"serves {', '.join(models) or 'no model'}"

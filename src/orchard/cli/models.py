@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchard.config import Settings
-from orchard.gateway.models.registry import ModelEntry, Registry
+from orchard.gateway.models.registry import Registry
 
 
 def models(settings: Settings) -> None:
@@ -21,11 +21,8 @@ def models(settings: Settings) -> None:
     table.add_column("Aliases", overflow="fold")
     table.add_column("Folder", overflow="fold")
     for entry in Registry.from_settings(settings).all():
-        table.add_row(*map(Text, _row(entry)))
+        window = "unknown" if entry.context_window is None else f"{entry.context_window:,}"
+        cells = entry.id, entry.kind, window, decimal(entry.size_bytes), ", ".join(entry.aliases), entry.path
+        table.add_row(*map(Text, cells))
     # What goes into a pipe or a file has no screen to fit.
     Console(width=None if sys.stdout.isatty() else 1000).print(table)
-
-
-def _row(entry: ModelEntry) -> tuple[str, ...]:
-    window = "unknown" if entry.context_window is None else f"{entry.context_window:,}"
-    return entry.id, entry.kind, window, decimal(entry.size_bytes), ", ".join(entry.aliases), entry.path

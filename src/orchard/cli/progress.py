@@ -16,25 +16,25 @@ _BAR_COLUMNS = 24
 
 
 class ProgressLine:
-    """What all models wait for that are asked for, with bars for loads, in one line that each call draws anew.
+    """One line that shows what each requested model waits for, with bars for loads; each call draws it again.
 
-    The cursor is left at its begin, so what another process writes takes its place. Our own log lines erase it first.
+    The cursor stays at its beginning, so that text of other processes replaces it. Our own log lines erase it first.
     """
 
     def __init__(self, console: Callable[[], "Console"]) -> None:
-        """`console` is called when there is something to show: what makes one takes long to import."""
+        """`console` is called when there is something to show, because rich takes long to import."""
         self._console = console
         self._shown: Console | None = None
         self._drawn = False
 
     @classmethod
     def of_terminal(cls) -> "ProgressLine | None":
-        """Give one for stderr, where the log goes; None where that can't show one."""
+        """Return one for stderr, where the log goes; None if that can't show it."""
         dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown")
         return cls(_stderr) if sys.stderr.isatty() and not dumb else None
 
     def show(self, models: Mapping[str, "ModelStatus"]) -> None:
-        """Draw the line; where nothing is under way any more, erase it."""
+        """Draw the line, or erase it if nothing is under way any more."""
         under_way = {name: now for name, now in models.items() if now.note}
         with suppress(OSError):  # the terminal may be gone; the server stays
             if under_way:
@@ -48,7 +48,11 @@ class ProgressLine:
         from rich.segment import ControlType, Segments
         from rich.table import Table
 
-        console = self._begun()
+        if self._shown is None:
+            self._shown = self._console()
+            for handler in logging.getLogger().handlers:
+                handler.addFilter(self._before_log)
+        console = self._shown
         cells: list[RenderableType] = []
         for name, now in models.items():
             cells.append(f"{name}: {now.note}")
@@ -65,13 +69,6 @@ class ProgressLine:
             console.print(Segments(console.render_lines(line, options, pad=False)[0]), end="")
             console.control(Control(ControlType.CARRIAGE_RETURN))
         self._drawn = True
-
-    def _begun(self) -> "Console":
-        if self._shown is None:
-            self._shown = self._console()
-            for handler in logging.getLogger().handlers:
-                handler.addFilter(self._before_log)
-        return self._shown
 
     def _erase(self) -> None:
         if self._shown and self._drawn:

@@ -1,6 +1,5 @@
 """`orchard rm`."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -14,30 +13,22 @@ from orchard.gateway.models.sources import BUILT_IN_ALIASES
 
 
 def rm(repo: str, *, sure: bool = False) -> None:
-    """Delete all that the cache has of a model, named by its id or a built-in alias, once that is confirmed.
+    """Delete a model, named by its id or a built-in alias, from the cache, once the user confirms it.
 
-    Raises OrchardError where it has nothing of it.
+    Raise OrchardError if the cache has nothing of it.
     """
     repo = BUILT_IN_ALIASES.get(repo, repo)
     folder = hub_cache.folder_of(repo)
     if folder is None:
         where = f"the local Hugging Face cache ({hub_cache.root()})"
-        raise OrchardError("model_not_found", f"'{repo}' is not in {where}; only what is there can be removed")
-    size = decimal(_size(Path(folder)))
-    if not sure and not typer.confirm(f"Remove {repo}, {size} in {folder}?"):
+        raise OrchardError("model_not_found", f"'{repo}' is not in {where}; 'orchard rm' deletes only from there")
+    # Links count nothing: what they point to is counted where it is.
+    files = (file for file in Path(folder).rglob("*") if file.is_file() and not file.is_symlink())
+    size = decimal(sum(file.stat().st_size for file in files))
+    if not sure and not typer.confirm(f"Delete {repo}, {size} in {folder}?"):
         raise typer.Abort
     try:
         shutil.rmtree(folder)
     except OSError as error:
-        raise OrchardError("internal", f"{folder} can't be removed: {error.strerror}") from None
-    Console().print(f"{repo} is removed; {size} are free again", soft_wrap=True, markup=False, highlight=False)
-
-
-def _size(folder: Path) -> int:
-    """Give the bytes of the files in a folder. Links count nothing: what they point to is counted where it is."""
-    return sum(
-        os.lstat(os.path.join(place, name)).st_size
-        for place, _, names in os.walk(folder)
-        for name in names
-        if not os.path.islink(os.path.join(place, name))
-    )
+        raise OrchardError("internal", f"{folder} can't be deleted: {error.strerror}") from None
+    Console().print(f"{repo} is deleted; {size} are free again", soft_wrap=True, markup=False, highlight=False)

@@ -45,7 +45,12 @@ def base_url(host: str, sock: socket.socket) -> str:
     """Return the address at which a client on this machine reaches the socket."""
     if host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared with, not listened on
         host = "127.0.0.1" if sock.family == socket.AF_INET else "::1"
-    return f"http://[{host}]:{sock.getsockname()[1]}" if ":" in host else f"http://{host}:{sock.getsockname()[1]}"
+    return url_of(host, sock.getsockname()[1])
+
+
+def url_of(host: str, port: int | str) -> str:
+    """Return the URL of a server; `host` is a name or an IP address."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def banner(models: Sequence[str], url: str, *, has_keys: bool = False) -> str:
@@ -53,7 +58,7 @@ def banner(models: Sequence[str], url: str, *, has_keys: bool = False) -> str:
     more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
     names = ", ".join(models[:_MOST_NAMES]) + more
     default = Settings()
-    option = "" if url == f"http://{default.host}:{default.port}" else f" --url {url}"
+    option = "" if url == url_of(default.host, default.port) else f" --url {url}"
     key = '-H "authorization: Bearer $ORCHARD_API_KEY" ' if has_keys else ""
     sdk_key = "and one of its API keys" if has_keys else "any API key"
     body = json.dumps({"model": models[0], "messages": [{"role": "user", "content": "Hello"}]})

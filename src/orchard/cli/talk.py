@@ -16,33 +16,34 @@ from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults
 
 HELP = """\
-/system TEXT      what the model is told before the talk; without TEXT: nothing
-/set NAME VALUE   temperature, top_p, top_k, min_p, max_tokens, seed and others; without VALUE: the model's own
-/think            switches thinking
-/reset            forgets the talk
-/save FILE        writes the talk to a file; /load FILE goes on with it
-/help             shows this
-Text of several lines stands between two lines of \"""\". Ctrl-C stops an answer, Ctrl-D or /exit leaves."""
-# A second slash makes it a path, which may begin a question.
+/system TEXT      set the system prompt; without TEXT, remove it
+/set NAME VALUE   set temperature, top_p, top_k, min_p, max_tokens, seed and others; without VALUE, use the default
+/think            turn thinking on or off
+/reset            start a new conversation
+/save FILE        save the conversation in a file
+/load FILE        continue a saved conversation
+/help             show this list
+To send several lines, begin and end them with \"""\". Ctrl-C stops an answer; Ctrl-D or /exit quits."""
+# With a second slash it is a path, which may begin a question.
 _COMMAND = re.compile(r"/([^\s/]+)(?:\s+(.*))?", re.DOTALL)
 _MOST_BYTES = 32 * 2**20
 
 
 class TalkSettings(SamplingDefaults, frozen=True, kw_only=True, omit_defaults=True):
-    """How answers are drawn; None: as the server has it. The names are those of Chat Completions."""
+    """How answers are sampled; None: the server's default. The names are those of Chat Completions."""
 
     max_tokens: Annotated[int, Meta(ge=1, le=2**31)] | None = None
 
 
 class Turn(Struct, forbid_unknown_fields=True):
-    """What one side has said."""
+    """A message of the user or the model."""
 
     role: Literal["user", "assistant"]
     content: str
 
 
 class SavedTalk(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A talk as a file has it."""
+    """A conversation as /save writes it."""
 
     messages: list[Turn]
     system: str = ""
@@ -51,7 +52,7 @@ class SavedTalk(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class ChatSession:
-    """The turns so far, and how the next one is asked for; `thinking` None leaves it to the model."""
+    """A conversation with a model on a server; `talk.thinking` None leaves thinking to the model."""
 
     def __init__(self, client: ChatClient, model: str) -> None:
         self._client = client
@@ -59,7 +60,7 @@ class ChatSession:
         self.talk = SavedTalk([])
 
     def ask(self, text: str) -> Generator[AnswerPiece, None, None]:
-        """Yield an answer as it comes. What was said before a stop or an error stays; a turn without answer doesn't."""
+        """Yield an answer as it comes. Keep what came before a stop or an error, and no message without answer."""
         talk = self.talk
         talk.messages.append(Turn("user", text))
         said = ""
@@ -85,25 +86,25 @@ class ChatSession:
 
 
 def command(conversation: ChatSession, line: str) -> str | None:
-    """Carry out a line that is a command and return what to say of it; None: the line is none.
+    """Run a line that is a command and return its result for the user; None: the line is no command.
 
-    Raise OrchardError where the command or what follows it is wrong.
+    Raise OrchardError if the command or its argument is wrong.
     """
     found = _COMMAND.fullmatch(line)
     if found is None:
         return None
     name, rest = found[1], (found[2] or "").strip()
     if (carry_out := _COMMANDS.get(name)) is None:
-        advice = '/help lists them (text that begins so goes between two lines of """)'
+        advice = '/help lists the commands (to send such a text, begin and end it with """)'
         raise _wrong(f"there is no command /{printable(name)}; {advice}")
     if rest and name in _ALONE:
-        raise _wrong(f"nothing may follow /{name}")
+        raise _wrong(f"/{name} takes no argument")
     return carry_out(conversation, rest)
 
 
 def _reset(conversation: ChatSession, _: str) -> str:
     conversation.talk.messages.clear()
-    return "a new talk begins"
+    return "a new conversation begins"
 
 
 def _think(conversation: ChatSession, _: str) -> str:
@@ -113,21 +114,21 @@ def _think(conversation: ChatSession, _: str) -> str:
 
 def _system(conversation: ChatSession, text: str) -> str:
     conversation.talk.system = text
-    return "the model is told this from now on" if text else "the model is told nothing before the talk"
+    return "the system prompt is set" if text else "there is no system prompt"
 
 
 def _set(conversation: ChatSession, rest: str) -> str:
     name, _, value = rest.partition(" ")
     names = TalkSettings.__struct_fields__
     if name not in names:
-        raise _wrong(f"/set takes one of {', '.join(names)}, and a value")
+        raise _wrong(f"/set needs a name and a value; the names are {', '.join(names)}")
     try:
         read = kind_of(TalkSettings, name).read(value.strip()) if value.strip() else None
     except ValueError as error:
         raise _wrong(f"{name}: {error}") from error
     talk = conversation.talk
     talk.settings = structs.replace(talk.settings, **{name: read})
-    return f"{name} is {'as the model has it' if read is None else read}"
+    return f"{name} is {'the default' if read is None else read}"
 
 
 def _save(conversation: ChatSession, name: str) -> str:
@@ -141,7 +142,7 @@ def _save(conversation: ChatSession, name: str) -> str:
             file.replace(path)
     except OSError as error:
         raise _wrong(f"{printable(name)} can't be written: {error.strerror or error}") from error
-    return f"the talk is in {printable(name)}"
+    return f"the conversation is saved in {printable(name)}"
 
 
 def _load(conversation: ChatSession, name: str) -> str:
@@ -154,8 +155,8 @@ def _load(conversation: ChatSession, name: str) -> str:
     except OSError as error:
         raise _wrong(f"{printable(name)} can't be read: {error.strerror or error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _wrong(f"{printable(name)} is no talk that /save wrote: {error}") from error
-    return f"the talk goes on after {len(conversation.talk.messages)} messages"
+        raise _wrong(f"{printable(name)} is not a conversation that /save wrote: {error}") from error
+    return f"the conversation continues after {len(conversation.talk.messages)} messages"
 
 
 def _path(command: str, name: str) -> Path:
@@ -163,7 +164,7 @@ def _path(command: str, name: str) -> Path:
         raise _wrong(f"/{command} needs the name of a file")
     try:
         return Path(name).expanduser()
-    except RuntimeError as error:  # ~NAME where nobody is called so
+    except RuntimeError as error:  # ~NAME without such a user
         raise _wrong(f"{printable(name)} can't be found: {error}") from error
 
 

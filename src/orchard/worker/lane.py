@@ -1,4 +1,4 @@
-"""Threads beside the event loop, for what would hold it up; and an end for what would never end."""
+"""Threads for work that would block the event loop, and a time limit for work that might never end."""
 
 import asyncio
 import ctypes
@@ -18,11 +18,11 @@ _FIRST = -1  # of sizes
 
 
 class Lane:
-    """One thread in which pieces of work take turns. Close it, or it stays."""
+    """One thread that does one piece of work after the other, until it is closed."""
 
     def __init__(self, name: str) -> None:
         self._began: float | None = None
-        self._queue: queue.PriorityQueue[tuple[int, int, Callable[[], Callable[[], None]] | None]] = (
+        self._queue: queue.PriorityQueue[tuple[int, int, tuple[Future[Any], Callable[[], Any]] | None]] = (
             queue.PriorityQueue()
         )
         self._numbers = itertools.count()
@@ -33,51 +33,47 @@ class Lane:
 
     @property
     def silent_seconds(self) -> float:
-        """How long the thread has been at its present piece of work; 0: it has none."""
+        """How long the present piece of work has taken so far; 0: there is none."""
         began = self._began
         return 0.0 if began is None else time.monotonic() - began
 
     async def do(self, work: Callable[..., T], *args: Any, size: int = 0) -> T:
-        """Do a piece of work, after the one under way, smaller ones, and equal ones that came before.
+        """Do a piece of work, after the present one, smaller ones, and equal ones that came before.
 
-        Where the caller is cancelled first, it is not begun.
+        It does not begin if the caller is cancelled first.
         """
         future: Future[T] = Future()
-        self._queue.put((size, next(self._numbers), partial(_done, future, partial(work, *args))))
+        self._queue.put((size, next(self._numbers), (future, partial(work, *args))))
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """Wait for the piece under way, and end the thread; nothing is begun any more."""
+        """Wait for the present piece of work, and end the thread without beginning another."""
         self._queue.put((_FIRST, next(self._numbers), None))
         self._thread.join()
 
     def _run(self) -> None:
-        while (work := self._queue.get()[2]) is not None:
-            self._began = time.monotonic()
-            settle = work()
-            self._began = None
-            settle()
-            del work, settle  # they may keep a model
-
-
-def _done(future: Future[T], work: Callable[[], T]) -> Callable[[], None]:
-    """Do a piece of work that nobody has given up; return what tells the future of it."""
-    if not future.set_running_or_notify_cancel():
-        return lambda: None
-    try:
-        return partial(future.set_result, work())
-    except BaseException as error:
-        return partial(future.set_exception, error)
+        while (item := self._queue.get()[2]) is not None:
+            future, work = item
+            if future.set_running_or_notify_cancel():
+                self._began = time.monotonic()
+                try:
+                    settle = partial(future.set_result, work())
+                except BaseException as error:
+                    settle = partial(future.set_exception, error)
+                self._began = None
+                settle()
+                del settle
+            del item, future, work  # they may keep a model
 
 
 class _Overdue(BaseException):
-    """Raised within work that has taken too long. No handler of its own catches it."""
+    """Raised within work that takes too long. Its own handlers of `Exception` don't catch it."""
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Do a piece of work in this thread; raise TimeoutError where it takes longer.
+    """Do a piece of work in this thread; raise TimeoutError if it takes longer.
 
-    It ends between two steps of Python's: native code that does not return is not ended.
+    It is interrupted between two steps of Python; native code that does not return is not interrupted.
     """
     thread = ctypes.c_ulong(threading.get_ident())
     lock = threading.Lock()

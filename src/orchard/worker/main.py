@@ -57,7 +57,7 @@ def import_service(service: str, options: str, tasks: Sequence[str]) -> ServiceT
 
 @contextlib.contextmanager
 def _any_file_limit() -> Iterator[None]:
-    """Let mlx-lm be imported where it may not set the limit of open files that it sets then: it needs far fewer."""
+    """Ignore it if mlx-lm may not set the limit of open files while it is imported: a worker needs far fewer."""
     set_limit = resource.setrlimit
 
     def try_to_set(*args: Any) -> None:
@@ -72,7 +72,7 @@ def _any_file_limit() -> Iterator[None]:
 
 
 class _Origin(logging.Filter):
-    """Tells the lines of the log which model's worker they come from."""
+    """Names the worker's model in each line of the log."""
 
     model = ""
 
@@ -123,7 +123,7 @@ class Worker:
                 signs = self._service.signs() if self._service else Heartbeat()
                 self._say(wire.Pong(number, signs.silent_seconds, signs.mlx_bytes, _rss_bytes()))
             case wire.AskCache(number, request_id):
-                self._begin(self._tell_cache(number, request_id))
+                self._begin(self._report_cache(number, request_id))
             case wire.Load(name, path, options):
                 _origin.model = name
                 self._service = self._types.service(path, self._types.options.decode(options))
@@ -135,7 +135,7 @@ class Worker:
 
     @property
     def _loaded(self) -> Service:
-        assert self._service, "the gateway spoke of a model before it had it loaded"
+        assert self._service, "the gateway used a model before it loaded one"
         return self._service
 
     async def _load(self, service: Service) -> None:
@@ -157,24 +157,24 @@ class Worker:
         _origin.model = ""
         self._say(wire.Unloaded(_rss_bytes()))
 
-    async def _tell_cache(self, number: int, request_id: str | None) -> None:
+    async def _report_cache(self, number: int, request_id: str | None) -> None:
         self._say(wire.CacheIs(number, await self._loaded.cache(request_id)))
 
     def _begin(self, work: "asyncio._CoroutineLike[None]") -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._finish)
         return task
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _finish(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            # Whoever waits for its end would wait for ever.
-            log.critical("the worker broke; it ends", exc_info=error)
+            # Otherwise its callers would wait for ever.
+            log.critical("the worker is broken and exits", exc_info=error)
             _end(1)
 
     def _emit(self, events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
-        self._say(wire.Step(events, running, waiting))
+        self._writer.write(wire.encode(wire.Step(events, running, waiting)))
 
     def _say(self, message: wire.FromWorker) -> None:
         self._writer.write(wire.encode(message))
@@ -198,7 +198,7 @@ def _rss_bytes() -> int:
 
 
 def _give_back_memory() -> None:
-    """Hand what the model took back to the system, as far as the C library's heap lets go of it."""
+    """Return freed memory to the system, as far as the C library's heap allows it."""
     gc.collect()
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # not every C library has it
@@ -206,7 +206,7 @@ def _give_back_memory() -> None:
 
 
 def _end(code: int) -> None:
-    """End the process now: its libraries' own ends take long, and nobody waits for what they would do."""
+    """End the process now, without the slow exit handlers of its libraries."""
     logging.shutdown()
     os._exit(code)
 
@@ -215,11 +215,11 @@ def main() -> None:
     """Run one worker on the socket whose file descriptor the gateway passed down."""
     parser = argparse.ArgumentParser(prog="orchard.worker")
     parser.add_argument("--fd", type=int, required=True)
-    parser.add_argument("--service", required=True, help="its class, as package.module:Class")
-    parser.add_argument("--options", required=True, help="the class of what its models are loaded with")
-    parser.add_argument("--tasks", required=True, nargs="+", help="the classes of what can be asked of them")
+    parser.add_argument("--service", required=True, help="the service's class, as package.module:Class")
+    parser.add_argument("--options", required=True, help="the class of the options that its models are loaded with")
+    parser.add_argument("--tasks", required=True, nargs="+", help="the classes of the tasks that it does")
     parser.add_argument("--log-level", default="info")
-    parser.add_argument("--log-file", help="written to besides stderr; the gateway rotates it")
+    parser.add_argument("--log-file", help="a file for the log, besides stderr; the gateway rotates it")
     args = parser.parse_args()
     os.umask(0o077)  # the log and cached prompts are their owner's
     handlers: list[logging.Handler] = [logging.StreamHandler()]
@@ -238,5 +238,5 @@ def main() -> None:
     try:
         asyncio.run(serve(socket.socket(fileno=args.fd), args.service, args.options, args.tasks))
     except Exception:
-        log.critical("the worker broke; it ends", exc_info=True)
+        log.critical("the worker is broken and exits", exc_info=True)
         _end(1)

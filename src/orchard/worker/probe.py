@@ -1,4 +1,4 @@
-"""`python -m orchard.worker.probe`: compute something with MLX and print as JSON on what it ran.
+"""`python -m orchard.worker.probe`: compute something with MLX and print, as JSON, which device it ran on.
 
 `orchard doctor` runs it as a process of its own, since the command line never imports MLX.
 """
@@ -14,22 +14,19 @@ GPU_BACKENDS = (("metal", mx.metal), ("cuda", mx.cuda))
 
 
 def probe() -> dict[str, Any]:
-    """Give MLX's version, its backend (metal, cuda, cpu), the device's name, and that device's memory in bytes."""
+    """Return MLX's version, its backend (metal, cuda, cpu), the device's name, and that device's memory in bytes."""
     backend = next((name for name, module in GPU_BACKENDS if module.is_available()), "cpu")
     if mx.sum(mx.ones((8, 8)) @ mx.ones((8, 8))).item() != 512:
         raise RuntimeError("MLX computes wrong results on this machine")
     info = mx.device_info()
-    memory = info.get("memory_size") or info.get("total_memory") or _physical_memory()
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = info.get("memory_size") or info.get("total_memory") or physical
     return {
         "version": version("mlx"),
         "backend": backend,
         "device": info.get("device_name", "unknown"),
         "memory_bytes": memory,
     }
-
-
-def _physical_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from orchard.backends import text as backend
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
@@ -24,7 +25,6 @@ from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, JobFailed
 from orchard.engine.engine import Engine
 from orchard.engine.memory import recommended
 from orchard.engine.sampling.grammar import BoundGrammar
-from orchard.engine.sampling.params import SamplingParams
 from orchard.formats.families.plain import Plain
 from orchard.worker.cache_reports import CacheReports
 from orchard.worker.echo import Echo
@@ -32,6 +32,8 @@ from orchard.worker.grammar.constraint import Constraint
 from orchard.worker.lane import Lane
 from orchard.worker.output import ChoiceOutput, StopStrings, Vocabulary
 from orchard.worker.prompt.prompter import Prepared, Prompter
+
+T = TypeVar("T")
 
 log = logging.getLogger("orchard.worker")
 
@@ -85,7 +87,10 @@ class TextService(Service):
     def __init__(self, path: str, options: TextOptions) -> None:
         """Let `options.queue_size` requests wait for the prompt thread or for the engine."""
         self._engine: Engine[TextModel] = Engine(
-            lambda: load(path, options, self._engine.advance), self._deliver, options, self._advanced
+            lambda: load(path, options, self._engine.advance),
+            self._on_loop(self._on_step),
+            options,
+            self._on_loop(lambda fraction: self._progress(fraction)),  # noqa: PLW0108 - `start` sets it
         )
         self._prompts = Lane("prompt")
         self._grammars = Lane("grammar")
@@ -100,9 +105,9 @@ class TextService(Service):
         return max(0, len(self._live) - self._running)
 
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
-        """Load the model, make it warm, and say what it is like.
+        """Load the model, warm it up, and return its size and how it batches.
 
-        Raises OrchardError("model_failed", ...) with the reason.
+        Raise OrchardError("model_failed", ...) with the reason.
         """
         self._emit = emit
         self._progress = progress
@@ -162,7 +167,7 @@ class TextService(Service):
         self._engine.resume(request_id)
 
     async def cache(self, request_id: str | None) -> CacheState:
-        """Say what is cached; with a request's id, give only the report on that one (none where it is unknown)."""
+        """Return what is cached; with a request's id, only the report on that one (none if it is unknown)."""
         reports = self._reports.find(request_id)
         if request_id is not None:
             return CacheState({}, reports)
@@ -172,7 +177,7 @@ class TextService(Service):
             if not counters.done():
                 counters.set_result(found)
 
-        self._engine.report(lambda found: self._cross(partial(settle, dict(found))))
+        self._engine.report(self._on_loop(settle))
         return CacheState(await counters, reports)
 
     def signs(self) -> Heartbeat:
@@ -181,7 +186,7 @@ class TextService(Service):
         return Heartbeat(silent, self._engine.mlx_bytes)
 
     def limit_memory(self, memory_bytes: int) -> None:
-        """Weights, keys and values, and cached prompts may take so many bytes together from now on."""
+        """Limit weights, keys and values, and cached prompts together to so many bytes from now on."""
         self._engine.limit_memory(memory_bytes)
 
     async def close(self, save_seconds: float) -> None:
@@ -200,17 +205,18 @@ class TextService(Service):
         try:
             if isinstance(request.task, Count):
                 count = partial(self._prompter.count, generation(request), must_fit=request.task.must_fit)
-                self._count(request.id, await self._prompts.do(count))
+                tokens = await self._prompts.do(count)
+                self._end(request.id, Started(tokens), Finished((), Usage(tokens, 0)))
                 return
             prepared = await self._prompts.do(self._prompter.prepare, request.task)
             grammar = await self._compile(prepared.constraint) if prepared.constraint else None
             live.preparing = None
             self._begin(live, prepared, grammar)
         except OrchardError as error:
-            self._fail(request.id, Failed.of(error))
+            self._end(request.id, Failed.of(error))
         except Exception as error:
             log.exception("request %s could not be prepared", request.id)
-            self._fail(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
+            self._end(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
 
     async def _compile(self, constraint: Constraint) -> BoundGrammar | None:
         """Make a grammar, in the prompts' thread where nothing is to be compiled."""
@@ -223,10 +229,12 @@ class TextService(Service):
         live.prompt_tokens = len(prepared.tokens)
         if task.echo:
             live.echo = Echo(self._vocabulary, prepared.text, prepared.tokens, task.n, task.top_logprobs)
-        live.sampling = _settled(prepared.params)
+        drawn = prepared.params
+        live.sampling = SettledSampling(drawn.temperature, drawn.top_p, drawn.presence_penalty, drawn.frequency_penalty)
         scored = live.echo.top_logprobs if live.echo else None
         if not prepared.max_tokens and scored is None:
-            self._answer_nothing(live)
+            echoed = live.echo.begin() if live.echo else ()
+            self._end(request.id, Started(live.prompt_tokens, sampling=live.sampling), *echoed, live.nothing())
             return
         stops = StopStrings(task.stop)
         begin = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
@@ -256,31 +264,19 @@ class TextService(Service):
             )
         )
 
-    def _answer_nothing(self, live: _Live) -> None:
-        """Answer a raw prompt that asks for no tokens at all."""
-        del self._live[live.request.id]
-        started = Started(live.prompt_tokens, sampling=live.sampling)
-        self._tell([(live.request.id, [started, *(live.echo.begin() if live.echo else ()), live.nothing()])])
-
-    def _count(self, request_id: str, tokens: int) -> None:
+    def _end(self, request_id: str, *events: Event) -> None:
+        """End a request that the engine does not have."""
         del self._live[request_id]
-        self._tell([(request_id, [Started(tokens), Finished((), Usage(tokens, 0))])])
+        self._tell([(request_id, list(events))])
 
-    def _fail(self, request_id: str, failed: Failed) -> None:
-        del self._live[request_id]
-        self._tell([(request_id, [failed])])
+    def _on_loop(self, call: Callable[[T], None]) -> Callable[[T], None]:
+        """Return what the engine's thread calls in place of `call`, which then runs on the event loop."""
 
-    def _advanced(self, fraction: float) -> None:
-        """Pass on how far the load is, from the engine's thread."""
-        self._cross(partial(self._progress, fraction))
+        def hand_over(news: T) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
+                self._loop.call_soon_threadsafe(call, news)
 
-    def _deliver(self, step: EngineStep) -> None:
-        """Pass on a step's news in one call, from the engine's thread."""
-        self._cross(partial(self._on_step, step))
-
-    def _cross(self, call: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
-            self._loop.call_soon_threadsafe(call)
+        return hand_over
 
     def _on_step(self, step: EngineStep) -> None:
         self._running = step.running
@@ -300,7 +296,7 @@ class TextService(Service):
         self._tell([(request_id, found) for request_id, found in events.items() if found])
 
     def _on_begun(self, live: _Live, begun: Begun) -> list[Event]:
-        """Accept a request, which one that is too large for the memory never comes to."""
+        """Start the stream of a request that the engine has begun."""
         if live.begun:  # the engine had put it off in favour of another
             return []
         live.begun = True
@@ -331,7 +327,7 @@ class TextService(Service):
         return events
 
     def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
-        """Emit events, or new numbers where there are any."""
+        """Emit events, or the numbers of running and waiting requests if they have changed."""
         numbers = self._running, self._waiting
         if events or numbers != self._told:
             self._told = numbers
@@ -342,7 +338,3 @@ def _failed(broken: JobFailed) -> Failed:
     if broken.by_grammar:
         return Failed("invalid_request", broken.message)
     return Failed("context_length_exceeded" if broken.too_large else "internal", broken.message)
-
-
-def _settled(params: SamplingParams) -> SettledSampling:
-    return SettledSampling(params.temperature, params.top_p, params.presence_penalty, params.frequency_penalty)

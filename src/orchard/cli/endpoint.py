@@ -1,0 +1,138 @@
+"""A server with the OpenAI API, as the commands reach and read it: its address, its models, its streams and errors."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import httpx
+import msgspec
+from msgspec import Struct, field
+
+from orchard.core.errors import OrchardError
+
+CONNECT_SECONDS = 10.0
+
+
+class ServerError(OrchardError):
+    """What is wrong with a server or with the way to it, in one sentence."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("internal", message)
+
+
+class ChunkDelta(Struct):
+    """What a chunk adds. Servers of open models put reasoning into one of two fields; Orchard into both."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+
+
+class ChunkChoice(Struct):
+    """A choice of a chunk."""
+
+    delta: ChunkDelta | None = None
+    finish_reason: str | None = None
+
+
+class CachedTokens(Struct):
+    """How many of the prompt's tokens the server took from its cache."""
+
+    cached_tokens: int | None = None
+
+
+class ChunkUsage(Struct):
+    """The token counts of an answer."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: CachedTokens | None = None
+
+
+class ChatChunk(Struct):
+    """A chunk of a streamed chat completion, or an error in its place; error bodies have the same form."""
+
+    choices: list[ChunkChoice] = field(default_factory=list)
+    usage: ChunkUsage | None = None
+    error: Any = None
+
+
+class ModelId(Struct):
+    """An entry of the list of models."""
+
+    id: str
+
+
+class ModelIds(Struct):
+    """The body of `/v1/models`."""
+
+    data: list[ModelId]
+
+
+def first_key(given: str | None) -> str | None:
+    """Return the first of the keys that commas separate; None if there is none."""
+    return (given or "").split(",")[0].strip() or None
+
+
+def root_of(url: str) -> str:
+    """Return a server's address without the /v1 that SDKs want, and with the http:// that people leave out."""
+    whole = url if "://" in url else f"http://{url}"
+    return whole.rstrip("/").removesuffix("/v1")
+
+
+def http_options(url: str, api_key: str | None) -> dict[str, Any]:
+    """Return the options of an httpx client for the server at `url`."""
+    # No read timeout: while a model loads or a long prompt is read, nothing comes. No proxy or .netrc from the
+    # environment, and certificates (slow to load) only where they are used.
+    return {
+        "base_url": url,
+        "headers": {"authorization": f"Bearer {api_key}"} if api_key else {},
+        "timeout": httpx.Timeout(None, connect=CONNECT_SECONDS),
+        "trust_env": False,
+        "verify": url.startswith("https:"),
+    }
+
+
+def listed_models(response: httpx.Response) -> list[str]:
+    """Return the ids in an answer of `/v1/models`.
+
+    Raise ServerError with the server's own words if it refuses the key or its own name, DecodeError if it isn't a list.
+    """
+    if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+        raise ServerError(refusal(response))
+    return [model.id for model in msgspec.json.decode(response.content, type=ModelIds).data]
+
+
+def refusal(response: httpx.Response) -> str:
+    """Return the message of an error that was read, or else its status."""
+    return error_in(response.content) or f"the server answers {response.status_code} {response.reason_phrase}"
+
+
+def error_in(body: bytes) -> str:
+    """Return the message of an error's body; nothing if the body has none."""
+    try:
+        error = msgspec.json.decode(body, type=ChatChunk).error
+    except msgspec.DecodeError:
+        return ""
+    return error_text(error) if error else ""
+
+
+def error_text(error: Any) -> str:
+    """Return an error as one line: the message of an object, or the string that some servers send instead."""
+    if isinstance(error, dict):
+        error = error.get("message") or error
+    return " ".join((error if isinstance(error, str) else json.dumps(error)).split())
+
+
+def sse_data(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the data of each server-sent event, however the bytes were cut into chunks; comments are skipped."""
+    rest, data = b"", list[bytes]()
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            text = line.removesuffix(b"\r")
+            if text.startswith(b"data:"):
+                data.append(text[5:].removeprefix(b" "))
+            elif not text and data:
+                yield b"\n".join(data)
+                data.clear()
