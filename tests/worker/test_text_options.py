@@ -20,7 +20,7 @@ from orchard.engine.batching.job import Begun, Drawn, JobFailed, Miss
 from orchard.engine.sampling.params import Sample
 from orchard.worker import cache_reports
 from orchard.worker import text_service as text_module
-from orchard.worker.prompt.prompter import Prompter
+from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.text_service import TextService
 from tests.support.stub_engine import StubEngine
 from tests.support.worker_caller import Caller
@@ -217,13 +217,13 @@ async def test_finding_out_what_a_template_takes_is_a_piece_of_work(
 ) -> None:
     begun, goes_on = threading.Event(), threading.Event()
 
-    def slow(prompter: Prompter) -> None:
+    def slow(template: ChatTemplate) -> None:
         begun.set()
         assert goes_on.wait(30)
 
     monkeypatch.setattr(text_module, "Engine", StubEngine)
     monkeypatch.setattr(text_module, "load", lambda *_: model)
-    monkeypatch.setattr(Prompter, "check_template", slow)
+    monkeypatch.setattr(ChatTemplate, "check", slow)
     service = TextService("a folder", OPTIONS)
     starting = asyncio.create_task(service.start(lambda *_: None, lambda fraction: None))
     await asyncio.to_thread(begun.wait, 30)

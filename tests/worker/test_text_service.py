@@ -19,7 +19,7 @@ from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.worker import text_service as text_module
 from orchard.worker.grammar.writer import GrammarRequest, GrammarText
 from orchard.worker.output import ChoiceOutput
-from orchard.worker.prompt import prompter as prompt_module
+from orchard.worker.prompt import chat_template
 from orchard.worker.prompt.prompter import Prepared, Prompter
 from orchard.worker.text_service import TextService
 from tests.support.models import WINDOW, Echo
@@ -302,8 +302,8 @@ LOOP = "{% for _ in range(99999) %}" * 3 + "{% endfor %}" * 3
 async def test_a_template_that_loops_fails_that_request_alone(
     caller: Caller, monkeypatch: pytest.MonkeyPatch, kind: Any
 ) -> None:
-    monkeypatch.setattr(prompt_module, "_RENDER_SECONDS", 0.2)
-    tokenizer = caller.service._prompter._hf
+    monkeypatch.setattr(chat_template, "_RENDER_SECONDS", 0.2)
+    tokenizer = caller.service._prompter.template._hf
     looping = "{% if messages[-1].content == 'loop' %}" + LOOP + "{% endif %}" + tokenizer.chat_template
     monkeypatch.setattr(tokenizer, "chat_template", looping)
     bad, good = await asyncio.gather(caller.failure("bad", kind(ask("loop"))), caller.ask("good", ask()))
@@ -316,7 +316,7 @@ async def test_a_template_that_loops_fails_that_request_alone(
 async def test_a_template_that_always_loops_fails_the_load(
     model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prompt_module, "_RENDER_SECONDS", 0.2)
+    monkeypatch.setattr(chat_template, "_RENDER_SECONDS", 0.2)
     folder = tmp_path / "model"
     shutil.copytree(model_folder, folder)
     config = json.loads((folder / "tokenizer_config.json").read_text()) | {"chat_template": LOOP}

@@ -137,7 +137,7 @@ class TextService(Service):
             options=self._options,
         )
         self._end_compiling = self._prompter.close
-        self._prompter.check_template()
+        self._prompter.template.check()
 
     def submit(self, request: Request) -> None:
         """Begin a request; whatever is wrong with it comes as a `Failed` event."""

@@ -247,20 +247,20 @@ def rewritten(model: TextModel, template: str) -> Prompter:
         )
         return text
 
-    own._tokenizer = SimpleNamespace(_chat_template=render)
+    own.template._tokenizer = SimpleNamespace(_chat_template=render)
     return own
 
 
 @pytest.mark.parametrize("template", ["{{% bad", "{% if x %}", "{{ messages | no_such_filter }}"])
 def test_a_template_that_does_not_compile_is_no_model(model: TextModel, template: str) -> None:
     with pytest.raises(OrchardError, match="chat template is broken: line 1: ") as caught:
-        rewritten(model, template).check_template()
+        rewritten(model, template).template.check()
     assert caught.value.kind == "model_failed"
 
 
 @pytest.mark.parametrize("template", ["{{ raise_exception('no system message') }}", "{{ messages[7].content.x }}"])
 def test_a_template_may_refuse_a_lone_message(model: TextModel, template: str) -> None:
-    rewritten(model, template).check_template()
+    rewritten(model, template).template.check()
 
 
 def test_sampling_is_the_requests_then_the_models(model: TextModel) -> None:
@@ -581,7 +581,7 @@ def test_a_template_that_hides_the_last_message_cant_be_continued(model: TextMod
 
 def test_a_model_without_a_template_takes_raw_prompts_only(model: TextModel) -> None:
     own = like(model, retold(model, None))
-    own.check_template()
+    own.template.check()
     assert own.prepare(Generate(prompt="The sea")).text == "The sea"
     error = refused(own, ask("Hi"))
     assert (error.kind, error.param) == ("invalid_request", "messages")

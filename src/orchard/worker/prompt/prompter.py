@@ -1,16 +1,13 @@
 """A request becomes tokens: the chat template or a raw prompt, the tokenizer, and what may be refused."""
 
-import inspect
 import logging
 import math
 import os
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from transformers.utils.chat_template_utils import render_jinja_template
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import (
@@ -30,24 +27,17 @@ from orchard.formats import Family, choose
 from orchard.formats.families.also_hermes import also_hermes
 from orchard.worker.grammar.constraint import Constraint, Constraints
 from orchard.worker.grammar.process import GrammarProcess
-from orchard.worker.lane import within
 from orchard.worker.output import Vocabulary
 from orchard.worker.prompt import special_tokens as markers
-from orchard.worker.prompt.chat_messages import EFFORTS, TemplateCapabilities, Turn, tools_of, turns_of, variables_of
+from orchard.worker.prompt.chat_messages import EFFORTS
+from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.completion_prompt import RawPrompts
-from orchard.worker.prompt.template_probe import converted, probe
 
 log = logging.getLogger("orchard.worker")
 
 _SLICE = 16_384  # characters handled at once: the interpreter's lock is never held for long
-_RENDER_SECONDS = 10.0
 _COUNTED_WINDOWS = 4  # a prompt of more context windows than this is refused also where it is only counted
 _LONG_CHARS_PER_TOKEN = 6  # more than prose has, so a text with more characters hardly fits
-_COMMON_ARGS = {
-    "enable_thinking",
-    "reasoning_effort",
-    "thinking_budget",
-}  # what requests can set by fields of their own
 
 
 class Prepared(Struct, frozen=True):
@@ -109,21 +99,12 @@ class Prompter:
         self._thinks = options.enable_thinking
         self._thinking_budget = options.thinking_budget
         self._max_rows = options.decode_concurrency
-        self._hf = tokenizer._tokenizer
-        own = inspect.signature(self._hf.apply_chat_template).parameters.keys() - {"documents", "kwargs"}
-        self._reserved = own | {"messages", "self"}
         self._longest, self._most_words = (max(bound, 1) for bound in vocabulary.bounds())
         self._xtc_keep = markers.xtc_keep(tokenizer)
         self._raw = RawPrompts(tokenizer, vocab_size)
-        self._has_template = bool(tokenizer.has_chat_template)
-        self._takes = TemplateCapabilities()
-        source = markers.template_source(tokenizer)
-        if self._has_template:
-            self._takes = probe(self._fill, source)
-            self._opener = markers.turn_opener(tokenizer, self._fill)
         try:
-            self._takes = converted(self._takes, options.message_converter)
-            self.family = self._family(source, options)
+            self.template = ChatTemplate(tokenizer, options.message_converter)
+            self.family = self._family(options)
         except ValueError as error:
             raise OrchardError("model_failed", str(error)) from error
         self._thinking = markers.thinking(tokenizer, self.family)
@@ -133,16 +114,15 @@ class Prompter:
             tokenizer, vocabulary, vocab_size, tokenizer.eos_token_ids, special=special, write=self._grammars.write
         )
         log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
-        log.debug("the chat template: %s", self._takes)
 
-    def _family(self, source: str, options: TextOptions) -> Family:
+    def _family(self, options: TextOptions) -> Family:
         """Choose how answers are read. Where the template has no place for tools, they are described in Hermes' way.
 
         A model may call in the way that it was made for all the same.
         """
-        takes = self._takes
+        takes = self.template.takes
         family = choose(
-            source,
+            self.template.source,
             markers.added_tokens(self._tokenizer),
             tool_call_parser=options.tool_call_parser,
             reasoning_parser=options.reasoning_parser,
@@ -152,23 +132,6 @@ class Prompter:
     def close(self) -> None:
         """End what compiles grammars. Any thread may call this."""
         self._grammars.close()
-
-    def check_template(self) -> None:
-        """Raise OrchardError (model_failed) where the chat template is broken in itself.
-
-        One that runs and refuses a lone user message may be made for other conversations.
-        """
-        if not self._has_template:
-            return
-        try:
-            self._apply(Generate((Message("user", (TextPart("Hi"),)),)))
-        except Exception as error:
-            # Like Python's, Jinja's error of a source that does not compile has the number of the line.
-            if (line := getattr(error, "lineno", None)) is not None:
-                reason = str(error).splitlines()[0]
-                message = f"the model's chat template is broken: line {line}: {reason}"
-                raise OrchardError("model_failed", message) from error
-            log.info("the chat template refuses a lone user message: %s", error)
 
     def prepare(self, task: Generate) -> Prepared:
         """Render, tokenise and check. Raises OrchardError on what the caller did wrong."""
@@ -182,7 +145,7 @@ class Prompter:
         if _open_thought(task):  # of the answer itself nothing is there
             task = replace(task, continue_last=False)
         constraint = self.constraints.describe(task, self.family, rendered.text, max_tokens)
-        opener = self._opener if task.prompt is None else None
+        opener = self.template.opener if task.prompt is None else None
         boundaries = tuple(place for place, token in enumerate(rendered.tokens) if token == opener and place)
         return Prepared(rendered.tokens, rendered.text, params, max_tokens, boundaries, constraint)
 
@@ -197,7 +160,7 @@ class Prompter:
         if task.prompt is not None:
             return task
         given = dict(task.template_args)
-        if switch := self._takes.switch:
+        if switch := self.template.takes.switch:
             own = given.get(switch.name)
             # An effort stands beside what turns the thinking on or off.
             if own is not None and own in (switch.on, switch.off) and own not in EFFORTS:
@@ -218,18 +181,18 @@ class Prompter:
             text, tokens = self._continued(task, task.prompt, limit)
             self._refuse_beyond(limit, len(tokens), "prompt")
             return _Rendered(text, tokens)
-        if not self._has_template:
+        if not self.template.exists:
             message = "this model has no chat template, so it can't hold a conversation; it takes raw prompts"
             raise OrchardError("invalid_request", message, param="messages")
         self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
-        text = self._render(task)
+        text = self.template.render(task, self._begins_thinking)
         tokens = self._tokenize(text, "messages", limit)
         if thought := _open_thought(task):
             text = text.removesuffix(thought if text.endswith(thought) else thought.strip())
         if not tokens:
             message = "the model's chat template made an empty prompt of these messages"
             raise OrchardError("invalid_request", message, param="messages")
-        return _Rendered(text, tokens, self._budget(task, text), self.family.begin(text).thinking)
+        return _Rendered(text, tokens, self._budget(task, text), self._begins_thinking(text))
 
     def _continued(self, task: Generate, prompt: str | tuple[int, ...], limit: int) -> tuple[str, list[int]]:
         """Give the text and the tokens of a raw prompt."""
@@ -262,7 +225,7 @@ class Prompter:
                 "invalid_request", "Pictures can't be read yet, by any model: leave them out.", param="messages"
             )
         for name in task.template_args:
-            if name in self._reserved:
+            if name in self.template.reserved:
                 raise OrchardError(
                     "invalid_request", f"'{name}' can't be set for the chat template", param="chat_template_kwargs"
                 )
@@ -299,70 +262,8 @@ class Prompter:
             top_logprobs=top_logprobs,
         )
 
-    def _render(self, task: Generate) -> str:
-        try:
-            return self._apply(task)
-        except OrchardError:
-            raise
-        except Exception as error:
-            # A variable of the caller's may have taken the place of something that the template needs.
-            own = sorted(task.template_args.keys() - _COMMON_ARGS)
-            given = f" with {', '.join(own)} set" if own else ""
-            message = f"the model's chat template refused these messages{given}: {error or type(error).__name__}"
-            param = "chat_template_kwargs" if own else "messages"
-            raise OrchardError("invalid_request", message, param=param) from error
-
-    def _apply(self, task: Generate) -> str:
-        turns = turns_of(task.messages, self._takes, task.tools)
-        variables = variables_of(task.template_args, self._takes) | {"tools": tools_of(task.tools, self._takes)}
-        # An assistant's message without a text has been left out.
-        if task.continue_last and turns and turns[-1]["role"] == "assistant":
-            return self._unfinished(turns, variables)
-        return self._fill(turns, add_generation_prompt=True, **variables)
-
-    def _unfinished(self, turns: list[Turn], variables: dict[str, Any]) -> str:
-        """Render up to the end of the last turn's text."""
-        text = self._fill(turns, add_generation_prompt=False, continue_final_message=True, **variables)
-        content = turns[-1]["content"]
-        said = content if isinstance(content, str) else content[-1]["text"]
-        if not said:
-            return self._unfinished_thought(text, turns, variables)
-        for ending in (said, said.strip()):
-            if (place := text.rfind(ending)) >= 0:
-                return text[: place + len(ending)]
-        raise ValueError("it changes the last message, so that the answer can't go on with it")
-
-    def _unfinished_thought(self, text: str, turns: list[Turn], variables: dict[str, Any]) -> str:
-        """Cut a rendered conversation at the end of the last turn's reasoning, which is all that the turn has."""
-        earlier = self._fill(turns[:-1], add_generation_prompt=False, **variables) if turns[1:] else ""
-        thought: str = turns[-1].get("reasoning_content", "")
-        for ending in (thought, thought.strip()):
-            place = text.rfind(ending)
-            shown = ending and text.count(ending) > earlier.count(ending)
-            if shown and self.family.begin(text[:place]).thinking:
-                return text[: place + len(ending)]
-        raise ValueError("it doesn't show the reasoning of the last message, so that the answer can't go on with it")
-
-    def _fill(self, turns: list[Turn], **variables: Any) -> str:
-        """Render. Raise OrchardError where that takes too long, and whatever the template raises."""
-        try:
-            return within(_RENDER_SECONDS, partial(self._filled, turns, variables))
-        except TimeoutError as error:
-            message = f"the model's chat template did not come to an end in {_RENDER_SECONDS:g} seconds"
-            raise OrchardError("invalid_request", message, param="messages") from error
-
-    def _filled(self, turns: list[Turn], variables: dict[str, Any]) -> str:
-        # Not mlx-lm's apply_chat_template: it sets enable_thinking where the request says nothing, and the template's
-        # own default is what the model was made for. Nor transformers': it takes away what is None, and DeepSeek's
-        # templates ask for that.
-        if template := self._tokenizer._chat_template:
-            text: str = template(turns, **variables)
-            return text
-        if not turns:
-            raise ValueError("there are none")
-        source = self._hf.get_chat_template(tools=variables.get("tools"))
-        (text,), _ = render_jinja_template([turns], chat_template=source, **self._hf.special_tokens_map | variables)
-        return text
+    def _begins_thinking(self, prompt: str) -> bool:
+        return self.family.begin(prompt).thinking
 
     def _tokenize(self, text: str, param: str, limit: int, *, raw: bool = False) -> list[int]:
         """Tokenise; a text that can't fit is refused before the work of tokenising all of it."""

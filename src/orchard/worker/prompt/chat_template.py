@@ -1,0 +1,134 @@
+"""A model's chat template: what it can express, and the prompts that it renders."""
+
+import inspect
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from transformers.utils.chat_template_utils import render_jinja_template
+
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.generate import Generate, Message, TextPart
+from orchard.worker.lane import within
+from orchard.worker.prompt.chat_messages import TemplateCapabilities, Turn, tools_of, turns_of, variables_of
+from orchard.worker.prompt.special_tokens import template_source, turn_opener
+from orchard.worker.prompt.template_probe import converted, probe
+
+log = logging.getLogger("orchard.worker")
+
+_RENDER_SECONDS = 10.0
+_COMMON_ARGS = {
+    "enable_thinking",
+    "reasoning_effort",
+    "thinking_budget",
+}  # what requests can set by fields of their own
+
+
+class ChatTemplate:
+    """Renders conversations for one model.
+
+    `takes`: what the template can express; `opener`: the token that begins a message, if there is one; `reserved`: the
+    names of variables that requests can't set.
+    """
+
+    def __init__(self, tokenizer: Any, message_converter: str | None) -> None:
+        """`tokenizer` is mlx-lm's wrapper. Raise ValueError if there is no converter of that name."""
+        self._tokenizer = tokenizer
+        self._hf = tokenizer._tokenizer
+        own = inspect.signature(self._hf.apply_chat_template).parameters.keys() - {"documents", "kwargs"}
+        self.reserved = own | {"messages", "self"}
+        self.exists = bool(tokenizer.has_chat_template)
+        self.source = template_source(tokenizer)
+        self.opener = turn_opener(tokenizer, self._fill) if self.exists else None
+        takes = probe(self._fill, self.source) if self.exists else TemplateCapabilities()
+        self.takes = converted(takes, message_converter)
+        log.debug("the chat template: %s", self.takes)
+
+    def check(self) -> None:
+        """Raise OrchardError (model_failed) if the chat template is broken in itself.
+
+        One that runs but refuses a lone user message may be made for other conversations.
+        """
+        if not self.exists:
+            return
+        try:
+            self._apply(Generate((Message("user", (TextPart("Hi"),)),)), lambda _: False)
+        except Exception as error:
+            # Like Python's, Jinja's error of a source that does not compile has the number of the line.
+            if (line := getattr(error, "lineno", None)) is not None:
+                reason = str(error).splitlines()[0]
+                message = f"the model's chat template is broken: line {line}: {reason}"
+                raise OrchardError("model_failed", message) from error
+            log.info("the chat template refuses a lone user message: %s", error)
+
+    def render(self, task: Generate, begins_thinking: Callable[[str], bool]) -> str:
+        """Return the prompt; `begins_thinking` tells whether an answer to a prompt begins within the reasoning.
+
+        Raise OrchardError if the template refuses the request or takes too long.
+        """
+        try:
+            return self._apply(task, begins_thinking)
+        except OrchardError:
+            raise
+        except Exception as error:
+            # A variable of the caller's may have taken the place of something that the template needs.
+            own = sorted(task.template_args.keys() - _COMMON_ARGS)
+            given = f" with {', '.join(own)} set" if own else ""
+            message = f"the model's chat template refused these messages{given}: {error or type(error).__name__}"
+            param = "chat_template_kwargs" if own else "messages"
+            raise OrchardError("invalid_request", message, param=param) from error
+
+    def _apply(self, task: Generate, begins_thinking: Callable[[str], bool]) -> str:
+        turns = turns_of(task.messages, self.takes, task.tools)
+        variables = variables_of(task.template_args, self.takes) | {"tools": tools_of(task.tools, self.takes)}
+        # An assistant's message without a text has been left out.
+        if task.continue_last and turns and turns[-1]["role"] == "assistant":
+            return self._unfinished(turns, variables, begins_thinking)
+        return self._fill(turns, add_generation_prompt=True, **variables)
+
+    def _unfinished(self, turns: list[Turn], variables: dict[str, Any], begins_thinking: Callable[[str], bool]) -> str:
+        """Render up to the end of the last turn's text."""
+        text = self._fill(turns, add_generation_prompt=False, continue_final_message=True, **variables)
+        content = turns[-1]["content"]
+        said = content if isinstance(content, str) else content[-1]["text"]
+        if not said:
+            return self._unfinished_thought(text, turns, variables, begins_thinking)
+        for ending in (said, said.strip()):
+            if (place := text.rfind(ending)) >= 0:
+                return text[: place + len(ending)]
+        raise ValueError("it changes the last message, so that the answer can't go on with it")
+
+    def _unfinished_thought(
+        self, text: str, turns: list[Turn], variables: dict[str, Any], begins_thinking: Callable[[str], bool]
+    ) -> str:
+        """Cut a rendered conversation at the end of the last turn's reasoning, which is all that the turn has."""
+        earlier = self._fill(turns[:-1], add_generation_prompt=False, **variables) if turns[1:] else ""
+        thought: str = turns[-1].get("reasoning_content", "")
+        for ending in (thought, thought.strip()):
+            place = text.rfind(ending)
+            shown = ending and text.count(ending) > earlier.count(ending)
+            if shown and begins_thinking(text[:place]):
+                return text[: place + len(ending)]
+        raise ValueError("it doesn't show the reasoning of the last message, so that the answer can't go on with it")
+
+    def _fill(self, turns: list[Turn], **variables: Any) -> str:
+        """Render. Raise OrchardError if that takes too long, and whatever the template raises."""
+        try:
+            return within(_RENDER_SECONDS, partial(self._filled, turns, variables))
+        except TimeoutError as error:
+            message = f"the model's chat template did not come to an end in {_RENDER_SECONDS:g} seconds"
+            raise OrchardError("invalid_request", message, param="messages") from error
+
+    def _filled(self, turns: list[Turn], variables: dict[str, Any]) -> str:
+        # Not mlx-lm's apply_chat_template: it sets enable_thinking where the request says nothing, and the template's
+        # own default is what the model was made for. Nor transformers': it takes away what is None, and DeepSeek's
+        # templates ask for that.
+        if template := self._tokenizer._chat_template:
+            text: str = template(turns, **variables)
+            return text
+        if not turns:
+            raise ValueError("there are none")
+        source = self._hf.get_chat_template(tools=variables.get("tools"))
+        (text,), _ = render_jinja_template([turns], chat_template=source, **self._hf.special_tokens_map | variables)
+        return text
