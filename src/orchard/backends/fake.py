@@ -164,7 +164,8 @@ class FakeService(Service):
             self.cancel(request_id)
 
     async def _play(self, request: Request) -> None:
-        script = _script(request)
+        text = _text(request)
+        script = _decoded(text, Script) or Script(text=text)
         loop = asyncio.get_running_loop()
         await asyncio.sleep(script.delay)
         if script.refuse:
@@ -215,7 +216,7 @@ class FakeService(Service):
 
 
 def _happened(once: str | None) -> bool:
-    """Say whether the file is there, and make it."""
+    """Return whether the file is there, and make it."""
     if once is None:
         return False
     try:
@@ -230,11 +231,6 @@ def _text(request: Request) -> str:
     if task.prompt is None:
         return "".join(part.text for part in task.messages[-1].parts if isinstance(part, TextPart))
     return task.prompt if isinstance(task.prompt, str) else " ".join(map(str, task.prompt))
-
-
-def _script(request: Request) -> Script:
-    text = _text(request)
-    return _decoded(text, Script) or Script(text=text)
 
 
 def _decoded(text: str, kind: type[T]) -> T | None:

@@ -152,10 +152,9 @@ class BenchClient:
 
     async def choose(self, model: str | None) -> str:
         """Choose the model that is measured: the named one, else the server's first. Raise ServerError."""
-        self.model = model or await self._first_model()
-        return self.model
-
-    async def _first_model(self) -> str:
+        if model:
+            self.model = model
+            return model
         try:
             ids = listed_models(await self._http.get("/v1/models", timeout=CONNECT_SECONDS))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -164,7 +163,8 @@ class BenchClient:
             raise ServerError(f"{self.url} does not list its models; name one after the URL") from error
         if not ids:
             raise ServerError(f"the server at {self.url} lists no model; name one after the URL")
-        return ids[0]
+        self.model = ids[0]
+        return self.model
 
     async def ask(
         self,

@@ -1,4 +1,4 @@
-"""What the worker remembers of how its prompt cache served requests."""
+"""Reports on how the prompt cache served the last requests."""
 
 import json
 import logging
@@ -20,7 +20,7 @@ class CacheReports:
         self._reports: dict[str, CacheReport] = {}
 
     def add(self, begun: Begun, prompt_tokens: int) -> None:
-        """Take what the engine says of a job when it begins."""
+        """Add the report on a job that the engine has begun."""
         report = self._report(begun, prompt_tokens)
         self._reports[begun.job] = report
         if len(self._reports) > KEPT:
@@ -28,7 +28,7 @@ class CacheReports:
         log.debug("%s: %s", begun.job, report.summary)
 
     def find(self, request_id: str | None) -> list[CacheReport]:
-        """Give the report on one request, if there is one; None: all."""
+        """Return the report on one request, if there is one; None: all."""
         if request_id is None:
             return list(self._reports.values())
         return [self._reports[request_id]] if request_id in self._reports else []

@@ -35,9 +35,9 @@ class Echo:
         return [Text("", choice, logprobs) for choice in self._choices]
 
     def _logprob(self, sample: Sample) -> Logprob:
-        """Let a token have the bytes that it takes of the text.
+        """Return a token's log-probability, with those of its bytes that are in the text.
 
-        A beginning of a document takes none, and some tokenizers put a space before the first word.
+        A beginning of a document has none, and some tokenizers put a space before the first word.
         """
         found = self._vocabulary.logprob(sample, prompt=True)
         if not self._head:

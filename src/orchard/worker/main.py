@@ -48,7 +48,7 @@ class ServiceTypes(NamedTuple):
 
 
 def import_service(service: str, options: str, tasks: Sequence[str]) -> ServiceTypes:
-    """Import a service and its types, each named as `package.module:Class`. Raises ImportError."""
+    """Import a service and its types, each named as `package.module:Class`. Raise ImportError if one is missing."""
     with _any_file_limit():
         made = pkgutil.resolve_name(service)
     known = functools.reduce(operator.or_, map(pkgutil.resolve_name, tasks))

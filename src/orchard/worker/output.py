@@ -52,7 +52,7 @@ class Vocabulary:
         self.drops_first_space = strips or parts.get("Metaspace", {}).get("prepend_scheme", "never") != "never"
 
     def bytes_of(self, token: int) -> bytes:
-        """Give a token's bytes; none for an id that the tokenizer doesn't know (a padded vocabulary has such)."""
+        """Return a token's bytes; none for an id that the tokenizer doesn't know, as padded vocabularies have."""
         if (known := self._bytes.get(token)) is None:
             known = self._bytes[token] = self._added[token] if token in self._added else self._compute(token)
         return known
@@ -67,17 +67,17 @@ class Vocabulary:
         return TokenLogprob(data.decode("utf-8", "replace"), data, logprob)
 
     def bounds(self) -> tuple[int, int]:
-        """Give how many characters a token has at most, and how many words; perhaps a little more."""
+        """Return upper bounds of the characters and of the words in a token."""
         texts = [*(text.decode() for text in self._added.values()), *self._texts()]
         return max(map(len, texts), default=1), max(map(len, map(str.split, texts)), default=1)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Give the text of a sequence, special tokens included."""
+        """Return the text of a sequence, special tokens included."""
         text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return text
 
     def _texts(self) -> list[str]:
-        """Give the text of each token that was not added, all at once: one by one, that would take seconds."""
+        """Return the text of each token that was not added, all at once: one by one would take seconds."""
         tokens = {name: id_ for name, id_ in self._tokenizer.get_vocab().items() if id_ not in self._added}
         if self._space is not None:
             return [name.replace(self._space, " ") for name in tokens]
@@ -105,7 +105,7 @@ class Vocabulary:
 
 
 def _decoder_parts(tokenizer: Any) -> dict[str, dict[str, Any]]:
-    """Give the parts of a tokenizer's decoder by type, as tokenizer.json has them; none where it has no decoder."""
+    """Return the parts of a tokenizer's decoder by type, as in tokenizer.json; none if it has no decoder."""
     decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
     if decoder is None:
         return {}
@@ -125,7 +125,7 @@ class Detokenizer:
         self.position = 0  # how many characters have been given out
 
     def feed(self, token: int) -> str:
-        """Take the next token; gives the characters that are certain by now."""
+        """Read the next token. Return the characters that are certain by now."""
         if not self._vocabulary.exact:
             return self._count(self._in_context(token))
         data = self._vocabulary.bytes_of(token)
@@ -134,7 +134,7 @@ class Detokenizer:
         return self._count(self._utf8.decode(data))
 
     def finish(self) -> str:
-        """Say that nothing follows; what never became a character is U+FFFD."""
+        """Return the last characters; bytes that never became a character are U+FFFD."""
         if self._vocabulary.exact:
             return self._count(self._utf8.decode(b"", final=True))
         before = self._vocabulary.decode(self._tokens[: self._given])
@@ -182,7 +182,7 @@ class StopFilter:
         return bool(self._held)
 
     def feed(self, text: str) -> str:
-        """Take the next characters; gives those that are certain not to belong to a stop string."""
+        """Read the next characters. Return those that certainly don't belong to a stop string."""
         if not self._stops:
             return text
         if self.stopped_by:
@@ -198,13 +198,13 @@ class StopFilter:
         return text[:certain]
 
     def flush(self) -> str:
-        """Give what was held back: the text ends here, or no stop string can reach beyond this place."""
+        """Return what was held back: the text ends here, or no stop string can reach beyond this place."""
         held, self._held = self._held, ""
         self._matched = [0] * len(self._stops)
         return held
 
     def _advance(self, char: str) -> int:
-        """Take one character; gives the length of the stop string that it completes, else 0."""
+        """Read one character. Return the length of the stop string that it completes, else 0."""
         length = 0
         for index, (stop, failures) in enumerate(self._stops):
             matched = self._matched[index]
@@ -275,7 +275,7 @@ class ChoiceOutput:
         self.reason: FinishReason | None = None
 
     def feed(self, drawn: Drawn) -> list[Event]:
-        """Take the next token; `reason` is set once the choice has ended, by a stop string or by the token itself."""
+        """Read the next token; set `reason` once a stop string or the token itself ends the choice."""
         self.completion_tokens += 1
         events: list[Event] = []
         if drawn.sample.logprob is not None:

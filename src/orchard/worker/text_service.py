@@ -85,7 +85,7 @@ class TextService(Service):
         return recommended()
 
     def __init__(self, path: str, options: TextOptions) -> None:
-        """Let `options.queue_size` requests wait for the prompt thread or for the engine."""
+        """At most `options.queue_size` requests wait for the prompt thread or for the engine."""
         self._engine: Engine[TextModel] = Engine(
             lambda: load(path, options, self._engine.advance),
             self._on_loop(self._on_step),
@@ -99,10 +99,6 @@ class TextService(Service):
         self._live: dict[str, _Live] = {}
         self._running = 0  # as the engine said last
         self._told = (0, 0)
-
-    @property
-    def _waiting(self) -> int:
-        return max(0, len(self._live) - self._running)
 
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
         """Load the model, warm it up, and return its size and how it batches.
@@ -159,11 +155,11 @@ class TextService(Service):
             self._tell([])
 
     def pause(self, request_id: str) -> None:
-        """Let the engine stop working on a request. Unknown ids are fine."""
+        """Stop the engine's work on a request. Unknown ids are fine."""
         self._engine.pause(request_id)
 
     def resume(self, request_id: str) -> None:
-        """Let the engine go on with a paused request. Unknown ids are fine."""
+        """Continue a paused request. Unknown ids are fine."""
         self._engine.resume(request_id)
 
     async def cache(self, request_id: str | None) -> CacheState:
@@ -328,7 +324,7 @@ class TextService(Service):
 
     def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
         """Emit events, or the numbers of running and waiting requests if they have changed."""
-        numbers = self._running, self._waiting
+        numbers = self._running, max(0, len(self._live) - self._running)
         if events or numbers != self._told:
             self._told = numbers
             self._emit(events, *numbers)

@@ -49,4 +49,4 @@ def test_a_model_that_cant_fill_in_says_so() -> None:
 
 def test_nothing_is_the_beginning_of_a_document() -> None:
     raw, tokenizer = prompts((), bos=True)
-    assert raw.check(()) == raw.encode("") == [tokenizer.bos_token_id]
+    assert raw.opened(()) == raw.encode("") == [tokenizer.bos_token_id]

@@ -27,7 +27,7 @@ class Switch(Struct, frozen=True):
     off: Any
 
     def set(self, *, on: bool) -> dict[str, Any]:
-        """Give the variable, as it turns the thinking on or off."""
+        """Return the variable that turns thinking on or off."""
         value = self.on if on else self.off
         return {} if value is None else {self.name: value}
 
@@ -79,7 +79,7 @@ class TemplateCapabilities(Struct, frozen=True):
 
 
 def turns_of(messages: tuple[Message, ...], takes: TemplateCapabilities, tools: tuple[Tool, ...] = ()) -> list[Turn]:
-    """Give the turns of a conversation; `tools` are described in it where the template has no place for them.
+    """Return the turns of a conversation; they describe `tools` if the template has no place for them.
 
     Several text parts are joined by a newline: they are blocks, and their last and first words must not run together.
     System messages at the beginning are one; one further on stays where it is, as the user's where need be. What an
@@ -187,7 +187,7 @@ def _with_results_within(turns: list[Turn]) -> list[Turn]:
 
 
 def _one_call_each(turns: list[Turn]) -> list[Turn]:
-    """Let each call be a message, followed by its own result."""
+    """Make each call a message, followed by its own result."""
     split: list[Turn] = []
     for is_result, group in itertools.groupby(turns, lambda turn: turn["role"] == "tool"):
         own = list(group)
@@ -225,7 +225,7 @@ def _folded(turns: list[Turn], takes: TemplateCapabilities) -> list[Turn]:
 
 
 def _alternating(turns: list[Turn]) -> list[Turn]:
-    """Let the assistant and the user say something where a template wants it: calls and results don't count as such.
+    """Insert turns where a template wants user and assistant to alternate; calls and results don't count as turns.
 
     A call follows what a user said, so that an answer may come behind its result.
     """
@@ -289,7 +289,7 @@ def _described(tools: tuple[Tool, ...]) -> str:
 
 
 def variables_of(given: Mapping[str, Any], takes: TemplateCapabilities) -> dict[str, Any]:
-    """Give a request's variables under the template's names; the caller's own go before those that are derived."""
+    """Return a request's variables under the template's names; the caller's own override derived ones."""
     variables, thinks = dict(given), given.get("enable_thinking")
     if thinks is False and not takes.thinking_off:
         del variables["enable_thinking"]
@@ -307,7 +307,7 @@ def variables_of(given: Mapping[str, Any], takes: TemplateCapabilities) -> dict[
 
 
 def _nearest(effort: str, taken: tuple[str, ...], *, at_all: bool) -> str | None:
-    """Give the effort that is taken and nearest, the greater one of two. `at_all`: none is not no effort either."""
+    """Return the nearest effort of those `taken`, the greater one of two. `at_all`: "none" has a nearest one too."""
     if effort == "none" and effort not in taken and not at_all:
         return None
     place = EFFORTS.index(effort)
@@ -315,7 +315,7 @@ def _nearest(effort: str, taken: tuple[str, ...], *, at_all: bool) -> str | None
 
 
 def tools_of(tools: tuple[Tool, ...], takes: TemplateCapabilities) -> list[dict[str, Any]] | None:
-    """Give the tools as OpenAI writes them; None where there are none, or no place for them in the template."""
+    """Return the tools as OpenAI writes them; None if there are none, or no place for them in the template."""
     return [_tool(tool, takes) for tool in tools] if tools and takes.tools else None
 
 
@@ -334,7 +334,7 @@ def _tool(tool: Tool, takes: TemplateCapabilities) -> dict[str, Any]:
 
 
 def _without_listed_null(schema: Any) -> Any:
-    """Say types that are a list with null as alternatives."""
+    """Write types that are a list with null as alternatives."""
     if not isinstance(schema, dict) or "anyOf" in schema:
         return schema
     types = schema.get("type")

@@ -36,21 +36,24 @@ class RawPrompts:
         self._vocab_size = vocab_size
         self._middle = next(filter(self._knows, _MIDDLES), None)
 
-    def check(self, tokens: tuple[int, ...]) -> list[int]:
-        """Give the tokens of a prompt. Raises OrchardError where one of them is none of the model's."""
+    def check(self, tokens: tuple[int, ...], param: str) -> None:
+        """Raise OrchardError, which blames `param`, if one of the tokens is none of the model's."""
         wrong = next((token for token in tokens if not 0 <= token < self._vocab_size), None)
         if wrong is not None:
             message = f"{wrong} is no token id of this model: they go from 0 to {self._vocab_size - 1}"
-            raise OrchardError("invalid_request", message, param="prompt")
+            raise OrchardError("invalid_request", message, param=param)
+
+    def opened(self, tokens: tuple[int, ...]) -> list[int]:
+        """Return the tokens of a prompt; an empty one is the beginning of a document."""
         return list(tokens) or self._beginning()
 
     def encode(self, text: str) -> list[int]:
-        """Tokenise a text with what the tokenizer puts before one; an empty one is the beginning of a document."""
+        """Tokenise a text, with what the tokenizer puts before it; an empty one is the beginning of a document."""
         tokens: list[int] = self._tokenizer.encode(text, verbose=False)
         return tokens or self._beginning()
 
     def around(self, before: list[int], suffix: str) -> list[int]:
-        """Give the prompt of what stands between two texts. Raises OrchardError where the model can't do that."""
+        """Return the prompt for a text between two others. Raise OrchardError if the model can't fill in the middle."""
         if self._middle is None:
             message = "`suffix` is not supported by this model: it has no tokens for filling in the middle"
             raise OrchardError("invalid_request", message, param="suffix")

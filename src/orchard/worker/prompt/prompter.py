@@ -1,4 +1,4 @@
-"""A request becomes tokens: the chat template or a raw prompt, the tokenizer, and what may be refused."""
+"""Turns requests into tokens: checks, defaults, the chat template or a raw prompt, and limits of length."""
 
 import logging
 import math
@@ -85,14 +85,13 @@ class Prompter:
     ) -> None:
         """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits.
 
-        `defaults` and `max_new_tokens`: what the model's generation_config.json says; the options go before it.
+        `defaults` and `max_new_tokens` are of the model's generation_config.json; the options override them.
 
-        Raises OrchardError (model_failed) where the options name a parser or a converter that isn't known.
+        Raise OrchardError (model_failed) if the options name an unknown parser or converter.
         """
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
         self._window = context_window
-        self._vocab_size = vocab_size
         own_defaults = [(name, getattr(options.defaults, name)) for name in SamplingDefaults.__struct_fields__]
         self._defaults = replace(defaults, **{name: value for name, value in own_defaults if value is not None})
         self._max_tokens = options.max_tokens or max_new_tokens
@@ -116,9 +115,9 @@ class Prompter:
         log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
 
     def _family(self, options: TextOptions) -> Family:
-        """Choose how answers are read. Where the template has no place for tools, they are described in Hermes' way.
+        """Choose the output format. If the template has no place for tools, the prompt describes them as Hermes does.
 
-        A model may call in the way that it was made for all the same.
+        Calls in the model's native format are recognised too.
         """
         takes = self.template.takes
         family = choose(
@@ -134,7 +133,7 @@ class Prompter:
         self._grammars.close()
 
     def prepare(self, task: Generate) -> Prepared:
-        """Render, tokenise and check. Raises OrchardError on what the caller did wrong."""
+        """Render, tokenise and check. Raise OrchardError if the request is wrong."""
         self._check(task)
         task = self._with_defaults(task)
         rendered = self._read(task, self._window)
@@ -156,7 +155,7 @@ class Prompter:
         return len(self._read(self._with_defaults(task), limit).tokens)
 
     def _with_defaults(self, task: Generate) -> Generate:
-        """Let the options say how a model thinks, where the request does not. A budget of 0 turns the thinking off."""
+        """Apply the options for thinking that the request leaves open. A budget of 0 turns thinking off."""
         if task.prompt is not None:
             return task
         given = dict(task.template_args)
@@ -176,62 +175,52 @@ class Prompter:
         return replace(task, template_args=given, thinking_budget=budget)
 
     def _read(self, task: Generate, limit: int) -> _Rendered:
-        """Give the prompt of fewer than `limit` tokens."""
+        """Return the prompt. Raise OrchardError if it has `limit` tokens or more."""
         if task.prompt is not None:
             text, tokens = self._continued(task, task.prompt, limit)
             self._refuse_beyond(limit, len(tokens), "prompt")
             return _Rendered(text, tokens)
         if not self.template.exists:
-            message = "this model has no chat template, so it can't hold a conversation; it takes raw prompts"
-            raise OrchardError("invalid_request", message, param="messages")
+            raise _invalid("messages", "this model has no chat template, so it takes raw prompts and no conversations")
         self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
         text = self.template.render(task, self._begins_thinking)
         tokens = self._tokenize(text, "messages", limit)
         if thought := _open_thought(task):
             text = text.removesuffix(thought if text.endswith(thought) else thought.strip())
         if not tokens:
-            message = "the model's chat template made an empty prompt of these messages"
-            raise OrchardError("invalid_request", message, param="messages")
+            raise _invalid("messages", "the model's chat template made an empty prompt of these messages")
         return _Rendered(text, tokens, self._budget(task, text), self._begins_thinking(text))
 
     def _continued(self, task: Generate, prompt: str | tuple[int, ...], limit: int) -> tuple[str, list[int]]:
-        """Give the text and the tokens of a raw prompt."""
+        """Return the text and the tokens of a raw prompt."""
         if isinstance(prompt, str):
             text, tokens = prompt, self._tokenize(prompt, "prompt", limit, raw=True)
         else:
             self._refuse_beyond(limit, len(prompt), "prompt")
-            tokens = self._raw.check(prompt)
+            self._raw.check(prompt, "prompt")
+            tokens = self._raw.opened(prompt)
             text = self._vocabulary.decode(prompt)
         return text, tokens if task.suffix is None else self._raw.around(tokens, task.suffix)
 
     def _check(self, task: Generate) -> None:
+        self._raw.check(tuple(task.sampling.logit_bias), "logit_bias")
         for token, bias in task.sampling.logit_bias.items():
-            if not 0 <= token < self._vocab_size:
-                raise OrchardError(
-                    "invalid_request",
-                    f"{token} is no token id of this model: they go from 0 to {self._vocab_size - 1}",
-                    param="logit_bias",
-                )
             if not math.isfinite(bias):
-                raise OrchardError("invalid_request", f"the bias of token {token} is not a number", param="logit_bias")
+                raise _invalid("logit_bias", f"the bias of token {token} is not a number")
         if not 1 <= task.n <= self._max_rows:
-            raise OrchardError("invalid_request", f"n must be from 1 to {self._max_rows}", param="n")
+            raise _invalid("n", f"n must be from 1 to {self._max_rows}")
         least = 1 if task.prompt is None else 0
         if task.max_tokens is not None and task.max_tokens < least:
-            raise OrchardError("invalid_request", f"max_tokens must be at least {least}", param="max_tokens")
+            raise _invalid("max_tokens", f"max_tokens must be at least {least}")
         parts = (part for message in task.messages for part in message.parts)
         if any(isinstance(piece, ImagePart) for part in parts for piece in _pieces(part)):
-            raise OrchardError(
-                "invalid_request", "Pictures can't be read yet, by any model: leave them out.", param="messages"
-            )
+            raise _invalid("messages", "Pictures can't be read yet, by any model: leave them out.")
         for name in task.template_args:
             if name in self.template.reserved:
-                raise OrchardError(
-                    "invalid_request", f"'{name}' can't be set for the chat template", param="chat_template_kwargs"
-                )
+                raise _invalid("chat_template_kwargs", f"'{name}' can't be set for the chat template")
 
     def _budget(self, task: Generate, text: str) -> int | None:
-        """Give the budget of the reasoning that the prompt has opened or the model may open; None where there is none.
+        """Return the budget of the reasoning that the prompt has opened or the model may open; None if there is none.
 
         A model whose reasoning does not end with a token of its own gets the budget as a variable of its template only.
         Where the template has ended the reasoning, or the caller turned it off, there is none.
@@ -246,7 +235,7 @@ class Prompter:
         return task.thinking_budget
 
     def _params(self, sampling: Sampling, top_logprobs: int | None, rendered: _Rendered) -> SamplingParams:
-        """Settle how tokens are drawn: as the request says, else as the model's defaults do, else neutrally."""
+        """Return the sampling parameters: the request's, else the model's defaults, else neutral ones."""
         names = SamplingDefaults.__struct_fields__
         wanted = [(name, getattr(sampling, name), getattr(self._defaults, name)) for name in names]
         settled = {name: default if own is None else own for name, own, default in wanted}
@@ -285,7 +274,7 @@ class Prompter:
         return tokens
 
     def _fewest_of(self, messages: tuple[Message, ...], limit: int) -> int:
-        """Give a lower bound without rendering: what a template may leave out does not count.
+        """Return a lower bound without rendering: what a template may leave out does not count.
 
         Every template writes at least one token for a message, a call and a result. Texts of users and tools are
         written in full, but for the space around them; what assistants said may have been thinking, and only one
@@ -299,7 +288,7 @@ class Prompter:
         return max(turns, self._fewest_tokens((text.strip() for text in texts), limit))
 
     def _fewest_tokens(self, texts: Iterable[str], limit: int) -> int:
-        """Give a cheap lower bound: from the longest token, and from the token with the most words in it.
+        """Return a cheap lower bound: from the longest token, and from the token with the most words in it.
 
         The texts may stand next to each other, or with anything between them.
         """
@@ -330,8 +319,12 @@ class Prompter:
         )
 
 
+def _invalid(param: str, message: str) -> OrchardError:
+    return OrchardError("invalid_request", message, param=param)
+
+
 def _open_thought(task: Generate) -> str:
-    """Give the reasoning that the answer goes on with: that of a last message without a text."""
+    """Return the reasoning that the answer continues: that of a last message without a text."""
     parts = task.messages[-1].parts if task.continue_last and task.messages else ()
     if any(isinstance(part, TextPart) and part.text for part in parts):
         return ""

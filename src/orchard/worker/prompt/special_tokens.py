@@ -26,7 +26,7 @@ class ThinkingTags(Struct, frozen=True):
 
 
 def template_source(tokenizer: Any) -> str:
-    """Give the source of a model's chat template; of one that is Python code, the tag that opens its reasoning."""
+    """Return the source of a model's chat template; of one that is Python code, the tag that opens its reasoning."""
     template = tokenizer.chat_template
     if isinstance(template, dict):
         return "\n".join(template.values())
@@ -34,7 +34,7 @@ def template_source(tokenizer: Any) -> str:
 
 
 def added_tokens(tokenizer: Any) -> frozenset[str]:
-    """Give the texts of the tokens that were added to a tokenizer's vocabulary: tags are among them."""
+    """Return the texts of the tokens that were added to a tokenizer's vocabulary; tags are among them."""
     return frozenset(token.content for token in tokenizer.added_tokens_decoder.values())
 
 
@@ -50,7 +50,7 @@ def special_tokens(tokenizer: Any) -> dict[str, int]:
 
 
 def thinking(tokenizer: Any, family: Family) -> ThinkingTags | None:
-    """Give the tags of a model whose reasoning its format tells apart; None where it has none, or no token to end it.
+    """Return the tags of a model's reasoning, if its format recognises them and one token ends it; else None.
 
     A template that doesn't know them is that of a model which was not made to think, whatever its tokenizer has.
     """
@@ -68,12 +68,12 @@ def thinking(tokenizer: Any, family: Family) -> ThinkingTags | None:
 
 
 def xtc_keep(tokenizer: Any) -> tuple[int, ...]:
-    """Give the tokens that XTC leaves alone, as mlx-lm does: those that end a line or a turn."""
+    """Return the tokens that XTC leaves alone, as mlx-lm does: those that end a line or a turn."""
     return (*tokenizer.encode("\n", add_special_tokens=False), *sorted(tokenizer.eos_token_ids))
 
 
 def turn_opener(tokenizer: Any, render: Callable[..., str]) -> int | None:
-    """Find the token with which a message begins; None where the chat template has none of that kind.
+    """Find the token with which a message begins; None if the chat template has no such token.
 
     It is an added token that opens the prompt of an answer and stands before a user's message as well.
     `render` takes messages as templates expect them, and `add_generation_prompt`.

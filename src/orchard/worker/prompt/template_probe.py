@@ -121,12 +121,12 @@ def _rendered(render: Render, turns: list[Turn], **variables: object) -> str | N
 
 
 def converted(takes: TemplateCapabilities, name: str | None) -> TemplateCapabilities:
-    """Let the converter of that name have its way. Raises ValueError that lists those known."""
+    """Apply the converter of that name. Raise ValueError, which lists the known ones."""
     return takes if name is None else replace(takes, **converter(name))
 
 
 def probe(render: Render, source: str) -> TemplateCapabilities:
-    """Say what a template takes; `render` takes turns and variables, `source` is the template's text."""
+    """Return what a template can express; `render` takes turns and variables, `source` is the template's text."""
     template = _Probe(render)
     shows = template.shows
     takes = TemplateCapabilities()
@@ -176,7 +176,7 @@ def _in_blocks(shows: Callable[..., bool], takes: TemplateCapabilities) -> Templ
 
 
 def _forms(takes: TemplateCapabilities, source: str) -> Iterator[TemplateCapabilities]:
-    """The ways to write a call, the commonest first."""
+    """Yield the ways to write a call, the commonest first."""
     if "<|tool_calls_section_begin|>" in source:
         takes = replace(takes, ids="numbered")
     for results_within in (False, True):
