@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from orchard.core.events import Event, FinishReason, Logprob, Reasoning, Text, TokenLogprob, ToolArgs, ToolStart
 from orchard.engine.batching.job import Drawn
@@ -19,16 +20,8 @@ from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Con
 log = logging.getLogger("orchard.worker")
 
 _ID_ALPHABET = string.ascii_letters + string.digits
-
-
-def _byte_level() -> dict[str, int]:
-    """GPT-2's alphabet: the character that stands for each byte (https://github.com/openai/gpt-2, encoder.py)."""
-    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
-
-
-_BYTE_OF = _byte_level()
+# GPT-2's alphabet: the byte that each character stands for.
+_BYTE_OF = {character: byte for byte, character in bytes_to_unicode().items()}
 _BYTES = codecs.charmap_build("".join(sorted(_BYTE_OF, key=_BYTE_OF.__getitem__)))
 
 
