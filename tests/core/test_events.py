@@ -7,12 +7,15 @@ from hypothesis import strategies as st
 from orchard.core.errors import OrchardError
 from orchard.core.events import (
     Collected,
+    Collector,
     Event,
     Failed,
     Finished,
     Logprob,
+    Output,
     Reasoning,
     Started,
+    Summary,
     Text,
     TokenLogprob,
     ToolArgs,
@@ -69,6 +72,16 @@ def test_collect_keeps_the_order() -> None:
 
 def test_an_empty_answer_is_an_answer() -> None:
     assert collect([Started(1), DONE]).choices[0].text == ""
+
+
+def test_nothing_of_what_was_cleared_is_collected() -> None:
+    first = [Started(9, 9, summary=Summary(1, 2, 3)), Text("a"), Output(b"a")]
+    second = [Started(2, 0), Text("b"), Output(b"b"), Finished(("stop",), Usage(2, 1))]
+    collector = Collector()
+    collector.add(first)
+    collector.clear()
+    collector.add(second)
+    assert collector.result == collect(second)
 
 
 def test_collect_raises_what_the_stream_failed_with() -> None:

@@ -24,7 +24,7 @@ from orchard.core.errors import OrchardError
 _PACKAGES = ("mlx", "mlx-lm", "transformers", "fastapi", "uvicorn")
 _BACKENDS = ("mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
 _PROBE_SECONDS = 120
-_ANSWER_SECONDS = 2.0
+ANSWER_SECONDS = 2.0
 _MLX_NEEDS = "MLX needs macOS 14 or newer and a Python for arm64; on Linux, its CUDA backend needs NVIDIA's driver."
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
@@ -162,7 +162,7 @@ def _orchard(host: str, port: int) -> str | None:
     """Return what the Orchard server at an address does; None if there is no such server."""
     options = http_options(url_of(host, port), first_key(os.environ.get("ORCHARD_API_KEY")))
     try:
-        with httpx.Client(**options | {"timeout": _ANSWER_SECONDS}) as client:
+        with httpx.Client(**options | {"timeout": ANSWER_SECONDS}) as client:
             if client.get("/").json()["name"] != "Orchard":
                 return None
             models = client.get("/health").json().get("models")

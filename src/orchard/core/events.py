@@ -252,6 +252,8 @@ class Collector:
     def clear(self) -> None:
         """Forget all events."""
         self._choices.clear()
+        self._outputs.clear()
+        self._summary = None
 
     def add(self, events: Iterable[Event]) -> None:
         """Add the next events; `Finished` sets `result`. Raise OrchardError on `Failed`."""
