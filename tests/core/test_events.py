@@ -75,8 +75,8 @@ def test_an_empty_answer_is_an_answer() -> None:
 
 
 def test_nothing_of_what_was_cleared_is_collected() -> None:
-    first = [Started(9, 9, summary=Summary(1, 2, 3)), Text("a"), Output(b"a")]
-    second = [Started(2, 0), Text("b"), Output(b"b"), Finished(("stop",), Usage(2, 1))]
+    first: list[Event] = [Started(9, 9, summary=Summary(1, 2, 3)), Text("a"), Output(b"a")]
+    second: list[Event] = [Started(2, 0), Text("b"), Output(b"b"), Finished(("stop",), Usage(2, 1))]
     collector = Collector()
     collector.add(first)
     collector.clear()
