@@ -20,7 +20,7 @@ Maker = Callable[[Random, Split], Exchange]
 
 
 def _between(rng: Random, split: Split) -> Exchange:
-    """An exchange short enough to stand between telling and asking."""
+    """Return an exchange short enough to stand between telling and asking."""
     maker = rng.choice((echo.make, sums.make, about.fact, about.chat, refuse.make, about.chat, tools.make))
     return maker(rng, split)
 
@@ -201,7 +201,7 @@ def _with_distractors(
 
 
 def _key(tool: Tool) -> str:
-    """The words of a tool's name, to compare tools by."""
+    """Return the words of a tool's name, to compare tools by."""
     name = tool["function"]["name"]
     return "".join(f" {c.lower()}" if c.isupper() else c for c in name).replace("_", " ")
 

@@ -86,7 +86,7 @@ def calls_text(calls: Sequence[Message]) -> str:
 
 
 def reply_text(message: Message) -> str:
-    """The body of an assistant turn: its text, then its calls."""
+    """Return the body of an assistant turn: its text, then its calls."""
     parts = [part for part in (message.get("content") or "", calls_text(message.get("tool_calls") or [])) if part]
     return "\n".join(parts)
 

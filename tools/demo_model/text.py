@@ -66,14 +66,14 @@ def wording(rng: Random, patterns: Sequence[str], split: Split) -> str:
 
 
 def holdout(values: Sequence[str], split: Split) -> list[str]:
-    """The part of a value list that a split may use: every seventh value is kept for evaluation."""
+    """Return the part of a value list that a split may use: every seventh value is kept for evaluation."""
     if split == "held":
         return [value for index, value in enumerate(values) if index % 7 == 3]
     return [value for index, value in enumerate(values) if index % 7 != 3]
 
 
 def lines(text: str) -> list[str]:
-    """The non-empty lines of a triple-quoted block, stripped."""
+    """Return the non-empty lines of a triple-quoted block, stripped."""
     return [line.strip() for line in text.strip().splitlines() if line.strip()]
 
 

@@ -141,7 +141,7 @@ class Trainer:
         self.cos, self.sin = (positions * speeds).cos(), (positions * speeds).sin()
 
     def loss(self, tokens: torch.Tensor, learn: torch.Tensor) -> torch.Tensor:
-        """The mean loss over the learnt tokens of (rows, length) token ids."""
+        """Return the mean loss over the learnt tokens of (rows, length) token ids."""
         rows, length = tokens.shape
         cos = self.cos[:length].repeat(rows, 1)[:, None]
         sin = self.sin[:length].repeat(rows, 1)[:, None]
@@ -179,7 +179,7 @@ class Trainer:
 
 
 def rate_at(step: int, steps: int, peak: float) -> float:
-    """The learning rate: 200 steps up, then a cosine down to a hundredth of the peak."""
+    """Return the learning rate: 200 steps up, then a cosine down to a hundredth of the peak."""
     return peak * min(1.0, (step + 1) / 200) * (0.01 + 0.495 * (1 + math.cos(math.pi * step / steps)))
 
 
