@@ -9,8 +9,6 @@ import httpx
 import pytest
 from openai import BadRequestError, NotFoundError, OpenAI
 
-from orchard.core.errors import OrchardError
-from orchard.gateway.store.seal_key import SealKey
 from tests.support.serving import Server, serve
 
 
@@ -88,22 +86,3 @@ def test_requests_that_cannot_be_compacted(kept: Server) -> None:
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)
     unknown = httpx.post(f"{kept.url}/v1/responses/compact", json={"model": "gpt", "input": "Hi"})
     assert unknown.json()["error"]["code"] == "model_not_found"
-
-
-def test_servers_that_share_a_store_share_its_key(tmp_path: Path) -> None:
-    path = str(tmp_path / "sub" / "responses.db")
-    first, second = SealKey(path), SealKey(path)
-    assert first.load() == second.load() == first.load()
-    assert len(first.load()) == 32
-    assert SealKey(":memory:").load() != SealKey(":memory:").load()
-
-
-def test_a_key_that_cannot_be_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "file").write_text("")
-    (tmp_path / "short.db.key").write_bytes(b"x")
-    for name in ("file/responses.db", "short.db"):
-        with pytest.raises(OrchardError) as caught:
-            SealKey(str(tmp_path / name)).load()
-        assert caught.value.kind == "unavailable"
-        assert str(tmp_path) not in caught.value.message
-    assert "must have 32 bytes, not 1" in caplog.text

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchard.config import Settings
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.gateway.caller import ANYONE, Caller
 from orchard.gateway.store import conversations as store_conversations
@@ -22,8 +23,7 @@ from orchard.gateway.store import items as store_items
 from orchard.gateway.store import responses as store_responses
 from orchard.gateway.store import schema as store_schema
 from orchard.gateway.store.items import Order, PageQuery
-from orchard.gateway.store.owner import Owner
-from orchard.gateway.store.responses import Past, ResponseRecord, StoredResponse
+from orchard.gateway.store.responses import Past, ResponseRecord
 from orchard.gateway.store.store import ResponseStore
 from tests.support.examples import examples
 
@@ -43,12 +43,14 @@ class Clock:
 class Kept(ResponseStore):
     """A store that its tests can look into; `caller` asks for everything."""
 
-    def __init__(self, path: Path | str, *, caller: Caller = ANYONE, **more: Any) -> None:
+    def __init__(self, path: Path | str, *, caller: Caller = ANYONE, **settings: Any) -> None:
         self.path = Path(path)
         self.caller = caller
         self.clock = Clock()
-        limits = {"max_bytes": 2**30, "max_past_bytes": 2**25}
-        super().__init__(str(path), ttl=TTL, clock=self.clock, **limits | more)
+        super().__init__(Settings(responses_path=str(path), responses_ttl=TTL, **settings), self.clock)
+
+    def close(self) -> None:
+        self.file.close()
 
     def answer(self, number: int, previous: int | None = None, *, conversation: str | None = None, **more: Any) -> None:
         """Keep a response of this number, whose input and output say it."""
@@ -58,7 +60,7 @@ class Kept(ResponseStore):
     def save(self, record: ResponseRecord) -> None:
         store_responses.save(self, record)
 
-    def load(self, id_: str) -> StoredResponse:
+    def load(self, id_: str) -> tuple[dict[str, Any], str | None]:
         return store_responses.load(self, self.caller, id_)
 
     def events(self, id_: str) -> bytes | None:
@@ -141,10 +143,10 @@ def test_a_response_outlives_the_server(store: Kept) -> None:
     store.answer(1, metadata={"a": "b"})
     store.close()
     again = Kept(store.path)
-    found = again.load("resp_1")
-    assert found.response["metadata"] == {"a": "b"}
-    assert texts([bytes(item) for item in found.response["output"]]) == ["out1"]
-    assert not found.running
+    found, owner = again.load("resp_1")
+    assert found["metadata"] == {"a": "b"}
+    assert texts([bytes(item) for item in found["output"]]) == ["out1"]
+    assert owner is None
     again.close()
 
 
@@ -288,7 +290,7 @@ def test_a_response_whose_conversation_is_gone_is_kept(store: Kept) -> None:
     store.answer(1, conversation="conv_1", status="in_progress")
     store.delete_conversation("conv_1")
     store.answer(1, conversation="conv_1")
-    assert store.load("resp_1").response["status"] == "completed"
+    assert store.load("resp_1")[0]["status"] == "completed"
 
 
 def test_what_is_not_used_expires(store: Kept) -> None:
@@ -327,7 +329,7 @@ def test_what_expires_is_erased_and_its_room_given_back(store: Kept) -> None:
 
 
 def test_what_expires_is_archived(tmp_path: Path) -> None:
-    store = Kept(tmp_path / "responses.db", archive=str(tmp_path / "archive"))
+    store = Kept(tmp_path / "responses.db", responses_archive_dir=str(tmp_path / "archive"))
     store.answer(1)
     store.answer(2, 1)
     store.create("conv_1", {"a": "b"}, [message("first", "user")])
@@ -355,7 +357,7 @@ def test_what_expires_is_archived(tmp_path: Path) -> None:
 
 def test_what_cannot_be_archived_is_kept_until_it_can(tmp_path: Path) -> None:
     (tmp_path / "archive").write_text("no folder")
-    store = Kept(tmp_path / "responses.db", archive=str(tmp_path / "archive"))
+    store = Kept(tmp_path / "responses.db", responses_archive_dir=str(tmp_path / "archive"))
     store.answer(1)
     store.clock.now += TTL
     store.sweep()
@@ -367,7 +369,7 @@ def test_what_cannot_be_archived_is_kept_until_it_can(tmp_path: Path) -> None:
 
 
 def test_what_was_used_least_recently_makes_room(tmp_path: Path) -> None:
-    store = Kept(tmp_path / "responses.db", max_bytes=400_000)
+    store = Kept(tmp_path / "responses.db", responses_max_bytes=400_000)
     store.answer(0)
     for number in range(1, 100):
         store.clock.now += 0.1
@@ -382,9 +384,11 @@ def test_what_was_used_least_recently_makes_room(tmp_path: Path) -> None:
 
 def test_a_run_whose_server_is_gone_has_failed(store: Kept) -> None:
     store.save(ResponseRecord(response(1, None, None, status="in_progress"), [], owner="me"))
-    assert (store.load("resp_1").running, store.load("resp_1").owner) == (True, "me")
+    found, owner = store.load("resp_1")
+    assert (found["status"], owner) == ("in_progress", "me")
     store.fail("resp_1")
-    found = store.load("resp_1").response
+    found, owner = store.load("resp_1")
+    assert owner is None
     assert (found["status"], found["error"]) == ("failed", {"code": "server_error", "message": "gone"})
 
 
@@ -431,7 +435,7 @@ def test_a_file_that_cannot_be_used_is_said_to_be_unavailable(tmp_path: Path) ->
 
 
 def test_in_memory() -> None:
-    store = Kept(":memory:", max_bytes=200_000)
+    store = Kept(":memory:", responses_max_bytes=200_000)
     for number in range(30):
         store.answer(number, output=[message("x" * 20_000, "assistant")])
     assert store.load("resp_29")
@@ -509,29 +513,6 @@ def test_any_history(steps: list[tuple[str, int, int]]) -> None:
     store.close()
 
 
-def test_a_servers_mark_goes_with_it(tmp_path: Path) -> None:
-    path = str(tmp_path / "sub" / "responses.db")
-    first, second = Owner(path), Owner(path)
-    assert not second.lives(first.token)
-    first.hold()
-    assert second.lives(first.token)
-    first.release()
-    assert not second.lives(first.token)
-    assert not list((tmp_path / "sub").iterdir())
-
-
-def test_a_mark_that_a_dead_server_left_is_swept_up(tmp_path: Path) -> None:
-    path = str(tmp_path / "responses.db")
-    (tmp_path / "responses.db-server-dead").touch()
-    assert not Owner(path).lives("dead")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_mark_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    missing("unavailable", Owner(str(tmp_path / "file" / "responses.db")).hold)
-
-
 # Users
 
 
@@ -564,7 +545,7 @@ def test_what_one_user_stores_is_not_there_for_another(store: Kept) -> None:
         missing("conversation_not_found", store_conversations.related, store, other, "conv_1", [], [])
     for owner in (ANN, ADMIN):
         store.caller = owner
-        assert store.load("resp_1").response["status"] == "completed"
+        assert store.load("resp_1")[0]["status"] == "completed"
         assert store.items("conv_1") == ["msg_first"]
 
 
@@ -632,7 +613,7 @@ def test_what_is_in_use_does_not_expire(store: Kept) -> None:
 
 
 def test_what_is_in_use_makes_no_room(tmp_path: Path) -> None:
-    store = Kept(tmp_path / "responses.db", max_bytes=400_000)
+    store = Kept(tmp_path / "responses.db", responses_max_bytes=400_000)
     long = [message("x" * 20_000, "assistant")]
     store.answer(1, output=long)
     store.save(ResponseRecord(response(2, None, None, status="in_progress"), [], owner="another server"))
@@ -648,7 +629,7 @@ def test_what_is_in_use_makes_no_room(tmp_path: Path) -> None:
 
 
 def test_what_can_never_have_room_is_refused_and_costs_nobody_theirs(tmp_path: Path) -> None:
-    store = Kept(tmp_path / "responses.db", max_bytes=400_000)
+    store = Kept(tmp_path / "responses.db", responses_max_bytes=400_000)
     store.answer(1)
     error = missing("payload_too_large", lambda: store.answer(2, output=[message("x" * 500_000, "assistant")]))
     assert "400000" in error.message
@@ -661,7 +642,7 @@ def test_what_can_never_have_room_is_refused_and_costs_nobody_theirs(tmp_path: P
 
 
 def test_a_conversation_can_have_no_more_than_a_request_can_go_on_from(tmp_path: Path) -> None:
-    store = Kept(tmp_path / "responses.db", max_past_bytes=10_000)
+    store = Kept(tmp_path / "responses.db", max_body_bytes=10_000)
     store.create("conv_1", {}, [message("x" * 3000, "user")])
     error = missing("payload_too_large", store.add_items, "conv_1", [message("y" * 3000, "user")])
     assert "12114 bytes of items, at most 10000 are allowed" in error.message
@@ -749,7 +730,7 @@ def test_conversations_that_cannot_be_archived_are_said_once_a_minute(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "archive").write_text("no folder")
-    store = Kept(tmp_path / "responses.db", archive=str(tmp_path / "archive"))
+    store = Kept(tmp_path / "responses.db", responses_archive_dir=str(tmp_path / "archive"))
     for number in range(5):
         store.answer(number)
     store.clock.now += TTL

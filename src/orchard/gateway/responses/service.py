@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,9 +30,8 @@ from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.responses.background import Run, Runs
 from orchard.gateway.store import responses as store_responses
 from orchard.gateway.store.items import Extent, Fields
-from orchard.gateway.store.owner import Owner
-from orchard.gateway.store.responses import Past, ResponseRecord
-from orchard.gateway.store.seal_key import SealKey
+from orchard.gateway.store.responses import RUNNING, Past, ResponseRecord
+from orchard.gateway.store.side_files import Owner, SealKey
 from orchard.gateway.store.store import ResponseStore
 from orchard.gateway.summarize import internal_request
 from orchard.gateway.summarize.overflow import Overflow
@@ -53,16 +51,9 @@ class Responses:
         self.pool = pool
         self.settings = settings
         self._overflow = overflow
-        path = os.path.expanduser(settings.responses_path)
-        self._store = ResponseStore(
-            path,
-            ttl=settings.responses_ttl,
-            max_bytes=settings.responses_max_bytes,
-            max_past_bytes=settings.max_body_bytes,
-            archive=settings.responses_archive_dir,
-        )
-        self._owner = Owner(path)
-        self._seal_key = SealKey(path)
+        self._store = ResponseStore(settings)
+        self._owner = Owner(self._store.file.path)
+        self._seal_key = SealKey(self._store.file.path)
         self._runs = Runs(settings.responses_max_background)
         self._gone_on_from: Counter[str] = Counter()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
@@ -77,7 +68,7 @@ class Responses:
         if self._sweeper:
             self._sweeper.cancel()
         await self._runs.close(Failed("shutting_down", "the server was shut down before this response was done"))
-        await self._work(self._store.close)
+        await self._work(self._store.file.close)
         self._thread.shutdown()
         self._owner.release()
 
@@ -173,12 +164,13 @@ class Responses:
 
         One that still seems to run has failed: the server that ran it is gone, or could not store its end.
         """
-        found = await self.kept(store_responses.load, caller, id_)
-        owner = found.owner or self._owner.token
-        if found.running and (owner == self._owner.token or not await self._work(partial(self._owner.lives, owner))):
-            await self.kept(store_responses.fail, caller, id_, _LOST)
-            found = await self.kept(store_responses.load, caller, id_)
-        return found.response
+        found, owner = await self.kept(store_responses.load, caller, id_)
+        if found["status"] in RUNNING:
+            owner = owner or self._owner.token
+            if owner == self._owner.token or not await self._work(partial(self._owner.lives, owner)):
+                await self.kept(store_responses.fail, caller, id_, _LOST)
+                found, _ = await self.kept(store_responses.load, caller, id_)
+        return found
 
     async def _work(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

@@ -3,14 +3,12 @@
 import os
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from orchard.gateway.store import items as store_items
-
-Fields = dict[str, Any]
+from orchard.gateway.store.items import Fields
 
 
 def archived(db: sqlite3.Connection, thread: str, now: float) -> Fields:

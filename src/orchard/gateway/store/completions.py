@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Caller
 from orchard.gateway.store import items as store_items
 from orchard.gateway.store.items import Fields, Page, PageQuery
@@ -50,13 +49,14 @@ def save(tx: Transaction, caller: Caller, completion: Fields, messages: Sequence
 @in_transaction
 def load(tx: Transaction, caller: Caller, id_: str) -> bytes:
     """Return a completion as JSON."""
-    return _live(tx, caller, id_)
+    return bytes(tx.find(_LIVE, "completion_not_found", caller, id_)[0])
 
 
 @in_transaction
 def update(tx: Transaction, caller: Caller, id_: str, metadata: Mapping[str, str]) -> bytes:
     """Replace a completion's metadata, and return the completion."""
-    body = _json(msgspec.json.decode(_live(tx, caller, id_)) | {"metadata": metadata})
+    (stored,) = tx.find(_LIVE, "completion_not_found", caller, id_)
+    body = _json(msgspec.json.decode(stored) | {"metadata": metadata})
     tx.db.execute("UPDATE completions SET metadata = ?, body = ? WHERE id = ?", (_text(metadata), body, id_))
     tx.store.written(tx.db, id_)
     return body
@@ -65,14 +65,14 @@ def update(tx: Transaction, caller: Caller, id_: str, metadata: Mapping[str, str
 @in_transaction
 def delete(tx: Transaction, caller: Caller, id_: str) -> None:
     """Delete a completion with its messages."""
-    _live(tx, caller, id_)
+    tx.find(_LIVE, "completion_not_found", caller, id_)
     tx.db.execute("DELETE FROM threads WHERE id = ?", (id_,))
 
 
 @in_transaction
 def messages(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
     """Return a page of the messages of its request. Raise OrchardError ("item_not_found")."""
-    _live(tx, caller, id_)
+    tx.find(_LIVE, "completion_not_found", caller, id_)
     return store_items.page(tx.db, store_items.THREAD, {"id": id_}, wanted)
 
 
@@ -81,15 +81,6 @@ def completions(tx: Transaction, caller: Caller, only: CompletionFilter, wanted:
     """Return a page of the caller's completions. Raise OrchardError ("item_not_found") if `after` is unknown."""
     given = tx.store.visible(caller, "") | {"model": only.model, "metadata": _text(only.metadata)}
     return store_items.page(tx.db, _LISTED, given, wanted, _CONTENT)
-
-
-def _live(tx: Transaction, caller: Caller, id_: str) -> bytes:
-    row = tx.db.execute(_LIVE, tx.store.visible(caller, id_)).fetchone()
-    if row is None:
-        message = f"no chat completion '{id_}' here: it is unknown, was not stored, was deleted, or has expired"
-        raise OrchardError("completion_not_found", message)
-    body: bytes = row[0]
-    return body
 
 
 def _text(metadata: Mapping[str, str]) -> str:

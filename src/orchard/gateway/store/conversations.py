@@ -12,10 +12,11 @@ from orchard.gateway.store.items import Fields, Page, PageQuery
 from orchard.gateway.store.store import Transaction, in_transaction
 
 _json = msgspec.json.Encoder().encode
-_LIVE = """
+LIVE = """
 SELECT created, metadata FROM threads
 WHERE id = :id AND metadata NOT NULL AND expires > :now AND (:admin OR user IS :user)
 """
+"""When a conversation began, and its metadata as JSON."""
 # Only what new items may refer to: the calls that they answer, and items of the same ids.
 _RELATED = f"""{store_items.THREAD}
 SELECT i.item FROM listed l JOIN items i ON i.number = l.number
@@ -36,30 +37,30 @@ def create(tx: Transaction, caller: Caller, id_: str, metadata: Fields, items: S
 @in_transaction
 def load(tx: Transaction, caller: Caller, id_: str) -> tuple[float, Fields]:
     """Return when a conversation began, and its metadata."""
-    created, metadata = live(tx, caller, id_)
+    created, metadata = tx.find(LIVE, "conversation_not_found", caller, id_)
     return created, msgspec.json.decode(metadata)
 
 
 @in_transaction
 def update(tx: Transaction, caller: Caller, id_: str, metadata: Fields) -> float:
     """Replace a conversation's metadata; return when it began."""
-    created, _ = live(tx, caller, id_)
+    created, _ = tx.find(LIVE, "conversation_not_found", caller, id_)
     tx.db.execute("UPDATE threads SET metadata = ? WHERE id = ?", (_json(metadata), id_))
     tx.store.written(tx.db, id_)
-    return created
+    return float(created)
 
 
 @in_transaction
 def delete(tx: Transaction, caller: Caller, id_: str) -> None:
     """Delete a conversation with its items and its responses."""
-    live(tx, caller, id_)
+    tx.find(LIVE, "conversation_not_found", caller, id_)
     tx.db.execute("DELETE FROM threads WHERE id = ?", (id_,))
 
 
 @in_transaction
 def related(tx: Transaction, caller: Caller, id_: str, ids: Sequence[str], calls: Sequence[str]) -> list[bytes]:
     """Return the items of a conversation that have one of these ids or call ids, oldest first."""
-    live(tx, caller, id_)
+    tx.find(LIVE, "conversation_not_found", caller, id_)
     given = {"id": id_, "ids": _json(ids), "calls": _json(calls).decode()}
     return [item for (item,) in tx.db.execute(_RELATED, given)]
 
@@ -67,21 +68,21 @@ def related(tx: Transaction, caller: Caller, id_: str, ids: Sequence[str], calls
 @in_transaction
 def add_items(tx: Transaction, caller: Caller, id_: str, items: Sequence[Fields]) -> None:
     """Add items to a conversation. Raise OrchardError ("payload_too_large") if it would have too many."""
-    live(tx, caller, id_)
+    tx.find(LIVE, "conversation_not_found", caller, id_)
     _add(tx, id_, items)
 
 
 @in_transaction
 def items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
     """Return a page of a conversation's items. Raise OrchardError ("item_not_found") if `after` is none of them."""
-    live(tx, caller, id_)
+    tx.find(LIVE, "conversation_not_found", caller, id_)
     return store_items.page(tx.db, store_items.THREAD, {"id": id_}, wanted)
 
 
 @in_transaction
 def item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> bytes:
     """Return one item of a conversation. Raise OrchardError ("item_not_found")."""
-    live(tx, caller, id_)
+    tx.find(LIVE, "conversation_not_found", caller, id_)
     found = store_items.some(tx.db, store_items.THREAD, id_, [item_id]).get(item_id)
     if found is None:
         raise _no_item(id_, item_id)
@@ -91,18 +92,9 @@ def item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> bytes:
 @in_transaction
 def delete_item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> None:
     """Delete an item of a conversation. Raise OrchardError ("item_not_found")."""
-    live(tx, caller, id_)
+    tx.find(LIVE, "conversation_not_found", caller, id_)
     if not tx.db.execute("DELETE FROM items WHERE thread = ? AND id = ?", (id_, item_id)).rowcount:
         raise _no_item(id_, item_id)
-
-
-def live(tx: Transaction, caller: Caller, id_: str, param: str | None = None) -> tuple[float, bytes]:
-    """Return when a conversation began, and its metadata as JSON; `param` is the field that names it."""
-    row = tx.db.execute(_LIVE, tx.store.visible(caller, id_)).fetchone()
-    if row is None:
-        message = f"no conversation '{id_}' here: it is unknown, was deleted, or has expired"
-        raise OrchardError("conversation_not_found", message, param=param)
-    return row[0], row[1]
 
 
 def _add(tx: Transaction, id_: str, items: Sequence[Fields]) -> None:

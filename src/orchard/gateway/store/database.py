@@ -5,7 +5,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,14 +28,14 @@ class StoreFile:
     """One connection, for one thread. The file is created when it is first needed; only its owner may read it."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path = path
         self._connection: sqlite3.Connection | None = None
         self._log = Throttle(log)
 
     @property
     def begun(self) -> bool:
         """Whether there may be something in it."""
-        return self._connection is not None or Path(self._path).exists()
+        return self._connection is not None or Path(self.path).exists()
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Do some work in one transaction, and return its result.
@@ -47,12 +47,12 @@ class StoreFile:
             try:
                 return self._run(work)
             except sqlite3.DatabaseError as error:
-                if error.sqlite_errorcode not in _BROKEN or self._path == MEMORY:
+                if error.sqlite_errorcode not in _BROKEN or self.path == MEMORY:
                     raise
                 self._recover(error)
                 return self._run(work)
         except (sqlite3.Error, OSError) as error:
-            self._log.error("the store of responses, %s, can't be used: %s", self._path, error)
+            self._log.error("the store of responses, %s, can't be used: %s", self.path, error)
             full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
             why = "the disk is full" if full else "it can't be reached"
             raise OrchardError("unavailable", f"the store of responses can't be used: {why}", retry_after=1) from error
@@ -72,17 +72,19 @@ class StoreFile:
         self._connection = None
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do some work in one transaction. Writers wait for each other at its beginning, so none fails half-way."""
         connection = self._connection = self._connection or self._open()
-        with _transaction(connection):
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
             return work(connection)
 
     def _open(self) -> sqlite3.Connection:
-        if self._path != MEMORY:
-            Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.path != MEMORY:
+            Path(self.path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # SQLite gives its other files the permissions of this one.
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-            Path(self._path).chmod(0o600)
-        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            Path(self.path).chmod(0o600)
+        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
             self._prepare(connection)
         except BaseException:
@@ -100,7 +102,8 @@ class StoreFile:
             f"journal_size_limit = {_WAL_BYTES}",
         ):
             connection.execute(f"PRAGMA {setting}").fetchall()
-        with _transaction(connection):
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             for script in SCRIPTS[version:]:
                 for statement in filter(str.strip, script.split(";")):
@@ -119,14 +122,11 @@ class StoreFile:
             self._run(_check)
         except sqlite3.DatabaseError:
             self.close()
-            self._set_aside(error)
-
-    def _set_aside(self, error: sqlite3.DatabaseError) -> None:
-        aside = f"{self._path}.broken-{time.strftime('%Y%m%d-%H%M%S')}"
-        log.error("the store of responses is broken (%s): it was renamed to %s, and a new one begins", error, aside)
-        for ending in ("", "-wal", "-shm"):
-            with contextlib.suppress(FileNotFoundError):
-                os.replace(self._path + ending, aside + ending)
+            aside = f"{self.path}.broken-{time.strftime('%Y%m%d-%H%M%S')}"
+            log.error("the store of responses is broken (%s): it was renamed to %s, and a new one begins", error, aside)
+            for ending in ("", "-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(self.path + ending, aside + ending)
 
 
 def _check(connection: sqlite3.Connection) -> None:
@@ -135,16 +135,3 @@ def _check(connection: sqlite3.Connection) -> None:
         error = sqlite3.DatabaseError(found)
         error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise error
-
-
-@contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Begin and end a transaction. Writers wait for each other at the beginning, so that none fails half-way."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")

@@ -14,6 +14,9 @@ from orchard.gateway.store import items as store_items
 from orchard.gateway.store.items import Extent, Fields, Page, PageQuery
 from orchard.gateway.store.store import Transaction, in_transaction
 
+RUNNING = ("queued", "in_progress")
+"""The statuses of a response that has not ended."""
+
 _json = msgspec.json.Encoder().encode
 _LIVE = """
 SELECT r.status, r.owner, r.body FROM responses r JOIN threads t ON t.id = r.thread
@@ -41,18 +44,6 @@ class ResponseRecord(Struct, frozen=True):
     events: bytes | None = None
 
 
-class StoredResponse(Struct, frozen=True):
-    """A response that is stored: its JSON, and the server that runs it, if it is not done."""
-
-    response: Fields
-    owner: str | None
-
-    @property
-    def running(self) -> bool:
-        """Whether it has not ended."""
-        return self.response["status"] in ("queued", "in_progress")
-
-
 class Past(Struct, frozen=True):
     """What a new response continues: the items before it, and others that its input refers to, by their ids."""
 
@@ -78,19 +69,19 @@ def save(tx: Transaction, record: ResponseRecord) -> None:
 
 
 @in_transaction
-def load(tx: Transaction, caller: Caller, id_: str) -> StoredResponse:
-    """Return a response."""
-    _, owner, body = _live(tx, caller, id_)
+def load(tx: Transaction, caller: Caller, id_: str) -> tuple[Fields, str | None]:
+    """Return a response, and the server that runs it, if it is not done."""
+    _, owner, body = tx.find(_LIVE, "response_not_found", caller, id_)
     response = msgspec.json.decode(body)
     output = tx.db.execute("SELECT item FROM items WHERE response = ? AND output ORDER BY number", (id_,))
     response["output"] = [Raw(item) for (item,) in output]
-    return StoredResponse(response, owner)
+    return response, owner
 
 
 @in_transaction
 def events(tx: Transaction, caller: Caller, id_: str) -> bytes | None:
     """Return the stream of a response that ran in the background."""
-    _live(tx, caller, id_)
+    tx.find(_LIVE, "response_not_found", caller, id_)
     (found,) = tx.db.execute("SELECT events FROM responses WHERE id = ?", (id_,)).fetchone()
     stream: bytes | None = found
     return stream
@@ -99,7 +90,7 @@ def events(tx: Transaction, caller: Caller, id_: str) -> bytes | None:
 @in_transaction
 def fail(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:
     """Mark a response as failed because no server runs it any more."""
-    _, _, body = _live(tx, caller, id_)
+    _, _, body = tx.find(_LIVE, "response_not_found", caller, id_)
     failed = {"status": "failed", "error": {"code": "server_error", "message": reason}}
     done = _json(msgspec.json.decode(body) | failed)
     tx.db.execute("UPDATE responses SET status = 'failed', owner = NULL, body = ? WHERE id = ?", (done, id_))
@@ -108,7 +99,7 @@ def fail(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:
 @in_transaction
 def delete(tx: Transaction, caller: Caller, id_: str) -> None:
     """Delete a response. Its output stays a part of the responses that continue it."""
-    _live(tx, caller, id_)
+    tx.find(_LIVE, "response_not_found", caller, id_)
     tx.db.execute("UPDATE responses SET body = NULL, events = NULL WHERE id = ?", (id_,))
     _prune(tx.db, id_)
 
@@ -119,7 +110,7 @@ def input_items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) ->
 
     Raise OrchardError ("item_not_found") if `after` is none of them.
     """
-    _live(tx, caller, id_)
+    tx.find(_LIVE, "response_not_found", caller, id_)
     store_items.check_chain(tx.db, id_)
     return store_items.page(tx.db, store_items.MADE_OF, {"id": id_}, wanted)
 
@@ -139,39 +130,23 @@ def past(
     runs, "payload_too_large" if it is too much to continue.
     """
     if previous is not None:
-        _check_previous(tx, caller, previous)
+        param = "previous_response_id"
+        status, _, _ = tx.find(_LIVE, "response_not_found", caller, previous, param)
+        if status in RUNNING:
+            raise OrchardError("invalid_request", f"response '{previous}' is not done yet", param=param)
+        store_items.check_chain(tx.db, previous)
         listed, begin = store_items.CHAIN, previous
     elif conversation is not None:
-        store_conversations.live(tx, caller, conversation, "conversation")
+        tx.find(store_conversations.LIVE, "conversation_not_found", caller, conversation, "conversation")
         listed, begin = store_items.THREAD, conversation
     else:
-        return Past([], _referenced(tx, caller, references))
+        # The chain that ends with the response of the newest one.
+        given = tx.store.visible(caller, "") | {"ids": _json(references).decode()}
+        newest = tx.db.execute(_NEWEST, given).fetchone()
+        return Past([], store_items.some(tx.db, store_items.UP_TO, newest[0], references) if newest else {})
     found = store_items.extent(tx.db, listed, begin)
     found.check("what this request continues", tx.store.max_past_bytes)
     return Past([item for _, item in store_items.every(tx.db, listed, begin)], {}, found)
-
-
-def _live(tx: Transaction, caller: Caller, id_: str, param: str | None = None) -> tuple[str, str | None, bytes]:
-    """Return a response's status, owner and body."""
-    row = tx.db.execute(_LIVE, tx.store.visible(caller, id_)).fetchone()
-    if row is None:
-        message = f"no response '{id_}' here: it is unknown, was deleted, or has expired"
-        raise OrchardError("response_not_found", message, param=param)
-    return row[0], row[1], row[2]
-
-
-def _check_previous(tx: Transaction, caller: Caller, id_: str) -> None:
-    param = "previous_response_id"
-    status, _, _ = _live(tx, caller, id_, param)
-    if status in ("queued", "in_progress"):
-        raise OrchardError("invalid_request", f"response '{id_}' is not done yet", param=param)
-    store_items.check_chain(tx.db, id_)
-
-
-def _referenced(tx: Transaction, caller: Caller, ids: Sequence[str]) -> dict[str, bytes]:
-    """Return those items that are in one chain of the caller's: it ends with the response of the newest one."""
-    newest = tx.db.execute(_NEWEST, tx.store.visible(caller, "") | {"ids": _json(ids).decode()}).fetchone()
-    return store_items.some(tx.db, store_items.UP_TO, newest[0], ids) if newest else {}
 
 
 def _thread(tx: Transaction, record: ResponseRecord) -> str:

@@ -7,14 +7,16 @@ it, or a chat completion. Its time to live starts again whenever something is ad
 
 import functools
 import logging
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Set
-from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
-from orchard.core.errors import OrchardError
+from orchard.config import Settings
+from orchard.core.errors import FailureKind, OrchardError
 from orchard.gateway.caller import Caller
 from orchard.gateway.store import archive
 from orchard.gateway.store.database import StoreFile
@@ -49,34 +51,18 @@ class ResponseStore:
     room even if all else is deleted.
     """
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        ttl: float,
-        max_bytes: int,
-        max_past_bytes: int,
-        archive: str | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        """Keep threads for `ttl` seconds, and all in `max_bytes`; those that expire go to the folder `archive`.
-
-        `max_past_bytes`: how much a request may continue.
-        """
-        self.max_past_bytes = max_past_bytes
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self.max_past_bytes = settings.max_body_bytes
+        """How much a request may continue."""
         self.in_use: Set[str] = frozenset()
         """The ids of the conversations and responses that requests continue now, and of runs: they stay."""
-        self.file = StoreFile(path)
-        self._ttl = ttl
-        self._max_bytes = max_bytes
-        self._archive = archive
+        self.file = StoreFile(os.path.expanduser(settings.responses_path))
+        self._ttl = settings.responses_ttl
+        self._max_bytes = settings.responses_max_bytes
+        self._archive = settings.responses_archive_dir
         self._clock = clock
         self._freed = False
         self._log = Throttle(log)
-
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
 
     def visible(self, caller: Caller, id_: str) -> Fields:
         """Return the parameters of a query for something that a caller may see and that has not expired."""
@@ -154,6 +140,18 @@ class Transaction(NamedTuple):
 
     store: ResponseStore
     db: sqlite3.Connection
+
+    def find(self, query: str, kind: FailureKind, caller: Caller, id_: str, param: str | None = None) -> Any:
+        """Return the row of something that the caller may see; else raise OrchardError, of a kind "…_not_found".
+
+        `param` is the field that names it.
+        """
+        row = self.db.execute(query, self.store.visible(caller, id_)).fetchone()
+        if row is None:
+            what = kind.removesuffix("_not_found")
+            message = f"no {what} '{id_}' here: it is unknown, was not stored, was deleted, or has expired"
+            raise OrchardError(kind, message, param=param)
+        return row
 
 
 def in_transaction(
