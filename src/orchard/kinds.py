@@ -74,33 +74,13 @@ class ModelKind(Struct, frozen=True):
     in_folders: bool = False
 
 
-def _is_any(config: Mapping[str, Any], files: Collection[str]) -> bool:
-    return True
-
-
-def _is_none(config: Mapping[str, Any], files: Collection[str]) -> bool:
-    return False
-
-
-def _sees(config: Mapping[str, Any], files: Collection[str]) -> bool:
-    return any(config.get(key) for key in _VISION_KEYS)
-
-
 def _embeds(config: Mapping[str, Any], files: Collection[str]) -> bool:
-    if str(config.get("model_type")) in _ENCODERS or not _EMBEDDING_FILES.isdisjoint(files):
-        return True
-    architectures = config.get("architectures")
-    if not isinstance(architectures, list) or not architectures:
-        return False
-    return all(isinstance(name, str) and name.endswith(_ENCODER_TASKS) for name in architectures)
-
-
-def _hears(config: Mapping[str, Any], files: Collection[str]) -> bool:
-    return config.get("model_type") == "whisper"
-
-
-def _draws(config: Mapping[str, Any], files: Collection[str]) -> bool:
-    return "model_index.json" in files or set(files) >= _IMAGE_FOLDERS
+    names = config.get("architectures")
+    return (
+        str(config.get("model_type")) in _ENCODERS
+        or not _EMBEDDING_FILES.isdisjoint(files)
+        or (isinstance(names, list) and names != [] and all(str(name).endswith(_ENCODER_TASKS) for name in names))
+    )
 
 
 TEXT = Backend("orchard.worker.text_service:TextService", (Generate, Count), TextOptions)
@@ -108,12 +88,19 @@ FAKE = Backend("orchard.backends.fake:FakeService", (Generate, Count), TextOptio
 
 # Of a vision model the part for text is served: no picture is taken yet.
 KINDS: dict[str, ModelKind] = {
-    "fake": ModelKind(FAKE, _is_none),
-    "text": ModelKind(TEXT, _is_any, ("lm",), _TEXT_WEIGHTS),
-    "vision": ModelKind(TEXT, _sees, ("multimodal",), _TEXT_WEIGHTS),
+    "fake": ModelKind(FAKE, lambda config, files: False),
+    "text": ModelKind(TEXT, lambda config, files: True, ("lm",), _TEXT_WEIGHTS),
+    "vision": ModelKind(
+        TEXT, lambda config, files: any(config.get(key) for key in _VISION_KEYS), ("multimodal",), _TEXT_WEIGHTS
+    ),
     "embeddings": ModelKind(None, _embeds, ("embeddings",)),
-    "whisper": ModelKind(None, _hears, ("whisper",)),
-    "image": ModelKind(None, _draws, ("image-generation", "image-edit"), in_folders=True),
+    "whisper": ModelKind(None, lambda config, files: config.get("model_type") == "whisper", ("whisper",)),
+    "image": ModelKind(
+        None,
+        lambda config, files: "model_index.json" in files or set(files) >= _IMAGE_FOLDERS,
+        ("image-generation", "image-edit"),
+        in_folders=True,
+    ),
 }
 """By their names, which clients see. A model is of the last kind that recognises it."""
 

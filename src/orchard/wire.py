@@ -185,10 +185,8 @@ async def read(reader: asyncio.StreamReader) -> _Any | None:
         size = int.from_bytes(await reader.readexactly(_HEADER_BYTES), "big")
         if size > MAX_FRAME_BYTES:
             raise WireError(f"a frame of {size} bytes is over the limit of {MAX_FRAME_BYTES}")
-        body = await reader.readexactly(size)
+        return _decoder.decode(await reader.readexactly(size))
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
-    try:
-        return _decoder.decode(body)
     except msgspec.DecodeError as error:
         raise WireError(str(error)) from error

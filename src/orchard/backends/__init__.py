@@ -1,1 +1,1 @@
-"""One file a kind of model. MLX and its libraries are imported when a model is loaded, not before."""
+"""One file a kind of model. Only a worker imports those that need MLX."""

@@ -43,13 +43,9 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
     return outputs.reshape(*inputs.shape[:-1], -1)
 
 
-def _one_row(inputs: mx.array) -> bool:
-    return inputs.size == inputs.shape[-1]
-
-
 class _Linear(nn.QuantizedLinear):  # type: ignore[misc]
     def __call__(self, inputs: mx.array) -> mx.array:
-        if _one_row(inputs):
+        if inputs.size == inputs.shape[-1]:  # one row
             return super().__call__(inputs)  # type: ignore[no-any-return]
         outputs = product(inputs, self)
         return outputs + self["bias"] if "bias" in self else outputs
@@ -57,4 +53,5 @@ class _Linear(nn.QuantizedLinear):  # type: ignore[misc]
 
 class _Embedding(nn.QuantizedEmbedding):  # type: ignore[misc]
     def as_linear(self, inputs: mx.array) -> mx.array:
-        return super().as_linear(inputs) if _one_row(inputs) else product(inputs, self)
+        one_row = inputs.size == inputs.shape[-1]
+        return super().as_linear(inputs) if one_row else product(inputs, self)

@@ -94,15 +94,15 @@ class FakeService(Service):
         for step in range(1, self._loads.steps + 1):
             await asyncio.sleep(self._loads.seconds / self._loads.steps)
             if end and step == self._loads.steps:
-                await self._end_load(end)
+                await self._break(end)
             progress(step / self._loads.steps)
         return Loaded(self._loads.bytes, {"batching": "together"})
 
-    async def _end_load(self, end: str) -> None:
-        match end:
-            case "killed":
+    async def _break(self, how: str) -> None:
+        match how:
+            case "killed" | "crash":
                 os.kill(os.getpid(), signal.SIGKILL)
-            case "aborted":
+            case "aborted" | "abort":
                 os.abort()
             case "raised":
                 raise ValueError("the script breaks the worker")
@@ -119,7 +119,9 @@ class FakeService(Service):
             return
         self._going_on[request.id] = asyncio.Event()
         self._going_on[request.id].set()
-        self._report(request)
+        before, given = self._reports[-1].given if self._reports else "", _text(request)
+        summary = f"0 of 1 tokens were cached; the closest cached text goes on {before!r}, this prompt {given!r}"
+        self._reports.append(CacheReport(request.id, 1, 0, summary, 0, "", before, given))
         self._running[request.id] = asyncio.create_task(self._play(request))
         self._schedule()
 
@@ -147,12 +149,6 @@ class FakeService(Service):
             await asyncio.get_running_loop().create_future()
         return CacheState(reports=[report for report in self._reports if request_id in (None, report.request_id)])
 
-    def _report(self, request: Request) -> None:
-        before = self._reports[-1].given if self._reports else ""
-        given = _text(request)
-        summary = f"0 of 1 tokens were cached; the closest cached text goes on {before!r}, this prompt {given!r}"
-        self._reports.append(CacheReport(request.id, 1, 0, summary, 0, "", before, given))
-
     def signs(self) -> Heartbeat:
         """Return the signs of life: a script that hangs is a piece of work that does not end."""
         silent = time.monotonic() - self._hangs_since if self._hangs_since is not None else 0.0
@@ -178,21 +174,13 @@ class FakeService(Service):
             await asyncio.sleep(max(0.0, begin + (piece + 1) * script.interval - loop.time()))
             await self._going_on[request.id].wait()
             self._push(request.id, Text(f"{time.monotonic():.6f} " if script.stamp else script.text))
-        await self._break(script)
+        for how in ("crash", "abort", "hang"):
+            if getattr(script, how) and not _happened(script.once):
+                await self._break(how)
         if script.fail:
             self._end(request.id, Failed(script.fail, "the script fails this request"))
         else:
             self._end(request.id, Finished(("stop",), Usage(len(generation(request).messages), script.pieces)))
-
-    async def _break(self, script: Script) -> None:
-        if not (script.crash or script.abort or script.hang) or _happened(script.once):
-            return
-        if script.crash:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if script.abort:
-            os.abort()
-        self._hangs_since = time.monotonic()
-        await asyncio.get_running_loop().create_future()
 
     def _push(self, request_id: str, event: Event) -> None:
         if self._hangs_since is not None:

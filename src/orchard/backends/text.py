@@ -3,15 +3,23 @@
 import hashlib
 import json
 import math
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 from mlx.utils import tree_flatten
+from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.utils import (
+    load_adapters,
+    load_config,
+    load_model,
+    load_tokenizer,
+    maybe_set_recommended_wired_limit,
+)
 
 from orchard.backends import cuda
 from orchard.core.errors import OrchardError
@@ -45,8 +53,6 @@ class TextModel:
 
     def new_cache(self) -> list[Any]:
         """Return an empty cache, one entry a layer."""
-        from mlx_lm.models.cache import make_prompt_cache
-
         cache: list[Any] = make_prompt_cache(self.network, self.max_kv_size)
         return cache
 
@@ -70,14 +76,6 @@ class TextModel:
         return logits
 
 
-def prepare() -> None:
-    """Import what a load needs, which takes longer than loading a small model does."""
-    # A folder is complete or broken: asking the network would only delay the answer.
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    import mlx_lm.utils  # noqa: F401
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast  # noqa: F401
-
-
 def load(
     path: str, options: TextOptions = _DEFAULTS, progress: Callable[[float], None] = lambda fraction: None
 ) -> TextModel:
@@ -86,12 +84,12 @@ def load(
     `progress` is called with the fraction that has been read. Raise OrchardError("model_failed") with a sentence about
     what is wrong with the folder, the adapter's, or the chat template's file.
     """
-    prepare()
-    from mlx_lm.utils import maybe_set_recommended_wired_limit
-
     folder = Path(path)
     template = _template(Path(options.chat_template_file)) if options.chat_template_file else None
-    _check_sizes(folder)  # first: reading the tokenizer makes lists of as many layers, too
+    with _loading(folder):
+        reason = absurd_size(load_config(folder))
+    if reason:  # reading the tokenizer would make lists of as many layers, too
+        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
     # Reading weights and reading a large vocabulary hardly disturb each other.
     with ThreadPoolExecutor(1, "tokenizer") as aside:
         reading = aside.submit(_tokenizer, folder, template)
@@ -103,15 +101,15 @@ def load(
     maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
     cuda.adapt(network)
     probe = network(mx.array([[0]], mx.uint32))
-    generation = _generation_config(folder)
+    defaults, max_new_tokens = _generation_config(folder)
     return TextModel(
         network=network,
         tokenizer=tokenizer,
         eos_token_ids=frozenset(tokenizer.eos_token_ids),
         context_window=min(_window(config, tokenizer), options.context_length or _NO_LIMIT),
         vocab_size=probe.shape[-1],
-        defaults=_defaults(generation),
-        max_new_tokens=_max_new_tokens(generation),
+        defaults=defaults,
+        max_new_tokens=max_new_tokens,
         fingerprint=_fingerprint(folder, options.adapter_path),
         max_kv_size=options.max_kv_size,
     )
@@ -130,32 +128,23 @@ def _fingerprint(folder: Path, adapter_path: str | None) -> str:
     return known.hexdigest()
 
 
-def _check_sizes(folder: Path) -> None:
-    from mlx_lm.utils import load_config
-
+@contextmanager
+def _loading(folder: Path) -> Iterator[None]:
+    """Raise OrchardError("model_failed") with the reason where mlx-lm can't read a model's folder."""
     try:
-        reason = absurd_size(load_config(folder))
+        yield
     except Exception as error:
-        raise _broken(folder, error) from error
-    if reason:
-        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
+        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {_why(folder, error)}") from error
 
 
 def _network(folder: Path) -> tuple[Any, dict[str, Any]]:
-    from mlx_lm.utils import load_model
-
     try:
-        network, config = load_model(folder, lazy=True)
-    except Exception as error:
-        raise _broken(folder, error) from error
+        with _loading(folder):
+            network, config = load_model(folder, lazy=True)
     finally:
         # A network begins with random weights that are never computed. The key would keep a record of all of them.
         mx.eval(mx.random.state)
     return network, config
-
-
-def _broken(folder: Path, error: Exception) -> OrchardError:
-    return OrchardError("model_failed", f"the model in {folder} can't be loaded: {_why(folder, error)}")
 
 
 def _evaluate(folder: Path, network: Any, progress: Callable[[float], None]) -> None:
@@ -164,7 +153,7 @@ def _evaluate(folder: Path, network: Any, progress: Callable[[float], None]) -> 
     total = sum(array.nbytes for _, array in weights)
     group: list[mx.array] = []
     done = pending = 0
-    try:
+    with _loading(folder):
         for _, array in weights:
             group.append(array)
             pending += array.nbytes
@@ -173,14 +162,10 @@ def _evaluate(folder: Path, network: Any, progress: Callable[[float], None]) -> 
                 done, pending, group = done + pending, 0, []
                 progress(done / total)
         mx.eval(group)
-    except Exception as error:
-        raise _broken(folder, error) from error
 
 
 def _adapt(network: Any, adapter: Path) -> None:
     """Apply LoRA weights to a network. Raise OrchardError("model_failed") with the reason."""
-    from mlx_lm.utils import load_adapters
-
     try:
         for name in ("adapter_config.json", "adapters.safetensors"):
             if not (adapter / name).is_file():
@@ -190,7 +175,7 @@ def _adapt(network: Any, adapter: Path) -> None:
         names: Any = mx.load(str(adapter / "adapters.safetensors"))
         mx.eval([array for name, array in tree_flatten(network.parameters()) if name in names])
     except Exception as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
+        lines = _lines(error)
         match error:
             case FileNotFoundError():
                 reason = lines[0]
@@ -203,9 +188,13 @@ def _adapt(network: Any, adapter: Path) -> None:
         raise OrchardError("model_failed", f"the adapter in {adapter} can't be applied: {reason}") from error
 
 
+def _lines(error: Exception) -> list[str]:
+    return str(error).strip().splitlines() or [type(error).__name__]
+
+
 def _why(folder: Path, error: Exception) -> str:
     """Return, in words that a user can act on, why mlx-lm refused a folder."""
-    first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    first_line = _lines(error)[0]
     match error:
         case FileNotFoundError():
             return f"it has no {'model*.safetensors' if (folder / 'config.json').is_file() else 'config.json'}"
@@ -260,8 +249,6 @@ def _template(file: Path) -> str:
 
 def _tokenizer(folder: Path, template: str | None) -> Any:
     """Load a tokenizer, with a chat template in place of its own where one is given."""
-    from mlx_lm.utils import load_config, load_tokenizer
-
     try:
         eos_token_ids = load_config(folder).get("eos_token_id")
         # An explicit False: by default transformers asks on the terminal whether code of the folder may run.
@@ -273,32 +260,26 @@ def _tokenizer(folder: Path, template: str | None) -> Any:
             tokenizer._chat_template = None  # one that is Python code
         return tokenizer
     except Exception as error:
-        first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise OrchardError(
-            "model_failed", f"the tokenizer in {folder} is missing or can't be loaded: {first_line}"
-        ) from error
+        reason = f"the tokenizer in {folder} is missing or can't be loaded: {_lines(error)[0]}"
+        raise OrchardError("model_failed", reason) from error
 
 
 def _window(config: dict[str, Any], tokenizer: Any) -> int:
-    if known := context_window(config):
-        return known
     # transformers writes 10^30 where a tokenizer knows no limit.
     limit = tokenizer.model_max_length
-    return int(limit) if 0 < limit < _NO_LIMIT else _UNKNOWN_WINDOW
+    return context_window(config) or (int(limit) if 0 < limit < _NO_LIMIT else _UNKNOWN_WINDOW)
 
 
-def _generation_config(folder: Path) -> dict[str, Any]:
-    """Read generation_config.json; return nothing where it is missing or broken."""
+def _generation_config(folder: Path) -> tuple[SamplingDefaults, int | None]:
+    """Return the sampling defaults of generation_config.json, and its `max_new_tokens`.
+
+    Values that make no sense, and a file that is missing or broken, say nothing.
+    """
     try:
         found = json.loads((folder / "generation_config.json").read_text("utf-8"))
     except (OSError, ValueError):
-        return {}
-    # mlx-lm takes other JSON where it is empty.
-    return found if isinstance(found, dict) else {}
-
-
-def _defaults(found: dict[str, Any]) -> SamplingDefaults:
-    """Return the sampling defaults of a generation_config.json, without values that make no sense."""
+        found = {}
+    found = found or {}  # mlx-lm takes other JSON where it is empty
     known: dict[str, Any] = {}
     kinds = {"temperature": float, "top_p": float, "top_k": int, "min_p": float, "repetition_penalty": float}
     for name, kind in kinds.items():
@@ -309,9 +290,5 @@ def _defaults(found: dict[str, Any]) -> SamplingDefaults:
         del known["repetition_penalty"]
     if found.get("do_sample") is False:
         known["temperature"] = 0.0
-    return SamplingDefaults(**known)
-
-
-def _max_new_tokens(found: dict[str, Any]) -> int | None:
-    value = found.get("max_new_tokens")
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    limit = found.get("max_new_tokens")
+    return SamplingDefaults(**known), limit if type(limit) is int and limit > 0 else None

@@ -3,7 +3,7 @@
 Each dialect owns the mapping from a kind to its own status code and error body.
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 FailureKind = Literal[
     "invalid_request",  # the body or a parameter is wrong; `param` names it
@@ -29,8 +29,6 @@ FailureKind = Literal[
     "timeout",  # the caller took too long to send its request, or to read its answer
     "internal",  # a bug in Orchard
 ]
-
-FAILURE_KINDS: tuple[str, ...] = get_args(FailureKind)
 
 
 class OrchardError(Exception):

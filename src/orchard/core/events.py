@@ -6,7 +6,8 @@ non-streaming answer is `collect(events)` over the same stream, so the two canno
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Literal, TypeVar
 
 from msgspec import Struct, field, msgpack
@@ -208,9 +209,9 @@ class Collected(Struct):
 
 
 class _Gathered(Struct):
-    """A choice so far: the event that begins each of its parts with the part's pieces, and its log-probabilities."""
+    """A choice so far: what makes each of its parts with the pieces of the part's text, and its log-probabilities."""
 
-    parts: list[tuple[Text | Reasoning | ToolStart, list[str]]] = field(default_factory=list)
+    parts: list[tuple[Callable[[str], Text | Reasoning | ToolCall], list[str]]] = field(default_factory=list)
     logprobs: list[Logprob] = field(default_factory=list)
 
     def add(self, event: Text | Reasoning | ToolStart | ToolArgs) -> None:
@@ -218,26 +219,16 @@ class _Gathered(Struct):
             self.logprobs.extend(event.logprobs)
         match event:
             case ToolStart():
-                self.parts.append((event, []))
+                self.parts.append((partial(ToolCall, event.id, event.name), []))
             case ToolArgs():
                 self.parts[-1][1].append(event.json)
             case Text() | Reasoning() if event.text:
-                if not self.parts or type(self.parts[-1][0]) is not type(event):
-                    self.parts.append((event, []))
+                if not self.parts or self.parts[-1][0] is not type(event):
+                    self.parts.append((type(event), []))
                 self.parts[-1][1].append(event.text)
 
     def choice(self, reason: FinishReason, stop: str | None) -> Choice:
-        parts: list[Text | Reasoning | ToolCall] = []
-        for first, pieces in self.parts:
-            said = "".join(pieces)
-            match first:
-                case ToolStart():
-                    parts.append(ToolCall(first.id, first.name, said))
-                case Text():
-                    parts.append(Text(said))
-                case Reasoning():
-                    parts.append(Reasoning(said))
-        return Choice(parts, self.logprobs, reason, stop)
+        return Choice([part("".join(pieces)) for part, pieces in self.parts], self.logprobs, reason, stop)
 
 
 class Collector:

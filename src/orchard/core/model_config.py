@@ -65,10 +65,7 @@ def context_window(config: Mapping[str, Any]) -> int | None:
 
     Where the text model has a part of its own in it, that part says so before the whole does.
     """
-    for part in _text_parts(config):
-        if window := _window(part):
-            return window
-    return None
+    return next(filter(None, map(_window, _text_parts(config))), None)
 
 
 def _text_parts(config: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:

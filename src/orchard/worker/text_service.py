@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from orchard.backends import text as backend
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.backends.text import TextModel, load
 from orchard.core.cache_report import CacheState
@@ -80,8 +79,7 @@ class TextService(Service):
 
     @staticmethod
     def prepare() -> int:
-        """Import what a load needs, and return the bytes that the device lets models use."""
-        backend.prepare()
+        """Return the bytes that the device lets models use; what a load needs is imported with this file."""
         return recommended()
 
     def __init__(self, path: str, options: TextOptions) -> None:

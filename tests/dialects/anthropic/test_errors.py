@@ -1,16 +1,17 @@
 """Anthropic's errors, and the classes that its SDK makes of them."""
 
 import json
+from typing import get_args
 
 import anthropic
 import pytest
 from anthropic.types import ErrorResponse
 
-from orchard.core.errors import FAILURE_KINDS, FailureKind, OrchardError
+from orchard.core.errors import FailureKind, OrchardError
 from orchard.dialects.anthropic.errors import fail
 
 
-@pytest.mark.parametrize("kind", FAILURE_KINDS)
+@pytest.mark.parametrize("kind", get_args(FailureKind))
 def test_every_kind_has_the_shape(kind: FailureKind) -> None:
     status, headers, body = fail(OrchardError(kind, "It \udcff broke."), "req_1")
     assert 400 <= status < 600
