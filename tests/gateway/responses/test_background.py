@@ -111,7 +111,7 @@ async def test_a_whole_response_has_nothing_of_what_came_before_a_restart() -> N
     responses = SimpleNamespace(settings=Settings(), keep=keep)
     answer = _Answer(cast(Responses, responses), stream, cast(Caller, None), call)
     stream.push([Started(1), Text("lost")])
-    making = asyncio.create_task(answer._whole(lambda _: b"", {}))
+    making = asyncio.create_task(answer._whole(lambda _: b""))
     await asyncio.sleep(0)
     assert stream.restart()
     stream.push([Started(1), Text("kept"), Finished(("stop",), Usage(1, 1))])
@@ -127,8 +127,8 @@ async def test_nothing_is_begun_that_cannot_be_stored() -> None:
         began.append("it")
         raise OrchardError("internal", "it must not begin")
 
-    async def keep(encoder: ResponseEncoder, events: bytes | None) -> None:
-        raise OrchardError("unavailable", "the disk is full")
+    async def keep(encoder: ResponseEncoder, events: bytes | None) -> OrchardError:
+        return OrchardError("unavailable", "the disk is full")
 
     run = Run(lambda: ResponseEncoder(call), begin, keep, None)
     await run.make()

@@ -55,7 +55,10 @@ class EventResponse(Response):
         watch = asyncio.create_task(self._watch(receive))
         try:
             if callable(self._answer):
-                response = await self._whole(self._answer, scope)
+                try:
+                    response = await self._whole(self._answer)
+                except OrchardError as error:
+                    response = failure(scope, error)
                 await response(scope, receive, send)
             else:
                 await self._streamed(self._answer, scope, receive, send)
@@ -68,11 +71,9 @@ class EventResponse(Response):
             pass
         self._stream.close(_GONE)
 
-    async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
-        try:
-            collected = await whole(self._stream)
-        except OrchardError as error:
-            return failure(scope, error)
+    async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
+        """Return the whole answer. Raise OrchardError."""
+        collected = await whole(self._stream)
         return Response(answer(collected), headers=summary_header(collected.summary), media_type="application/json")
 
     async def _streamed(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:

@@ -15,7 +15,6 @@ from starlette.types import Receive, Scope, Send
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Failed, Usage
-from orchard.core.request import Request
 from orchard.core.tasks.generate import Count, generation
 from orchard.dialects.openai.responses.call import ResponseCall
 from orchard.dialects.openai.responses.compact import compacted
@@ -24,7 +23,6 @@ from orchard.dialects.openai.responses.parse import Draft
 from orchard.dialects.openai.responses.seal import Unseal, unknown, unseal
 from orchard.gateway.caller import Caller
 from orchard.gateway.pool.pool import Pool
-from orchard.gateway.replies.errors import failure
 from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.responses.background import Run, Runs
@@ -74,8 +72,18 @@ class Responses:
 
     async def kept(self, function: Callable[Concatenate[ResponseStore, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function of the store, in its thread. Raise OrchardError."""
-        self._store.in_use = frozenset(self._gone_on_from) | self._runs.ids
+        self._store.in_use = frozenset(self._gone_on_from) | self._runs.by_id.keys()
         return await self._work(partial(function, self._store, *args, **kwargs))
+
+    async def unkept(
+        self, function: Callable[Concatenate[ResponseStore, P], None], *args: P.args, **kwargs: P.kwargs
+    ) -> OrchardError | None:
+        """Store an answer; return the error if that fails: the answer is whole all the same."""
+        try:
+            await self.kept(function, *args, **kwargs)
+        except OrchardError as error:
+            return error
+        return None
 
     @contextlib.contextmanager
     def going_on_from(self, call: ResponseCall) -> Iterator[None]:
@@ -92,14 +100,21 @@ class Responses:
     ) -> ResponseCall:
         """Return the call, with the `past` that it continues, which is looked up unless given. Raise OrchardError."""
         past = past or await self.past(caller, draft)
-        call = await self._call(past, draft, request_id, priority)
+        # An item that is referred to several times is copied as often.
+        referred = [past.referenced[id_] for id_ in draft.references if id_ in past.referenced]
+        extent = Extent(len(referred), sum(map(len, referred)), 0)
+        extent.check("what the request refers to", self.settings.max_body_bytes)
+        needed = draft.compacted or any(_COMPACTION in item for item in past.items)
+        call = draft.call(request_id, priority, past.items, past.referenced, await self.unsealer(needed))
+        if past.items:
+            what = "what this request goes on from, with its input,"
+            past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
         self.pool.find(call.request.model, call.request.adapter)
         return call
 
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Return the number of tokens of a request's input. Raise OrchardError."""
-        past = await self.past(caller, draft)
-        call = await self._call(past, draft, request_id, None)
+        call = await self.prepare(caller, draft, request_id, None)
         # An answer would drop messages, so the input may be too long.
         request = call.count if call.droppable() else self._overflow.as_answered(call.count)
         return await internal_request.count(self.pool, request)
@@ -107,7 +122,7 @@ class Responses:
     async def compact(self, caller: Caller, draft: Draft, request_id: str, priority: str | None) -> bytes:
         """Return a conversation with a summary in place of what the assistant did, as JSON. Raise OrchardError."""
         past = await self.past(caller, draft)
-        call = await self._call(past, draft, request_id, priority)
+        call = await self.prepare(caller, draft, request_id, priority, past)
         if not any(message.role != "system" for message in generation(call.request).messages):
             raise OrchardError("invalid_request", "`input` is required: there is nothing to compact.", param="input")
         key = await self._work(self._seal_key.load)
@@ -116,7 +131,7 @@ class Responses:
         used = Usage(made.prompt_tokens, made.completion_tokens)
         return compacted(call, past.items, made.text, used, key)
 
-    async def unsealer(self, needed: bool = True) -> Unseal:
+    async def unsealer(self, needed: bool) -> Unseal:
         """Return the function that reads compaction items, if one is `needed`. Raise OrchardError."""
         return partial(unseal, key=await self._work(self._seal_key.load)) if needed else unknown
 
@@ -127,8 +142,18 @@ class Responses:
         return _Answer(self, stream, caller, call)
 
     async def open(self, call: ResponseCall) -> EventStream:
-        """Begin to make a response, and return its events; the caller closes them. Raise OrchardError."""
-        return self._overflow.open(await self._fitted(call))
+        """Begin to make a response, and return its events; the caller closes them. Raise OrchardError.
+
+        The oldest messages are left out if the caller allows that: as few as possible, so that the request fits.
+        """
+        dropped, least, most = 0, 0, call.droppable()
+        while least < most:
+            if await self._fits(call, dropped):
+                most = dropped
+            else:
+                least = dropped + 1
+            dropped = (least + most) // 2
+        return self._overflow.open(call.without_oldest(most) if most else call.request)
 
     async def begin(self, caller: Caller, call: ResponseCall) -> Run:
         """Make a response in the background. Raise OrchardError if it can't begin, or can't be stored."""
@@ -142,21 +167,26 @@ class Responses:
 
     async def stop(self, caller: Caller, id_: str) -> None:
         """End the run of a response, if this server runs it, and wait until it is stored."""
-        if self.run(caller, id_):
-            await self._runs.stop(id_)
+        if run := self.run(caller, id_):
+            await run.stop()
 
     async def keep(
         self, caller: Caller, call: ResponseCall, encoder: ResponseEncoder, events: bytes | None = None
-    ) -> None:
-        """Store a response as it is now, unless its caller has refused that. Raise OrchardError."""
-        if call.stored:
-            owner = None if encoder.ended else self._owner.token
-            record = ResponseRecord(encoder.response(), call.input, caller.user, owner, events)
-            await self.kept(store_responses.save, record)
+    ) -> OrchardError | None:
+        """Store a response as it is now, unless its caller has refused that, or went while waiting for it.
+
+        Return the error if that fails.
+        """
+        gone = encoder.error and encoder.error.kind == "cancelled" and not call.body.background
+        if gone or not call.stored:
+            return None
+        owner = None if encoder.ended else self._owner.token
+        record = ResponseRecord(encoder.response(), call.input, caller.user, owner, events)
+        return await self.unkept(store_responses.save, record)
 
     def run(self, caller: Caller, id_: str) -> Run | None:
         """Return the run of a response, if this server runs it in the background and the caller may see it."""
-        run = self._runs.get(id_)
+        run = self._runs.by_id.get(id_)
         return run if run and caller.sees(run.user) else None
 
     async def settled(self, caller: Caller, id_: str) -> Fields:
@@ -182,38 +212,12 @@ class Responses:
             return Past([], {})
         return await self.kept(store_responses.past, caller, previous, conversation, draft.references)
 
-    async def _call(self, past: Past, draft: Draft, request_id: str, priority: str | None) -> ResponseCall:
-        # An item that is referred to several times is copied as often.
-        referred = [past.referenced[id_] for id_ in draft.references if id_ in past.referenced]
-        extent = Extent(len(referred), sum(map(len, referred)), 0)
-        extent.check("what the request refers to", self.settings.max_body_bytes)
-        needed = draft.compacted or any(_COMPACTION in item for item in past.items)
-        call = draft.call(request_id, priority, past.items, past.referenced, await self.unsealer(needed))
-        if past.items:
-            what = "what this request goes on from, with its input,"
-            past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
-        return call
-
     async def _sweep(self) -> None:
         while True:
             # Often enough for what is in use to be renewed before it expires.
             await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.responses_ttl / 2))
             with contextlib.suppress(OrchardError):
                 await self.kept(ResponseStore.sweep)
-
-    async def _fitted(self, call: ResponseCall) -> Request:
-        """Return a request that fits, without as few of the oldest messages as possible, if the caller allows that."""
-        most = call.droppable()
-        if not most or await self._fits(call, 0):
-            return call.request
-        least = 1
-        while least < most:
-            middle = (least + most) // 2
-            if await self._fits(call, middle):
-                most = middle
-            else:
-                least = middle + 1
-        return call.without_oldest(most)
 
     async def _fits(self, call: ResponseCall, dropped: int) -> bool:
         request = call.without_oldest(dropped)
@@ -239,16 +243,16 @@ class _Answer(EventResponse):
         with self._responses.going_on_from(self._call):
             await super().__call__(scope, receive, send)
 
-    async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
+    async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
         # Written as a stream would be, so that its items keep the order in which they came.
         self._stream.may_restart(self._begin_anew)
         while not self._encoder.ended:
             events = await self._stream.next(self._keep_alive)  # a restart replaces the encoder meanwhile
             self._encoder.each(events)
         if self._encoder.error:
-            return failure(scope, self._encoder.error)
+            raise self._encoder.error
         headers = summary_header(self._encoder.summary)
-        if error := await self._stored():
+        if error := await self._responses.keep(self._caller, self._call, self._encoder):
             self._encoder.unstored(b"")
             headers |= not_stored_header(error)
         return Response(self._encoder.body(), headers=headers, media_type="application/json")
@@ -257,13 +261,5 @@ class _Answer(EventResponse):
         self._encoder = ResponseEncoder(self._call)
 
     async def _ending(self, body: bytes) -> bytes:
-        gone = self._encoder.error and self._encoder.error.kind == "cancelled"
-        return self._encoder.unstored(body) if not gone and await self._stored() else body
-
-    async def _stored(self) -> OrchardError | None:
-        """Store the response; return the error if that fails: the answer is whole all the same."""
-        try:
-            await self._responses.keep(self._caller, self._call, self._encoder)
-        except OrchardError as error:
-            return error
-        return None
+        unkept = await self._responses.keep(self._caller, self._call, self._encoder)
+        return self._encoder.unstored(body) if unkept else body

@@ -135,12 +135,11 @@ class ResponsesSocket:
         with self._responses.going_on_from(call):
             stream = await self._responses.open(call)
             try:
-                is_stored = await self._send_all(stream, call, encoder)
+                await self._send_all(stream, call, encoder)
             finally:
                 stream.close(_GONE)
-                stream.close()
         if encoder.error is None:
-            self._remember(None if is_stored else call, encoder, past)
+            self._remember(call, encoder, past)
 
     def _known(self, draft: Draft) -> Past | None:
         """Return what a request continues if only this connection knows it. It is forgotten if that fails, as clients
@@ -154,39 +153,29 @@ class ResponsesSocket:
             raise OrchardError("invalid_request", message, param="store")
         return past
 
-    async def _send_all(self, stream: EventStream, call: ResponseCall, encoder: ResponseEncoder) -> bool:
-        """Send the events of a response; return whether it is stored. Raise OrchardError if it can't begin."""
-        begun = is_stored = False
+    async def _send_all(self, stream: EventStream, call: ResponseCall, encoder: ResponseEncoder) -> None:
+        """Send the events of a response. Raise OrchardError if it can't begin."""
+        begun = False
         while not encoder.ended:
             events = await stream.next(_WAIT_SECONDS)
             if not begun and events and isinstance(events[0], Failed):
                 raise events[0].error()
             begun = begun or bool(events)
             told = encoder.each(events)
-            if encoder.ended:
-                is_stored = await self._store(call, encoder, told)
+            # Stored first: a client that sees the end may continue from the response at once.
+            if encoder.ended and await self._responses.keep(self._caller, call, encoder):
+                told[-1] = encoder.unstored(told[-1])
             for event in told:
                 await self._socket.send_text(dialect.payload(event))
-        return is_stored
 
-    async def _store(self, call: ResponseCall, encoder: ResponseEncoder, told: list[bytes]) -> bool:
-        """Store a response that has ended, before its client sees the end; its last event says if that failed."""
-        if encoder.error and encoder.error.kind == "cancelled":
-            return False
-        try:
-            await self._responses.keep(self._caller, call, encoder)
-        except OrchardError:
-            told[-1] = encoder.unstored(told[-1])
-            return False
-        return call.stored
-
-    def _remember(self, call: ResponseCall | None, encoder: ResponseEncoder, past: Past) -> None:
+    def _remember(self, call: ResponseCall, encoder: ResponseEncoder, past: Past) -> None:
         """Keep a response that is not stored for the next one, unless all connections together hold too much."""
         self._last = None
-        if call is None:
+        response = encoder.response()
+        if response["store"]:
             self._cached.take(0)
             return
-        output = encoder.response()["output"]
+        output = response["output"]
         extent = past.extent.plus(call.input).plus(output)
         try:
             self._cached.take(extent.bytes)

@@ -4,14 +4,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 from starlette.responses import Response
-from starlette.types import Scope
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Collector, Event, Failed
 from orchard.dialects.openai.chat.encode import ChatCall
 from orchard.dialects.openai.chat.stored import AskedChat
 from orchard.gateway.caller import Caller
-from orchard.gateway.replies.errors import failure
 from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
 from orchard.gateway.replies.event_stream import EventStream, whole
 from orchard.gateway.responses.service import Responses
@@ -34,31 +32,24 @@ class StoredChat(EventResponse):
         answer = self._gathering if call.stream else call.complete
         super().__init__(stream, answer, responses.settings.keep_alive_interval)
 
-    async def _whole(self, answer: Callable[[Collected], bytes], scope: Scope) -> Response:
-        try:
-            collected = await whole(self._stream)
-        except OrchardError as error:
-            return failure(scope, error)
+    async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
+        collected = await whole(self._stream)
         completion = self._call.completion(collected) | {"metadata": self._asked.metadata}
         headers = summary_header(collected.summary)
-        if unkept := await self._kept(completion):
+        if unkept := await self._unkept(completion):
             completion["store"] = False
             headers |= not_stored_header(unkept)
         return Response(_json(completion), headers=headers, media_type="application/json")
 
     async def _ending(self, body: bytes) -> bytes:
         completion = self._gathering.completion()
-        return self._gathering.encoder.unstored(body) if completion and await self._kept(completion) else body
+        return self._gathering.encoder.unstored(body) if completion and await self._unkept(completion) else body
 
-    async def _kept(self, completion: dict[str, object]) -> OrchardError | None:
-        """Store the answer; return the error if that fails: the answer is whole all the same."""
+    async def _unkept(self, completion: dict[str, object]) -> OrchardError | None:
+        """Store the answer; return the error if that fails."""
         stored = self._asked.completion(completion, self._call.request.id)
         messages = self._asked.listed(self._call.completion_id)
-        try:
-            await self._responses.kept(store_completions.save, self._caller, stored, messages)
-        except OrchardError as error:
-            return error
-        return None
+        return await self._responses.unkept(store_completions.save, self._caller, stored, messages)
 
 
 class _GatheringEncoder:
