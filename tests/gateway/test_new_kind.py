@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from orchard.config import Settings
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Generate
-from orchard.gateway.http.app import create_app
 from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.pool.worker_process import WorkerProcess
 from orchard.gateway.replies.event_stream import EventStream
+from orchard.gateway.routes.app import create_app
 from orchard.gateway.routes.table import ROUTES, RouteGroup
 from orchard.kinds import FAKE, KINDS, Backend, ModelKind
 from tests.support import toy_dialect

@@ -23,7 +23,7 @@ from orchard.gateway.models.registry import ModelEntry, Registry
 FAKE = ModelEntry("fake", "fake", 1000, "fake")
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["orchard.gateway.http.server", __name__])
+_processes.set_forkserver_preload(["orchard.gateway.http.server", "orchard.gateway.routes.app", __name__])
 
 
 class ServerProcess:
@@ -119,6 +119,8 @@ def _run(
 ) -> None:
     """Be the server: with this environment, and with this standard output and error."""
     from orchard.gateway.http import server
+    from orchard.gateway.pool.pool import Pool
+    from orchard.gateway.routes.app import create_app
 
     os.setpgid(0, 0)  # what a terminal or a supervisor would send signals to
     os.environ.clear()
@@ -129,4 +131,5 @@ def _run(
     sock = server.bind(settings.host, settings.port)
     answer.send(sock.getsockname()[1])
     answer.close()
-    server.run(settings, Registry(models, settings) if models else Registry.from_settings(settings), sock)
+    pool = Pool(Registry(models, settings) if models else Registry.from_settings(settings), settings)
+    server.run(create_app(pool, settings), pool, settings, sock)

@@ -1,7 +1,7 @@
 """A dialect as a new one would be added: its body, its answer, its errors and its routes."""
 
 import msgspec
-from fastapi import FastAPI
+from fastapi import APIRouter
 from msgspec import Struct
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
@@ -32,10 +32,10 @@ def fail(error: OrchardError, request_id: str) -> tuple[int, dict[str, str], byt
     return _STATUSES.get(error.kind, 503), {"content-type": "application/json"}, msgspec.json.encode(told)
 
 
-def add(app: FastAPI, site: AppState, prefix: str) -> None:
+def add(routes: APIRouter, site: AppState) -> None:
     """Add the route."""
 
-    @app.post(f"{prefix}/toy/{{name:path}}/vectors")
+    @routes.post("/toy/{name:path}/vectors")
     async def vectors(http: HttpRequest, name: str) -> Response:
         body = decode(_decoder, await site.bodies.read(http))
         model = body.model or site.pool.only(ToyEmbed) or ""

@@ -28,6 +28,8 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
 
     registry = registry_of(settings, places) if places else Registry.from_settings(settings)
     from orchard.gateway.http.server import bind, run
+    from orchard.gateway.pool.pool import Pool
+    from orchard.gateway.routes.app import create_app
 
     for note in notes:
         print(f"orchard: {note}", file=sys.stderr)
@@ -38,7 +40,9 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
     if not settings.asks_for_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
         text += "\nAnyone who can reach this machine over the network can use the server: it needs no API key."
     line = ProgressLine.of_terminal()
-    run(settings, registry, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)
+    pool = Pool(registry, settings)
+    app = create_app(pool, settings)
+    run(app, pool, settings, sock, on_ready=lambda: print(text, flush=True), on_tick=line.show if line else None)
 
 
 def base_url(host: str, sock: socket.socket) -> str:

@@ -9,11 +9,13 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.http.guard import Guard, host_of
 from orchard.gateway.replies.errors import Dialects, failure
+from orchard.gateway.routes.table import ROUTES
 from tests.support.gateway_client import body
 from tests.support.serving import Server
 
 CHAT = "/v1/chat/completions"
 HERE = "localhost:8000"
+ANSWERS = tuple(end for group in ROUTES for end in group.answers)
 
 
 def status(headers: dict[str, str], method: str = "POST", path: str = CHAT, /, **settings: Any) -> int:
@@ -27,7 +29,7 @@ def status(headers: dict[str, str], method: str = "POST", path: str = CHAT, /, *
         "state": {"id": "req_1", "dialects": Dialects()},
     }
     try:
-        Guard(Settings(**settings)).check(scope)
+        Guard(Settings(**settings), ANSWERS).check(scope)
     except OrchardError as error:
         return failure(scope, error).status_code
     return 200

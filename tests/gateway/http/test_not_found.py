@@ -4,10 +4,10 @@ import httpx
 import pytest
 
 from orchard.config import Settings
-from orchard.gateway.http.app import create_app
 from orchard.gateway.http.not_found import advice, shown
 from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool.pool import Pool
+from orchard.gateway.routes.app import create_app
 
 KNOWN = [
     "/",

@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from orchard.config import Settings
-from orchard.gateway.http.app import create_app
 from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool.pool import Pool
+from orchard.gateway.routes.app import create_app
 from tests.support.gateway_client import body
 
 NAME = "org/responses-7b"

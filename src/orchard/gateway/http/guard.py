@@ -12,7 +12,6 @@ from starlette.types import Scope
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.gateway.routes.table import ROUTES
 
 _READS = ("GET", "HEAD", "OPTIONS")
 _ELSEWHERE = (b"cross-site", b"same-site")
@@ -25,9 +24,13 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 class Guard:
     """Refuses requests to a name that is not this server's, unless it asks for keys, and requests by which a web page
-    of another origin would change something, unless CORS names it."""
+    of another origin would change something, unless CORS names it.
 
-    def __init__(self, settings: Settings) -> None:
+    `answers` are the ends of paths that only ask for an answer.
+    """
+
+    def __init__(self, settings: Settings, answers: tuple[str, ...]) -> None:
+        self._answers = answers
         self._any_host = settings.asks_for_keys
         self._hosts = {settings.host.lower(), *settings.allowed_hosts}
         self._origins = {origin.encode() for origin in settings.cors_origins}
@@ -65,7 +68,8 @@ class Guard:
         if not origins or not all(map(_APP.fullmatch, origins)):
             message = f"a web page of {named} may not do this: start the server with --cors-origin to let it"
             raise OrchardError("forbidden", message)
-        if not _is_generation(scope):
+        asks = scope["type"] == "websocket" or scope["method"] == "POST"
+        if not asks or not scope["path"].endswith(self._answers):
             message = f"an application of the origin {named} may only ask for answers, unless --cors-origin names it"
             raise OrchardError("forbidden", message)
 
@@ -91,12 +95,6 @@ def _is_cross_site(scope: Scope, origins: Iterable[bytes]) -> bool:
     if any(origin not in own for origin in origins):
         return True
     return any(site in _ELSEWHERE for site in _headers(scope, b"sec-fetch-site"))
-
-
-def _is_generation(scope: Scope) -> bool:
-    path: str = scope["path"]
-    ends = tuple(end for group in ROUTES for end in group.answers)
-    return (scope["type"] == "websocket" or scope["method"] == "POST") and path.endswith(ends)
 
 
 def _headers(scope: Scope, name: bytes) -> list[bytes]:

@@ -15,12 +15,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.http import heads, logs
-from orchard.gateway.http.app import create_app
 from orchard.gateway.http.budget import Budget
 from orchard.gateway.http.connection import Connection
 from orchard.gateway.http.websocket import Socket
 from orchard.gateway.model_status import ModelStatus
-from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool.pool import Pool
 
 log = logging.getLogger("orchard.gateway")
@@ -45,23 +43,26 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def run(
+    app: ASGIApp,
+    pool: Pool,
     settings: Settings,
-    registry: Registry,
     sock: socket.socket,
+    *,
     on_ready: Callable[[], None] | None = None,
     on_tick: Callable[[Mapping[str, ModelStatus]], None] | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; running requests then get `settings.shutdown_grace` seconds to finish.
+    """Serve an application over a pool until SIGTERM or SIGINT.
+
+    Running requests then get `settings.shutdown_grace` seconds to finish.
 
     `on_ready` is called once the server listens, `on_tick` ten times a second from then on, with each model's status.
     """
     logs.configure(settings.log_level, settings.log_file)
-    pool = Pool(registry, settings)
     messages = Budget(settings.max_body_bytes_in_flight, "messages on WebSockets")
     request_heads = Budget(heads.SHARED_BYTES, "request heads", heads.OWN_BYTES)
     pasts = Budget(settings.max_body_bytes_in_flight, "responses that are not stored")
     config = uvicorn.Config(
-        _quietly_cancelled(create_app(pool, settings)),
+        _quietly_cancelled(app),
         http=partial(Connection, settings=settings, head_budget=request_heads),  # type: ignore[arg-type]  # called, never subclassed
         ws=partial(Socket, message_budget=messages, past_budget=pasts),  # type: ignore[arg-type]
         ws_max_size=settings.max_body_bytes,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -21,7 +21,8 @@ from orchard.gateway.replies.errors import names_anthropic
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
 
-_ERROR = {
+# The schema of its errors, for the OpenAPI.
+ERROR = {
     "type": "object",
     "required": ["type", "error", "request_id"],
     "properties": {
@@ -37,36 +38,39 @@ _ERROR = {
 
 
 class _AnthropicRoute(APIRoute):
-    """A route that is there only for Anthropic's clients; others find the next one of its path."""
+    """A route that is there only for Anthropic's clients; others find the next one of its path, which is OpenAI's."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        return super().matches(scope) if names_anthropic(scope) else (Match.NONE, {})
+        is_ours = names_anthropic(scope) or scope["path"].startswith("/anthropic/")
+        return super().matches(scope) if is_ours else (Match.NONE, {})
 
 
-def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
+def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes; they must come before OpenAI's of the same paths."""
-    described = generation(BODY.schema(), error=_ERROR)
-    described |= {"tags": ["Anthropic"], "include_in_schema": prefix == "/v1"}
+    described = generation(BODY.schema())
     stable = site.settings.stable_prompts
 
-    @app.post(f"{prefix}/messages", **described)
+    @routes.post("/messages", **described)
     async def messages(http: Request) -> Response:
         """Answer a conversation: https://platform.claude.com/docs/en/api/messages/create."""
         body, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
         call = parse(body, http.state.id, priority=header, stable_prompts=stable, default=site.pool.only())
         return site.answer(call.request, call.encoder() if call.stream else call.complete)
 
-    @app.post(f"{prefix}/messages/count_tokens", **described)
+    @routes.post("/messages/count_tokens", **described)
     async def count_tokens(http: Request) -> Response:
         """Count the tokens of a prompt: https://platform.claude.com/docs/en/api/messages/count_tokens."""
         body = await site.bodies.read(http)
         call = parse_count(body, http.state.id, stable_prompts=stable, default=site.pool.only())
         return site.answer(call.request, call.complete)
 
-    _add_models(app, site, prefix)
+    _add_models(routes, site)
 
 
-def _add_models(app: FastAPI, site: AppState, prefix: str) -> None:
+def _add_models(routes: APIRouter, site: AppState) -> None:
+    # The docs show OpenAI's routes of the same paths.
+    hidden: dict[str, Any] = {"route_class_override": _AnthropicRoute, "include_in_schema": False}
+
     async def list_models(http: Request) -> dict[str, Any]:
         entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         # Unlike OpenAI's list, this one has no room to say of what kind a model is.
@@ -78,11 +82,8 @@ def _add_models(app: FastAPI, site: AppState, prefix: str) -> None:
             raise HTTPException(404)
         return _described(site.pool.registry.known(model_id))
 
-    # Below /v1 the same paths are OpenAI's, which the docs show. They are added to the application's own routes, not as
-    # a router: a 405 looks there for the methods that an address takes.
-    kind = _AnthropicRoute if prefix == "/v1" else APIRoute
-    for path, endpoint in ((f"{prefix}/models", list_models), (f"{prefix}/models/{{model_id:path}}", get_model)):
-        app.router.add_api_route(path, endpoint, route_class_override=kind, include_in_schema=False)
+    routes.add_api_route("/models", list_models, **hidden)
+    routes.add_api_route("/models/{model_id:path}", get_model, **hidden)
 
 
 def _described(entry: ModelEntry) -> dict[str, Any]:

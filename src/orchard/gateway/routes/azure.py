@@ -3,10 +3,9 @@
 Bodies and answers are the same; what is wrong is told in Azure's words.
 """
 
-from enum import Enum
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,33 +18,32 @@ from orchard.gateway.routes import chat, completions, embeddings, responses
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
 
-_TAGS: list[str | Enum] = ["Azure OpenAI"]
 _VERSION = {"name": "api-version", "in": "query", "schema": {"type": "string"}, "description": "Any is taken."}
 
 
-def add(app: FastAPI, site: AppState, prefix: str) -> None:
+def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes of a deployment, which the prefix names."""
 
-    @app.post(f"{prefix}/chat/completions", tags=_TAGS, **_described(CHAT_BODY))
+    @routes.post("/chat/completions", **_described(CHAT_BODY))
     async def deployment_chat(http: Request, deployment: str) -> Response:
         """Answer a conversation with the model that the deployment names."""
         return await chat.answer(site, http, deployment)
 
-    @app.post(f"{prefix}/completions", tags=_TAGS, **_described(COMPLETIONS_BODY))
+    @routes.post("/completions", **_described(COMPLETIONS_BODY))
     async def deployment_completions(http: Request, deployment: str) -> Response:
         """Continue a text with the model that the deployment names."""
         return await completions.answer(site, http, deployment)
 
-    @app.post(f"{prefix}/embeddings", tags=_TAGS, **_described(EMBEDDINGS_BODY))
+    @routes.post("/embeddings", **_described(EMBEDDINGS_BODY))
     async def deployment_embeddings(http: Request, deployment: str) -> Response:
         """Refuse to make embeddings, with the reason: the models here are text models."""
         return await embeddings.answer(site, http, deployment)
 
 
-def add_responses(app: FastAPI, site: AppState, prefix: str) -> None:
+def add_responses(routes: APIRouter, site: AppState) -> None:
     """Add the route of a deployment's responses."""
 
-    @app.post(f"{prefix}/responses", tags=_TAGS, **_described(RESPONSES_BODY))
+    @routes.post("/responses", **_described(RESPONSES_BODY))
     async def deployment_responses(http: Request, deployment: str) -> Response:
         """Answer with the model that the deployment names, and keep the answer."""
         return await responses.answer(site, http, deployment)

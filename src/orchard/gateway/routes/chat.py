@@ -1,9 +1,8 @@
 """OpenAI's Chat Completions."""
 
 import re
-from typing import Annotated, Any
 
-from fastapi import FastAPI, Query
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,85 +13,61 @@ from orchard.dialects.openai.chat.schema import BODY
 from orchard.dialects.openai.chat.stored import parse_asked
 from orchard.gateway.responses.stored_chat import StoredChat
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import errors, generation
+from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.paging import OldestFirst
 from orchard.gateway.store import completions as store_completions
 from orchard.gateway.store.completions import CompletionFilter
-from orchard.gateway.store.items import Order, PageQuery
 
 _JSON = "application/json"
 _METADATA = re.compile(r"metadata\[(.+)\]", re.DOTALL)
 
-After = Annotated[str | None, Query(description="The id of the last one of the page before.")]
-Limit = Annotated[int, Query(ge=1, le=stored.MAX_PAGE)]
 
-
-def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
+def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
-    described = generation(BODY.schema())
 
-    @app.post(f"{prefix}/chat/completions", tags=["OpenAI"], include_in_schema=prefix == "/v1", **described)
+    @routes.post("/chat/completions", **generation(BODY.schema()))
     async def chat_completions(http: Request) -> Response:
         """Answer a conversation: https://platform.openai.com/docs/api-reference/chat."""
         return await answer(site, http)
 
-    _add_stored(app, site, prefix)
+    _add_stored(routes, site)
 
 
-def _add_stored(app: FastAPI, site: AppState, prefix: str) -> None:
-    every, one = f"{prefix}/chat/completions", f"{prefix}/chat/completions/{{completion_id}}"
-    said: dict[str, Any] = {"tags": ["OpenAI"], "include_in_schema": prefix == "/v1"}
-    plain = said | {"response_class": Response, "responses": errors()}
+def _add_stored(routes: APIRouter, site: AppState) -> None:
+    every, one = "/chat/completions", "/chat/completions/{completion_id}"
     kept = site.responses.kept
 
-    @app.get(every, **plain)
-    async def list_completions(
-        http: Request,
-        model: str | None = None,
-        after: After = None,
-        limit: Limit = stored.DEFAULT_PAGE,
-        order: Order = "asc",
-    ) -> Response:
+    @routes.get(every, response_class=Response)
+    async def list_completions(http: Request, wanted: OldestFirst, model: str | None = None) -> Response:
         """List stored completions, of one model or with some metadata: `metadata[key]=value`, which may be repeated."""
-        only, wanted = CompletionFilter(model, _wanted_metadata(http)), PageQuery(after, limit, order)
+        named = ((_METADATA.fullmatch(name), value) for name, value in http.query_params.multi_items())
+        only = CompletionFilter(model, {match[1]: value for match, value in named if match})
         found = await kept(store_completions.completions, http.state.caller, only, wanted)
         return Response(stored.page(found.items, found.more), media_type=_JSON)
 
-    @app.get(one, **plain)
+    @routes.get(one, response_class=Response)
     async def get_completion(http: Request, completion_id: str) -> Response:
         """Return a stored completion."""
         return Response(await kept(store_completions.load, http.state.caller, completion_id), media_type=_JSON)
 
-    @app.post(one, **said, **generation(schema(stored.MetadataUpdate), parameters=()))
+    @routes.post(one, **generation(schema(stored.MetadataUpdate), parameters=()))
     async def update_completion(http: Request, completion_id: str) -> Response:
         """Replace a stored completion's metadata."""
         metadata = stored.new_metadata(await site.bodies.read(http))
         found = await kept(store_completions.update, http.state.caller, completion_id, metadata)
         return Response(found, media_type=_JSON)
 
-    @app.delete(one, **plain)
+    @routes.delete(one, response_class=Response)
     async def delete_completion(http: Request, completion_id: str) -> Response:
         """Forget a stored completion."""
         await kept(store_completions.delete, http.state.caller, completion_id)
         return Response(stored.deleted(completion_id, "chat.completion.deleted"), media_type=_JSON)
 
-    @app.get(f"{one}/messages", **plain)
-    async def list_messages(
-        http: Request,
-        completion_id: str,
-        after: After = None,
-        limit: Limit = stored.DEFAULT_PAGE,
-        order: Order = "asc",
-    ) -> Response:
+    @routes.get(f"{one}/messages", response_class=Response)
+    async def list_messages(http: Request, completion_id: str, wanted: OldestFirst) -> Response:
         """List the messages that a stored completion answers."""
-        wanted = PageQuery(after, limit, order)
         found = await kept(store_completions.messages, http.state.caller, completion_id, wanted)
         return Response(stored.page(found.items, found.more), media_type=_JSON)
-
-
-def _wanted_metadata(http: Request) -> dict[str, str]:
-    """Return what the address asks for as `metadata[key]=value`."""
-    named = ((_METADATA.fullmatch(name), value) for name, value in http.query_params.multi_items())
-    return {match[1]: value for match, value in named if match}
 
 
 async def answer(site: AppState, http: Request, model: str | None = None) -> Response:

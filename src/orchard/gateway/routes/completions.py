@@ -1,6 +1,6 @@
 """OpenAI's Completions: texts that are continued as they are."""
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,11 +11,10 @@ from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
 
 
-def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
+def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
-    described = generation(BODY.schema())
 
-    @app.post(f"{prefix}/completions", tags=["OpenAI"], include_in_schema=prefix == "/v1", **described)
+    @routes.post("/completions", **generation(BODY.schema()))
     async def completions(http: Request) -> Response:
         """Continue a text: https://platform.openai.com/docs/api-reference/completions."""
         return await answer(site, http)

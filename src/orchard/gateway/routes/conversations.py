@@ -1,8 +1,8 @@
 """OpenAI's Conversations: items that responses are added to."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import FastAPI, Query
+from fastapi import APIRouter
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,29 +12,23 @@ from orchard.dialects.openai import stored as openai_stored
 from orchard.dialects.openai.responses import stored
 from orchard.dialects.openai.responses.schema import ConversationBody, ItemsBody
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import errors, generation
+from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.paging import NewestFirst
 from orchard.gateway.store import conversations as store_conversations
-from orchard.gateway.store.items import Order, PageQuery
 
-TAG = "OpenAI"
 _COMPACTION = b"compaction"
 
-After = Annotated[str | None, Query(description="The id of the item after which the list begins.")]
-Limit = Annotated[int, Query(ge=1, le=openai_stored.MAX_PAGE)]
 
-
-def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
+def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
-    _add_conversations(app, site, prefix)
-    _add_items(app, site, prefix)
+    _add_conversations(routes, site)
+    _add_items(routes, site)
 
 
-def _add_conversations(app: FastAPI, site: AppState, prefix: str) -> None:
-    one = f"{prefix}/conversations/{{conversation_id}}"
-    said: dict[str, Any] = {"tags": [TAG], "include_in_schema": prefix == "/v1"}
-    plain = said | {"response_class": Response, "responses": errors()}
+def _add_conversations(routes: APIRouter, site: AppState) -> None:
+    one = "/conversations/{conversation_id}"
 
-    @app.post(f"{prefix}/conversations", **said, **_described(ConversationBody))
+    @routes.post("/conversations", **_described(ConversationBody))
     async def create_conversation(http: Request) -> Response:
         """Begin a conversation: https://platform.openai.com/docs/api-reference/conversations."""
         hex_id = http.state.id.removeprefix("req_")
@@ -44,13 +38,13 @@ def _add_conversations(app: FastAPI, site: AppState, prefix: str) -> None:
         created = await site.responses.kept(store_conversations.create, http.state.caller, id_, metadata, items)
         return _json(stored.conversation(id_, created, metadata))
 
-    @app.get(one, **plain)
+    @routes.get(one, response_class=Response)
     async def get_conversation(http: Request, conversation_id: str) -> Response:
         """Describe a conversation."""
         found = await site.responses.kept(store_conversations.load, http.state.caller, conversation_id)
         return _json(stored.conversation(conversation_id, *found))
 
-    @app.post(one, **said, **_described(openai_stored.MetadataUpdate))
+    @routes.post(one, **_described(openai_stored.MetadataUpdate))
     async def update_conversation(http: Request, conversation_id: str) -> Response:
         """Replace a conversation's metadata."""
         metadata = openai_stored.new_metadata(await site.bodies.read(http))
@@ -58,32 +52,23 @@ def _add_conversations(app: FastAPI, site: AppState, prefix: str) -> None:
         created = await site.responses.kept(kept, http.state.caller, conversation_id, metadata)
         return _json(stored.conversation(conversation_id, created, metadata))
 
-    @app.delete(one, **plain)
+    @routes.delete(one, response_class=Response)
     async def delete_conversation(http: Request, conversation_id: str) -> Response:
         """Forget a conversation, with its items and its responses."""
         await site.responses.kept(store_conversations.delete, http.state.caller, conversation_id)
         return Response(openai_stored.deleted(conversation_id, "conversation.deleted"), media_type="application/json")
 
 
-def _add_items(app: FastAPI, site: AppState, prefix: str) -> None:
-    all_items = f"{prefix}/conversations/{{conversation_id}}/items"
-    said: dict[str, Any] = {"tags": [TAG], "include_in_schema": prefix == "/v1"}
-    plain = said | {"response_class": Response, "responses": errors()}
+def _add_items(routes: APIRouter, site: AppState) -> None:
+    all_items = "/conversations/{conversation_id}/items"
 
-    @app.get(all_items, **plain)
-    async def list_items(
-        http: Request,
-        conversation_id: str,
-        after: After = None,
-        limit: Limit = openai_stored.DEFAULT_PAGE,
-        order: Order = "desc",
-    ) -> Response:
+    @routes.get(all_items, response_class=Response)
+    async def list_items(http: Request, conversation_id: str, wanted: NewestFirst) -> Response:
         """List a conversation's items."""
-        kept, wanted = store_conversations.items, PageQuery(after, limit, order)
-        found = await site.responses.kept(kept, http.state.caller, conversation_id, wanted)
+        found = await site.responses.kept(store_conversations.items, http.state.caller, conversation_id, wanted)
         return Response(openai_stored.page(found.items, found.more), media_type="application/json")
 
-    @app.post(all_items, **said, **_described(ItemsBody))
+    @routes.post(all_items, **_described(ItemsBody))
     async def create_items(http: Request, conversation_id: str) -> Response:
         """Add items to a conversation."""
         body = await site.bodies.read(http)
@@ -96,13 +81,13 @@ def _add_items(app: FastAPI, site: AppState, prefix: str) -> None:
         added = [(item["id"], stored.encoded(item)) for item in items]
         return Response(openai_stored.page(added), media_type="application/json")
 
-    @app.get(f"{all_items}/{{item_id}}", **plain)
+    @routes.get(f"{all_items}/{{item_id}}", response_class=Response)
     async def get_item(http: Request, conversation_id: str, item_id: str) -> Response:
         """Return one item of a conversation."""
         item = await site.responses.kept(store_conversations.item, http.state.caller, conversation_id, item_id)
         return Response(item, media_type="application/json")
 
-    @app.delete(f"{all_items}/{{item_id}}", **plain)
+    @routes.delete(f"{all_items}/{{item_id}}", response_class=Response)
     async def delete_item(http: Request, conversation_id: str, item_id: str) -> Response:
         """Take an item out of a conversation."""
         await site.responses.kept(store_conversations.delete_item, http.state.caller, conversation_id, item_id)

@@ -1,6 +1,6 @@
 """OpenAI's Embeddings, which no model that is served can give: whoever asks is told so."""
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -9,11 +9,10 @@ from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
 
 
-def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
+def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
-    described = generation(openai_embeddings.BODY.schema(), parameters=())
 
-    @app.post(f"{prefix}/embeddings", tags=["OpenAI"], include_in_schema=prefix == "/v1", **described)
+    @routes.post("/embeddings", **generation(openai_embeddings.BODY.schema(), parameters=()))
     async def embeddings(http: Request) -> Response:
         """Refuse to make embeddings, with the reason: the models here are text models."""
         return await answer(site, http)

@@ -1,31 +1,29 @@
 """OpenAI's Models."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.registry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import errors
 
 _OWNER = "orchard"
 
 
-def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
+def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
-    shown = prefix == "/v1"
 
-    @app.get(f"{prefix}/models", tags=["OpenAI"], include_in_schema=shown, responses=errors())
+    @routes.get("/models")
     async def list_models() -> dict[str, Any]:
         """List the models that are here: what each can do, and whether it is loaded."""
         entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         return {"object": "list", "data": [describe(site.pool, entry, entry.id) for entry in entries]}
 
-    @app.get(f"{prefix}/models/{{model_id:path}}", tags=["OpenAI"], include_in_schema=shown, responses=errors())
+    @routes.get("/models/{model_id:path}")
     async def get_model(model_id: str) -> dict[str, Any]:
         """Describe one model, by its id, which may hold slashes, or by another name that requests may have for it."""
         if not model_id:  # the list's address with a slash at its end
@@ -35,7 +33,9 @@ def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
 
 def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
     """Return a model by the name that was asked for; `root` is its id."""
-    state, reason, details = _state(pool, entry)
+    model = pool.models.get(entry.id)
+    now = model.status if model else ModelStatus(state="unloaded")
+    state = now.state if model or entry.path else "not_downloaded"
     return {
         "id": name,
         "object": "model",
@@ -50,15 +50,7 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
         "capabilities": entry.capabilities,
         "loaded": state == "ready",
         "state": state,
-        "reason": reason,
+        "reason": now.reason,
         "batching": None,
-        **details,
+        **now.details,
     }
-
-
-def _state(pool: Pool, entry: ModelEntry) -> tuple[str, str | None, Mapping[str, str]]:
-    """Return what a model is doing, why it can't be loaded, and what its service says of it once it is ready."""
-    if model := pool.models.get(entry.id):
-        now = model.status
-        return now.state, now.reason, now.details
-    return ("unloaded" if entry.path else "not_downloaded"), None, {}

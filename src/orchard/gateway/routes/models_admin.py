@@ -2,28 +2,27 @@
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import errors
 
 
-def add(app: FastAPI, site: AppState, prefix: str = "") -> None:
+def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
 
-    @app.post("/unload", tags=["Server"], responses=errors())
+    @routes.post("/unload")
     async def unload_all() -> dict[str, Any]:
         """Unload every model that is not pinned, once its requests have ended; their memory is back then."""
         return _unloaded(site, await site.pool.unload_all())
 
-    @app.post("/v1/models/{model_id:path}/load", tags=["Server"], responses=errors())
+    @routes.post("/v1/models/{model_id:path}/load")
     async def load(model_id: str) -> dict[str, Any]:
         """Load a model, where there is or can be room, and wait until it is ready; its id may hold slashes."""
         model = site.pool.named(model_id)
         await model.load()
         return {"status": "success", "message": "Model loaded successfully", "model": model.entry.id}
 
-    @app.post("/v1/models/{model_id:path}/unload", tags=["Server"], responses=errors())
+    @routes.post("/v1/models/{model_id:path}/unload")
     async def unload(model_id: str) -> dict[str, Any]:
         """Unload a model, also a pinned one, once its requests have ended; its memory is back then."""
         model = site.pool.named(model_id)

@@ -9,7 +9,7 @@ from orchard.core.request import Priority
 from orchard.dialects.common.fields import PRIORITY_HEADER
 
 _PRIORITY = {"name": PRIORITY_HEADER, "in": "header", "schema": {"type": "string", "enum": get_args(Priority)}}
-_OPENAI_ERROR = {
+OPENAI_ERROR = {
     "type": "object",
     "required": ["error"],
     "properties": {
@@ -27,8 +27,8 @@ _OPENAI_ERROR = {
 }
 
 
-def errors(schema: dict[str, Any] = _OPENAI_ERROR) -> dict[int | str, dict[str, Any]]:
-    """Return the `responses` of a route that fails in a dialect's shape, OpenAI's unless told."""
+def errors(schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    """Return the `responses` of routes that fail in a dialect's shape, of which this is the schema."""
     content = {"application/json": {"schema": schema}}
     return {
         "4XX": {"description": "The request can't be served; the message says why.", "content": content},
@@ -36,20 +36,15 @@ def errors(schema: dict[str, Any] = _OPENAI_ERROR) -> dict[int | str, dict[str, 
     }
 
 
-def generation(
-    body: dict[str, Any],
-    *,
-    error: dict[str, Any] = _OPENAI_ERROR,
-    parameters: Sequence[dict[str, Any]] = (_PRIORITY,),
-) -> dict[str, Any]:
+def generation(body: dict[str, Any], *, parameters: Sequence[dict[str, Any]] = (_PRIORITY,)) -> dict[str, Any]:
     """Return the keywords of a route that takes a JSON body and answers with JSON or with server-sent events.
 
-    `body` is the schema of its body, `error` that of an error, `parameters` are its headers.
+    `body` is the schema of its body, `parameters` are its headers.
     """
     answer = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {"schema": {"type": "string"}}}
     return {
         "response_class": Response,
-        "responses": {200: {"description": "The answer, whole or streamed.", "content": answer}, **errors(error)},
+        "responses": {200: {"description": "The answer, whole or streamed.", "content": answer}},
         "openapi_extra": {
             "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
             "parameters": list(parameters),

@@ -1,9 +1,6 @@
 """OpenAI's Responses, which are stored."""
 
-from collections.abc import AsyncIterator
-from typing import Annotated
-
-from fastapi import FastAPI, Query
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket
@@ -18,34 +15,28 @@ from orchard.dialects.openai.responses.schema import BODY, COMPACT_BODY
 from orchard.dialects.openai.responses.stored import encoded
 from orchard.gateway.caller import Caller
 from orchard.gateway.responses.background import Run, unpack
-from orchard.gateway.responses.service import Responses
 from orchard.gateway.responses.socket import ResponsesSocket
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import errors, generation
+from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.paging import NewestFirst
 from orchard.gateway.store import responses as store_responses
-from orchard.gateway.store.items import Order, PageQuery
 from orchard.gateway.summarize import internal_request
 
-TAG = "OpenAI"
 _SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 _KEEP_ALIVE = b": keep-alive\n\n"
 _JSON = "application/json"
 
-After = Annotated[str | None, Query(description="The id of the item after which the list begins.")]
-Limit = Annotated[int, Query(ge=1, le=stored.MAX_PAGE)]
 
-
-def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
+def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
-    shown = prefix == "/v1"
     described = generation(BODY.schema())
 
-    @app.post(f"{prefix}/responses", tags=[TAG], include_in_schema=shown, **described)
+    @routes.post("/responses", **described)
     async def create_response(http: Request) -> Response:
         """Answer, and keep the answer: https://platform.openai.com/docs/api-reference/responses."""
         return await answer(site, http)
 
-    @app.post(f"{prefix}/responses/input_tokens", tags=[TAG], include_in_schema=shown, **described)
+    @routes.post("/responses/input_tokens", **described)
     async def count_input_tokens(http: Request) -> Response:
         """Count the tokens that the input of a response would have."""
         draft = parse(await site.bodies.read(http), default=site.pool.only())
@@ -53,9 +44,7 @@ def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
         tokens = await internal_request.attended(http, counting)
         return Response(counted(tokens), media_type=_JSON)
 
-    compacting = generation(COMPACT_BODY.schema())
-
-    @app.post(f"{prefix}/responses/compact", tags=[TAG], include_in_schema=shown, **compacting)
+    @routes.post("/responses/compact", **generation(COMPACT_BODY.schema()))
     async def compact_response(http: Request) -> Response:
         """Summarise a conversation: https://platform.openai.com/docs/api-reference/responses/compact."""
         draft = openai_responses_compact.parse(await site.bodies.read(http), site.pool.only())
@@ -63,48 +52,49 @@ def add(app: FastAPI, site: AppState, prefix: str = "/v1") -> None:
         work = site.responses.compact(http.state.caller, draft, http.state.id, header)
         return Response(await internal_request.attended(http, work), media_type=_JSON)
 
-    @app.websocket(f"{prefix}/responses")
+    @routes.websocket("/responses")
     async def create_responses(socket: WebSocket) -> None:
         await ResponsesSocket(socket, site.responses, site.callers).run()
 
-    _add_stored(app, site, prefix)
+    _add_stored(routes, site)
 
 
-def _add_stored(app: FastAPI, site: AppState, prefix: str) -> None:
-    one = f"{prefix}/responses/{{response_id}}"
-    shown = prefix == "/v1"
+def _add_stored(routes: APIRouter, site: AppState) -> None:
+    one = "/responses/{response_id}"
 
-    @app.get(one, tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
+    @routes.get(one, response_class=Response)
     async def get_response(http: Request, response_id: str, stream: bool = False, starting_after: int = -1) -> Response:
         """Return a stored response; with `stream`, the events of one that runs in the background."""
         if stream:
             return await _stream(site, http.state.caller, response_id, max(-1, starting_after))
-        return await _body(site.responses, http.state.caller, response_id)
+        if run := site.responses.run(http.state.caller, response_id):
+            return Response(run.encoder.body(), media_type=_JSON)
+        return Response(encoded(await site.responses.settled(http.state.caller, response_id)), media_type=_JSON)
 
-    @app.delete(one, tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
+    @routes.delete(one, response_class=Response)
     async def delete_response(http: Request, response_id: str) -> Response:
         """Forget a response; one that runs is cancelled."""
         await site.responses.stop(http.state.caller, response_id)
         await site.responses.kept(store_responses.delete, http.state.caller, response_id)
         return Response(stored.deleted(response_id, "response"), media_type=_JSON)
 
-    @app.post(f"{one}/cancel", tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
+    @routes.post(f"{one}/cancel", response_class=Response)
     async def cancel_response(http: Request, response_id: str) -> Response:
         """End a response that runs in the background; one that has ended stays as it is."""
         await site.responses.stop(http.state.caller, response_id)
-        return await _cancelled(site.responses, http.state.caller, response_id)
+        found = await site.responses.settled(http.state.caller, response_id)
+        if not found["background"]:
+            message = f"response '{response_id}' does not run in the background; only such responses can be cancelled"
+            raise OrchardError("invalid_request", message)
+        if found["status"] in ("queued", "in_progress"):
+            message = f"response '{response_id}' runs in another server, which can cancel it"
+            raise OrchardError("invalid_request", message)
+        return Response(encoded(found), media_type=_JSON)
 
-    @app.get(f"{one}/input_items", tags=[TAG], include_in_schema=shown, response_class=Response, responses=errors())
-    async def list_input_items(
-        http: Request,
-        response_id: str,
-        after: After = None,
-        limit: Limit = stored.DEFAULT_PAGE,
-        order: Order = "desc",
-    ) -> Response:
+    @routes.get(f"{one}/input_items", response_class=Response)
+    async def list_input_items(http: Request, response_id: str, wanted: NewestFirst) -> Response:
         """List what a response was made of, with the items of the responses before it."""
-        kept, wanted = store_responses.input_items, PageQuery(after, limit, order)
-        found = await site.responses.kept(kept, http.state.caller, response_id, wanted)
+        found = await site.responses.kept(store_responses.input_items, http.state.caller, response_id, wanted)
         return Response(stored.page(found.items, found.more), media_type=_JSON)
 
 
@@ -122,22 +112,6 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
     return Response(run.encoder.body(), media_type=_JSON)
 
 
-async def _body(responses: Responses, caller: Caller, id_: str) -> Response:
-    if run := responses.run(caller, id_):
-        return Response(run.encoder.body(), media_type=_JSON)
-    return Response(encoded(await responses.settled(caller, id_)), media_type=_JSON)
-
-
-async def _cancelled(responses: Responses, caller: Caller, id_: str) -> Response:
-    found = await responses.settled(caller, id_)
-    if not found["background"]:
-        message = f"response '{id_}' does not run in the background; only such responses can be cancelled"
-        raise OrchardError("invalid_request", message)
-    if found["status"] in ("queued", "in_progress"):
-        raise OrchardError("invalid_request", f"response '{id_}' runs in another server, which can cancel it")
-    return Response(encoded(found), media_type=_JSON)
-
-
 async def _stream(site: AppState, caller: Caller, id_: str, after: int) -> Response:
     if run := site.responses.run(caller, id_):
         return _following(run, after, site.settings.keep_alive_interval)
@@ -149,8 +123,5 @@ async def _stream(site: AppState, caller: Caller, id_: str, after: int) -> Respo
 
 
 def _following(run: Run, after: int, keep_alive: float) -> Response:
-    async def told() -> AsyncIterator[bytes]:
-        async for events in run.follow(after, keep_alive):
-            yield events or _KEEP_ALIVE
-
-    return StreamingResponse(told(), headers=_SSE)
+    told = (events or _KEEP_ALIVE async for events in run.follow(after, keep_alive))
+    return StreamingResponse(told, headers=_SSE)

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 from msgspec import to_builtins
 from msgspec.structs import replace
 from starlette.requests import Request
@@ -13,36 +13,34 @@ from orchard import __version__
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Caller, Callers
-from orchard.gateway.pool.served_model import ServedModel
 from orchard.gateway.routes import docs
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import errors
 
 
-def add(app: FastAPI, site: AppState, prefix: str = "") -> None:
+def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
-    _add_root(app)
-    _add_health(app, site)
-    _add_cache(app, site)
+    _add_root(routes)
+    _add_health(routes, site)
+    _add_cache(routes, site)
 
 
-def _add_root(app: FastAPI) -> None:
-    @app.get("/", tags=["Server"], responses=errors())
+def _add_root(routes: APIRouter) -> None:
+    @routes.get("/")
     async def root() -> dict[str, str]:
         """Say what this is, and where to read on."""
         return {"name": "Orchard", "version": __version__, "docs": "/docs", "openapi": "/openapi.json"}
 
-    @app.head("/", include_in_schema=False)
+    @routes.head("/", include_in_schema=False)
     async def root_head() -> Response:
         return Response()
 
-    @app.get("/docs", include_in_schema=False)
-    async def show_docs() -> HTMLResponse:
-        return HTMLResponse(docs.page(app.openapi()), headers={"content-security-policy": docs.POLICY})
+    @routes.get("/docs", include_in_schema=False)
+    async def show_docs(http: Request) -> HTMLResponse:
+        return HTMLResponse(docs.page(http.app.openapi()), headers={"content-security-policy": docs.POLICY})
 
 
-def _add_health(app: FastAPI, site: AppState) -> None:
-    @app.get("/health", tags=["Server"], responses=errors())
+def _add_health(routes: APIRouter, site: AppState) -> None:
+    @routes.get("/health")
     async def health(http: Request) -> dict[str, Any]:
         """Say that the server is up, and for each model: unloaded, queued, loading, ready, unloading or failed.
 
@@ -53,9 +51,8 @@ def _add_health(app: FastAPI, site: AppState) -> None:
         if not http.state.caller.known:
             return {"status": "healthy"}
         pool = site.pool
-        loaded = max(
-            (model for model in pool.models.values() if model.state.shown == "ready"), key=_last_use, default=None
-        )
+        ready = [model for model in pool.models.values() if model.state.shown == "ready"]
+        loaded = max(ready, key=lambda model: model.used, default=None)
         return {
             "status": "healthy",
             "version": __version__,
@@ -64,19 +61,15 @@ def _add_health(app: FastAPI, site: AppState) -> None:
             "models": {name: model.status.health() for name, model in pool.models.items()},
         }
 
-    @app.get("/ready", tags=["Server"], responses=errors())
+    @routes.get("/ready")
     async def ready() -> Response:
         """Answer 200 while all models that are loaded with the server are ready to answer, 503 otherwise."""
         is_ready = site.pool.is_ready
         return JSONResponse({"status": "ready" if is_ready else "not_ready"}, 200 if is_ready else 503)
 
 
-def _last_use(model: ServedModel) -> float:
-    return model.used
-
-
-def _add_cache(app: FastAPI, site: AppState) -> None:
-    @app.get("/v1/cache", tags=["Server"], responses=errors())
+def _add_cache(routes: APIRouter, site: AppState) -> None:
+    @routes.get("/v1/cache")
     async def cache(http: Request, request_id: str | None = None) -> dict[str, Any]:
         """Say what each model's prompt cache holds and how it served the last requests, or one of them.
 

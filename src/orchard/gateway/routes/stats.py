@@ -2,28 +2,27 @@
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from orchard.gateway.metrics import exposition
 from orchard.gateway.metrics import stats as metrics_stats
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import errors
 
 
-def add(app: FastAPI, site: AppState, prefix: str = "") -> None:
+def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
     pool = site.pool
 
-    @app.get("/metrics", tags=["Server"], response_class=PlainTextResponse, responses=errors())
+    @routes.get("/metrics", response_class=PlainTextResponse)
     async def metrics(http: Request) -> Response:
         """Return the metrics in Prometheus's text format, or in OpenMetrics's where that is asked for."""
         accept = http.headers.get("accept", "")
         body, content_type = exposition.render(pool.metrics, pool.statuses(), pool.processes.budget, accept)
         return Response(body, headers={"content-type": content_type})
 
-    @app.get("/v1/stats", tags=["Server"], responses=errors())
+    @routes.get("/v1/stats")
     async def stats() -> dict[str, Any]:
         """Say what the server did and does: requests, tokens, times, memory, loads and crashes, for each model."""
         return metrics_stats.stats(pool.metrics, pool.statuses(), pool.processes.budget)

@@ -1,9 +1,9 @@
 """All routes: which file has them, below which paths they are, and in which dialect their errors are told."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 
 from orchard.dialects.anthropic import errors as anthropic_errors
 from orchard.dialects.openai import errors as openai_errors
@@ -23,19 +23,23 @@ from orchard.gateway.routes import (
     stats,
 )
 from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.routes.openapi import OPENAI_ERROR
 
 
 class RouteGroup(NamedTuple):
-    """The routes that `add(app, state, prefix)` adds, below each of the prefixes; `fail` tells of their errors.
+    """The routes that `add(routes, site)` adds, below each of the prefixes; `fail` tells of their errors.
 
     `answers` are the ends of those paths that only ask for an answer: desktop apps may use them from origins of their
-    own.
+    own. `tag`: the part of the OpenAPI that shows the routes of the first prefix; None: no part does. `error` is the
+    schema of their errors.
     """
 
-    add: Callable[[FastAPI, AppState, str], None]
+    add: Callable[[APIRouter, AppState], None]
     fail: Fail
     prefixes: tuple[str, ...] = ("",)
     answers: tuple[str, ...] = ()
+    tag: str | None = None
+    error: dict[str, Any] = OPENAI_ERROR
 
 
 _OPENAI = ("/v1", "")
@@ -45,18 +49,26 @@ _AZURE_AI = ("/models",)
 
 # Where two have the same address, the first one answers.
 ROUTES: list[RouteGroup] = [
-    RouteGroup(anthropic.add, anthropic_errors.fail, ("/v1", "/anthropic/v1"), ("/messages", "/messages/count_tokens")),
-    RouteGroup(chat.add, openai_errors.fail, _OPENAI, ("/chat/completions",)),
-    RouteGroup(completions.add, openai_errors.fail, _OPENAI, ("/completions",)),
-    RouteGroup(embeddings.add, openai_errors.fail, _OPENAI, ("/embeddings",)),
-    RouteGroup(models.add, openai_errors.fail, _OPENAI),
+    RouteGroup(
+        anthropic.add,
+        anthropic_errors.fail,
+        ("/v1", "/anthropic/v1"),
+        ("/messages", "/messages/count_tokens"),
+        "Anthropic",
+        anthropic.ERROR,
+    ),
+    RouteGroup(chat.add, openai_errors.fail, _OPENAI, ("/chat/completions",), "OpenAI"),
+    RouteGroup(completions.add, openai_errors.fail, _OPENAI, ("/completions",), "OpenAI"),
+    RouteGroup(embeddings.add, openai_errors.fail, _OPENAI, ("/embeddings",), "OpenAI"),
+    RouteGroup(models.add, openai_errors.fail, _OPENAI, tag="OpenAI"),
     RouteGroup(
         responses.add,
         responses_errors.fail,
         _OPENAI,
         ("/responses", "/responses/compact", "/responses/input_tokens"),
+        "OpenAI",
     ),
-    RouteGroup(conversations.add, openai_errors.fail, _OPENAI),
+    RouteGroup(conversations.add, openai_errors.fail, _OPENAI, tag="OpenAI"),
     RouteGroup(chat.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(completions.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(embeddings.add, openai_errors.fail_azure, _AZURE),
@@ -65,9 +77,9 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(conversations.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(chat.add, openai_errors.fail, _AZURE_AI),
     RouteGroup(embeddings.add, openai_errors.fail, _AZURE_AI),
-    RouteGroup(azure.add, openai_errors.fail_azure, _DEPLOYMENT),
-    RouteGroup(azure.add_responses, responses_errors.fail_azure, _DEPLOYMENT),
-    RouteGroup(server.add, openai_errors.fail),
-    RouteGroup(models_admin.add, openai_errors.fail),
-    RouteGroup(stats.add, openai_errors.fail),
+    RouteGroup(azure.add, openai_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
+    RouteGroup(azure.add_responses, responses_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
+    RouteGroup(server.add, openai_errors.fail, tag="Server"),
+    RouteGroup(models_admin.add, openai_errors.fail, tag="Server"),
+    RouteGroup(stats.add, openai_errors.fail, tag="Server"),
 ]

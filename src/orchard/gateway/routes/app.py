@@ -1,0 +1,117 @@
+"""The HTTP application: its routes, and the responses to errors."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import Enum
+from itertools import chain
+
+from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from orchard import __version__
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.gateway.caller import Callers
+from orchard.gateway.http import not_found
+from orchard.gateway.http.auth import Keys
+from orchard.gateway.http.guard import Guard
+from orchard.gateway.http.request_context import RequestContextMiddleware
+from orchard.gateway.pool.pool import Pool
+from orchard.gateway.replies.errors import Dialects, failure
+from orchard.gateway.replies.event_response import SUMMARY_HEADER, WARNING_HEADER
+from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.routes.openapi import errors
+from orchard.gateway.routes.table import ROUTES
+
+
+def create_app(pool: Pool, settings: Settings) -> ASGIApp:
+    """Return the HTTP application over a pool; its lifespan starts and ends the pool's workers."""
+    callers = Callers(settings.api_keys, settings.admin_keys)
+    site = AppState(pool, settings, callers)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        pool.start()
+        site.responses.start()
+        yield
+        await site.responses.close()
+        await pool.close()
+
+    app = FastAPI(
+        title="Orchard",
+        version=__version__,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
+        exception_handlers=dict.fromkeys((OrchardError, HTTPException, RequestValidationError, Exception), _fail),
+    )
+    dialects = _add_routes(app, site)
+    # Around the whole application, so that answers of its outermost error handler have a request id too.
+    answers = tuple(end for group in ROUTES for end in group.answers)
+    checks = (Guard(settings, answers).check, Keys(callers).check)
+    wrapped = RequestContextMiddleware(app, settings.max_requests, checks, pool.metrics, dialects)
+    if not settings.cors_origins:
+        return wrapped
+    # Around everything else: a page must be able to read that its key is wrong, or the server busy.
+    return CORSMiddleware(
+        wrapped,
+        allow_origins=settings.cors_origins,
+        allow_methods=["*"],
+        allow_headers=["*"],
+        allow_private_network=True,
+        expose_headers=["request-id", "x-request-id", "retry-after", SUMMARY_HEADER, WARNING_HEADER],
+    )
+
+
+def _add_routes(app: FastAPI, site: AppState) -> Dialects:
+    """Add all routes, and return how the errors of each are told."""
+    dialects = Dialects()
+    for group in ROUTES:
+        for prefix in group.prefixes:
+            is_shown = group.tag is not None and prefix == group.prefixes[0]
+            tags: list[str | Enum] = [group.tag] if group.tag else []
+            routes = APIRouter(prefix=prefix, tags=tags, include_in_schema=is_shown, responses=errors(group.error))
+            group.add(routes, site)
+            # Not by include_router: a 405 looks among the application's own routes for the methods of an address.
+            app.routes.extend(routes.routes)
+            dialects.add(routes.routes, group.fail)
+    return dialects
+
+
+async def _fail(http: Request, error: Exception) -> Response:
+    """Answer with an error. Starlette logs the traceback of those that are unexpected."""
+    if isinstance(error, HTTPException):
+        return _http_error(http, error)
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        name = str(first["loc"][-1])
+        error = OrchardError("invalid_request", f"`{name}`: {first['msg']}.", param=name)
+    elif not isinstance(error, OrchardError):
+        error = OrchardError("internal", f"the server failed: {type(error).__name__}")
+    return failure(http.scope, error)
+
+
+def _http_error(http: Request, error: HTTPException) -> Response:
+    asked = f"{http.method} {not_found.shown(http.url.path)}"
+    routes = [route for route in http.app.routes if isinstance(route, APIRoute)]
+    match error.status_code:
+        case 404:
+            known = [route.path for route in routes if route.include_in_schema]
+            told = OrchardError("not_found", f"{asked}: {not_found.advice(http.url.path, known)}.")
+        case 405:
+            found = [route.methods or () for route in routes if route.path_regex.match(http.url.path)]
+            taken = sorted(set(chain.from_iterable(found)))
+            told = OrchardError("method_not_allowed", f"{asked}: this route takes only {' and '.join(taken)}.")
+            response = failure(http.scope, told)
+            response.headers["allow"] = ", ".join(taken)
+            return response
+        case _:
+            told = OrchardError("invalid_request", f"{asked}: {error.detail}")
+    return failure(http.scope, told)
