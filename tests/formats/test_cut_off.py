@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.formats import choose
-from orchard.formats.format_events import CallArguments, CallStart, Content, Format, Piece, Thought
+from orchard.formats import Format, choose
+from orchard.formats.format_events import CallArguments, CallStart, Content, Piece, Thought
 from tests.formats.families.test_families import begin, family
 from tests.support.format_reading import TOOLS, Call, cut, marked, whole
 from tests.support.specimens.one import HERMES_NOW, NOW, PARIS_3, SPECIMENS, Specimen

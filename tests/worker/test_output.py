@@ -13,9 +13,8 @@ from orchard.core.events import Event, Reasoning, Text, ToolArgs, ToolStart, mer
 from orchard.core.tasks.generate import Tool
 from orchard.engine.batching.job import Drawn, EndReason
 from orchard.engine.sampling.params import Sample
-from orchard.formats import choose
-from orchard.formats.families.plain import Plain
-from orchard.formats.format_events import Format
+from orchard.formats import Format, choose
+from orchard.formats.families.tagged import Tagged
 from orchard.worker.output import ChoiceOutput, Detokenizer, StopFilter, StopStrings, Vocabulary
 from tests.support.models import make_tokenizer
 
@@ -190,7 +189,7 @@ def answer(
         ids += tokenizer.convert_tokens_to_ids(["<|im_end|>"])
     answer_ = ChoiceOutput(
         Vocabulary(tokenizer),
-        format_ or Plain(),
+        format_ or Tagged(),
         StopStrings(stop),
         may_call=format_ is not None,
         one_call=one_call,
@@ -240,7 +239,7 @@ def test_what_only_began_a_stop_string_is_not_lost() -> None:
 
 def test_a_character_that_never_ends() -> None:
     tokenizer = byte_level()
-    found = ChoiceOutput(Vocabulary(tokenizer), Plain(), StopStrings(()))
+    found = ChoiceOutput(Vocabulary(tokenizer), Tagged(), StopStrings(()))
     (first, *_) = tokenizer.encode("😀", add_special_tokens=False)
     assert found.feed(Drawn("a", 0, Sample(first), "length")) == [Text("\ufffd")]
 
@@ -359,7 +358,7 @@ UNKNOWN = 10**6
 
 
 def feed_tokens(tokens: Sequence[int], reason: EndReason, format_: Format | None = None) -> list[Event]:
-    found = ChoiceOutput(Vocabulary(byte_level()), format_ or Plain(), StopStrings(()))
+    found = ChoiceOutput(Vocabulary(byte_level()), format_ or Tagged(), StopStrings(()))
     drawn = [Drawn("a", 0, Sample(id_, -1.0), reason if n == len(tokens) else None) for n, id_ in enumerate(tokens, 1)]
     return [event for one in drawn for event in found.feed(one)]
 
@@ -411,7 +410,7 @@ def test_an_answer_that_is_nothing_but_blank_stays() -> None:
 
 
 def test_blank_text_is_not_held_back_where_no_call_can_follow() -> None:
-    found = ChoiceOutput(Vocabulary(byte_level()), Plain(), StopStrings(()))
+    found = ChoiceOutput(Vocabulary(byte_level()), Tagged(), StopStrings(()))
     (space,) = byte_level().encode(" ", add_special_tokens=False)
     assert found.feed(Drawn("a", 0, Sample(space))) == [Text(" ")]
 

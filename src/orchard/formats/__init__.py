@@ -1,9 +1,10 @@
 """Model output formats: how reasoning, text and tool calls are told apart in what a model writes.
 
-`choose` finds a model's family. A family is a small file, and rows in `table`.
+`choose` finds a model's family. A family is a small file, and rows in `registry`.
 """
 
-from orchard.formats.format_events import Family, Format, Piece
-from orchard.formats.registry import choose
+from orchard.formats.format import Format
+from orchard.formats.format_events import Piece
+from orchard.formats.registry import Family, choose
 
 __all__ = ["Family", "Format", "Piece", "choose"]

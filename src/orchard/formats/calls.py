@@ -8,7 +8,7 @@ from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, CallsGrammar
 from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Piece
 from orchard.formats.schema import Signature, Signatures
-from orchard.formats.text_reader import Reading, TextReader
+from orchard.formats.text_reader import OutputEnded, Reading, TextReader
 
 CERTAIN = 64
 """Characters of arguments from which on a call is not taken back."""
@@ -87,6 +87,27 @@ class CallEmitter:
         if text:
             self._out.append(CallArguments(text))
 
+    def rest(self, closes: str) -> Reading[None]:
+        """Give out a broken call's text up to the tag that ends it, "" for the end of the answer, and end the call."""
+        source = self.source
+
+        def give(text: str) -> None:
+            self.raw(text)
+            source.mark()
+
+        self.raw(source.kept())
+        try:
+            while not closes:
+                source.at = len(source.text)
+                self.raw(source.kept())
+                yield from source.more()
+            yield from source.until(closes, give)
+        except OutputEnded:
+            source.at = len(source.text)
+            self.raw(source.kept())
+            raise
+        self.end()
+
     def _release(self) -> None:
         if self._start:
             self._out.append(self._start)
@@ -101,7 +122,8 @@ class CallSyntax(Struct, frozen=True, kw_only=True):
 
     `opens` are the texts that open calls wherever they stand in an answer, `leads` those that do so only where the
     answer begins; `closes` is the text that ends a group of calls, "" where none does. `prefix`, `separator` and
-    `suffix` are what the family itself writes around and between its calls.
+    `suffix` are what the family itself writes around and between its calls; `writes` is another syntax, where it writes
+    calls in that one.
     """
 
     opens: tuple[str, ...] = ()
@@ -110,6 +132,7 @@ class CallSyntax(Struct, frozen=True, kw_only=True):
     prefix: str = ""
     separator: str = ""
     suffix: str = ""
+    writes: "CallSyntax | None" = None
 
     def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read calls from behind their `opener` over what ends them. What follows is text.
@@ -125,6 +148,8 @@ class CallSyntax(Struct, frozen=True, kw_only=True):
 
     def grammar(self, tools: Sequence[Tool]) -> CallsGrammar:
         """Return what one or more calls of these tools look like. Raise what `call` raises."""
+        if self.writes:
+            return self.writes.grammar(tools)
         calls = tuple(map(self.call, tools))
         trigger = next((opener for opener in self.opens if (self.prefix + calls[0].begin).startswith(opener)), "")
         return CallsGrammar(trigger, self.prefix, calls, self.separator, self.suffix)
@@ -150,8 +175,7 @@ class SectionSyntax(CallSyntax, frozen=True, kw_only=True):
             yield from self.read_call(calls)
             return
         if opener == self.section:
-            yield from source.skip()
-            yield from source.literal(self.each)
+            yield from source.expect(self.each)
         yield from self.read_call(calls)
         while (yield from source.leading((self.each,))):
             yield from self.read_call(calls)

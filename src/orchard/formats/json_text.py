@@ -68,7 +68,10 @@ def value(source: TextReader, give: Give) -> Reading[None]:
             opened.append(_CLOSING[char])
             give(char)
         elif char == '"':
-            yield from _text(source, give)
+            source.at += 1
+            give('"')
+            yield from string(source, give)
+            give('"')
         else:
             give((yield from _scalar(source)))
         while opened:
@@ -86,13 +89,6 @@ def value(source: TextReader, give: Give) -> Reading[None]:
         give(before)
         if opened[-1] == "}":
             yield from _key(source, give)
-
-
-def _text(source: TextReader, give: Give) -> Reading[None]:
-    source.at += 1
-    give('"')
-    yield from string(source, give)
-    give('"')
 
 
 def _scalar(source: TextReader) -> Reading[str]:
@@ -119,13 +115,22 @@ def _key(source: TextReader, give: Give) -> Reading[str]:
 
 
 def arguments(source: TextReader, signature: Signature | None, give: Give) -> Reading[None]:
-    """Read an object of arguments; `give` gets it piece by piece, each value of a type that its parameter may have."""
-    yield from source.literal("{")
+    """Read white space and an object of arguments.
+
+    `give` gets the object piece by piece, each value of a type that its parameter may have.
+    """
+    yield from source.expect("{")
     before = "{" + (yield from source.spaces())
     if source.text[source.at] != "}":
         while True:
             give(before)
-            yield from _argument(source, signature, give)
+            key = yield from _key(source, give)
+            types = signature.types(json.loads(f'"{key}"')) if signature else frozenset()
+            if source.text[source.at] != '"' or not types or "string" in types:
+                yield from value(source, give)
+            else:
+                text = yield from quoted(source)
+                give(fitted(json.loads(f'"{text}"'), types) or f'"{text}"')
             before = yield from source.spaces()
             if source.text[source.at] == "}":
                 break
@@ -133,16 +138,6 @@ def arguments(source: TextReader, signature: Signature | None, give: Give) -> Re
             before += "," + (yield from source.spaces())
     source.at += 1
     give(before + "}")
-
-
-def _argument(source: TextReader, signature: Signature | None, give: Give) -> Reading[None]:
-    key = yield from _key(source, give)
-    types = signature.types(json.loads(f'"{key}"')) if signature else frozenset()
-    if source.text[source.at] != '"' or not types or "string" in types:
-        yield from value(source, give)
-    else:
-        text = yield from quoted(source)
-        give(fitted(json.loads(f'"{text}"'), types) or f'"{text}"')
 
 
 def whole(text: str, signature: Signature | None) -> str:

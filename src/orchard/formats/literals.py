@@ -63,25 +63,22 @@ def arguments(source: TextReader, notation: Notation, signature: Signature | Non
         yield from source.literal(notation.assign)
         yield from source.skip()
         give(f"{before}{_dumps(name)}: ")
-        yield from _argument(source, notation, signature.types(name) if signature else frozenset(), give)
         before = ", "
+        types = signature.types(name) if signature else frozenset()
+        quoted = (yield from source.peek()) in {quote[0] for quote in notation.quotes}
+        if quoted and types and "string" not in types:
+            text = yield from _whole_string(source, notation)
+            give(fitted(text, types) or _dumps(text))
+        elif notation.words and "string" in types and not quoted and source.text[source.at] not in _CLOSING:
+            word = yield from _free_word(source)
+            give("null" if word == "null" else fitted(word, types) or _dumps(word))
+        else:
+            yield from value(source, notation, give)
         if (yield from source.skip()) != ",":
             break
         source.at += 1
     yield from source.literal(notation.close)
     give("}")
-
-
-def _argument(source: TextReader, notation: Notation, types: frozenset[str], give: Give) -> Reading[None]:
-    quoted = (yield from source.peek()) in {quote[0] for quote in notation.quotes}
-    if quoted and types and "string" not in types:
-        text = yield from _whole_string(source, notation)
-        give(fitted(text, types) or _dumps(text))
-    elif notation.words and "string" in types and not quoted and source.text[source.at] not in _CLOSING:
-        word = yield from _free_word(source)
-        give("null" if word == "null" else fitted(word, types) or _dumps(word))
-    else:
-        yield from value(source, notation, give)
 
 
 def value(source: TextReader, notation: Notation, give: Give) -> Reading[None]:
@@ -94,7 +91,10 @@ def value(source: TextReader, notation: Notation, give: Give) -> Reading[None]:
             give(before)
             before = ""
             if opened and opened[-1] == "}":
-                char = yield from _entry(source, notation, give)
+                key = yield from _key(source, notation, _NAME if notation.words else None)
+                yield from source.literal(":")
+                give(f"{_dumps(key)}: ")
+                char = yield from source.skip()
             if char in notation.lists or char == "{":
                 source.at += 1
                 give("{" if char == "{" else "[")
@@ -110,14 +110,6 @@ def value(source: TextReader, notation: Notation, give: Give) -> Reading[None]:
             return
         yield from source.literal(",")
         before = ", "
-
-
-def _entry(source: TextReader, notation: Notation, give: Give) -> Reading[str]:
-    """Read an object's key and the colon. Return the character that comes then."""
-    key = yield from _key(source, notation, _NAME if notation.words else None)
-    yield from source.literal(":")
-    give(f"{_dumps(key)}: ")
-    return (yield from source.skip())
 
 
 def _key(source: TextReader, notation: Notation, bare: re.Pattern[str] | None) -> Reading[str]:

@@ -4,14 +4,14 @@ The first row that fits is taken, so rows that look for more stand before those 
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from orchard.formats.calls import CallSyntax
 from orchard.formats.families import json_calls, named_calls, pair_calls, pythonic, xml_calls
-from orchard.formats.families.addressed import FUNCTIONARY_3_2, MUSE
+from orchard.formats.families.addressed import FUNCTIONARY_3_2, MUSE, AddressedFamily
 from orchard.formats.families.apertus import APERTUS
 from orchard.formats.families.deepseek import V4, V32
 from orchard.formats.families.gemma import FUNCTION_GEMMA, GEMMA4
@@ -20,16 +20,22 @@ from orchard.formats.families.kimi_k3 import KIMI_K3
 from orchard.formats.families.minimax_m3 import MINIMAX_M3
 from orchard.formats.families.mistral import MISTRAL, MISTRAL_LIST
 from orchard.formats.families.tagged import ReasoningTags, TaggedFamily
-from orchard.formats.format_events import Family
 
+Family = TaggedFamily | AddressedFamily | HarmonyFamily
+"""How one model writes. It makes the format of each of its answers."""
 Fits = Callable[[str, Collection[str]], bool]
+Made = TypeVar("Made")
 
 
-class FamilyRow(Struct, frozen=True):
-    """What a model of a family is known by. `known_as`: the names to ask for it by, its own first, between spaces."""
+class FamilyRow(Struct, Generic[Made], frozen=True):
+    """A way to write calls, or reasoning, and what a model that has it is known by."""
 
     known_as: str
+    """The names to ask for it by, its own first, between spaces."""
     fits: Fits
+    made: Made
+    """Calls: a syntax for the common state machine, or a family with a machine of its own, which no tags of reasoning
+    change. Reasoning: its tags; None where none is told apart."""
 
     @property
     def names(self) -> list[str]:
@@ -37,25 +43,17 @@ class FamilyRow(Struct, frozen=True):
         return self.known_as.split()
 
 
-class CallRow(FamilyRow, frozen=True):
-    """A way to write calls.
+def has(*texts: str, tokenizer: str = "") -> Fits:
+    """Fit a template that has one of these texts, or a tokenizer that has this token.
 
-    `made`: a syntax for the common state machine, or a family with a machine of its own, which no tags of reasoning
-    change.
+    Without any, fit none: such a row is for those who ask for it.
     """
-
-    made: CallSyntax | Family
-
-
-class ReasoningRow(FamilyRow, frozen=True):
-    """A way to write reasoning; `tags` None: none is told apart."""
-
-    tags: ReasoningTags | None
+    return lambda template, tokens: any(text in template for text in texts) or (tokenizer != "" and tokenizer in tokens)
 
 
-def has(*texts: str) -> Fits:
-    """Fit a template that has one of these texts; without texts, none: such a row is for those who ask for it."""
-    return lambda template, tokens: any(text in template for text in texts)
+def has_all(*texts: str) -> Fits:
+    """Fit a template that has all of these texts; without texts, every one."""
+    return lambda template, tokens: all(text in template for text in texts)
 
 
 def tagged(start: str, end: str) -> Fits:
@@ -68,109 +66,73 @@ def named_in_mistral(template: str, tokens: Collection[str]) -> bool:
     return "[ARGS]" in template or ("[TOOL_CALLS]" not in template and {"[TOOL_CALLS]", "[ARGS]"} <= set(tokens))
 
 
-def fenced_in_deepseek(template: str, tokens: Collection[str]) -> bool:
-    """Fit DeepSeek's models that write a call's arguments in a fenced block."""
-    return "<｜tool▁calls▁begin｜>" in template and "```json" in template
-
-
-def newer_dsml(template: str, tokens: Collection[str]) -> bool:
-    """Fit DeepSeek-V4."""
-    return "｜DSML｜" in template and "tool_calls>" in template
-
-
 def xtml(template: str, tokens: Collection[str]) -> bool:
     """Fit Kimi K3, whose tags are put together from these; its tokenizer may come without a template."""
     return {"<|open|>", "<|close|>", "<|sep|>"} <= set(tokens) or "'<|open|>' + tag" in template
 
 
-def phi(template: str, tokens: Collection[str]) -> bool:
-    """Fit Phi-4-mini, whose own template doesn't show how it writes calls."""
-    return "functools[" in template or "<|/tool_call|>" in tokens
+# Its template puts its tags together.
+_HY3 = has("'<tool_calls{}>'.format(", tokenizer="<tool_calls:opensource>")
 
-
-def action_in_fence(template: str, tokens: Collection[str]) -> bool:
-    """Fit Command R and R+, which write their calls in a fenced block behind a word."""
-    return "Write 'Action:'" in template.replace("\\'", "'")
-
-
-def hunyuan(template: str, tokens: Collection[str]) -> bool:
-    """Fit Hunyuan's models, whose templates take earlier answers out of their tags."""
-    return "think>" in template and "<answer>" in template
-
-
-def hy3(template: str, tokens: Collection[str]) -> bool:
-    """Fit Hy3, whose template puts its tags together."""
-    return "'<tool_calls{}>'.format(" in template or "<tool_calls:opensource>" in tokens
-
-
-def ernie(template: str, tokens: Collection[str]) -> bool:
-    """Fit ERNIE 4.5's models that think; MiniMax's templates have <response> as well."""
-    return "<global_setting>" in template and "<response>" in template
-
-
-def always(template: str, tokens: Collection[str]) -> bool:
-    """Fit what no row before has fitted."""
-    return True
-
-
-CALLS: tuple[CallRow, ...] = (
-    CallRow("minimax_m3", has("]<]minimax[>["), MINIMAX_M3),
-    CallRow("minimax_m2", has("<minimax:tool_call>"), xml_calls.MINIMAX),
-    CallRow("longcat longcat_flash_lite", has("<longcat_tool_call>"), pair_calls.LONGCAT),
-    CallRow("hy_v3 hy3", hy3, pair_calls.HY3),
-    CallRow("glm47 glm4_7 glm47_flash", has("</arg_key><arg_value>"), pair_calls.GLM_4_7),
-    CallRow("glm45 glm4_moe glm4 glm46", has("<arg_key>"), pair_calls.GLM),
-    CallRow("seed_oss", has("<seed:tool_call>"), xml_calls.SEED),
-    CallRow("muse_glimmer muse_spark", has("<atem:function_calls>"), MUSE),
-    CallRow("minicpm5", has("<param name="), xml_calls.MINICPM),
-    CallRow("step3", tagged("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"), xml_calls.STEP),
-    CallRow("functionary_v3_1", has("<{start_tag}={function_name}>"), named_calls.FUNCTIONARY),
-    CallRow("functionary_v3_2", has(">>>all"), FUNCTIONARY_3_2),
-    CallRow("granite_20b_fc", has("<function_call>"), json_calls.GRANITE_20B),
-    CallRow(
+CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
+    FamilyRow("minimax_m3", has("]<]minimax[>["), MINIMAX_M3),
+    FamilyRow("minimax_m2", has("<minimax:tool_call>"), xml_calls.MINIMAX),
+    FamilyRow("longcat longcat_flash_lite", has("<longcat_tool_call>"), pair_calls.LONGCAT),
+    FamilyRow("hy_v3 hy3", _HY3, pair_calls.HY3),
+    FamilyRow("glm47 glm4_7 glm47_flash", has("</arg_key><arg_value>"), pair_calls.GLM_4_7),
+    FamilyRow("glm45 glm4_moe glm4 glm46", has("<arg_key>"), pair_calls.GLM),
+    FamilyRow("seed_oss", has("<seed:tool_call>"), xml_calls.SEED),
+    FamilyRow("muse_glimmer muse_spark", has("<atem:function_calls>"), MUSE),
+    FamilyRow("minicpm5", has("<param name="), xml_calls.MINICPM),
+    FamilyRow("step3", tagged("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"), xml_calls.STEP),
+    FamilyRow("functionary_v3_1", has("<{start_tag}={function_name}>"), named_calls.FUNCTIONARY),
+    FamilyRow("functionary_v3_2", has(">>>all"), FUNCTIONARY_3_2),
+    FamilyRow("granite_20b_fc", has("<function_call>"), json_calls.GRANITE_20B),
+    FamilyRow(
         "qwen3_coder qwen3_5 qwen3_5_moe qwen3_xml nemotron3_nano nemotron_v3 step3p5 step_35 mimo",
         has("<parameter="),
         xml_calls.QWEN,
     ),
-    CallRow("nemotron nemotron_json", has("<TOOLCALL>"), json_calls.NEMOTRON),
-    CallRow("mistral devstral", named_in_mistral, MISTRAL),
-    CallRow("mistral_list", has("[TOOL_CALLS]"), MISTRAL_LIST),
-    CallRow("hunyuan", has("<tool_call>function_name"), named_calls.HUNYUAN),
-    CallRow("hunyuan_a13b jamba minimax", has("<tool_calls>"), named_calls.HUNYUAN_LIST),
-    CallRow("phi4_mini_json", phi, json_calls.PHI),
-    CallRow(
+    FamilyRow("nemotron nemotron_json", has("<TOOLCALL>"), json_calls.NEMOTRON),
+    FamilyRow("mistral devstral", named_in_mistral, MISTRAL),
+    FamilyRow("mistral_list", has("[TOOL_CALLS]"), MISTRAL_LIST),
+    FamilyRow("hunyuan", has("<tool_call>function_name"), named_calls.HUNYUAN),
+    FamilyRow("hunyuan_a13b jamba minimax", has("<tool_calls>"), named_calls.HUNYUAN_LIST),
+    # Its own template doesn't show how it writes calls.
+    FamilyRow("phi4_mini_json", has("functools[", tokenizer="<|/tool_call|>"), json_calls.PHI),
+    FamilyRow(
         "cohere command_r cohere_command3 cohere_command4",
         tagged("<|START_ACTION|>", "<|END_ACTION|>"),
         json_calls.COHERE,
     ),
-    CallRow("command_r_plus", action_in_fence, json_calls.COMMAND_R),
-    CallRow("internlm internlm2", tagged("<|action_start|>", "<|action_end|>"), json_calls.INTERN),
-    CallRow("solar_open", has("<|tool_call:begin|>"), named_calls.SOLAR),
-    CallRow("apertus", tagged("<|tools_prefix|>", "<|tools_suffix|>"), APERTUS),
-    CallRow("gigachat31 gigachat3_1", has("<|function_call|>"), json_calls.GIGACHAT_3_1),
-    CallRow("gigachat3", has("<|role_sep|>"), json_calls.GIGACHAT),
-    CallRow("granite", has("<|tool_call|>"), json_calls.GRANITE),
-    CallRow("harmony openai_gptoss openai gpt_oss", has("<|channel|>"), HarmonyFamily()),
-    CallRow("deepseek_v4", newer_dsml, V4),
-    CallRow("deepseek_v32 deepseek_v3_2", has("｜DSML｜"), V32),
-    CallRow("deepseek_v3 deepseek_r1", fenced_in_deepseek, named_calls.V3),
-    CallRow("deepseek_v31 deepseek_v3_1", tagged("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"), named_calls.V31),
-    CallRow("kimi_k3", xtml, KIMI_K3),
-    CallRow("kimi_k2", tagged("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"), named_calls.KIMI),
-    CallRow("functiongemma function_gemma", tagged("<start_function_call>", "<end_function_call>"), FUNCTION_GEMMA),
-    CallRow("gemma4", tagged("<|tool_call>", "<tool_call|>"), GEMMA4),
-    CallRow("olmo3", has("<function_calls>"), pythonic.OLMO),
-    CallRow("lfm2", tagged("<|tool_call_start|>", "<|tool_call_end|>"), pythonic.LFM),
-    CallRow("pythonic llama4_pythonic", has("[func_name1("), pythonic.PYTHONIC),
-    CallRow("gemma3", has("<start_of_turn>"), pythonic.GEMMA3),
-    CallRow(
+    FamilyRow("command_r_plus", has("Write 'Action:'", r"Write \'Action:\'"), json_calls.COMMAND_R),
+    FamilyRow("internlm internlm2", tagged("<|action_start|>", "<|action_end|>"), json_calls.INTERN),
+    FamilyRow("solar_open", has("<|tool_call:begin|>"), named_calls.SOLAR),
+    FamilyRow("apertus", tagged("<|tools_prefix|>", "<|tools_suffix|>"), APERTUS),
+    FamilyRow("gigachat31 gigachat3_1", has("<|function_call|>"), json_calls.GIGACHAT_3_1),
+    FamilyRow("gigachat3", has("<|role_sep|>"), json_calls.GIGACHAT),
+    FamilyRow("granite", has("<|tool_call|>"), json_calls.GRANITE),
+    FamilyRow("harmony openai_gptoss openai gpt_oss", has("<|channel|>"), HarmonyFamily()),
+    FamilyRow("deepseek_v4", has_all("｜DSML｜", "tool_calls>"), V4),
+    FamilyRow("deepseek_v32 deepseek_v3_2", has("｜DSML｜"), V32),
+    FamilyRow("deepseek_v3 deepseek_r1", has_all("<｜tool▁calls▁begin｜>", "```json"), named_calls.V3),
+    FamilyRow("deepseek_v31 deepseek_v3_1", tagged("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"), named_calls.V31),
+    FamilyRow("kimi_k3", xtml, KIMI_K3),
+    FamilyRow("kimi_k2", tagged("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"), named_calls.KIMI),
+    FamilyRow("functiongemma function_gemma", tagged("<start_function_call>", "<end_function_call>"), FUNCTION_GEMMA),
+    FamilyRow("gemma4", tagged("<|tool_call>", "<tool_call|>"), GEMMA4),
+    FamilyRow("olmo3", has("<function_calls>"), pythonic.OLMO),
+    FamilyRow("lfm2", tagged("<|tool_call_start|>", "<|tool_call_end|>"), pythonic.LFM),
+    FamilyRow("pythonic llama4_pythonic", has("[func_name1("), pythonic.PYTHONIC),
+    FamilyRow("gemma3", has("<start_of_turn>"), pythonic.GEMMA3),
+    FamilyRow(
         "hermes qwen qwen2_5 qwen3 qwen3_moe qwen3_next qwen3_vl ernie45 granite4 iquest_coder_v1 "
         "mixed_think_tool_handoff",
         tagged("<tool_call>", "</tool_call>"),
         json_calls.HERMES,
     ),
-    CallRow("llama3_json llama4_json llama", has("<|python_tag|>", '"parameters": dictionary'), json_calls.LLAMA),
-    CallRow("json xlam", always, json_calls.BARE),
+    FamilyRow("llama3_json llama4_json llama", has("<|python_tag|>", '"parameters": dictionary'), json_calls.LLAMA),
+    FamilyRow("json xlam", has_all(), json_calls.BARE),
 )
 
 _THINK = ReasoningTags("<think>", "</think>")
@@ -200,41 +162,44 @@ _SOLAR_TAGS = ReasoningTags(
     "<|think|>", "<|end|><|begin|>assistant", answer=("<|content|>", "<|end|><|begin|>assistant"), wraps=True
 )
 _GEMMA4_TAGS = ReasoningTags("<|channel>thought", "<channel|>", alone="<|channel>")
-_APERTUS_TAGS = ReasoningTags("<|inner_prefix|>", "<|inner_suffix|>")
 
-REASONING: tuple[ReasoningRow, ...] = (
-    ReasoningRow("mistral", tagged("[THINK]", "[/THINK]"), ReasoningTags("[THINK]", "[/THINK]")),
+
+def _between(known_as: str, start: str, end: str) -> FamilyRow[ReasoningTags | None]:
+    """Return the row of reasoning that is known by the two tags around it."""
+    return FamilyRow(known_as, tagged(start, end), ReasoningTags(start, end))
+
+
+REASONING: tuple[FamilyRow[ReasoningTags | None], ...] = (
+    _between("mistral", "[THINK]", "[/THINK]"),
     # Apertus has tokens for <think> too, and doesn't write them.
-    ReasoningRow("apertus", tagged("<|inner_prefix|>", "<|inner_suffix|>"), _APERTUS_TAGS),
-    ReasoningRow("kimi_k3", xtml, _KIMI_K3_TAGS),
-    ReasoningRow("solar_open", has("<|begin|>assistant<|think|>"), _SOLAR_TAGS),
-    ReasoningRow(
-        "longcat longcat_flash_lite",
-        tagged("<longcat_think>", "</longcat_think>"),
-        ReasoningTags("<longcat_think>", "</longcat_think>"),
-    ),
-    ReasoningRow("hy_v3 hy3", hy3, ReasoningTags("<think:opensource>", "</think:opensource>")),
-    ReasoningRow("seed_oss", tagged("<seed:think>", "</seed:think>"), ReasoningTags("<seed:think>", "</seed:think>")),
-    ReasoningRow("apriel", has("[BEGIN FINAL RESPONSE]"), _APRIEL_PHRASES),
-    ReasoningRow("granite", has("Here is my thought process"), _GRANITE_PHRASES),
-    ReasoningRow("granite3_3", has("<response></response>", "between <response>"), _RESPONSE_TAGS),
-    ReasoningRow("ernie45", ernie, _RESPONSE_TAGS),
-    ReasoningRow("hunyuan hunyuan_a13b", hunyuan, _HUNYUAN_TAGS),
-    ReasoningRow("gemma4", tagged("<|channel>", "<channel|>"), _GEMMA4_TAGS),
-    ReasoningRow("cohere_command4", has("<|START_TEXT|>"), _COHERE_4_TAGS),
-    ReasoningRow("cohere command_r cohere_command3", tagged("<|START_THINKING|>", "<|END_THINKING|>"), _COHERE_TAGS),
-    ReasoningRow("minimax_m3", tagged("<mm:think>", "</mm:think>"), ReasoningTags("<mm:think>", "</mm:think>")),
-    ReasoningRow("harmony openai_gptoss gpt_oss muse_glimmer functionary_v3_2", has(), None),
-    ReasoningRow("mixed_think_tool_handoff", has(), _TWO_TAGS),
-    ReasoningRow("deepseek_r1 minimax_m2", has(), msgspec.structs.replace(_THINK, assumed=True)),
-    ReasoningRow(
+    _between("apertus", "<|inner_prefix|>", "<|inner_suffix|>"),
+    FamilyRow("kimi_k3", xtml, _KIMI_K3_TAGS),
+    FamilyRow("solar_open", has("<|begin|>assistant<|think|>"), _SOLAR_TAGS),
+    _between("longcat longcat_flash_lite", "<longcat_think>", "</longcat_think>"),
+    FamilyRow("hy_v3 hy3", _HY3, ReasoningTags("<think:opensource>", "</think:opensource>")),
+    _between("seed_oss", "<seed:think>", "</seed:think>"),
+    FamilyRow("apriel", has("[BEGIN FINAL RESPONSE]"), _APRIEL_PHRASES),
+    FamilyRow("granite", has("Here is my thought process"), _GRANITE_PHRASES),
+    FamilyRow("granite3_3", has("<response></response>", "between <response>"), _RESPONSE_TAGS),
+    # MiniMax's templates have <response> as well.
+    FamilyRow("ernie45", has_all("<global_setting>", "<response>"), _RESPONSE_TAGS),
+    # Their templates take earlier answers out of their tags.
+    FamilyRow("hunyuan hunyuan_a13b", has_all("think>", "<answer>"), _HUNYUAN_TAGS),
+    FamilyRow("gemma4", tagged("<|channel>", "<channel|>"), _GEMMA4_TAGS),
+    FamilyRow("cohere_command4", has("<|START_TEXT|>"), _COHERE_4_TAGS),
+    FamilyRow("cohere command_r cohere_command3", tagged("<|START_THINKING|>", "<|END_THINKING|>"), _COHERE_TAGS),
+    _between("minimax_m3", "<mm:think>", "</mm:think>"),
+    FamilyRow("harmony openai_gptoss gpt_oss muse_glimmer functionary_v3_2", has(), None),
+    FamilyRow("mixed_think_tool_handoff", has(), _TWO_TAGS),
+    FamilyRow("deepseek_r1 minimax_m2", has(), msgspec.structs.replace(_THINK, assumed=True)),
+    _between(
         "think qwen3 qwen3_moe qwen3_next qwen3_vl qwen3_5 qwen3_coder iquest_coder_v1 hermes glm45 glm4_moe "
         "glm47 glm47_flash holo2 mimo nemotron nemotron_v3 nemotron3_nano step3p5 step_35 deepseek_v3 "
         "deepseek_v31 deepseek_v32 deepseek_v4 kimi_k2 olmo3",
-        tagged("<think>", "</think>"),
-        _THINK,
+        "<think>",
+        "</think>",
     ),
-    ReasoningRow("none functiongemma", always, None),
+    FamilyRow("none functiongemma", has_all(), None),
 )
 
 
@@ -250,15 +215,14 @@ def choose(
     The two names choose instead. Raise ValueError on one that isn't known.
     """
     calls = _row(CALLS, "tool_call_parser", tool_call_parser, chat_template, tokens)
-    reasoning = _row(REASONING, "reasoning_parser", reasoning_parser, chat_template, tokens).tags
+    tags = _row(REASONING, "reasoning_parser", reasoning_parser, chat_template, tokens).made
     made = calls.made
-    return TaggedFamily(calls.names[0], reasoning, made) if isinstance(made, CallSyntax) else made
+    return TaggedFamily(calls.names[0], tags, made) if isinstance(made, CallSyntax) else made
 
 
-Row = TypeVar("Row", bound=FamilyRow)
-
-
-def _row(rows: Sequence[Row], option: str, name: str | None, template: str, tokens: Collection[str]) -> Row:
+def _row(
+    rows: Sequence[FamilyRow[Made]], option: str, name: str | None, template: str, tokens: Collection[str]
+) -> FamilyRow[Made]:
     if name is None:
         return next(row for row in rows if row.fits(template, tokens))
     wanted = name.lower().replace("-", "_")

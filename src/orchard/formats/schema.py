@@ -89,15 +89,13 @@ class Signature:
         return found
 
     @cached_property
-    def _types(self) -> dict[str, frozenset[str]]:
-        return {name: self._types_of(schema) for name, schema in self.properties.items()}
-
-    def _types_of(self, schema: Any) -> frozenset[str]:
-        return frozenset(_types(schema, self.schema, _DEEPEST))
+    def _types(self) -> dict[str | None, frozenset[str]]:
+        known = [(None, self.others), *self.properties.items()]
+        return {name: frozenset(_types(schema, self.schema, _DEEPEST)) for name, schema in known}
 
     def types(self, name: str) -> frozenset[str]:
         """Return the names of the JSON types that a parameter may have."""
-        return self._types[name] if name in self._types else self._types_of(self.others)
+        return self._types.get(name, self._types[None])
 
 
 Signatures = Mapping[str, Signature]

@@ -146,6 +146,11 @@ class TextReader:
         if not (yield from self.choice((tag,))):
             raise OutputEnded if self.final and tag.startswith(self.text[self.at :]) else MalformedOutput
 
+    def expect(self, tag: str) -> Reading[None]:
+        """Read white space and the tag behind it. Raise MalformedOutput where something else stands there."""
+        yield from self.skip()
+        yield from self.literal(tag)
+
     def first_of(self, tags: Sequence[str]) -> tuple[int, str]:
         """Find the first of the tags; without one, give the place up to which none begins, and "".
 
@@ -185,6 +190,16 @@ class TextReader:
                 return found[0]
             yield from self.more()
         raise MalformedOutput
+
+    def name_before(self, tag: str, stops: str) -> Reading[str]:
+        """Read a name up to a tag and over it. Return it without the white space and the quotes around it.
+
+        Raise MalformedOutput where there is no name, and what `word` raises.
+        """
+        name = (yield from self.word(tag, stops)).strip().strip("\"'")
+        if not name:
+            raise MalformedOutput
+        return name
 
     def word(self, tag: str, stops: str) -> Reading[str]:
         """Read up to a tag and over it. Return the text before it.

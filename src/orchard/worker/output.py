@@ -15,7 +15,8 @@ from transformers.convert_slow_tokenizer import bytes_to_unicode
 from orchard.core.events import Event, FinishReason, Logprob, Reasoning, Text, TokenLogprob, ToolArgs, ToolStart
 from orchard.engine.batching.job import Drawn
 from orchard.engine.sampling.params import Sample
-from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
+from orchard.formats import Format
+from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Content, Piece, Thought
 
 log = logging.getLogger("orchard.worker")
 

@@ -24,7 +24,7 @@ from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, JobFailed
 from orchard.engine.engine import Engine
 from orchard.engine.memory import recommended
 from orchard.engine.sampling.grammar import BoundGrammar
-from orchard.formats.families.plain import Plain
+from orchard.formats.families.tagged import Tagged
 from orchard.worker.cache_reports import CacheReports
 from orchard.worker.echo import Echo
 from orchard.worker.grammar.constraint import Constraint
@@ -235,7 +235,7 @@ class TextService(Service):
         live.answers = [
             ChoiceOutput(
                 self._vocabulary,
-                begin() if task.prompt is None else Plain(),
+                begin() if task.prompt is None else Tagged(),
                 stops,
                 choice,
                 may_call=bool(task.tools),

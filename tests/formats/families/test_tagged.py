@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.formats import choose
-from orchard.formats.families.plain import Plain
-from orchard.formats.format_events import CallArguments, Content, Format
+from orchard.formats import Format, choose
+from orchard.formats.families.tagged import Tagged
+from orchard.formats.format_events import CallArguments, Content
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
 
 CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
@@ -262,7 +262,7 @@ def test_text_without_tags_is_the_answer(text: str) -> None:
 
 @given(text=st.text(), places=cuts)
 def test_plain_passes_everything_through(text: str, places: list[int]) -> None:
-    for format_ in (Plain(), choose("").begin("", ())):
+    for format_ in (Tagged(), choose("").begin("", ())):
         pieces = parse(format_, *cut(text, places))
         assert "".join(str(piece) for piece in whole(pieces)) == text
         assert marked(pieces) == set(enumerate(text))

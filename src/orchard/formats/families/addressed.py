@@ -18,10 +18,10 @@ from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, CallsGrammar, json_arguments
 from orchard.formats.calls import CallEmitter
 from orchard.formats.families.xml_calls import ATEM
-from orchard.formats.format_events import Format, Headers
+from orchard.formats.format import Format
+from orchard.formats.format_events import Headers
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signatures, signatures
-from orchard.formats.stream_parser import StreamParser
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading
 
 _NO_NAME = "<> \n"
@@ -73,34 +73,29 @@ class AddressedFamily(Struct, frozen=True):
         return CallsGrammar(self.trigger, "", tuple(map(self.grammar, tools)), self.headers.between, "")
 
 
-class Addressed(StreamParser):
+class Addressed(Format):
     """One answer."""
 
     def __init__(
         self, family: AddressedFamily, tools: Signatures, begun: str | None = None, *, forced: bool = False
     ) -> None:
-        """`tools`: none where calls are text. `begun`: the recipient of the message in which the prompt ends."""
-        super().__init__()
+        """`begun`: the recipient of the message in which the prompt ends."""
+        super().__init__(tools, forced=forced)
         self.thinking = begun is not None and begun == family.own
         self._family = family
-        self._tools = tools
-        self._forced = forced
+        self._begun = begun
         names = (family.user, *([family.own] if family.own else []), *tools)
         self._known = {family.header(name): name for name in names} | ({} if family.named else {family.body: ""})
-        self._drive(self._read(begun))
 
-    def _read(self, recipient: str | None) -> Reading[None]:
-        """Read the answer, message by message. It returns only once the source is over."""
-        try:
-            yield  # to the constructor
-            if recipient is None:
+    def _read(self) -> Reading[None]:
+        """Read the answer, message by message. It ends with OutputEnded only."""
+        recipient = self._begun
+        if recipient is None:
+            recipient = yield from self._recipient()
+        while True:
+            recipient = yield from self._message(recipient)
+            if recipient is None and (yield from self._source.leading((self._family.role,))):
                 recipient = yield from self._recipient()
-            while True:
-                recipient = yield from self._message(recipient)
-                if recipient is None and (yield from self._source.leading((self._family.role,))):
-                    recipient = yield from self._recipient()
-        except OutputEnded:
-            pass
 
     def _recipient(self) -> Reading[str | None]:
         """Read a header from behind its role; return the recipient, or None where none stands here.

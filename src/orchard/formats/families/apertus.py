@@ -18,8 +18,7 @@ class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
     def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read a list of calls, and the tag that ends it."""
         source = calls.source
-        yield from source.skip()
-        yield from source.literal("[")
+        yield from source.expect("[")
         while True:
             yield from _call(calls)
             mark = yield from source.leading((",", "]"))
@@ -35,14 +34,12 @@ class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
 
 def _call(calls: CallEmitter) -> Reading[None]:
     source = calls.source
-    yield from source.skip()
-    yield from source.literal("{")
+    yield from source.expect("{")
     yield from source.skip()
     name = yield from plain(source)
     if not name:
         raise MalformedOutput
-    yield from source.skip()
-    yield from source.literal(":")
+    yield from source.expect(":")
     yield from source.skip()
     yield from arguments(source, calls.start(name), calls.arguments)
     yield from calls.close("}")

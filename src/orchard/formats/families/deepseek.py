@@ -8,8 +8,7 @@ from orchard.formats.call_grammar import CallGrammar
 from orchard.formats.calls import CallEmitter, SectionSyntax
 from orchard.formats.schema import Signature
 from orchard.formats.text_reader import MalformedOutput, Reading
-from orchard.formats.typed_value import OTHERS, Types
-from orchard.formats.xml_values import TEXT, TaggedArguments, arguments_grammar, may_be_text
+from orchard.formats.xml_values import OTHERS, TEXT, TaggedArguments, Types, arguments_grammar, may_be_text
 
 _MARK = "｜DSML｜"
 _EACH, _END_CALL = f"<{_MARK}invoke name=", f"</{_MARK}invoke>"

@@ -22,8 +22,7 @@ class GemmaCalls(CallSyntax, frozen=True, kw_only=True):
     def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read a call and its end tag."""
         source = calls.source
-        yield from source.skip()
-        yield from source.literal(_CALL)
+        yield from source.expect(_CALL)
         name = (yield from source.word("{", "\n<}")).strip()
         if not name:
             raise MalformedOutput

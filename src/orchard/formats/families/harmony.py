@@ -28,11 +28,11 @@ from orchard.formats.call_grammar import (
     optional,
 )
 from orchard.formats.calls import CallEmitter
-from orchard.formats.format_events import Format, Headers
+from orchard.formats.format import Format
+from orchard.formats.format_events import Headers
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature, Signatures, signatures
-from orchard.formats.stream_parser import StreamParser
-from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading, begun
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading
 
 _START, _CHANNEL, _MESSAGE, _CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
 _ROLE, _ANALYSIS, _COMMENTARY, _FINAL = "assistant", "analysis", "commentary", "final"
@@ -96,28 +96,22 @@ class HarmonyFamily(Struct, frozen=True):
         return CallsGrammar(to, "", calls, self.headers.between, "")
 
 
-class Harmony(StreamParser):
+class Harmony(Format):
     """One answer."""
 
     def __init__(self, tools: Signatures, header: Header | None = None, *, forced: bool = False) -> None:
-        """`tools`: none where calls are text. `header`: of the message in which the prompt ends."""
-        super().__init__()
+        """`header`: of the message in which the prompt ends."""
+        super().__init__(tools, forced=forced)
         self.thinking = header is not None and header.thought
-        self._tools = tools
-        self._forced = forced
+        self._header = header
         self._begun = header is not None  # a message
-        self._drive(self._read(header))
 
-    def _read(self, header: Header | None) -> Reading[None]:
-        """Read the answer, message by message. It returns only once the source is over."""
-        try:
-            yield  # to the constructor
-            if header:
-                yield from self._body(header)
-            while True:
-                yield from self._message()
-        except OutputEnded:
-            pass
+    def _read(self) -> Reading[None]:
+        """Read the answer, message by message. It ends with OutputEnded only."""
+        if self._header:
+            yield from self._body(self._header)
+        while True:
+            yield from self._message()
 
     def _message(self) -> Reading[None]:
         """Read a message, whose header begins here."""
@@ -127,13 +121,15 @@ class Harmony(StreamParser):
             return
         found = yield from self._header_text()
         if found is None:
-            lost = _LOST.match(source.text, source.at)
-            assert lost
+            rest = source.text[source.at :].lstrip()
+            begun = rest.startswith(_BEGINNINGS) or any(tag.startswith(rest) for tag in (*_BEGINNINGS, *_ENDS))
             # White space behind a message, or the beginning of a header, is all that the end has left.
-            if source.final and (self._is_space() or (source.cut_off and self._is_begun())):
+            if source.final and ((self._begun and not rest) or (source.cut_off and begun)):
                 source.at = len(source.text)
                 source.mark()
                 raise OutputEnded
+            lost = _LOST.match(source.text, source.at)
+            assert lost
             found = lost[0] if any(tag in lost[0] for tag in (_START, _CHANNEL, *_STRAY)) else ""
             if source.final and lost.end() == len(source.text) and lost["to"]:
                 found = lost[0]
@@ -158,15 +154,6 @@ class Harmony(StreamParser):
             if stop < len(text) or len(text) == _LONGEST_HEADER or (source.final and text):
                 return None
             yield from source.more()
-
-    def _is_space(self) -> bool:
-        """Return whether nothing stands behind a message."""
-        return self._begun and not self._source.text[self._source.at :].strip()
-
-    def _is_begun(self) -> bool:
-        """Return whether what the end has left is the beginning of a header."""
-        rest = self._source.text[self._source.at :].lstrip()
-        return rest.startswith(_BEGINNINGS) or any(tag.startswith(rest) for tag in (*_BEGINNINGS, *_ENDS))
 
     def _body(self, header: Header) -> Reading[None]:
         """Read a message from behind its header."""
@@ -210,7 +197,6 @@ class Harmony(StreamParser):
             calls.arguments("{}")
             calls.end()
         else:
-            yield from source.skip()
             yield from arguments(source, signature, calls.arguments)
             yield from calls.close(*_ENDS)
 
@@ -219,20 +205,17 @@ class Harmony(StreamParser):
         source = self._source
         tags = (*_ENDS, _START, _CHANNEL, *_STRAY)
         while True:
-            whole = source.final and not source.cut_off
-            held = 0 if whole else max(begun(source.text, tag, source.at) for tag in tags)
-            found = [(place, tag) for tag in tags if (place := source.text.find(tag, source.at)) >= 0]
-            place, tag = min(found, default=(len(source.text) - held, ""))
+            place, tag = source.first_of(tags)
             if place > source.at:
                 text, source.at = source.text[source.at : place], place
                 give(text)
             if tag not in (_START, _CHANNEL):
                 source.at += len(tag)
-            source.mark()
-            if source.final and not tag:
+            over = source.final and not tag
+            if over:
                 source.at = len(source.text)
-                source.mark()
-            if (source.final and not tag) or (tag and tag not in _STRAY):
+            source.mark()
+            if over or (tag and tag not in _STRAY):
                 return
             if not tag:
                 yield from source.more()

@@ -79,15 +79,13 @@ def read_call(calls: CallEmitter, *, only_known: bool = False) -> Reading[None]:
     Raise MalformedOutput where it has no name or, with `only_known`, there is no such tool.
     """
     source = calls.source
-    yield from source.skip()
-    yield from source.literal("{")
+    yield from source.expect("{")
     name, id_, late, started = "", None, "", False
     before = 0  # characters that no call needs, where a name is waited for
     while True:
         yield from source.skip()
         key = yield from plain(source)
-        yield from source.skip()
-        yield from source.literal(":")
+        yield from source.expect(":")
         first = yield from source.skip()
         if key in _NAMES:
             name = yield from plain(source)

@@ -11,8 +11,7 @@ from orchard.formats.calls import CallEmitter, SectionSyntax
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature
 from orchard.formats.text_reader import MalformedOutput, Reading
-from orchard.formats.typed_value import Types
-from orchard.formats.xml_values import TEXT, TaggedArguments, arguments_grammar, may_be_text
+from orchard.formats.xml_values import TEXT, TaggedArguments, Types, arguments_grammar, may_be_text
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _SECTION, _END_SECTION = f"{_OPEN}tools{_SEP}", f"{_CLOSE}tools{_SEP}"
@@ -36,11 +35,9 @@ class KimiK3Calls(SectionSyntax, frozen=True, kw_only=True):
         yield from source.skip()
         if (yield from source.choice((_JSON,))):
             yield from source.word(_SEP, "<\n")
-            yield from source.skip()
             yield from arguments(source, signature, calls.arguments)
             for tag in (_END_JSON, _END_CALL):
-                yield from source.skip()
-                yield from source.literal(tag)
+                yield from source.expect(tag)
         else:
             written = TaggedArguments(calls, signature, _ARGUMENT, (_END_CALL,))
             while (yield from written.tag()) == _ARGUMENT:

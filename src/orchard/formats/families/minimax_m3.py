@@ -13,8 +13,7 @@ from orchard.formats.call_grammar import CallGrammar, JsonValue, Node, Repetitio
 from orchard.formats.calls import CallEmitter, SectionSyntax
 from orchard.formats.schema import DEFINITIONS, Signature, definitions, within
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading
-from orchard.formats.typed_value import TypedValueParser, Types
-from orchard.formats.xml_values import UNTOLD, may_be_text
+from orchard.formats.xml_values import UNTOLD, TypedValueParser, Types, may_be_text
 
 _MARK = "]<]minimax[>["
 _SECTION, _END_SECTION = f"{_MARK}<tool_call>", f"{_MARK}</tool_call>"
@@ -34,9 +33,7 @@ class MiniMaxM3Calls(SectionSyntax, frozen=True, kw_only=True):
 
     def read_call(self, calls: CallEmitter) -> Reading[None]:
         """Read a call from behind what opens it, over the tag that ends it."""
-        name = (yield from calls.source.word(">", "<\n")).strip().strip("\"'")
-        if not name:
-            raise MalformedOutput
+        name = yield from calls.source.name_before(">", "<\n")
         signature = calls.start(name) or Signature(Tool(name))
         calls.between = True
         yield from _elements(calls, signature, "object", _DEEPEST)

@@ -3,12 +3,10 @@
 https://github.com/mistralai/mistral-common/blob/main/src/mistral_common/tokens/tokenizers/instruct.py
 """
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallGrammar, CallsGrammar, json_arguments
+from orchard.formats.call_grammar import CallGrammar, json_arguments
 from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.families.json_calls import JsonCalls
 from orchard.formats.json_text import arguments
@@ -20,9 +18,7 @@ _LIST = JsonCalls(opens=(_CALLS,), prefix=f"{_CALLS}[", separator=", ", suffix="
 
 
 class MistralCalls(CallSyntax, frozen=True, kw_only=True):
-    """Mistral's calls. `named`: the model writes names with arguments. Every way is read."""
-
-    named: bool = True
+    """Mistral's calls as names with arguments. A list is read as well."""
 
     def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read the calls behind one opener."""
@@ -49,10 +45,6 @@ class MistralCalls(CallSyntax, frozen=True, kw_only=True):
         """Return what one call of a tool looks like."""
         return CallGrammar(tool.name, f"{_CALLS}{tool.name}{_ARGUMENTS}", json_arguments(tool), "")
 
-    def grammar(self, tools: Sequence[Tool]) -> CallsGrammar:
-        """Return what one or more calls of these tools look like."""
-        return CallSyntax.grammar(self, tools) if self.named else _LIST.grammar(tools)
-
 
 MISTRAL = MistralCalls(opens=(_CALLS,))
-MISTRAL_LIST = replace(MISTRAL, named=False)
+MISTRAL_LIST = replace(MISTRAL, writes=_LIST)

@@ -15,12 +15,12 @@ Where a call has an id, the chat template shows it to the model again, so it is 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallGrammar, CallsGrammar, Node, Terminal, concatenated, json_arguments
+from orchard.formats.call_grammar import CallGrammar, Node, Terminal, concatenated, json_arguments
 from orchard.formats.calls import CallEmitter, SectionSyntax
 from orchard.formats.families.json_calls import TOOL_CALLS, read_arguments
 from orchard.formats.json_text import arguments
@@ -50,9 +50,7 @@ class NamedCalls(SectionSyntax, frozen=True, kw_only=True):
         if not self.id_grammar:
             yield from read_arguments(calls, name, self.end_call)
             return
-        signature = calls.start(name, id_)
-        yield from source.skip()
-        yield from arguments(source, signature, calls.arguments)
+        yield from arguments(source, calls.start(name, id_), calls.arguments)
         yield from calls.close(self.end_call)
 
     def call(self, tool: Tool) -> CallGrammar:
@@ -62,9 +60,7 @@ class NamedCalls(SectionSyntax, frozen=True, kw_only=True):
 
 
 class HunyuanCalls(NamedCalls, frozen=True, kw_only=True):
-    """Calls of Hunyuan, or JSON objects in the same section; both are read. `fenced`: the model writes the former."""
-
-    fenced: bool = True
+    """Calls of Hunyuan, or JSON objects in the same section; both are read."""
 
     def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read calls, and the tag that ends them all."""
@@ -72,10 +68,6 @@ class HunyuanCalls(NamedCalls, frozen=True, kw_only=True):
             yield from NamedCalls.read(self, calls, opener)
         else:
             yield from TOOL_CALLS.read(calls, opener)
-
-    def grammar(self, tools: Sequence[Tool]) -> CallsGrammar:
-        """Return what one or more calls of these tools look like."""
-        return NamedCalls.grammar(self, tools) if self.fenced else TOOL_CALLS.grammar(tools)
 
 
 def _deepseek_head(source: TextReader) -> Reading[tuple[str, None]]:
@@ -86,7 +78,7 @@ def _deepseek_head(source: TextReader) -> Reading[tuple[str, None]]:
 
 
 def _functionary_head(source: TextReader) -> Reading[tuple[str, None]]:
-    return (yield from source.word(">", "<\n{")).strip().strip("\"'"), None
+    return (yield from source.name_before(">", "<\n{")), None
 
 
 def _hunyuan_head(source: TextReader) -> Reading[tuple[str, None]]:
@@ -144,7 +136,7 @@ HUNYUAN = HunyuanCalls(
     separator="\n",
     suffix="</tool_calls>",
 )
-HUNYUAN_LIST = replace(HUNYUAN, fenced=False)
+HUNYUAN_LIST = replace(HUNYUAN, writes=TOOL_CALLS)
 _KIMI_ARGUMENTS = "<|tool_call_argument_begin|>"
 KIMI = NamedCalls(
     opens=("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),

@@ -44,8 +44,7 @@ class PairCalls(SectionSyntax, frozen=True, kw_only=True):
         arguments = TaggedArguments(calls, calls.start(name), self.key[0], (self.end_call,))
         while (yield from arguments.tag()) == self.key[0]:
             parameter = yield from source.word(self.key[1], "<\n")
-            yield from source.skip()
-            yield from source.literal(self.value[0])
+            yield from source.expect(self.value[0])
             yield from arguments.read(parameter.strip(), self.value[1])
         calls.end()
 

@@ -66,16 +66,14 @@ class Pythonic(CallSyntax, frozen=True, kw_only=True):
         signature = calls.start(name)
         yield from arguments(source, PYTHON, signature, calls.arguments)
         if wrapped:
-            yield from source.skip()
-            yield from source.literal(")")
+            yield from source.expect(")")
 
     def _opened(self, calls: CallEmitter) -> Reading[str]:
         """Read a name and the bracket behind it."""
         source = calls.source
         yield from source.skip()
         name = yield from run_of(source, _NAME_CHARS)
-        yield from source.skip()
-        yield from source.literal("(")
+        yield from source.expect("(")
         return name
 
     def call(self, tool: Tool) -> CallGrammar:

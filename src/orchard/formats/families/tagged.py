@@ -21,9 +21,9 @@ from msgspec import Struct
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallsGrammar
 from orchard.formats.calls import CallEmitter, CallSyntax
-from orchard.formats.format_events import Content, Format, Piece
+from orchard.formats.format import Format
+from orchard.formats.format_events import Content, Piece
 from orchard.formats.schema import Signatures, signatures
-from orchard.formats.stream_parser import StreamParser
 from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnded, Reading, begun
 
 _TAIL = 64  # characters of a prompt that are looked at
@@ -47,6 +47,10 @@ class ReasoningTags(Struct, frozen=True):
     over: str = ""
     assumed: bool = False
     alone: str = ""
+
+    def texts(self) -> tuple[str, ...]:
+        """Return all texts that the model writes for no reader, some of them empty."""
+        return (self.start, *self.also, self.end, self.also_end, self.over, *(self.answer or ()))
 
 
 class TaggedFamily(Struct, frozen=True):
@@ -81,7 +85,7 @@ class TaggedFamily(Struct, frozen=True):
         return self.syntax.grammar(tools) if self.syntax else None
 
 
-class Tagged(StreamParser):
+class Tagged(Format):
     """One answer. Without reasoning and syntax all of it is content."""
 
     def __init__(
@@ -98,23 +102,20 @@ class Tagged(StreamParser):
         """`syntax`: None where the request has no tools. `thinking`: the answer begins within the reasoning, `wrapped`:
         within the answer's own tags. `forced`: a grammar keeps the calls. `leads`: the answer may begin with calls that
         have no tag."""
-        super().__init__()
+        super().__init__(tools or {}, forced=forced)
         self.thinking = thinking
         self._reasoning = reasoning
-        self._syntax = syntax
-        self._tools = tools or {}
+        self._syntax = syntax or CallSyntax()  # which opens no calls
         self._wrapped = wrapped
-        self._forced = forced
-        self._leads = leads and syntax.leads if syntax else ()
-        self._drive(self._read())
+        self._leads = self._syntax.leads if leads else ()
 
     def _read(self) -> Reading[None]:
         """Read the answer. It returns only once the source is over."""
         try:
-            yield  # to the constructor
             yield from self._open()
-            if self._syntax and self._leads:
-                yield from self._lead(self._syntax)
+            self._source.mark()
+            if lead := (yield from self._source.leading(self._leads)):
+                yield from self._calls(lead)
             yield from self._answer()
         except OutputEnded:
             pass
@@ -174,32 +175,27 @@ class Tagged(StreamParser):
             yield from source.skip("\n")
         source.mark()
 
-    def _lead(self, syntax: CallSyntax) -> Reading[None]:
-        """Read calls that are recognised only where the answer begins."""
-        self._source.mark()
-        if lead := (yield from self._source.leading(syntax.leads)):
-            yield from self._calls(syntax, lead)
-
     def _answer(self) -> Reading[None]:
         """Read text, and the calls in it. It ends with OutputEnded only."""
-        source, syntax = self._source, self._syntax
+        source, reasoning = self._source, self._reasoning
         closing = self._closing()
-        strays = self._strays()
-        tags = [*(syntax.opens if syntax else ()), *closing, *strays]
+        strays = (reasoning.start, reasoning.end, reasoning.alone) if reasoning and reasoning.alone else ()
+        tags = (*self._syntax.opens, *closing, *strays)
         while True:
             place, tag = self._next(tags)
             if tag in strays:
                 yield from self._stray(place, strays)
                 continue
-            self._content_up_to(self._before_newlines(place) if tag or (tags and not source.final) else place)
+            ends = tag or (tags and not source.final)
+            self._content_up_to(_before_newlines(source.text, source.at, place) if ends else place)
             if not tag:
                 yield from source.more()
                 continue
             source.at = place + len(tag)
-            if syntax and tag not in closing:
-                yield from self._calls(syntax, tag)
-            else:
+            if tag in closing:
                 yield from source.skip("\n")
+            else:
+                yield from self._calls(tag)
 
     def _closing(self) -> tuple[str, ...]:
         """Return the tags that end the answer and are no part of it."""
@@ -208,11 +204,6 @@ class Tagged(StreamParser):
             return ()
         wrapping = reasoning.answer[1] if self._wrapped and reasoning.answer else ""
         return tuple(tag for tag in (wrapping, reasoning.over) if tag)
-
-    def _strays(self) -> tuple[str, ...]:
-        """Return the tags of reasoning that no text has."""
-        reasoning = self._reasoning
-        return (reasoning.start, reasoning.end, reasoning.alone) if reasoning and reasoning.alone else ()
 
     def _stray(self, place: int, strays: tuple[str, ...]) -> Reading[None]:
         """Read a tag of reasoning within the answer, and the reasoning behind it, if it opens some."""
@@ -237,13 +228,10 @@ class Tagged(StreamParser):
         stop = len(source.text)
         if not source.cut_off:
             return stop
-        known = (tag for tag in (*tags, *_tags(self._reasoning, self._syntax)) if self.thinking or not tag[0].isalnum())
-        half = max((begun(source.text, tag, source.at) for tag in known if _is_tag(tag)), default=0)
-        return self._before_newlines(stop - half) if half else stop
-
-    def _before_newlines(self, stop: int) -> int:
-        """Return the place before the newlines that stand before a place."""
-        return _before_newlines(self._source.text, self._source.at, stop)
+        known = (*tags, *self._syntax.opens, *(self._reasoning.texts() if self._reasoning else ()))
+        sure = (tag for tag in known if _is_tag(tag) and (self.thinking or not tag[0].isalnum()))
+        half = max((begun(source.text, tag, source.at) for tag in sure), default=0)
+        return _before_newlines(source.text, source.at, stop - half) if half else stop
 
     def _content_up_to(self, stop: int) -> None:
         source = self._source
@@ -252,12 +240,12 @@ class Tagged(StreamParser):
             self._content(text)
         source.mark()
 
-    def _calls(self, syntax: CallSyntax, opener: str) -> Reading[None]:
+    def _calls(self, opener: str) -> Reading[None]:
         """Read calls; `source` keeps its text from before the opener on."""
         source = self._source
         calls = CallEmitter(source, self._tools, self._out, forced=self._forced)
         try:
-            yield from syntax.read(calls, opener)
+            yield from self._syntax.read(calls, opener)
         except MalformedOutput as broken:
             if isinstance(broken, OutputEnded):
                 source.at = len(source.text)
@@ -267,7 +255,7 @@ class Tagged(StreamParser):
                 if calls.certain and calls.between:
                     source.mark()
             if calls.certain:
-                yield from self._rest(calls, syntax.closes)
+                yield from calls.rest(self._syntax.closes)
             else:
                 self._content(source.kept())
                 return
@@ -275,29 +263,13 @@ class Tagged(StreamParser):
             yield from source.skip("\n")
             source.mark()
 
-    def _rest(self, calls: CallEmitter, closes: str) -> Reading[None]:
-        """Give out a broken call's text up to the tag that ends it."""
-        source = self._source
-        calls.raw(source.kept())
-        try:
-            while not closes:
-                calls.raw(source.text[source.at :])
-                source.at = len(source.text)
-                yield from source.more()
-            yield from source.until(closes, calls.raw)
-        except OutputEnded:
-            calls.raw(source.text[source.at :])
-            source.at = len(source.text)
-            raise
-        calls.end()
-
 
 class _Drafts:
     """Reasoning, read like an answer: there may be calls in it."""
 
-    def __init__(self, syntax: CallSyntax | None, tools: Signatures, place: int) -> None:
+    def __init__(self, syntax: CallSyntax, tools: Signatures, place: int) -> None:
         """`place`: how many characters stand before the reasoning."""
-        self._reader = Tagged(None, syntax, tools, leads=False) if syntax else None
+        self._reader = Tagged(None, syntax, tools, leads=False) if syntax.opens else None
         self._place = place
         self._held: list[str] = []
         self._after: list[Piece] = []  # from the first call on
@@ -308,8 +280,7 @@ class _Drafts:
             self._held.append(text)
         if self._reader:
             return self._certain(self._reader.feed(text))
-        held = "".join(self._held)
-        return self._taken(_before_newlines(held, 0, len(held)))
+        return self.rest()
 
     def rest(self) -> str:
         """End the reasoning with its tag. Return the rest of it, but for newlines at the end."""
@@ -348,13 +319,6 @@ def _before_newlines(text: str, start: int, stop: int) -> int:
     """Return the place before the newlines that end a part of a text; where they are very many, before the last."""
     start = max(start, stop - MOST_SPACES)
     return start + len(text[start:stop].rstrip("\n"))
-
-
-def _tags(reasoning: ReasoningTags | None, syntax: CallSyntax | None) -> list[str]:
-    """Return the texts that a model writes for no reader."""
-    own = (reasoning.start, *reasoning.also, reasoning.end, reasoning.also_end, reasoning.over) if reasoning else ()
-    answer = reasoning.answer or () if reasoning else ()
-    return [tag for tag in (*own, *answer, *(syntax.opens if syntax else ())) if tag]
 
 
 def _is_tag(text: str) -> bool:

@@ -14,7 +14,7 @@ from orchard.formats.call_grammar import CallGrammar
 from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.families.json_calls import read_call
 from orchard.formats.schema import Signature
-from orchard.formats.text_reader import MalformedOutput, Reading
+from orchard.formats.text_reader import Reading
 from orchard.formats.xml_values import TaggedArguments, arguments_grammar
 
 _CDATA, _END_CDATA = "<![CDATA[", "]]>"
@@ -58,24 +58,18 @@ class XmlCalls(CallSyntax, frozen=True, kw_only=True):
 
     def _call(self, calls: CallEmitter) -> Reading[str]:
         """Read a call from behind what opens it, and the tag that ends it, which may be the section's. Return it."""
-        signature = calls.start((yield from self._name(calls)))
+        signature = calls.start((yield from calls.source.name_before(">", "<\n")))
         ends = (self.end_call, self.closes)
         arguments = TaggedArguments(calls, signature, self.parameter, ends, newlines=self.newlines)
         # Qwen's models forget the last parameter's end tag now and then.
         without = (self.end_call, self.closes, self.opens[0]) if self.opens[0] != self.each else ()
         while (tag := (yield from arguments.tag())) == self.parameter:
-            name = yield from self._name(calls)
+            name = yield from calls.source.name_before(">", "<\n")
             close = self.end_parameter
             if self.cdata and (yield from calls.source.choice((_CDATA,))):
                 close = f"{_END_CDATA}{close}"
             yield from arguments.read(name, close, without)
         return tag
-
-    def _name(self, calls: CallEmitter) -> Reading[str]:
-        name = (yield from calls.source.word(">", "<\n")).strip().strip("\"'")
-        if not name:
-            raise MalformedOutput
-        return name
 
     def call(self, tool: Tool) -> CallGrammar:
         """Return what one call of a tool looks like."""

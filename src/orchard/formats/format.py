@@ -1,34 +1,51 @@
-"""What the parsers of all families have in common."""
+"""What the formats of all families have in common."""
 
+from contextlib import suppress
 from itertools import groupby
 
 from orchard.formats.format_events import CallArguments, Content, Piece, Thought
-from orchard.formats.text_reader import Reading, TextReader
+from orchard.formats.schema import Signatures
+from orchard.formats.text_reader import OutputEnded, Reading, TextReader
 
 
-class StreamParser:
-    """One answer, read by a generator that waits for more of `_source` and appends what it finds to `_out`."""
+class Format:
+    """Splits one answer. The pieces, merged, are the same however the text was cut for `feed`.
 
-    def __init__(self) -> None:
+    Content pieces come in the order of their `start` and never overlap, so that a caller can tell which characters
+    went where.
+    """
+
+    thinking = False
+    """Whether the text fed next belongs to the reasoning, as far as is known."""
+
+    def __init__(self, tools: Signatures, *, forced: bool) -> None:
+        """`tools`: none where calls are text. `forced`: a grammar keeps the calls."""
+        self._tools = tools
+        self._forced = forced
         self._source = TextReader()
         self._out: list[Piece] = []
+        self._reader = self._read()
 
-    def _drive(self, reader: Reading[None]) -> None:
-        """Begin with the generator, which must wait for the first text at once. Called once, by the constructor."""
-        self._reader = reader
-        next(reader)
+    def _read(self) -> Reading[None]:
+        """Read the answer: wait for more of `_source` and append what is found to `_out`."""
+        raise NotImplementedError
 
     def feed(self, text: str) -> list[Piece]:
         """Take the next characters. Return what is certain by now."""
         if text:
             self._source.append(text)
-            self._reader.send(None)
+            next(self._reader)
         return self._taken()
 
     def finish(self, *, cut_off: bool = False) -> list[Piece]:
-        """End the text. Return what was held back. See `Format`."""
+        """End the text. Return what was held back.
+
+        `cut_off`: the model had more to say. Then what has begun as a tag is none of the answer, and a call whose name
+        is known is one, of which the end is missing.
+        """
         self._source.final, self._source.cut_off = True, cut_off
-        next(self._reader, None)
+        with suppress(OutputEnded):
+            next(self._reader, None)
         return self._taken()
 
     def _content(self, text: str) -> None:
