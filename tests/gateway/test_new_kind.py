@@ -72,7 +72,7 @@ async def test_a_model_of_the_new_kind_is_found_loaded_on_demand_and_counted(toy
     listed = (await toys.client.get("/v1/models")).json()["data"]
     (bear,) = [entry for entry in listed if entry["id"] == "bear"]
     assert (bear["kind"], bear["state"], bear["size"], bear["batching"]) == ("toy", "ready", "3", None)
-    counted = toys.pool.metrics.of("bear")
+    counted = toys.pool.metrics.models["bear"]
     assert dict(counted.requests) == {("/v1/toy/{name:path}/vectors", "ok"): 2}
     assert (counted.prompts, counted.prompt_tokens, counted.completion_tokens.total) == (2, 6, 0)
     assert (sum(counted.first_token.counts), sum(counted.gap.counts)) == (2, 0)
@@ -113,7 +113,9 @@ async def test_a_crash_ends_its_own_request_alone(toys: Toys) -> None:
     crashed = await toys.vectors("crash")
     assert (crashed.status_code, crashed.json()["kind"]) == (503, "worker_crashed")
     assert (await toys.vectors("b")).json()["vectors"] == [[1.0] * 3]
-    assert toys.pool.metrics.of("bear").crashes == 2  # it was given to a second process, as nobody had seen anything
+    assert (
+        toys.pool.metrics.models["bear"].crashes == 2
+    )  # it was given to a second process, as nobody had seen anything
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,9 @@ def test_tokens_times_and_outcome_of_a_request(metrics: Metrics, clock: Clock) -
 
 def test_tokens_are_counted_while_they_come_and_are_exact_in_the_end(metrics: Metrics, clock: Clock) -> None:
     meter = play(metrics, clock, [Started(3)], [Text("a")], [ToolStart(0, "id", "f"), ToolArgs(0, "{")])
-    assert metrics.of("apple").completion_tokens.total == 2
+    assert metrics.models["apple"].completion_tokens.total == 2
     meter.see([ToolArgs(0, "}"), Finished(("tool_calls",), Usage(3, 17))])
-    assert metrics.of("apple").completion_tokens.total == 17
+    assert metrics.models["apple"].completion_tokens.total == 17
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_tokens_are_counted_while_they_come_and_are_exact_in_the_end(metrics: Me
 )
 def test_the_end_of_a_stream_is_no_token(metrics: Metrics, clock: Clock, last: Event) -> None:
     play(metrics, clock, [Started(3)], [Text("a")], [last])
-    counted = metrics.of("apple")
+    counted = metrics.models["apple"]
     assert (sum(counted.first_token.counts), sum(counted.gap.counts)) == (1, 0)
     assert counted.requests == {("", "ok" if isinstance(last, Finished) else "worker_crashed"): 1}
 
@@ -130,7 +130,7 @@ def test_a_request_that_is_begun_anew_has_one_prompt_and_one_end(metrics: Metric
     meter = play(metrics, clock, [Started(3, 1)], [Started(3, 2), Text("a")], [Failed("internal", "a bug")])
     meter.see([Text("late")])
     meter.end("cancelled")
-    counted = metrics.of("apple")
+    counted = metrics.models["apple"]
     assert (counted.prompts, counted.prompt_tokens, counted.cached_tokens) == (1, 3, 1)
     assert counted.requests == {("", "internal"): 1}
     assert counted.completion_tokens.total == 1
@@ -138,13 +138,13 @@ def test_a_request_that_is_begun_anew_has_one_prompt_and_one_end(metrics: Metric
 
 def test_a_count_of_tokens_reads_no_prompt(metrics: Metrics) -> None:
     begin(metrics, count=True).see([Started(500), Finished((), Usage(500, 0))])
-    counted = metrics.of("apple")
+    counted = metrics.models["apple"]
     assert (counted.prompts, counted.prompt_tokens, sum(counted.first_token.counts)) == (0, 0, 0)
     assert counted.requests == {("", "ok"): 1}
 
 
 def test_what_the_pool_says_of_loads_and_crashes(metrics: Metrics) -> None:
-    counted = metrics.of("apple")
+    counted = metrics.models["apple"]
     counted.load.add(2.0)
     counted.failed_loads += 1
     counted.unloads["idle",] += 3
@@ -203,7 +203,7 @@ def test_the_format_is_the_one_that_is_asked_for(metrics: Metrics, accept: str, 
 
 def test_names_from_outside_stay_labels(metrics: Metrics) -> None:
     name = 'a "quoted"\\ model\nof two lines'
-    metrics.of(name).prompt_tokens += 5
+    metrics.models[name].prompt_tokens += 5
     assert value(metrics, "orchard_prompt_tokens_total", model=name) == 5
 
 

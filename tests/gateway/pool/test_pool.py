@@ -298,7 +298,7 @@ def test_requests_go_on_where_nobody_waits_for_their_room_any_more(monkeypatch: 
         other = stage.open("b")
         await asyncio.sleep(0.01)
         late = stage.open("a")
-        assert late.note == "waiting for room"
+        assert late.waits_for() == "waiting for room"
         other.close()
         assert isinstance((await stage.read(late))[-1], Finished)
         assert not running.ended
@@ -421,7 +421,7 @@ def test_two_crashes_while_it_loads_fail_a_model_and_two_before_that_do_not(
             await stage.see(lambda least=crashes: stage.pool.models["a"].restarts.count > least)  # type: ignore[misc]
         await stage.read(stream)
         assert stage.state("a") == state
-        assert stage.pool.metrics.of("a").failed_loads == 2
+        assert stage.pool.metrics.models["a"].failed_loads == 2
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
 
@@ -434,7 +434,7 @@ def test_a_model_that_dies_while_it_makes_room_is_not_loaded_again(monkeypatch: 
         stage.process("a").end(-9)
         assert isinstance((await stage.read(other))[-1], Finished)
         await asyncio.sleep(60)
-        counted = stage.pool.metrics.of("a")
+        counted = stage.pool.metrics.models["a"]
         assert (stage.state("a"), counted.crashes, counted.restarts) == ("unloaded", 1, 0)
 
     play(monkeypatch, Stage({"a": {}, "b": {}}, 1), story)
@@ -474,7 +474,7 @@ def test_a_process_that_is_handed_on_begins_its_next_load_at_nothing(monkeypatch
 
         def noted(old: ModelState, new: ModelState) -> ModelState:
             if new is ModelState.LOADING:
-                notes.append(stream.note)
+                notes.append(stream.waits_for())
             return step(old, new)
 
         monkeypatch.setattr(lifecycle, "step", noted)
@@ -619,11 +619,11 @@ def test_a_request_that_the_process_does_not_begin_gets_a_reason_too(monkeypatch
 def test_who_waits_is_told_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         stream = stage.open("a")
-        notes = [stream.note]
+        notes = [stream.waits_for()]
         while not stream.begun:
             await asyncio.sleep(0.01)
-            if stream.note != notes[-1]:
-                notes.append(stream.note)
+            if stream.waits_for() != notes[-1]:
+                notes.append(stream.waits_for())
         assert notes == ["waiting for room", "loading 0%", "loading 33%", "loading 67%", "loading 100%", ""]
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
@@ -706,7 +706,7 @@ def test_a_request_waits_for_a_download(monkeypatch: pytest.MonkeyPatch) -> None
     async def story(stage: Stage, hub: Hub) -> None:
         stream, other = stage.open("a"), stage.open("a")
         await asyncio.sleep(1)
-        assert (stream.note, stage.state("a")) == ("downloading 50%", "queued")
+        assert (stream.waits_for(), stage.state("a")) == ("downloading 50%", "queued")
         for one in (stream, other):
             assert isinstance((await stage.read(one))[-1], Finished)
         assert hub.begun == 1

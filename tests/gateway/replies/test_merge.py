@@ -129,9 +129,9 @@ async def test_a_reader_that_can_forget_gets_all_at_the_end_and_each_may_restart
 
 def test_the_caller_of_all_sees_what_one_waits_for() -> None:
     merge = Merge([1, 1])
-    assert merge.stream.note == ""
+    assert merge.stream.waits_for() == ""
     merge.parts[1].waits_for = lambda: "loading 5%"
-    assert merge.stream.note == "loading 5%"
+    assert merge.stream.waits_for() == "loading 5%"
 
 
 async def test_who_reads_a_merged_stream_too_slowly_pauses_all_its_requests() -> None:

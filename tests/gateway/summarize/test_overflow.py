@@ -300,7 +300,7 @@ async def test_whoever_leaves_ends_only_what_nobody_waits_for(pool: WordPool, ov
     streams = [overflow.open(asks(talk(25), f"req_{i}")) for i in range(2)]
     waiting = [asyncio.create_task(stream.next(10)) for stream in streams]
     await settled()
-    assert streams[0].note == "summarising earlier messages"
+    assert streams[0].waits_for() == "summarising earlier messages"
     gone = Failed("cancelled", "the client closed the connection")
     streams[0].close(gone)
     assert await waiting[0] == [gone]
@@ -325,7 +325,7 @@ async def test_a_reader_that_gives_up_for_a_while_loses_nothing(pool: WordPool, 
     held.push(pool.answer(request))
     started, _ = await read(stream)
     assert started.summary
-    assert stream.note == ""
+    assert stream.waits_for() == ""
 
 
 async def test_an_answer_that_restarts_tells_of_the_summary_again(pool: WordPool, overflow: Overflow) -> None:

@@ -7,12 +7,12 @@ JSON.
 import math
 import time
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from orchard.core.events import Event, Failed, Finished, Started, Usage
+from orchard.core.events import Event, Failed, Finished, Started
 from orchard.core.request import Request
 from orchard.core.task import Task
 
@@ -60,13 +60,12 @@ class Rate:
 
     def __init__(self) -> None:
         self.total = 0
-        self._second = -1
         self._seconds: deque[list[int]] = deque(maxlen=RATE_SECONDS + 1)  # (second, count)
 
     def add(self, count: int, now: float) -> None:
         """Add `count` at that time."""
-        if (second := int(now)) != self._second:
-            self._second = second
+        second = int(now)
+        if not self._seconds or self._seconds[-1][0] != second:
             self._seconds.append([second, 0])
         self._seconds[-1][1] += count
         self.total += count
@@ -108,7 +107,7 @@ class Metrics:
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self.clock = clock
         self._began = clock()
-        self.models: dict[str, ModelMetrics] = {}
+        self.models: defaultdict[str, ModelMetrics] = defaultdict(ModelMetrics)
         self.responses: Counter[tuple[str, int]] = Counter()
         """HTTP responses by route and status."""
 
@@ -117,15 +116,9 @@ class Metrics:
         """Seconds since the server began."""
         return self.clock() - self._began
 
-    def of(self, model_id: str) -> ModelMetrics:
-        """Return the counters of a model."""
-        if model_id not in self.models:
-            self.models[model_id] = ModelMetrics()
-        return self.models[model_id]
-
     def meter(self, request: Request, model_id: str) -> "Meter":
         """Begin to observe a request of the HTTP request that is being served."""
-        return Meter(self.of(model_id), route_of(http_scope.get()), self.clock, request.task)
+        return Meter(self.models[model_id], route_of(http_scope.get()), self.clock, request.task)
 
 
 class Meter:
@@ -158,7 +151,9 @@ class Meter:
             self._batch()
         last = events[-1]
         if type(last) is Finished:
-            self._spend(last.usage)
+            uncounted = max(0, last.usage.completion_tokens - self._counted)
+            self._model.completion_tokens.add(uncounted, self._clock())
+            self._model.reasoning_tokens += last.usage.reasoning_tokens
             self.end("ok")
         elif type(last) is Failed:
             self.end(last.kind)
@@ -188,7 +183,3 @@ class Meter:
         if self._draws_tokens:
             self._counted += 1
             self._model.completion_tokens.add(1, now)
-
-    def _spend(self, usage: Usage) -> None:
-        self._model.completion_tokens.add(max(0, usage.completion_tokens - self._counted), self._clock())
-        self._model.reasoning_tokens += usage.reasoning_tokens

@@ -1,18 +1,21 @@
 """What the server counts, in the text formats of Prometheus and OpenMetrics.
 
-prometheus_client is imported with the first scrape: it would make the start of every server longer.
+Import it with the first scrape: prometheus_client would make the start of every server longer.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, get_args
+from typing import TypeVar, get_args
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
 
 from orchard import __version__
 from orchard.gateway.metrics.counters import Histogram, Metrics, ModelMetrics
 from orchard.gateway.model_status import ModelStatus, ShownState
 
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
+F = TypeVar("F", CounterMetricFamily, GaugeMetricFamily)
 
 _COUNTERS: tuple[tuple[str, str, Callable[[ModelMetrics], int]], ...] = (
     ("orchard_prompts", "Prompts that were read.", lambda model: model.prompts),
@@ -66,17 +69,14 @@ def render(
 
     `now` is each model's status; `memory_limit`, in bytes, is that of all models together.
     """
-    from prometheus_client import CollectorRegistry, ProcessCollector
-    from prometheus_client.exposition import choose_encoder
-
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(metrics, now, memory_limit))
+    registry.register(_Scrape(metrics, now, memory_limit))
     ProcessCollector(registry=registry)
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 
 
-class _Collector:
+class _Scrape:
     """The metrics of one scrape, as prometheus_client asks for them."""
 
     def __init__(self, metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None) -> None:
@@ -84,76 +84,60 @@ class _Collector:
         self._now = now
         self._memory_limit = memory_limit
 
-    def collect(self) -> Iterator["Metric"]:
+    def collect(self) -> Iterator[Metric]:
         """Return each metric with all its samples."""
-        yield from self._server()
-        yield from self._counters()
-        yield from self._histograms()
-        yield from self._gauges()
-
-    def _server(self) -> Iterator["Metric"]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-        info = GaugeMetricFamily("orchard_info", "The running version.", labels=["version"])
-        info.add_metric([__version__], 1)
-        yield info
+        yield _family(GaugeMetricFamily, "orchard_info", "The running version.", ["version"], [([__version__], 1)])
         yield GaugeMetricFamily("orchard_uptime_seconds", "Seconds since the start.", self._metrics.uptime)
         if self._memory_limit is not None:
-            yield GaugeMetricFamily(
-                "orchard_memory_limit_bytes", "Memory limit for all models together.", self._memory_limit
-            )
+            text = "Memory limit for all models together."
+            yield GaugeMetricFamily("orchard_memory_limit_bytes", text, self._memory_limit)
         text = "HTTP responses, by route (empty: no such route) and status."
-        responses = CounterMetricFamily("orchard_http_responses", text, labels=["route", "status"])
-        for (route, status), count in self._metrics.responses.items():
-            responses.add_metric([route, str(status)], count)
-        yield responses
+        responses = [([route, str(status)], count) for (route, status), count in self._metrics.responses.items()]
+        yield _family(CounterMetricFamily, "orchard_http_responses", text, ["route", "status"], responses)
+        yield from self._counted()
+        yield from self._current()
 
-    def _counters(self) -> Iterator["Metric"]:
-        from prometheus_client.core import CounterMetricFamily
-
+    def _counted(self) -> Iterator[Metric]:
+        models = self._metrics.models.items()
         for name, text, number in _COUNTERS:
-            counter = CounterMetricFamily(name, text, labels=["model"])
-            for model, counted in self._metrics.models.items():
-                counter.add_metric([model], number(counted))
-            yield counter
+            totals = [([model], number(counted)) for model, counted in models]
+            yield _family(CounterMetricFamily, name, text, ["model"], totals)
         for name, text, labels, numbers in _LABELLED:
-            counter = CounterMetricFamily(name, text, labels=["model", *labels])
-            for model, counted in self._metrics.models.items():
-                for values, count in numbers(counted).items():
-                    counter.add_metric([model, *values], count)
-            yield counter
-
-    def _histograms(self) -> Iterator["Metric"]:
-        from prometheus_client.core import HistogramMetricFamily
-
+            parts = [([model, *values], count) for model, own in models for values, count in numbers(own).items()]
+            yield _family(CounterMetricFamily, name, text, ["model", *labels], parts)
         for name, text, histogram in _HISTOGRAMS:
             family = HistogramMetricFamily(name, text, labels=["model"])
-            for model, counted in self._metrics.models.items():
-                family.add_metric([model], _buckets(histogram(counted)), histogram(counted).sum)
+            for model, counted in models:
+                found = histogram(counted)
+                # The upper end of each bucket, and how many values are not above it.
+                buckets = list(zip([*map(str, found.bounds), "+Inf"], accumulate(found.counts), strict=True))
+                family.add_metric([model], buckets, found.sum)
             yield family
 
-    def _gauges(self) -> Iterator["Metric"]:
-        from prometheus_client.core import GaugeMetricFamily
-
+    def _current(self) -> Iterator[Metric]:
+        models = self._now.items()
         text = "1 for the current state, 0 for the others."
-        states = GaugeMetricFamily("orchard_model_state", text, labels=["model", "state"])
-        running = GaugeMetricFamily(
-            "orchard_requests_running", "Requests that a model is working on.", labels=["model"]
-        )
-        waiting = GaugeMetricFamily("orchard_requests_waiting", "Requests that wait for a model.", labels=["model"])
+        states = [([model, state], state == now.state) for model, now in models for state in get_args(ShownState)]
+        yield _family(GaugeMetricFamily, "orchard_model_state", text, ["model", "state"], states)
+        text = "Requests that a model is working on."
+        running = [([model], now.running) for model, now in models]
+        yield _family(GaugeMetricFamily, "orchard_requests_running", text, ["model"], running)
+        text = "Requests that wait for a model."
+        waiting = [([model], now.waiting) for model, now in models]
+        yield _family(GaugeMetricFamily, "orchard_requests_waiting", text, ["model"], waiting)
         text = "Memory that MLX holds in a worker (mlx), and resident memory of its process (rss)."
         memory = GaugeMetricFamily("orchard_worker_memory_bytes", text, labels=["model", "kind"])
-        for model, now in self._now.items():
-            for state in get_args(ShownState):
-                states.add_metric([model, state], state == now.state)
-            running.add_metric([model], now.running)
-            waiting.add_metric([model], now.waiting)
+        for model, now in models:
             for kind, size in (("mlx", now.mlx_bytes), ("rss", now.rss_bytes)):
                 if size is not None:
                     memory.add_metric([model, kind], size)
-        yield from (states, running, waiting, memory)
+        yield memory
 
 
-def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
-    """Return the upper end of each bucket, and how many values are not above it."""
-    return list(zip([*map(str, histogram.bounds), "+Inf"], accumulate(histogram.counts), strict=True))
+def _family(
+    kind: type[F], name: str, text: str, labels: Sequence[str], samples: Iterable[tuple[Sequence[str], float]]
+) -> F:
+    family = kind(name, text, labels=labels)
+    for values, number in samples:
+        family.add_metric(values, number)
+    return family

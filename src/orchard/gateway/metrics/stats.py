@@ -11,7 +11,7 @@ from orchard.gateway.model_status import ModelStatus
 
 def stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | None) -> dict[str, Any]:
     """Return the body of /v1/stats. `now` is each model's status; `memory_limit` is that of all models together."""
-    models = {name: _model(metrics, metrics.of(name), here) for name, here in now.items()}
+    models = {name: _model(metrics, metrics.models[name], here) for name, here in now.items()}
     return {
         "object": "stats",
         "version": __version__,
@@ -25,6 +25,8 @@ def stats(metrics: Metrics, now: Mapping[str, ModelStatus], memory_limit: int | 
 
 
 def _model(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> dict[str, Any]:
+    # The last minute, or the time since the start if that is shorter.
+    seconds = min(RATE_SECONDS, max(1.0, metrics.uptime))
     outcomes: Counter[str] = Counter()
     for (_, outcome), count in counted.requests.items():
         outcomes[outcome] += count
@@ -41,38 +43,28 @@ def _model(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> dict[st
             "completion": counted.completion_tokens.total,
             "reasoning": counted.reasoning_tokens,
         },
-        "tokens_per_second": round(_rate(metrics, counted), 2),
+        "tokens_per_second": round(counted.completion_tokens.last_minute(metrics.clock()) / seconds, 2),
         "cached_share": round(counted.cached_tokens / counted.prompt_tokens, 4) if counted.prompt_tokens else None,
         "first_token_ms": _spread(counted.first_token),
         "between_tokens_ms": _spread(counted.gap),
         "memory": _memory(now),
         "loads": sum(counted.load.counts),
         "load_failures": counted.failed_loads,
-        "load_seconds": _median(counted.load),
+        "load_seconds": _rounded(counted.load.quantiles(0.5)[0], digits=3),
         "unloads": sum(counted.unloads.values()),
         "crashes": counted.crashes,
         "restarts": counted.restarts,
     }
 
 
-def _rate(metrics: Metrics, counted: ModelMetrics) -> float:
-    """Return the tokens per second over the last minute, or since the start if that is later."""
-    seconds = min(RATE_SECONDS, max(1.0, metrics.uptime))
-    return counted.completion_tokens.last_minute(metrics.clock()) / seconds
-
-
 def _spread(seconds: Histogram) -> dict[str, float | None]:
+    """Return the median and the 95th percentile in milliseconds."""
     median, p95 = seconds.quantiles(0.5, 0.95)
-    return {"median": _milliseconds(median), "p95": _milliseconds(p95)}
+    return {"median": _rounded(median, 1e3), "p95": _rounded(p95, 1e3)}
 
 
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds * 1e3, 2)
-
-
-def _median(seconds: Histogram) -> float | None:
-    (median,) = seconds.quantiles(0.5)
-    return None if median is None else round(median, 3)
+def _rounded(number: float | None, factor: float = 1, digits: int = 2) -> float | None:
+    return None if number is None else round(number * factor, digits)
 
 
 def _memory(*models: ModelStatus) -> dict[str, int | None]:

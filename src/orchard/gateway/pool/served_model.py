@@ -466,7 +466,7 @@ class ServedModel:
 
     @property
     def _counted(self) -> ModelMetrics:
-        return self._host.metrics.of(self.entry.id)
+        return self._host.metrics.models[self.entry.id]
 
     def _count_unload(self, reason: str, why: str) -> None:
         self._counted.unloads[(reason,)] += 1

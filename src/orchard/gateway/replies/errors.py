@@ -37,22 +37,13 @@ class Dialects:
 
     def of(self, scope: Scope) -> Fail:
         """Return how the errors of a request are told, also before its route was found."""
-        fail = self._of_route(scope) or _of_path(scope["path"])
-        return anthropic_errors.fail if fail in _SHARED and names_anthropic(scope) else fail
-
-    def _of_route(self, scope: Scope) -> Fail | None:
-        other_method = None
+        found: dict[Match, Fail] = {}
         for route, fail in self._routes:
-            match, _ = route.matches(scope)
-            if match is Match.FULL:
-                return fail
-            if match is Match.PARTIAL:
-                other_method = other_method or fail
-        return other_method
-
-
-def _of_path(path: str) -> Fail:
-    return next((fail for prefix, fail in _PREFIXES if path.startswith(prefix)), openai_errors.fail)
+            found.setdefault(route.matches(scope)[0], fail)
+        by_path = (fail for prefix, fail in _PREFIXES if scope["path"].startswith(prefix))
+        # A partial match is a route of another method.
+        fail = found.get(Match.FULL) or found.get(Match.PARTIAL) or next(by_path, openai_errors.fail)
+        return anthropic_errors.fail if fail in _SHARED and names_anthropic(scope) else fail
 
 
 def failure(scope: Scope, error: OrchardError) -> Response:

@@ -67,8 +67,7 @@ class EventResponse(Response):
             self._stream.close()
 
     async def _watch(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await disconnected(receive)
         self._stream.close(_GONE)
 
     async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
@@ -86,7 +85,7 @@ class EventResponse(Response):
         await send({"type": "http.response.start", "status": 200, "headers": [*_SSE_HEADERS, *told]})
         more = True
         while more:
-            body = encoder.encode(events) if events else _silence(encoder, self._stream.note)
+            body = encoder.encode(events) if events else _silence(encoder, self._stream.waits_for())
             more = not (events and isinstance(events[-1], Finished | Failed))
             if not more:
                 body = await self._ending(body)
@@ -97,6 +96,12 @@ class EventResponse(Response):
     async def _ending(self, body: bytes) -> bytes:
         """Do what has to be done before the end of a stream goes out; return that end."""
         return body
+
+
+async def disconnected(receive: Receive) -> None:
+    """Return once the client has gone; the body of its request has been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def summary_header(summary: Summary | None) -> dict[str, str]:

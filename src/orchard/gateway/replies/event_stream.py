@@ -33,7 +33,7 @@ class EventStream:
         self.on_events: Callable[[Sequence[Event]], None] | None = None
         """Is shown all that is pushed, and the reason of a close."""
         self.waits_for: Callable[[], str] = str
-        """Returns what the caller waits for, in a few words."""
+        """Returns what the caller waits for, in a few words: a stream that has nothing to say yet shows them."""
         self.begun = False
         """Something has been pushed."""
         self.ended = False
@@ -51,11 +51,6 @@ class EventStream:
     def may_restart(self, forget: Callable[[], None] | None) -> None:
         """Let the stream restart though it has been read, after `forget` has dropped what was read; None: no longer."""
         self.forget = forget
-
-    @property
-    def note(self) -> str:
-        """What the caller waits for: a stream that has nothing to say yet shows it in its comments."""
-        return self.waits_for()
 
     def push(self, events: Sequence[Event]) -> None:
         """Append events; whatever comes after the end is dropped."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from orchard.core.events import Event, Failed, Finished, Output, Reasoning, Started, Text, ToolArgs, ToolStart, Usage
 from orchard.gateway.replies.event_stream import EventStream
@@ -23,7 +23,7 @@ class Merge:
         self.stream = EventStream()
         self.stream.on_drop = self._close
         self.stream.on_lag = self._lag
-        self.stream.waits_for = lambda: next((part.note for part in self.parts if part.note), "")
+        self.stream.waits_for = lambda: next(filter(None, (part.waits_for() for part in self.parts)), "")
         ends = list(accumulate(choices))
         self.parts = [_Part(self, range(end - count, end)) for count, end in zip(choices, ends, strict=True)]
         self._held: list[Content] = []
@@ -99,10 +99,5 @@ class _Part(EventStream):
 def _finished(finished: Sequence[Finished]) -> Finished:
     reasons = tuple(reason for one in finished for reason in one.reasons)
     stops = tuple(stop for one in finished for stop in one.stops or (None,) * len(one.reasons))
-    usage = Usage(
-        sum(one.usage.prompt_tokens for one in finished),
-        sum(one.usage.completion_tokens for one in finished),
-        sum(one.usage.reasoning_tokens for one in finished),
-        sum(one.usage.cached_tokens for one in finished),
-    )
-    return Finished(reasons, usage, stops if any(stops) else ())
+    usage = [sum(counts) for counts in zip(*(astuple(one.usage) for one in finished), strict=True)]
+    return Finished(reasons, Usage(*usage), stops if any(stops) else ())

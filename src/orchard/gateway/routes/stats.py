@@ -6,7 +6,6 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from orchard.gateway.metrics import exposition
 from orchard.gateway.metrics import stats as metrics_stats
 from orchard.gateway.routes.app_state import AppState
 
@@ -18,6 +17,8 @@ def add(routes: APIRouter, site: AppState) -> None:
     @routes.get("/metrics", response_class=PlainTextResponse)
     async def metrics(http: Request) -> Response:
         """Return the metrics in Prometheus's text format, or in OpenMetrics's where that is asked for."""
+        from orchard.gateway.metrics import exposition
+
         accept = http.headers.get("accept", "")
         body, content_type = exposition.render(pool.metrics, pool.statuses(), pool.processes.budget, accept)
         return Response(body, headers={"content-type": content_type})

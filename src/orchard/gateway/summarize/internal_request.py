@@ -13,6 +13,7 @@ from orchard.core.events import Collected
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Count, Generate
 from orchard.gateway.pool.pool import Pool
+from orchard.gateway.replies.event_response import disconnected
 from orchard.gateway.replies.event_stream import whole
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ async def attended(http: HttpRequest, work: Coroutine[Any, Any, T]) -> T:
 
     Raise OrchardError ("cancelled") then, and what the work raises.
     """
-    task, watch = asyncio.create_task(work), asyncio.create_task(_gone(http))
+    task, watch = asyncio.create_task(work), asyncio.create_task(disconnected(http.receive))
     try:
         await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
@@ -32,11 +33,6 @@ async def attended(http: HttpRequest, work: Coroutine[Any, Any, T]) -> T:
     finally:
         task.cancel()
         watch.cancel()
-
-
-async def _gone(http: HttpRequest) -> None:
-    while (await http.receive())["type"] != "http.disconnect":
-        pass
 
 
 async def ask(pool: Pool, request: Request) -> Collected:

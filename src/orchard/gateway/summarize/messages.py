@@ -72,14 +72,13 @@ class LongConversation:
 
     def with_summary(self, count: int, summary: str) -> tuple[Message, ...]:
         """Return the messages with a summary in place of the first `count`."""
-        put = summary_message(summary)
         found: list[Message] = []
         spoken = 0
         for message in self._messages:
             if message.role == "system" or spoken >= count:
                 found.append(message)
             elif spoken == 0:
-                found.append(put)
+                found.append(summary_message(summary))
             spoken += message.role != "system"
         return tuple(found)
 

@@ -77,16 +77,7 @@ class Overflow:
         return await self._summaries.made(names[-1], lambda: maker.make(room))
 
     async def shorten(self, request: Request, refused: Failed) -> Shortened:
-        """Return a request that fits. Raise OrchardError: `refused` if there is none."""
-        try:
-            return await self._shorten(request, refused)
-        except OrchardError as error:
-            if error.kind != "context_length_exceeded":
-                raise
-            log.info("the conversation can't be shortened: %s", error.message)
-            raise refused.error() from error
-
-    async def _shorten(self, request: Request, refused: Failed) -> Shortened:
+        """Return a request that fits. Raise OrchardError ("context_length_exceeded") if there is none."""
         task, inquiry = generation(request), InternalRequest(self._pool, request)
         entry = self._pool.find(request.model, request.adapter).entry
         conversation = LongConversation(task.messages)
@@ -168,11 +159,7 @@ class _Shortening(EventStream):
         self._summary: Summary | None = None
         self._begun = False
         self._closed: Failed | None = None
-
-    @property
-    def note(self) -> str:
-        """What the caller waits for."""
-        return "summarising earlier messages" if self._work else self._inner.note
+        self.waits_for = lambda: "summarising earlier messages" if self._work else self._inner.waits_for()
 
     async def next(self, timeout: float) -> list[Event]:
         """Return the next events; wait for some up to `timeout` seconds ([] after that)."""
@@ -230,5 +217,6 @@ class _Shortening(EventStream):
         if isinstance(first, Started) and self._summary:
             return [replace(first, summary=self._summary), *events[1:]]
         if self._refused and isinstance(first, Failed) and first.kind == "context_length_exceeded":
+            log.info("the conversation can't be shortened: %s", first.message)
             return [self._refused]
         return events
