@@ -57,13 +57,11 @@ class Driven:
         self._vocab_size = self._engine.start().result().vocab_size
         self._runs = 0
         model = load(path)
-        vocabulary = Vocabulary(model.tokenizer)
         special = special_tokens(model.tokenizer)
         self._constraints = Constraints(
             model.tokenizer,
-            vocabulary,
+            Vocabulary(model.tokenizer).bytes_of,
             model.vocab_size,
-            model.eos_token_ids,
             special=special,
             write=GrammarProcess(special).write,
         )

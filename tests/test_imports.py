@@ -91,7 +91,6 @@ PACKAGES = {
     "gateway.store": {"gateway"},
     "gateway.summarize": {"gateway.models", "gateway.pool", "gateway.replies"},
     "worker": {"worker.grammar", "worker.prompt"},
-    "worker.grammar": {"worker"},
     "worker.prompt": {"worker", "worker.grammar"},
 }
 # A package of more modules is hard to survey; registries, of which each file is a row of a table, may be longer.

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from mlx_lm.tokenizer_utils import TokenizerWrapper
 from msgspec.structs import replace
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -51,8 +52,7 @@ def family(model: TextModel) -> Family:
 
 def made(model: TextModel) -> Constraints:
     tokenizer = model.tokenizer
-    size, eos = model.vocab_size, model.eos_token_ids
-    return Constraints(tokenizer, Vocabulary(tokenizer), size, eos, **grammars(tokenizer))
+    return Constraints(tokenizer, Vocabulary(tokenizer).bytes_of, model.vocab_size, **grammars(tokenizer))
 
 
 def grammars(tokenizer: Any) -> dict[str, Any]:
@@ -613,7 +613,7 @@ def test_strict_tools_end_no_reasoning(constraints: Constraints, family: Family)
 
 
 def wrapped(tokenizer: Tokenizer, eos: str) -> Any:
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=eos)
+    return TokenizerWrapper(PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=eos))
 
 
 def sentence_pieces() -> Tokenizer:
@@ -629,13 +629,11 @@ def sentence_pieces() -> Tokenizer:
 
 def test_a_vocabulary_with_bytes_for_what_it_lacks() -> None:
     tokenizer = wrapped(sentence_pieces(), "</s>")
-    tokenizer.think_start = None
-    size = len(tokenizer) + 3
+    size = len(tokenizer.get_vocab()) + 3
     constraints = Constraints(
         tokenizer,
-        Vocabulary(tokenizer),
+        Vocabulary(tokenizer).bytes_of,
         size,
-        {tokenizer.eos_token_id},
         **grammars(tokenizer),
     )
     family = choose("")
@@ -654,8 +652,7 @@ def test_tokens_without_a_text_of_their_own_are_refused(family: Family) -> None:
     tokenizer = Tokenizer(models.WordPiece({"[UNK]": 0, "a": 1, "##b": 2, "[SEP]": 3}))
     tokenizer.decoder = decoders.WordPiece()
     tokenizer = wrapped(tokenizer, "[SEP]")
-    tokenizer.think_start = None
-    constraints = Constraints(tokenizer, Vocabulary(tokenizer), 8, {3}, **grammars(tokenizer))
+    constraints = Constraints(tokenizer, None, 8, **grammars(tokenizer))
     for task, param in (
         (wanting("json_object"), "response_format"),
         (Generate(tools=(TIME,), must_call=True), "tool_choice"),

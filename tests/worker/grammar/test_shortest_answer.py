@@ -45,9 +45,8 @@ def constraints(model: TextModel) -> Constraints:
     write = GrammarWriter(special).write
     return Constraints(
         model.tokenizer,
-        Vocabulary(model.tokenizer),
+        Vocabulary(model.tokenizer).bytes_of,
         model.vocab_size,
-        model.eos_token_ids,
         special=special,
         write=write,
     )

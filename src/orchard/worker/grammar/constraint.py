@@ -6,7 +6,8 @@ formats drop them.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -26,7 +27,6 @@ from orchard.formats import Family
 from orchard.worker.grammar import input_grammar, lark
 from orchard.worker.grammar.shortest_answer import ShortestAnswers
 from orchard.worker.grammar.writer import GrammarRequest, GrammarText, ToolCalls, fault, strict_refusal
-from orchard.worker.output import Vocabulary
 
 _CACHED = 64
 _UNKNOWN = 64  # tokens that are kept for an answer of which no short one was found
@@ -58,40 +58,32 @@ class _Compiled(Struct, frozen=True):
     written: GrammarText
 
 
-class _Refused(Struct, frozen=True):
-    message: str
-    param: str | None = None
-
-
 class Constraints:
     """The grammars for one model. `describe` and `known` are quick; `compile` may take seconds."""
 
     def __init__(
         self,
         tokenizer: Any,
-        vocabulary: Vocabulary,
+        bytes_of: Callable[[int], bytes] | None,
         vocab_size: int,
-        eos_token_ids: Collection[int],
         *,
         special: Mapping[str, int],
         write: Callable[[GrammarRequest], GrammarText | None],
     ) -> None:
         """Compile for one model: `tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits.
 
-        `special` are the ids of the tokens that are no text to a grammar, by their texts. `write` is that of
-        `GrammarWriter`.
+        `bytes_of` returns the bytes of a token; None where tokens have no text of their own. `special` are the ids of
+        the tokens that are no text to a grammar, by their texts. `write` is that of `GrammarWriter`.
         """
         self._hf = tokenizer
-        self._vocabulary = vocabulary
+        self._bytes_of = bytes_of
         self._vocab_size = vocab_size
-        self._eos = sorted(token for token in eos_token_ids if token < vocab_size)
+        self._eos = sorted(token for token in tokenizer.eos_token_ids if token < vocab_size)
         self._added = {token.content: id_ for id_, token in tokenizer.added_tokens_decoder.items()}
         self._special = special
         self._tags = lark.Tags(self._special)
         self._write = write
-        self._alphabet: GrammarVocabulary | None = None
-        self._short_answers: ShortestAnswers | None = None
-        self._compiled: OrderedDict[bytes, _Compiled | _Refused | None] = OrderedDict()
+        self._compiled: OrderedDict[bytes, _Compiled | OrchardError | None] = OrderedDict()
         self._lock = threading.Lock()  # of `_compiled`, which several threads look at
         self._compiling = threading.Lock()
 
@@ -103,7 +95,7 @@ class Constraints:
         if not (task.grammar or task.must_call or any(tool.strict for tool in task.tools)):
             return None
         param = task.grammar.param if task.grammar else "tool_choice" if task.must_call else "tools"
-        if not (self._vocabulary.exact and self._eos):
+        if not (self._bytes_of and self._eos):
             if not (task.grammar or task.must_call or any(tool.input_grammar is not None for tool in task.tools)):
                 return None
             message = "this model's tokens have no text of their own, or none ends a turn: its answers can't be bound"
@@ -134,10 +126,8 @@ class Constraints:
         found = self._found(constraint)
         if found is None:
             return None
-        if isinstance(found, _Refused) and found.param:
-            raise OrchardError("invalid_request", found.message, param=found.param)
-        if isinstance(found, _Refused):
-            raise _cannot_keep(constraint, found.message)
+        if isinstance(found, OrchardError):
+            raise found.with_traceback(None)  # it is kept: tracebacks would pile up in it
         reasoning = self._in_time(constraint.reasoning, found, constraint.max_tokens)
         rules, begun = found.whole if reasoning and reasoning.within else found.rules, constraint.begun
         taken = rules.vocabulary.tokenize(begun)
@@ -146,7 +136,7 @@ class Constraints:
             raise _cannot_keep(constraint, reason)
         return BoundGrammar(f"{hash(found.written.text):x}", rules, reasoning, found.written.trigger.encode(), begun)
 
-    def _found(self, constraint: Constraint) -> _Compiled | _Refused | None:
+    def _found(self, constraint: Constraint) -> _Compiled | OrchardError | None:
         """Compile, or find what was compiled."""
         with self._lock:
             if constraint.key in self._compiled:
@@ -160,19 +150,19 @@ class Constraints:
                 self._compiled.popitem(last=False)
         return found
 
-    def _compile(self, constraint: Constraint) -> _Compiled | _Refused | None:
+    def _compile(self, constraint: Constraint) -> _Compiled | OrchardError | None:
         try:
             written = self._write(constraint.wanted)
         except OrchardError as error:
-            return _Refused(error.message, error.param)
+            return error
         except ValueError as error:
-            return _Refused(str(error))
+            return _cannot_keep(constraint, str(error))
         if written is None:
             return None
-        rules = CompiledGrammar(self._letters(), written.text, lark.LIMITS)
-        whole = CompiledGrammar(self._letters(), written.whole, lark.LIMITS) if written.whole else rules
+        rules = CompiledGrammar(self._letters, written.text, lark.LIMITS)
+        whole = CompiledGrammar(self._letters, written.whole, lark.LIMITS) if written.whole else rules
         if reason := fault(rules.first) or fault(whole.first):
-            return _Refused(reason)
+            return _cannot_keep(constraint, reason)
         if constraint.reasoning and not written.trigger:
             rules.shortest = self._shortest(written)
         return _Compiled(rules, whole, written)
@@ -208,33 +198,30 @@ class Constraints:
         """
         if reasoning is None:
             return None
-        closing = tuple(self._tags.cut(reasoning.end.decode(), self._letters().tokenize))
+        closing = tuple(self._tags.cut(reasoning.end.decode(), self._letters.tokenize))
         if compiled.rules.shortest is None:
             return None if reasoning.within else replace(reasoning, closing=closing)
         needs = MOST_NEWLINES + compiled.rules.shortest + 1  # the token that ends the turn
-        opening = len(self._tags.cut(reasoning.within.decode(), self._letters().tokenize)) or 1
+        opening = len(self._tags.cut(reasoning.within.decode(), self._letters.tokenize)) or 1
         if not reasoning.opened and max_tokens is not None and max_tokens <= opening + len(closing) + needs:
             return None
         return replace(reasoning, closing=closing, needs=needs)
 
     def _shortest(self, written: GrammarText) -> int:
         """Return the tokens of a short answer, without reasoning."""
-        if self._short_answers is None:
-            self._short_answers = ShortestAnswers(self._letters(), list(self._special.values()), self._eos)
         found = self._short_answers.find(written.text, lark.LIMITS, written.ends)
         return _UNKNOWN if found is None else len(found)
 
+    @cached_property
+    def _short_answers(self) -> ShortestAnswers:
+        return ShortestAnswers(self._letters, list(self._special.values()), self._eos)
+
+    @cached_property
     def _letters(self) -> GrammarVocabulary:
-        if self._alphabet is None:
-            pieces = [self._vocabulary.bytes_of(token) for token in range(self._vocab_size)]
-            special = [token for token in (*self._special.values(), *self._eos) if token < self._vocab_size]
-
-            def cut(text: str) -> list[int]:
-                tokens: list[int] = self._hf.encode(text, add_special_tokens=False)
-                return tokens
-
-            self._alphabet = GrammarVocabulary(pieces, special, self._eos, cut)
-        return self._alphabet
+        assert self._bytes_of
+        pieces = list(map(self._bytes_of, range(self._vocab_size)))
+        special = [token for token in (*self._special.values(), *self._eos) if token < self._vocab_size]
+        return GrammarVocabulary(pieces, special, self._eos, partial(self._hf.encode, add_special_tokens=False))
 
 
 def _cannot_keep(constraint: Constraint, reason: str) -> OrchardError:

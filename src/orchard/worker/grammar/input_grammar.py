@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import (
-    CallGrammar,
     EmbeddedGrammar,
     JsonValue,
     Node,
@@ -105,7 +104,7 @@ def marked(tool: Tool) -> Tool:
     return replace(tool, parameters={**json_arguments(tool).schema, "properties": {"input": _MARK}})
 
 
-def body(call: CallGrammar, source: str, tokens: Container[str]) -> Node:
+def body(arguments: Node, source: str, tokens: Container[str]) -> Node:
     """Return the grammar of a marked tool's arguments, whose input keeps a grammar.
 
     `tokens`: the texts that are special tokens of the model. Raise ValueError, with a sentence.
@@ -124,7 +123,7 @@ def body(call: CallGrammar, source: str, tokens: Container[str]) -> Node:
                 return concatenated("{", space, '"input":', space, text, space, "}")
         return node
 
-    return replaced(call.body, input_kept)
+    return replaced(arguments, input_kept)
 
 
 class _Rewriter:

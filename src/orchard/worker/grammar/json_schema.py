@@ -7,12 +7,12 @@ from collections.abc import Container, Iterator
 from fractions import Fraction
 from typing import Any
 
-from llguidance import LLMatcher, regex_to_lark
+from llguidance import LLMatcher
 
 from orchard.formats.call_grammar import JsonValue, Literal, Node, Terminal, TextValue, concatenated, one_of, replaced
 from orchard.worker.grammar import text_schema
 from orchard.worker.grammar.branches import exclusive
-from orchard.worker.grammar.lark import ANY, fault, fault_within, text_up_to
+from orchard.worker.grammar.lark import ANY, fault, fault_within, regex, text_up_to
 from orchard.worker.grammar.patterns import MOMENTS
 
 # Between the parts of JSON: a space, or a newline and an indentation.
@@ -188,10 +188,10 @@ def _pattern_fault(value: Any) -> str:
         return "it is no text"
     value = _without_nul(value)
     try:
-        reason = fault(f"/{regex_to_lark(value, use_ascii='dw')}/")
+        regex(value, use_ascii="dw")
     except ValueError as error:
         return str(error)
-    return reason or fault_within(LLMatcher.grammar_from_json_schema({"type": "string", "pattern": value}))
+    return fault_within(LLMatcher.grammar_from_json_schema({"type": "string", "pattern": value}))
 
 
 def _within(schema: dict[str, Any]) -> dict[str, Any]:

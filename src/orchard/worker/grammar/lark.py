@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 
-from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer, regex_to_lark
 from msgspec.structs import replace
 
 from orchard.formats.call_grammar import (
@@ -162,9 +162,17 @@ def literal(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def choice(texts: Sequence[str]) -> str:
-    """Return the expression for one of some texts."""
-    return " | ".join(map(literal, texts))
+def regex(pattern: str, use_ascii: str) -> str:
+    """Return the terminal of the whole texts of a regular expression; in the classes `use_ascii` are ASCII's alone.
+
+    Raise ValueError, in a few words, where it can't be kept.
+    """
+    if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
+        raise ValueError("it ends within an escape")
+    terminal = f"/{regex_to_lark(pattern, use_ascii=use_ascii)}/"
+    if reason := fault(terminal):
+        raise ValueError(reason)
+    return terminal
 
 
 def calls(grammar: CallsGrammar, tags: Tags, *, several: bool) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from llguidance import regex_to_lark
 
-from orchard.worker.grammar.lark import fault
+from orchard.worker.grammar.lark import regex
 
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?(?:P?<\w+>|:))?|.", re.DOTALL)
 _MOST_TIMES = re.compile(r"([0-9]{1,9})\}")
@@ -24,17 +24,17 @@ def searched(pattern: str) -> str:
 
     Raise ValueError, with a sentence, where it is none, or can't be kept.
     """
-    if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
-        raise ValueError(f"the pattern {pattern!r} ends within an escape")
     tokens = _TOKEN.findall(pattern)
+    if tokens[-1:] == ["\\"]:
+        raise ValueError(f"the pattern {pattern!r} ends within an escape")
     if math.prod(max(int(most), 1) for most in _MOST_TIMES.findall(pattern)) > _MOST_REPEATED:
         raise ValueError(f"the pattern {pattern[:40]!r} repeats too much within repetitions")
     if not _EDGES.isdisjoint(tokens):
         raise ValueError(f"the pattern {pattern!r} has anchors other than ^ and $")
-    regex = regex_to_lark(_found(tokens, pattern), use_ascii="dw")
-    if reason := fault(f"/{regex}/"):
-        raise ValueError(f"the pattern {pattern!r}: {reason}")
-    return f"/{regex}/"
+    try:
+        return regex(_found(tokens, pattern), use_ascii="dw")
+    except ValueError as error:
+        raise ValueError(f"the pattern {pattern!r}: {error}") from error
 
 
 def _found(tokens: Sequence[str], pattern: str, *, start: bool = False, end: bool = False) -> str:

@@ -19,18 +19,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper, regex_to_lark
+from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks import generate
-from orchard.formats.call_grammar import CallGrammar, CallsGrammar, Node, TextValue, leaves
+from orchard.formats.call_grammar import CallsGrammar, Node, TextValue, leaves
 from orchard.worker.grammar import input_grammar, json_schema, lark
 
 _MOST_CHARACTERS = 256 * 1024
 _PLACE = re.compile(r"^at \d+\(\d+\): (failed to compile JSON schema: )?| \d+ \| .*")  # in a grammar of our own
-_BYTES = 256
 _TRIED = 4  # tokens of an answer
 
 
@@ -90,7 +89,8 @@ class GrammarWriter:
         """Write for a model with these `special` tokens: the ids of those that are no text, by their texts."""
         self._special = special.keys()
         self._tags = lark.Tags(special)
-        self._tokenizer = _bytes_beside(special)
+        tokens = _BytesBeside(special)
+        self._tokenizer = LLTokenizer(TokenizerWrapper(tokens), len(tokens.tokens), [tokens.eos_token_id])
 
     def write(self, wanted: GrammarRequest) -> GrammarText | None:
         """Return the grammar; None where nothing binds the answer.
@@ -111,11 +111,11 @@ class GrammarWriter:
         source = self._source(wanted)
         if source is None:
             return None
-        text = self._text(source, None)
-        whole = self._text(source, wanted.reasoning) if wanted.reasoning and not source.trigger else ""
-        for one in filter(None, (text, whole)):
-            self._try(one)
-        return GrammarText(text, whole, source.trigger, _ends(wanted.tools))
+        text = self._tried(source)
+        whole = self._tried(source, wanted.reasoning) if wanted.reasoning and not source.trigger else ""
+        nodes = [node for tool in wanted.tools for call in tool.grammar.calls for node in leaves(call.body)]
+        ends = dict.fromkeys(node.end for node in nodes if isinstance(node, TextValue))
+        return GrammarText(text, whole, source.trigger, tuple(ends))
 
     def _source(self, wanted: GrammarRequest) -> _GrammarSource | None:
         grammar = self._together(wanted.tools)
@@ -127,24 +127,21 @@ class GrammarWriter:
         if wanted.grammar:
             answer = f"{self._tags.literal(wanted.header)} @answer" if wanted.header else "@answer"
             return _GrammarSource(f"{answer} | calls" if calls else answer, calls, _answer(wanted.grammar))
-        source = self._strict(grammar, calls, several=wanted.several) if grammar else None
-        if source is None and any(tool.input_grammar is not None for tool in wanted.tools):
-            raise ValueError("this model's calls can't be told from its text before they are written")
-        return source
-
-    def _strict(self, grammar: CallsGrammar, calls: str, *, several: bool) -> _GrammarSource | None:
-        """Bind calls only; all else is free."""
-        if not grammar.trigger:
+        # Calls of strict tools are bound; all else is free.
+        if grammar and not grammar.trigger:
             return _GrammarSource("free | calls", calls + lark.FREE)
-        rules = lark.triggered(grammar, self._tags, several=several)
-        return _GrammarSource("calls", rules, trigger=grammar.trigger) if rules else None
+        if grammar and (rules := lark.triggered(grammar, self._tags, several=wanted.several)):
+            return _GrammarSource("calls", rules, trigger=grammar.trigger)
+        if any(tool.input_grammar is not None for tool in wanted.tools):
+            raise ValueError("this model's calls can't be told from its text before they are written")
+        return None
 
     def _kept(self, tool: ToolCalls) -> ToolCalls:
         """Return a tool that takes any object where its schema can't be kept. Raise OrchardError if it is strict."""
         try:
             grammar = self._together((tool,))
             if grammar:
-                self._try(self._text(_GrammarSource("calls", lark.calls(grammar, self._tags, several=False)), None))
+                self._tried(_GrammarSource("calls", lark.calls(grammar, self._tags, several=False)))
         except ValueError as error:
             if tool.loose:
                 return _loose(tool)
@@ -155,30 +152,31 @@ class GrammarWriter:
         """Return what the calls of some tools look like. Raise ValueError where a schema can't be kept."""
         if not tools:
             return None
-        calls = [replace(call, body=self._body(tool, call)) for tool in tools for call in tool.grammar.calls]
+        calls = [replace(call, body=self._body(tool, call.body)) for tool in tools for call in tool.grammar.calls]
         return replace(tools[0].grammar, calls=tuple(calls))
 
-    def _body(self, tool: ToolCalls, call: CallGrammar) -> Node:
+    def _body(self, tool: ToolCalls, body: Node) -> Node:
         if tool.input_grammar is not None:
-            return input_grammar.body(call, tool.input_grammar, self._special)
-        return json_schema.prepared_call(call.body, self._special, lenient=tool.loose is not None)
+            return input_grammar.body(body, tool.input_grammar, self._special)
+        return json_schema.prepared_call(body, self._special, lenient=tool.loose is not None)
 
-    def _text(self, source: _GrammarSource, reasoning: tuple[str, str] | None) -> str:
-        """Return what `LLMatcher` takes: JSON with all grammars, the first of which is the whole."""
+    def _tried(self, source: _GrammarSource, reasoning: tuple[str, str] | None = None) -> str:
+        """Return what `LLMatcher` takes: JSON with all grammars, the first of which is the whole.
+
+        Raise ValueError with what is wrong with it.
+        """
         grammars: list[dict[str, Any]] = [
             {"lark_grammar": lark.whole(source.expression, source.rules, reasoning, self._tags)}
         ]
         if source.answer is not None:
             grammars.append({"name": "answer", **source.answer})
-        return json.dumps({"grammars": grammars}, ensure_ascii=False)
-
-    def _try(self, text: str) -> None:
-        """Raise ValueError with what is wrong with a grammar."""
+        text = json.dumps({"grammars": grammars}, ensure_ascii=False)
         if len(text) > _MOST_CHARACTERS:
             raise ValueError(f"it has {len(text):,} characters; there may be {_MOST_CHARACTERS:,}")
         matcher = LLMatcher(self._tokenizer, text, limits=lark.LIMITS, log_level=0)
         if reason := fault(matcher):
             raise ValueError(reason)
+        return text
 
 
 def strict_refusal(tool: str, reason: str, *, of_input: bool = False) -> OrchardError:
@@ -190,50 +188,36 @@ def strict_refusal(tool: str, reason: str, *, of_input: bool = False) -> Orchard
 
 def fault(matcher: LLMatcher) -> str:
     """Return what is wrong with a grammar, also where that shows only when an answer begins; "": nothing."""
-    reason = matcher.get_error() or _fault_at_start(matcher.deep_copy())
-    if "NoExtensionBias" in reason:
+    matcher = matcher.deep_copy()
+    for _ in range(_TRIED):
+        allowed = int.from_bytes(matcher.compute_bitmask(), "little")
+        lowest = (allowed & -allowed).bit_length() - 1
+        if not allowed or matcher.is_accepting() or not matcher.consume_token(lowest):
+            break
+    reason = matcher.get_error()
+    if "NoExtensionBias" in reason or not (allowed or reason):
         return "nothing keeps it"
     return _PLACE.sub("", " ".join(reason.removesuffix("<non-verbose/>").split())[:300])
 
 
-def _fault_at_start(matcher: LLMatcher) -> str:
-    for _ in range(_TRIED):
-        allowed = int.from_bytes(matcher.compute_bitmask(), "little")
-        if matcher.is_error() or not allowed:
-            return matcher.get_error() or "nothing keeps it"
-        lowest = (allowed & -allowed).bit_length() - 1
-        if matcher.is_accepting() or not matcher.consume_token(lowest):
-            break
-    return matcher.get_error()
+class _BytesBeside:
+    """A vocabulary of single bytes, in which special tokens have the ids that grammars name them by.
 
-
-def _bytes_beside(special: Mapping[str, int]) -> LLTokenizer:
-    """Return a vocabulary of single bytes, in which special tokens have the ids that grammars name them by."""
-    size = max(special.values(), default=-1) + 1
-    names = {id_: text.encode() for text, id_ in special.items()}
-    pieces = [names.get(id_, b"") for id_ in range(size)] + [bytes([byte]) for byte in range(_BYTES)] + [b""]
-    end = len(pieces) - 1
-    return LLTokenizer(TokenizerWrapper(_TokenBytes(pieces, [*sorted(names), end], end)), end + 1, [end])
-
-
-class _TokenBytes:
-    """What `TokenizerWrapper` wants."""
+    It has what `TokenizerWrapper` wants.
+    """
 
     bos_token_id = None
 
-    def __init__(self, tokens: list[bytes], special_token_ids: list[int], eos_token_id: int) -> None:
-        self.tokens = tokens
-        self.special_token_ids = special_token_ids
-        self.eos_token_id = eos_token_id
-        self._first = len(tokens) - 1 - _BYTES
+    def __init__(self, special: Mapping[str, int]) -> None:
+        names = {id_: text.encode() for text, id_ in special.items()}
+        self._first_byte = max(names, default=-1) + 1
+        bytes_ = [bytes([byte]) for byte in range(256)]
+        self.tokens = [*(names.get(id_, b"") for id_ in range(self._first_byte)), *bytes_, b""]
+        self.eos_token_id = len(self.tokens) - 1
+        self.special_token_ids = [*sorted(names), self.eos_token_id]
 
     def __call__(self, text: bytes) -> list[int]:
-        return [self._first + byte for byte in text]
-
-
-def _ends(tools: tuple[ToolCalls, ...]) -> tuple[str, ...]:
-    nodes = [node for tool in tools for call in tool.grammar.calls for node in leaves(call.body)]
-    return tuple({node.end: None for node in nodes if isinstance(node, TextValue)})
+        return [self._first_byte + byte for byte in text]
 
 
 def _loose(tool: ToolCalls) -> ToolCalls:
@@ -248,17 +232,11 @@ def _answer(wanted: generate.Grammar) -> dict[str, Any]:
         case "json_object":
             return {"json_schema": json_schema.prepared({"type": "object"})}
         case "regex":
-            return {"lark_grammar": lark.whole(_pattern(wanted.value))}
+            terminal = lark.regex(wanted.value, use_ascii="d") if wanted.value else lark.literal("")
+            if reason := lark.fault_within(lark.whole(terminal)):
+                raise ValueError(reason)
+            return {"lark_grammar": lark.whole(terminal)}
         case "choice":
-            return {"lark_grammar": lark.whole(lark.choice(wanted.value))}
+            return {"lark_grammar": lark.whole(" | ".join(map(lark.literal, wanted.value)))}
         case "lark":
             return {"lark_grammar": wanted.value}
-
-
-def _pattern(regex: str) -> str:
-    if (len(regex) - len(regex.rstrip("\\"))) % 2:
-        raise ValueError("it ends within an escape")
-    terminal = f"/{regex_to_lark(regex, use_ascii='d')}/" if regex else '""'
-    if reason := lark.fault(terminal) or lark.fault_within(lark.whole(terminal)):
-        raise ValueError(reason)
-    return terminal

@@ -110,7 +110,11 @@ class Prompter:
         special = markers.special_tokens(tokenizer)
         self._grammars = GrammarProcess(special)
         self.constraints = Constraints(
-            tokenizer, vocabulary, vocab_size, tokenizer.eos_token_ids, special=special, write=self._grammars.write
+            tokenizer,
+            vocabulary.bytes_of if vocabulary.exact else None,
+            vocab_size,
+            special=special,
+            write=self._grammars.write,
         )
         log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
 
