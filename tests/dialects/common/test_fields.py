@@ -33,7 +33,7 @@ def _message(body: bytes, default: str | None) -> Request:
 
 
 def _count(body: bytes, default: str | None) -> Request:
-    return anthropic_messages.parse_count(body, "req_1", default=default).request
+    return anthropic_messages.parse_count(body, "req_1", default=default)
 
 
 Read = Callable[[bytes, str | None], Request]

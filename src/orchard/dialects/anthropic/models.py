@@ -56,32 +56,24 @@ def _capabilities(able: Collection[str]) -> dict[str, Any]:
 
 def page(models: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
     """Return the part of the list that a query asks for. Raise OrchardError (invalid_request)."""
-    limit = _limit(query.get("limit"))
-    after, before = query.get("after_id"), query.get("before_id")
+    asked = query.get("limit", str(_DEFAULT_LIMIT))
+    if not (asked.isascii() and asked.isdigit() and len(asked) <= 4 and 1 <= int(asked) <= MAX_LIMIT):
+        raise invalid("limit", f"must be an integer from 1 to {MAX_LIMIT}.")
+    limit, after, before = int(asked), query.get("after_id"), query.get("before_id")
     if after and before:
         raise invalid("before_id", "and `after_id` can't be used together.")
-    begin, end = 0, len(models)
-    if after:
-        begin = _place(models, after, "after_id") + 1
     if before:
-        end = _place(models, before, "before_id")
-        shown, more = models[max(0, end - limit) : end], end > limit
+        rest = models[: _place(models, before, "before_id")]
+        shown = rest[-limit:]
     else:
-        shown, more = models[begin : begin + limit], end - begin > limit
+        rest = models[_place(models, after, "after_id") + 1 :] if after else models
+        shown = rest[:limit]
     return {
         "data": shown,
-        "has_more": more,
+        "has_more": len(rest) > limit,
         "first_id": shown[0]["id"] if shown else None,
         "last_id": shown[-1]["id"] if shown else None,
     }
-
-
-def _limit(text: str | None) -> int:
-    if text is None:
-        return _DEFAULT_LIMIT
-    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MAX_LIMIT):
-        raise invalid("limit", f"must be an integer from 1 to {MAX_LIMIT}.")
-    return int(text)
 
 
 def _place(models: Sequence[dict[str, Any]], model_id: str, param: str) -> int:

@@ -103,15 +103,11 @@ def make_request(
     body: ServingFields, request_id: str, task: Generate | Count, priority: Priority, overflow: Overflow | None = None
 ) -> Request:
     """Return the request of a decoded body. Raise OrchardError where the body names two adapters."""
-    return Request(request_id, body.model_name, task, priority, _adapter(body), body.ttl, overflow)
-
-
-def _adapter(body: ServingFields) -> Adapter | None:
-    if body.adapters is None and body.adapter_path is not None:
-        return Adapter(body.adapter_path, "adapter_path")
-    if body.adapter_path not in (None, body.adapters):
+    if body.adapters and body.adapter_path not in (None, body.adapters):
         raise invalid("adapter_path", "and `adapters` name two different adapters; give only one of them.")
-    return Adapter(body.adapters) if body.adapters is not None else None
+    name, param = (body.adapters, "adapters") if body.adapters else (body.adapter_path, "adapter_path")
+    adapter = Adapter(name, param) if name else None
+    return Request(request_id, body.model_name, task, priority, adapter, body.ttl, overflow)
 
 
 def header_priority(header: str | None) -> Priority:

@@ -90,7 +90,11 @@ def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     except msgspec.ValidationError as error:
         raise _explain(decoder.type, str(error)) from None
     except msgspec.DecodeError as error:
-        raise _malformed(str(error)) from None
+        detail = str(error).removeprefix("JSON is malformed: ")
+        if "truncated" in detail:
+            # msgspec says the same of a body that ends too early and of one that ends after half of a surrogate pair.
+            detail = r"it ends too early, or a \u escape in it is half of a surrogate pair"
+        raise invalid(None, f"is not valid JSON: {detail}.") from None
 
 
 def refuse_too_many_values(expected: type, body: bytes) -> None:
@@ -184,40 +188,28 @@ def check_free_form(value: Any, param: str) -> None:
             raise invalid(param, "holds an integer that doesn't fit into 64 bits.")
 
 
-def _malformed(detail: str) -> OrchardError:
-    if "truncated" in detail:
-        # msgspec says the same of a body that ends too early and of one that ends after half of a surrogate pair.
-        detail = r"it ends too early, or a \u escape in it is half of a surrogate pair"
-    detail = detail.removeprefix("JSON is malformed: ")
-    return invalid(None, f"is not valid JSON: {detail}.")
-
-
 def _explain(expected: type, message: str) -> OrchardError:
     """Turn msgspec's message, such as "Expected `int`, got `str` - at `$.n`", into a sentence for an API user."""
     match = _LOCATION.match(message)
     what, path = (match["what"], match["path"].removeprefix(".")) if match else (message, "")
     param = path.split("[...]")[0] or None
     if missing := _MISSING.match(what):
-        param = f"{path}.{missing[1]}".removeprefix(".")
-        return invalid(param, "is required.")
+        return invalid(f"{path}.{missing[1]}".removeprefix("."), "is required.")
     kind = _resolve(inspect.type_info(expected), match["path"] if match else "")
     if what.endswith("out of range") and isinstance(kind, inspect.AnyType):
         return invalid(param, "holds a number that is out of range.")
     subject = _subject(param)
     if match and match["key"]:
-        subject, kind = f"Each key of {subject}", _key_type(kind)
+        subject = f"Each key of {subject}"
+        kind = next((member.key_type for member in _members(kind) if isinstance(member, inspect.DictType)), kind)
     elif path.endswith("[...]"):
         subject = f"Each value of {subject}"
-    message = f"{subject} must be {_describe(kind)}{_received(what)}."
-    return OrchardError("invalid_request", message, param=param)
-
-
-def _received(what: str) -> str:
+    received = ""
     if got := _GOT.match(what):
-        return f", got {_JSON_TYPES.get(got[1], got[1])}"
-    if (got := _GOT_VALUE.match(what)) and len(got[1]) <= _SHOWN_CHARS:
-        return f", got '{got[1]}'"
-    return ""
+        received = f", got {_JSON_TYPES.get(got[1], got[1])}"
+    elif (got := _GOT_VALUE.match(what)) and len(got[1]) <= _SHOWN_CHARS:
+        received = f", got '{got[1]}'"
+    return OrchardError("invalid_request", f"{subject} must be {_describe(kind)}{received}.", param=param)
 
 
 def _members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
@@ -228,10 +220,6 @@ def _members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
 def _plain(kind: inspect.Type) -> inspect.Type:
     """Return a type without the description around it."""
     return _plain(kind.type) if isinstance(kind, inspect.Metadata) else kind
-
-
-def _key_type(kind: inspect.Type) -> inspect.Type:
-    return next((member.key_type for member in _members(kind) if isinstance(member, inspect.DictType)), kind)
 
 
 def _resolve(kind: inspect.Type, path: str) -> inspect.Type:

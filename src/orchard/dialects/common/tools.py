@@ -38,8 +38,12 @@ class Tools:
         if name in self._tools and not replaces:
             raise invalid(f"{where}.name", "must be unique: another tool has the same name.")
         self._free_form.check(schema, f"{where}.{field}")
-        parameters = _of_object(schema, f"{where}.{field}.type")
-        self._tools[name] = Tool(name, description, parameters, bool(strict), input_grammar)
+        kind = schema.get("type") if schema else None
+        if schema and isinstance(kind, list) and "object" in kind:
+            schema = schema | {"type": "object"}  # a call's arguments are nothing else
+        elif kind not in (None, "object"):
+            raise invalid(f"{where}.{field}.type", "must be 'object': the arguments of a call are an object.")
+        self._tools[name] = Tool(name, description, schema, bool(strict), input_grammar)
 
     def all(self) -> tuple[Tool, ...]:
         """Return every tool."""
@@ -51,13 +55,3 @@ class Tools:
         if picked - set(self._tools):
             raise invalid(param, "names a tool that is not among the given tools that this server can serve.")
         return tuple(tool for name, tool in self._tools.items() if name in picked)
-
-
-def _of_object(schema: dict[str, Any] | None, param: str) -> dict[str, Any] | None:
-    """Return the schema without other types that it allows beside an object, which the arguments of a call are."""
-    kind = schema.get("type") if schema else None
-    if kind is None or kind == "object":
-        return schema
-    if not isinstance(kind, list) or "object" not in kind:
-        raise invalid(param, "must be 'object': the arguments of a call are an object.")
-    return schema and schema | {"type": "object"}

@@ -34,18 +34,11 @@ def logprob_entries(sampled: Iterable[Logprob], *, named: bool = False, with_byt
     has its name among the likeliest ones.
     """
 
-    def entry(token: TokenLogprob, text: str) -> Fields:
-        fields = {"token": text, "logprob": logprob(token)}
+    def entry(token: TokenLogprob, named: bool) -> Fields:
+        fields = {"token": token.text if named or token.bytes else "", "logprob": logprob(token)}
         return {**fields, "bytes": list(token.bytes)} if with_bytes else fields
 
-    def text(token: TokenLogprob) -> str:
-        return token.text if token.bytes else ""
-
-    return [
-        entry(one.token, text(one.token))
-        | {"top_logprobs": [entry(token, token.text if named else text(token)) for token in one.top]}
-        for one in sampled
-    ]
+    return [entry(one.token, False) | {"top_logprobs": [entry(token, named) for token in one.top]} for one in sampled]
 
 
 def overflow(summary: Summary | None) -> Fields:

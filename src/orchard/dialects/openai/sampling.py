@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from orchard.core.request import Priority
 from orchard.core.tasks.generate import Sampling
-from orchard.dialects.common.fields import INT64_MAX, MAX_STOP_CHARS, Natural, ServingFields, header_priority
+from orchard.dialects.common.fields import INT64_MAX, MAX_STOP_CHARS, Natural, ServingFields
 from orchard.dialects.common.json_body import invalid
 
 MAX_CHOICES = 16
@@ -69,8 +69,3 @@ def limit(name: str, value: int | None, least: int) -> int | None:
     if value is not None and -1 < value < least:
         raise invalid(name, f"must be an integer from {least} to {INT64_MAX}, or -1 for no limit.")
     return None if value == -1 else value
-
-
-def priority_of(body: SamplingFields, header: str | None) -> Priority:
-    """Return the body's priority, else the header's. Raise OrchardError where the header has no valid one."""
-    return body.priority or header_priority(header)

@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from orchard.core.tasks.generate import Generate
 from orchard.dialects.anthropic import models as anthropic_models
+from orchard.dialects.anthropic.messages.encode import token_count
 from orchard.dialects.anthropic.messages.parse import parse, parse_count
 from orchard.dialects.anthropic.messages.schema import BODY
 from orchard.dialects.common.fields import PRIORITY_HEADER
@@ -61,8 +62,8 @@ def add(routes: APIRouter, site: AppState) -> None:
     async def count_tokens(http: Request) -> Response:
         """Count the tokens of a prompt: https://platform.claude.com/docs/en/api/messages/count_tokens."""
         body = await site.bodies.read(http)
-        call = parse_count(body, http.state.id, stable_prompts=stable, default=site.pool.only())
-        return site.answer(call.request, call.complete)
+        request = parse_count(body, http.state.id, stable_prompts=stable, default=site.pool.only())
+        return site.answer(request, token_count)
 
     _add_models(routes, site)
 

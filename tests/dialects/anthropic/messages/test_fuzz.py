@@ -131,7 +131,7 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
 
 def outcome_of(body: bytes, *, count: bool) -> Request | OrchardError:
     try:
-        return (parse_count if count else parse)(body, "request").request
+        return parse_count(body, "request") if count else parse(body, "request").request
     except OrchardError as error:
         return error
 

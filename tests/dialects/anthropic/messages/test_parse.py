@@ -506,7 +506,7 @@ def test_a_thread_may_begin_but_is_not_stored() -> None:
 
 def test_counting_takes_the_same_body() -> None:
     body = json.dumps({"model": "demo", "messages": [USER], "system": "Be brief.", "tools": [LOOK_UP]}).encode()
-    counted = parse_count(body, "req_1").request
+    counted = parse_count(body, "req_1")
     assert isinstance(counted.task, Count)
     assert counted.task.of == parse(body, "req_1").request.task
 
@@ -516,7 +516,7 @@ def test_volatile_lines_are_left_alone_where_that_is_wanted() -> None:
     assert [message.role for message in generation(parse(body, "r").request).messages] == ["user"]
     kept = generation(parse(body, "r", stable_prompts=False).request).messages
     assert [message.role for message in kept] == ["system", "user"]
-    assert generation(parse_count(body, "r", stable_prompts=False).request).messages == kept
+    assert generation(parse_count(body, "r", stable_prompts=False)).messages == kept
 
 
 def test_the_headers_priority() -> None:

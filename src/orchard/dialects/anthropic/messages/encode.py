@@ -37,14 +37,9 @@ _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 _json = msgspec.json.Encoder().encode
 
 
-class CountCall(Struct, frozen=True):
-    """A parsed request to count tokens."""
-
-    request: Request
-
-    def complete(self, result: Collected) -> bytes:
-        """Return the body of the answer."""
-        return _json({"input_tokens": result.usage.prompt_tokens})
+def token_count(result: Collected) -> bytes:
+    """Return the body of the answer to a request to count tokens."""
+    return _json({"input_tokens": result.usage.prompt_tokens})
 
 
 class MessagesCall(Struct, frozen=True):
@@ -103,10 +98,19 @@ class MessagesCall(Struct, frozen=True):
         return {"stop_reason": reason, "stop_sequence": stop}
 
     def usage(self, used: Usage, summary: Summary | None = None) -> dict[str, Any]:
-        """Return the usage; it leaves out the one token of an answer that is empty by intent."""
+        """Return the usage; as in Anthropic's API, `input_tokens` are those that were not cached.
+
+        What a summary of older messages took is an iteration of its own, and not part of the other counts. The one
+        token of an answer that is empty by intent is left out.
+        """
         if self.warms_up:
             used = replace(used, completion_tokens=0, reasoning_tokens=0)
-        return usage(used, summary)
+        counts = _counts(used.prompt_tokens - used.cached_tokens, used.cached_tokens, used.completion_tokens)
+        found = {**counts, "output_tokens_details": {"thinking_tokens": used.reasoning_tokens}}
+        if summary and summary.prompt_tokens:
+            spent = {"type": "compaction", **_counts(summary.prompt_tokens, 0, summary.completion_tokens)}
+            found["iterations"] = [spent, {"type": "message", **counts}]
+        return found
 
     @property
     def signature(self) -> str:
@@ -221,19 +225,6 @@ class MessagesEncoder:
         used = self._call.usage(event.usage, self._summary)
         end = {"type": "message_delta", "delta": stop, **_edits(self._summary), "usage": used}
         return self._closed() + _sse("message_delta", end) + _sse("message_stop", {"type": "message_stop"})
-
-
-def usage(used: Usage, summary: Summary | None = None) -> dict[str, Any]:
-    """Return the usage; as in Anthropic's API, `input_tokens` are those that were not cached.
-
-    What a summary of older messages took is an iteration of its own, and not part of the other counts.
-    """
-    counts = _counts(used.prompt_tokens - used.cached_tokens, used.cached_tokens, used.completion_tokens)
-    found = {**counts, "output_tokens_details": {"thinking_tokens": used.reasoning_tokens}}
-    if summary and summary.prompt_tokens:
-        spent = {"type": "compaction", **_counts(summary.prompt_tokens, 0, summary.completion_tokens)}
-        found["iterations"] = [spent, {"type": "message", **counts}]
-    return found
 
 
 def _counts(read: int, cached: int, written: int) -> dict[str, Any]:

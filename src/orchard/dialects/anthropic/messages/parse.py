@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from orchard.core.errors import OrchardError
-from orchard.core.request import Overflow
+from orchard.core.request import Overflow, Request
 from orchard.core.tasks.generate import (
     Count,
     Generate,
@@ -17,9 +19,10 @@ from orchard.core.tasks.generate import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    generation,
 )
 from orchard.dialects.anthropic.messages import schema as wire
-from orchard.dialects.anthropic.messages.encode import CountCall, MessagesCall
+from orchard.dialects.anthropic.messages.encode import MessagesCall
 from orchard.dialects.anthropic.messages.stable_prompt import stabilised
 from orchard.dialects.anthropic.messages.tools import choose
 from orchard.dialects.common.fields import asks_for, header_priority, make_request
@@ -79,11 +82,10 @@ def parse(
     )
 
 
-def parse_count(body: bytes, request_id: str, *, stable_prompts: bool = True, default: str | None = None) -> CountCall:
+def parse_count(body: bytes, request_id: str, *, stable_prompts: bool = True, default: str | None = None) -> Request:
     """Read the body of a request to count the tokens of its prompt. Raise OrchardError as `parse` does."""
-    decoded = wire.BODY.decode(body, default=default)
-    task = Count(_task(decoded, stable_prompts))
-    return CountCall(make_request(decoded, request_id, task, "normal", _overflow(decoded)))
+    request = parse(body, request_id, stable_prompts=stable_prompts, default=default).request
+    return replace(request, task=Count(generation(request)))
 
 
 def _task(body: wire.Body, stable_prompts: bool) -> Generate:
@@ -95,16 +97,18 @@ def _task(body: wire.Body, stable_prompts: bool) -> Generate:
         messages = stabilised(messages)
     if not messages:
         raise invalid("messages", "hold nothing that the model could answer.")
-    tools = choose(body, conversation.added_tools, free_form)
+    last = messages[-1]
+    tools, must_call = choose(body, conversation.added_tools, free_form)
     thinks = body.thinking is None or body.thinking.type in ("enabled", "adaptive")
     return Generate(
         messages=messages,
-        continue_last=_is_unfinished(messages),
-        tools=tools.tools,
-        must_call=tools.must_call,
-        parallel_tool_calls=tools.parallel,
+        # The assistant's own message is not complete, unless it waits for a result.
+        continue_last=last.role == "assistant" and not any(isinstance(part, ToolCallPart) for part in last.parts),
+        tools=tools,
+        must_call=must_call,
+        parallel_tool_calls=not (body.tool_choice and body.tool_choice.disable_parallel_tool_use),
         # An answer that must be a call has no text.
-        grammar=None if tools.must_call else _grammar(body, free_form),
+        grammar=None if must_call else _grammar(body, free_form),
         sampling=Sampling(temperature=body.temperature, top_p=body.top_p, top_k=body.top_k),
         max_tokens=1 if body.max_tokens == 0 else body.max_tokens,
         stop=tuple(body.stop_sequences or ()),
@@ -123,7 +127,8 @@ class _Conversation:
         self._call_ids: set[str] = set()
 
     def read(self, body: wire.Body) -> tuple[Message, ...]:
-        items = sum(map(_items, body.messages))
+        blocks = [block for message in body.messages for block in _blocks(message)]
+        items = len(blocks) + sum(len(block.content) for block in blocks if isinstance(block.content, list))
         if items > MAX_ITEMS:
             raise invalid("messages", f"hold {items} blocks; at most {MAX_ITEMS} are allowed in all.")
         last_user = max((i for i, message in enumerate(body.messages) if message.role == "user"), default=-1)
@@ -137,18 +142,14 @@ class _Conversation:
 
     def _message(self, message: wire.Message, where: str) -> list[Message]:
         """Return a message; the results of tools are one of their own, before the rest."""
-        parts: list[Part] = []
-        if isinstance(message.content, list):
-            for i, block in enumerate(message.content):
-                parts += self._parts(block, message.role, f"{where}.content[{i}]")
-        elif message.content:
-            parts.append(TextPart(message.content))
+        parts: list[Part] = list(_texts(message.content)) if isinstance(message.content, str) else []
+        for i, block in enumerate(_blocks(message)):
+            parts += self._parts(block, message.role, f"{where}.content[{i}]")
         results = tuple(part for part in parts if isinstance(part, ToolResultPart))
         rest = tuple(part for part in parts if not isinstance(part, ToolResultPart))
         read = [Message("tool", results)] if results else []
         # A user may say nothing, even in empty texts; but a message of which nothing is left is dropped.
-        blocks = message.content if isinstance(message.content, list) else ()
-        if rest or (message.role == "user" and all(block.type == "text" for block in blocks)):
+        if rest or (message.role == "user" and all(block.type == "text" for block in _blocks(message))):
             read.append(Message(message.role, rest))
         return read
 
@@ -197,10 +198,8 @@ class _Conversation:
         return ToolResultPart(call_id, tuple(parts), block.is_error is True)
 
 
-def _items(message: wire.Message) -> int:
-    blocks = message.content if isinstance(message.content, list) else []
-    inner = (block.content for block in blocks if isinstance(block.content, list))
-    return len(blocks) + sum(map(len, inner))
+def _blocks(message: wire.Message) -> list[wire.Block]:
+    return message.content if isinstance(message.content, list) else []
 
 
 def _system(system: str | list[wire.SystemBlock] | None) -> tuple[TextPart, ...]:
@@ -286,11 +285,6 @@ def _texts(text: str) -> tuple[TextPart, ...]:
 
 def _says_something(part: Part) -> bool:
     return isinstance(part, ToolCallPart) or (isinstance(part, TextPart) and bool(part.text.strip()))
-
-
-def _is_unfinished(messages: Sequence[Message]) -> bool:
-    """Return whether the answer continues the last message: it is the assistant's, and waits for no result."""
-    return messages[-1].role == "assistant" and not any(isinstance(part, ToolCallPart) for part in messages[-1].parts)
 
 
 def _grammar(body: wire.Body, free_form: FreeForm) -> Grammar | None:

@@ -4,26 +4,18 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from orchard.core.tasks.generate import Tool
 from orchard.dialects.anthropic.messages import schema as wire
 from orchard.dialects.common.json_body import FreeForm, invalid, required
 from orchard.dialects.common.tools import Tools
 
 
-class ChosenTools(Struct, frozen=True):
-    """The tools that the model sees, and how it may call them."""
+def choose(
+    body: wire.Body, added: Sequence[tuple[wire.ToolEntry, str]], free_form: FreeForm
+) -> tuple[tuple[Tool, ...], bool]:
+    """Return the tools that the model sees, and whether it must call one. Raise OrchardError (invalid_request).
 
-    tools: tuple[Tool, ...]
-    must_call: bool
-    parallel: bool
-
-
-def choose(body: wire.Body, added: Sequence[tuple[wire.ToolEntry, str]], free_form: FreeForm) -> ChosenTools:
-    """Return the tools of a request; `added` are those that messages define, each with its place in the body.
-
-    Raise OrchardError (invalid_request).
+    `added` are those that messages define, each with its place in the body.
     """
     tools = Tools(free_form)
     for i, entry in enumerate(body.tools or ()):
@@ -37,8 +29,7 @@ def choose(body: wire.Body, added: Sequence[tuple[wire.ToolEntry, str]], free_fo
         raise invalid("tool_choice", message)
     if choice.type == "tool":
         chosen = tools.pick([required(choice.name, "tool_choice.name")], "tool_choice.name")
-    given = () if choice.type == "none" else chosen
-    return ChosenTools(given, must_call, choice.disable_parallel_tool_use is not True)
+    return () if choice.type == "none" else chosen, must_call
 
 
 def _add(tools: Tools, entry: wire.ToolEntry, where: str, *, replaces: bool) -> None:
@@ -61,10 +52,6 @@ def _object(required: Sequence[str], **properties: dict[str, Any]) -> dict[str, 
 
 def _text(description: str, *values: str) -> dict[str, Any]:
     return {"type": "string", "description": description} | ({"enum": list(values)} if values else {})
-
-
-def _number(description: str) -> dict[str, Any]:
-    return {"type": "integer", "description": description}
 
 
 _VIEW_RANGE = {
@@ -92,7 +79,10 @@ def _file_edits(inserted: str) -> dict[str, Any]:
         "file_text": _text("For 'create': the text of the new file."),
         "old_str": _text("For 'str_replace': the text to replace; it must occur exactly once."),
         "new_str": _text("For 'str_replace': the text in its place."),
-        "insert_line": _number("For 'insert': the line after which to insert; 0 is the beginning."),
+        "insert_line": {
+            "type": "integer",
+            "description": "For 'insert': the line after which to insert; 0 is the beginning.",
+        },
     }
     properties[inserted] = _text(
         f"{properties.get(inserted, {}).get('description', '')} For 'insert': the text.".strip()

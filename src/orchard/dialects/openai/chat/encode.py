@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +28,7 @@ from orchard.dialects.openai.output import (
     DONE,
     SYSTEM_FINGERPRINT,
     ChunkFrame,
+    Fields,
     failed_chunk,
     logprob_entries,
     overflow,
@@ -36,7 +36,6 @@ from orchard.dialects.openai.output import (
 )
 from orchard.dialects.openai.tools import custom_input
 
-_SERVICE_TIER = "default"
 _json = msgspec.json.Encoder().encode
 
 
@@ -59,6 +58,18 @@ class ChatCall(Struct, frozen=True):
         """The `id` of the answer."""
         return f"chatcmpl-{hex_id(self.request.id)}"
 
+    def about(self, kind: str, created: int, summary: Summary | None) -> Fields:
+        """Return what the whole answer, and each of its chunks, says about itself."""
+        return {
+            "id": self.completion_id,
+            "object": kind,
+            "created": created,
+            "model": self.request.model,
+            "service_tier": "default",
+            "system_fingerprint": SYSTEM_FINGERPRINT,
+            **overflow(summary),
+        }
+
     def encoder(self) -> "ChatEncoder":
         """Return an encoder of the answer as a stream."""
         return ChatEncoder(self)
@@ -67,22 +78,17 @@ class ChatCall(Struct, frozen=True):
         """Return the body of an answer that is not streamed."""
         return _json(self.completion(result))
 
-    def completion(self, result: Collected, created: int | None = None) -> dict[str, Any]:
+    def completion(self, result: Collected, created: int | None = None) -> Fields:
         """Return the whole answer; `created` is its time in seconds since 1970, now by default."""
+        created = int(time.time()) if created is None else created
         return {
-            "id": self.completion_id,
-            "object": "chat.completion",
-            "created": int(time.time()) if created is None else created,
-            "model": self.request.model,
+            **self.about("chat.completion", created, result.summary),
             "choices": [self._choice(index, choice) for index, choice in enumerate(result.choices)],
             "usage": usage(result.usage, result.summary),
-            "service_tier": _SERVICE_TIER,
-            "system_fingerprint": SYSTEM_FINGERPRINT,
-            **overflow(result.summary),
         }
 
-    def _choice(self, index: int, choice: Choice) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": choice.text, "refusal": None}
+    def _choice(self, index: int, choice: Choice) -> Fields:
+        message: Fields = {"role": "assistant", "content": choice.text, "refusal": None}
         if choice.tool_calls and not choice.text:
             message["content"] = None
         if choice.reasoning:
@@ -100,7 +106,7 @@ class ChatCall(Struct, frozen=True):
             "finish_reason": self.finish_reason(choice.reason),
         }
 
-    def _tool_call(self, call: ToolCall) -> dict[str, Any]:
+    def _tool_call(self, call: ToolCall) -> Fields:
         if call.name in self.custom_tools:
             custom = {"name": call.name, "input": custom_input(call.arguments)}
             return {"id": call.id, "type": "custom", "custom": custom}
@@ -129,15 +135,7 @@ class ChatEncoder:
 
     def _begin(self, summary: Summary | None = None) -> None:
         """Encode what all chunks have."""
-        about = {
-            "id": self._call.completion_id,
-            "object": "chat.completion.chunk",
-            "created": self.created,
-            "model": self._call.request.model,
-            "service_tier": _SERVICE_TIER,
-            "system_fingerprint": SYSTEM_FINGERPRINT,
-            **overflow(summary),
-        }
+        about = self._call.about("chat.completion.chunk", self.created, summary)
         self._summary = summary
         self._frame = ChunkFrame(about, include_usage=self._call.include_usage)
         self._end = self._frame.tail
@@ -155,12 +153,15 @@ class ChatEncoder:
         return told.removesuffix(DONE) + about + b'"store":false,"choices":[' + self._end + DONE
 
     def _event(self, event: Event) -> bytes:
+        chunk = b""
         match event:
-            case Text():
-                chunk = self._text(event)
-            case Reasoning() if event.text:
-                text = _json(event.text)
-                chunk = self._delta(event.choice, b'{"reasoning_content":%b,"reasoning":%b}' % (text, text))
+            case Text(text, choice, drawn):
+                shown = {"content": logprob_entries(drawn), "refusal": None} if self._has_logprobs and drawn else None
+                if text or shown:
+                    self._without_answer.discard(choice)
+                    chunk = self._delta(choice, {"content": text}, first="", logprobs=shown)
+            case Reasoning(text, choice) if text:
+                chunk = self._delta(choice, {"reasoning_content": text, "reasoning": text})
             case ToolStart():
                 chunk = self._tool_start(event)
             case ToolArgs() if event.json:
@@ -171,51 +172,33 @@ class ChatEncoder:
                 chunk = failed_chunk(event)
             case Started(summary=Summary() as summary):
                 self._begin(summary)
-                chunk = b""
-            case _:
-                chunk = b""
         return chunk
 
-    def _delta(self, choice: int, delta: bytes) -> bytes:
-        return self._role(choice, b"null") + self._heads[choice] + delta + self._tail
-
-    def _role(self, choice: int, content: bytes) -> bytes:
-        """Return the first delta of a choice, once; its content is null unless a text follows, or nothing at all."""
-        if choice not in self._without_role:
-            return b""
-        self._without_role.discard(choice)
-        delta = b'{"role":"assistant","content":%b,"refusal":null}' % content
-        return self._heads[choice] + delta + self._tail
-
-    def _text(self, event: Text) -> bytes:
-        delta = b'{"content":' + _json(event.text) + b"}"
-        if self._has_logprobs and event.logprobs:
-            tail = (
-                b',"logprobs":'
-                + _json({"content": logprob_entries(event.logprobs), "refusal": None})
-                + b',"finish_reason":null}'
-                + self._end
-            )
-        elif event.text:
-            tail = self._tail
-        else:
-            return b""
-        self._without_answer.discard(event.choice)
-        return self._role(event.choice, b'""') + self._heads[event.choice] + delta + tail
+    def _delta(
+        self, choice: int, delta: Fields, *, first: str | None = None, logprobs: Fields | None = None, reason: str = ""
+    ) -> bytes:
+        """Return a chunk; before the first one of its choice comes that of the role, whose content is `first`."""
+        head, tail, role = self._heads[choice], self._tail, b""
+        if choice in self._without_role:
+            self._without_role.discard(choice)
+            role = head + _json({"role": "assistant", "content": first, "refusal": None}) + tail
+        if logprobs or reason:
+            tail = b',"logprobs":%b,"finish_reason":%b}' % (_json(logprobs), _json(reason or None)) + self._end
+        return role + head + _json(delta) + tail
 
     def _tool_start(self, event: ToolStart) -> bytes:
         self._without_answer.discard(event.choice)
         function = {"name": event.name, "arguments": ""}
         if self._call.legacy_functions:
-            return self._delta(event.choice, _json({"function_call": function})) if event.index == 0 else b""
+            return self._delta(event.choice, {"function_call": function}) if event.index == 0 else b""
         before = self._custom_input(event.choice)
-        call: dict[str, Any] = {"index": event.index, "id": event.id}
+        call: Fields = {"index": event.index, "id": event.id}
         if event.name in self._call.custom_tools:
             self._custom[event.choice] = event.index, ""
             call |= {"type": "custom", "custom": {"name": event.name, "input": ""}}
         else:
             call |= {"type": "function", "function": function}
-        return before + self._delta(event.choice, _json({"tool_calls": [call]}))
+        return before + self._delta(event.choice, {"tool_calls": [call]})
 
     def _custom_input(self, choice: int) -> bytes:
         """Return the input of the custom tool's call that is now complete, if there is one."""
@@ -223,23 +206,23 @@ class ChatEncoder:
             return b""
         index, arguments = self._custom.pop(choice)
         call = {"index": index, "custom": {"input": custom_input(arguments)}}
-        return self._delta(choice, _json({"tool_calls": [call]}))
+        return self._delta(choice, {"tool_calls": [call]})
 
     def _tool_args(self, event: ToolArgs) -> bytes:
-        function = b'{"arguments":' + _json(event.json) + b"}"
+        function = {"arguments": event.json}
         if self._call.legacy_functions:
-            return self._delta(event.choice, b'{"function_call":' + function + b"}") if event.index == 0 else b""
+            return self._delta(event.choice, {"function_call": function}) if event.index == 0 else b""
         if event.choice in self._custom:
             self._custom[event.choice] = event.index, self._custom[event.choice][1] + event.json
             return b""
-        return self._delta(event.choice, b'{"tool_calls":[{"index":%d,"function":%b}]}' % (event.index, function))
+        return self._delta(event.choice, {"tool_calls": [{"index": event.index, "function": function}]})
 
     def _finished(self, event: Finished) -> bytes:
         chunks = []
         for choice, reason in enumerate(event.reasons):
-            finish = b',"logprobs":null,"finish_reason":' + _json(self._call.finish_reason(reason)) + b"}"
-            role = self._role(choice, b'""')
+            chunks.append(self._custom_input(choice))
             # After nothing but thinking, the content has been null so far.
-            delta = b'{"content":""}' if choice in self._without_answer and not role else b"{}"
-            chunks.append(self._custom_input(choice) + role + self._heads[choice] + delta + finish + self._end)
+            is_null = choice in self._without_answer - self._without_role
+            delta = {"content": ""} if is_null else {}
+            chunks.append(self._delta(choice, delta, first="", reason=self._call.finish_reason(reason)))
         return b"".join(chunks) + self._frame.end(event.usage, self._summary)

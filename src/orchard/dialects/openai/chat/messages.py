@@ -71,10 +71,13 @@ class MessageReader:
         parts += _content(message, where)
         if message.refusal:
             parts.append(TextPart(message.refusal))
-        for i, call in enumerate(message.tool_calls or ()):
-            parts.append(self._tool_call(call, f"{where}.tool_calls[{i}]"))
-        if message.function_call:
-            parts.append(self._function_call(message.function_call, where))
+        for i, made in enumerate(message.tool_calls or ()):
+            parts.append(self._tool_call(made, f"{where}.tool_calls[{i}]"))
+        if call := message.function_call:
+            # The old form has no ids: a result refers to the latest call of its name.
+            call_id = self._legacy_ids[call.name] = f"call_function_{next(self._numbers)}"
+            arguments = self._free_form.arguments(call.arguments, f"{where}.function_call.arguments")
+            parts.append(ToolCallPart(call_id, call.name, arguments))
         return tuple(parts)
 
     def _tool_call(self, call: wire.ToolCall, where: str) -> ToolCallPart:
@@ -84,17 +87,8 @@ class MessageReader:
             self._free_form.check_text(custom.input, f"{where}.custom.input")
             return ToolCallPart(call.id, custom.name, custom_arguments(custom.input))
         function = required(call.function, f"{where}.function")
-        return ToolCallPart(
-            call.id, function.name, self._free_form.arguments(function.arguments, f"{where}.function.arguments")
-        )
-
-    def _function_call(self, call: wire.FunctionCall, where: str) -> ToolCallPart:
-        # The old form has no ids: a result refers to the latest call of its name.
-        call_id = f"call_function_{next(self._numbers)}"
-        self._legacy_ids[call.name] = call_id
-        return ToolCallPart(
-            call_id, call.name, self._free_form.arguments(call.arguments, f"{where}.function_call.arguments")
-        )
+        arguments = self._free_form.arguments(function.arguments, f"{where}.function.arguments")
+        return ToolCallPart(call.id, function.name, arguments)
 
     def _tool_result(self, message: wire.Message, where: str) -> ToolResultPart:
         param = f"{where}.tool_call_id"
@@ -134,12 +128,9 @@ def _part(part: wire.ContentPart, role: str, where: str) -> TextPart | ImagePart
         separator = ": " if part.type in _REFUSED_PARTS else " "
         raise invalid(f"{where}.type", f"must be {names}{separator}{reason}.")
     if kind == "image_url":
-        return _picture(part.image_url, f"{where}.image_url")
+        image, param = part.image_url, f"{where}.image_url"
+        if isinstance(image, ImageUrl):
+            image, param = image.url, f"{param}.url"
+        return image_part(required(image, param), param)
     text = part.text if kind == "text" else part.refusal
     return TextPart(required(text, f"{where}.{kind}"))
-
-
-def _picture(image: str | ImageUrl | None, where: str) -> ImagePart:
-    if isinstance(image, ImageUrl):
-        return image_part(image.url, f"{where}.url")
-    return image_part(required(image, where), where)

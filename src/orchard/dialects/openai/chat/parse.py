@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from orchard.core.tasks.generate import Generate, Grammar, Tool
-from orchard.dialects.common.fields import make_request
+from orchard.dialects.common.fields import header_priority, make_request
 from orchard.dialects.common.json_body import FreeForm, invalid, refuse_set, required
 from orchard.dialects.common.tools import Tools
 from orchard.dialects.openai.chat import schema as wire
 from orchard.dialects.openai.chat.encode import ChatCall
 from orchard.dialects.openai.chat.messages import MessageReader
 from orchard.dialects.openai.grammar import grammar, json_schema
-from orchard.dialects.openai.sampling import include_usage, limit, priority_of, sampling, stops
+from orchard.dialects.openai.sampling import include_usage, limit, sampling, stops
 from orchard.dialects.openai.thinking import template_args
 from orchard.dialects.openai.tools import add_custom
 
@@ -33,9 +33,9 @@ def parse(
     (invalid_request), whose `param` names the field to blame.
     """
     decoded = wire.BODY.decode(body, model, default)
-    turn, overflow = priority_of(decoded, priority), decoded.context_overflow
+    turn = decoded.priority or header_priority(priority)
     return ChatCall(
-        request=make_request(decoded, request_id, _task(decoded), turn, overflow),
+        request=make_request(decoded, request_id, _task(decoded), turn, decoded.context_overflow),
         stream=bool(decoded.stream),
         stored=bool(decoded.store),
         include_usage=include_usage(decoded.stream, decoded.stream_options),
@@ -136,8 +136,13 @@ def _tools(body: wire.Body, free_form: FreeForm) -> tuple[tuple[Tool, ...], bool
     _need_tools("function_call", old, body.functions)
     if "none" in (new, old):
         return (), False
+    if isinstance(new, wire.ToolChoice) and new.type == "allowed_tools":
+        allowed = required(new.allowed_tools, "tool_choice.allowed_tools")
+        where = "tool_choice.allowed_tools.tools"
+        names = [_name(tool, f"{where}[{i}]") for i, tool in enumerate(allowed.tools)]
+        return tools.pick(names, where), allowed.mode == "required"
     if isinstance(new, wire.ToolChoice):
-        return _chosen(tools, new)
+        return tools.pick([_name(new, "tool_choice")], "tool_choice"), True
     if isinstance(old, wire.FunctionName):
         return tools.pick([old.name], "function_call"), True
     return tools.all(), new == "required"
@@ -158,15 +163,6 @@ def _add_custom(tools: Tools, custom: wire.Custom, where: str) -> None:
 def _need_tools(param: str, choice: object, given: Sequence[object] | None) -> None:
     if choice not in (None, "none", "auto") and not given:
         raise invalid(param, "is only allowed when tools are given.")
-
-
-def _chosen(tools: Tools, choice: wire.ToolChoice) -> tuple[tuple[Tool, ...], bool]:
-    if choice.type == "allowed_tools":
-        allowed = required(choice.allowed_tools, "tool_choice.allowed_tools")
-        where = "tool_choice.allowed_tools.tools"
-        names = [_name(tool, f"{where}[{i}]") for i, tool in enumerate(allowed.tools)]
-        return tools.pick(names, where), allowed.mode == "required"
-    return tools.pick([_name(choice, "tool_choice")], "tool_choice"), True
 
 
 def _name(named: wire.ToolName | wire.ToolChoice, where: str) -> str:

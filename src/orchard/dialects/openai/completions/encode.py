@@ -4,8 +4,9 @@ Answers are numbered prompt by prompt: answer i of prompt p is choice p * n + i.
 """
 
 import codecs
+import itertools
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -46,25 +47,14 @@ class CompletionCall(Struct, frozen=True):
     def complete(self, result: Collected) -> bytes:
         """Return the body of an answer that is not streamed."""
         made = self.requests[0].task.choices
-        prompts = [result.choices[place : place + made] for place in range(0, len(result.choices), made)]
-        best = [choice for choices in prompts for choice in self._best(choices)]
-        choices = [self._choice(index, choice) for index, choice in enumerate(best)]
-        return _json({**self.about(), "choices": choices, "usage": usage(result.usage)})
-
-    def _best(self, choices: list[Choice]) -> list[Choice]:
-        """Return the wanted answers: those of the highest log-probability per token."""
-        if len(choices) == self.wanted:
-            return choices
-        return sorted(choices, key=_mean_logprob, reverse=True)[: self.wanted]
-
-    def _choice(self, index: int, choice: Choice) -> dict[str, Any]:
-        offsets = Offsets()
-        return {
-            "text": choice.text,
-            "index": index,
-            "logprobs": None if self.top_logprobs is None else logprobs(choice.logprobs, offsets),
-            "finish_reason": finish_reason(choice.reason),
-        }
+        answers = [result.choices[place : place + made] for place in range(0, len(result.choices), made)]
+        if made > self.wanted:  # the best ones are those of the highest log-probability per token
+            answers = [sorted(choices, key=_mean_logprob, reverse=True)[: self.wanted] for choices in answers]
+        shown = []
+        for index, choice in enumerate(itertools.chain.from_iterable(answers)):
+            found = None if self.top_logprobs is None else logprobs(choice.logprobs, Offsets())
+            shown.append(_choice(index, choice.text, found, choice.reason))
+        return _json({**self.about(), "choices": shown, "usage": usage(result.usage)})
 
 
 class CompletionEncoder:
@@ -81,30 +71,25 @@ class CompletionEncoder:
 
     def _event(self, event: Event) -> bytes:
         match event:
-            case Text() if event.text or event.logprobs:
-                return self._text(event)
-            case Finished():
-                return self._finished(event)
+            case Text(text, choice, drawn) if text or drawn:
+                asked = self._call.top_logprobs is not None and drawn
+                found = logprobs(drawn, self._offsets[choice]) if asked else None
+                return self._chunk(_choice(choice, text, found))
+            case Finished(reasons, used):
+                ends = (self._chunk(_choice(choice, "", None, reason)) for choice, reason in enumerate(reasons))
+                return b"".join(ends) + self._frame.end(used)
             case Failed():
                 return failed_chunk(event)
         return b""
 
-    def _text(self, event: Text) -> bytes:
-        found = b"null"
-        if self._call.top_logprobs is not None and event.logprobs:
-            found = _json(logprobs(event.logprobs, self._offsets[event.choice]))
-        return self._chunk(event.choice, _json(event.text), found, b"null")
+    def _chunk(self, choice: dict[str, Any]) -> bytes:
+        return self._frame.head + _json(choice) + self._frame.tail
 
-    def _finished(self, event: Finished) -> bytes:
-        chunks = [
-            self._chunk(choice, b'""', b"null", _json(finish_reason(reason)))
-            for choice, reason in enumerate(event.reasons)
-        ]
-        return b"".join(chunks) + self._frame.end(event.usage)
 
-    def _chunk(self, choice: int, text: bytes, found: bytes, reason: bytes) -> bytes:
-        fields = b'{"text":%b,"index":%d,"logprobs":%b,"finish_reason":%b}' % (text, choice, found, reason)
-        return self._frame.head + fields + self._frame.tail
+def _choice(index: int, text: str, found: dict[str, Any] | None, reason: str | None = None) -> dict[str, Any]:
+    """Return an answer, or a piece of it; `reason` is why it ended. A completion makes no calls."""
+    ended = reason and ("length" if reason == "length" else "stop")
+    return {"text": text, "index": index, "logprobs": found, "finish_reason": ended}
 
 
 class Offsets:
@@ -121,26 +106,17 @@ class Offsets:
         return place
 
 
-def logprobs(drawn: Iterable[Logprob], offsets: Offsets) -> dict[str, Any]:
+def logprobs(found: Sequence[Logprob], offsets: Offsets) -> dict[str, Any]:
     """Return log-probabilities as Completions have them: at each place the likeliest tokens and the sampled one."""
-    found = list(drawn)
     return {
         "tokens": [_name(one.token) for one in found],
         "token_logprobs": [logprob(one.token) for one in found],
-        "top_logprobs": [_likeliest(one) for one in found],
+        "top_logprobs": [
+            None if one.token.logprob is None else {_name(token): logprob(token) for token in (*one.top, one.token)}
+            for one in found
+        ],
         "text_offset": [offsets.next(one.token) for one in found],
     }
-
-
-def finish_reason(reason: str) -> str:
-    """Return OpenAI's word for why a choice ended; a completion makes no calls."""
-    return "length" if reason == "length" else "stop"
-
-
-def _likeliest(drawn: Logprob) -> dict[str, float | None] | None:
-    if drawn.token.logprob is None:
-        return None
-    return {_name(token): logprob(token) for token in (*drawn.top, drawn.token)}
 
 
 def _name(token: TokenLogprob) -> str:

@@ -1,13 +1,13 @@
 """The way in of Completions: a body becomes `core.Request`s, one for each prompt."""
 
 from orchard.core.tasks.generate import Generate
-from orchard.dialects.common.fields import make_request
+from orchard.dialects.common.fields import header_priority, make_request
 from orchard.dialects.common.json_body import FreeForm, invalid
 from orchard.dialects.common.output import hex_id
 from orchard.dialects.openai.completions import schema as wire
 from orchard.dialects.openai.completions.encode import CompletionCall
 from orchard.dialects.openai.grammar import grammar
-from orchard.dialects.openai.sampling import include_usage, limit, priority_of, sampling, stops
+from orchard.dialects.openai.sampling import include_usage, limit, sampling, stops
 
 DEFAULT_MAX_TOKENS = 16
 """OpenAI's own. A text that is merely continued may have no end but that of the context window."""
@@ -22,7 +22,7 @@ def parse(
     (invalid_request), whose `param` names the field to blame.
     """
     decoded = wire.BODY.decode(body, model, default)
-    tasks, turn = _tasks(decoded), priority_of(decoded, priority)
+    tasks, turn = _tasks(decoded), decoded.priority or header_priority(priority)
     ids = [request_id] if len(tasks) == 1 else [f"{request_id}-{place}" for place in range(len(tasks))]
     return CompletionCall(
         id=f"cmpl-{hex_id(request_id)}",
@@ -39,7 +39,13 @@ def _tasks(body: wire.Body) -> list[Generate]:
         raise invalid("suffix", "is not supported along with `echo` and `logprobs`: leave one of them out.")
     if body.prompt is None and body.messages is not None:
         raise invalid("messages", "can't be continued: send them to /v1/chat/completions, or a `prompt` here.")
-    made, form = _made(body), grammar(body, None, FreeForm())
+    wanted = body.n or 1
+    made = body.best_of or wanted
+    if made < wanted:
+        raise invalid("best_of", "must be at least `n`.")
+    if made > wanted and body.stream:
+        raise invalid("best_of", "can't be streamed: the best is only known when all answers are complete.")
+    form = grammar(body, None, FreeForm())
     return [
         Generate(
             prompt=prompt,
@@ -52,21 +58,10 @@ def _tasks(body: wire.Body) -> list[Generate]:
             stop=stops(body),
             n=made,
             # The best answers are found by their log-probabilities.
-            top_logprobs=0 if body.logprobs is None and made > (body.n or 1) else body.logprobs,
+            top_logprobs=0 if body.logprobs is None and made > wanted else body.logprobs,
         )
         for prompt in _prompts(body.prompt)
     ]
-
-
-def _made(body: wire.Body) -> int:
-    """Return how many answers are made for each prompt."""
-    wanted = body.n or 1
-    made = body.best_of or wanted
-    if made < wanted:
-        raise invalid("best_of", "must be at least `n`.")
-    if made > wanted and body.stream:
-        raise invalid("best_of", "can't be streamed: the best is only known when all answers are complete.")
-    return made
 
 
 def _prompts(prompt: wire.Prompt | None) -> list[str | tuple[int, ...]]:

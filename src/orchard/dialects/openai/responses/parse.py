@@ -8,7 +8,7 @@ from msgspec import Struct
 from orchard.core.errors import OrchardError
 from orchard.core.request import Overflow
 from orchard.core.tasks.generate import Generate, Grammar, Message, TextPart
-from orchard.dialects.common.fields import asks_for, make_request
+from orchard.dialects.common.fields import asks_for, header_priority, make_request
 from orchard.dialects.common.json_body import FreeForm, decode, invalid, refuse_set, required
 from orchard.dialects.common.output import hex_id
 from orchard.dialects.openai.grammar import grammar, json_schema
@@ -18,7 +18,7 @@ from orchard.dialects.openai.responses.items import ItemReader, kind_of, referen
 from orchard.dialects.openai.responses.seal import Unseal, unknown
 from orchard.dialects.openai.responses.stored import normalised
 from orchard.dialects.openai.responses.tools import Toolbox, toolbox
-from orchard.dialects.openai.sampling import priority_of, sampling, stops
+from orchard.dialects.openai.sampling import sampling, stops
 from orchard.dialects.openai.thinking import template_args
 
 LOGPROBS = "message.output_text.logprobs"
@@ -82,7 +82,7 @@ class Draft(Struct, frozen=True):
         past_items = _items_decoder.decode(b"[" + b",".join(past) + b"]")
         reader = ItemReader(tools, free_form, unseal)
         messages = _messages(body, past_items, found, reader)
-        task, turn = _task(body, messages, tools, free_form), priority_of(body, priority)
+        task, turn = _task(body, messages, tools, free_form), body.priority or header_priority(priority)
         hex_ = hex_id(request_id)
         return ResponseCall(
             request=make_request(body, request_id, task, turn, _overflow(body)),
