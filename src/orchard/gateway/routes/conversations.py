@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from fastapi import APIRouter
 from msgspec import Struct
 from starlette.requests import Request
@@ -72,13 +73,13 @@ def _add_items(routes: APIRouter, site: AppState) -> None:
     async def create_items(http: Request, conversation_id: str) -> Response:
         """Add items to a conversation."""
         body = await site.bodies.read(http)
-        given = stored.read_items(body)
+        given = stored.added_items(body)
         caller, kept = http.state.caller, site.responses.kept
-        related = await kept(store_conversations.related, caller, conversation_id, given.ids, given.answered)
+        related = await kept(store_conversations.related, caller, conversation_id, *stored.related_ids(given))
         unseal = await site.responses.unsealer(_COMPACTION in body)
-        items = given.normalised(http.state.id.removeprefix("req_"), related, unseal)
+        items = stored.checked_items(given, body, http.state.id.removeprefix("req_"), unseal, related)
         await kept(store_conversations.add_items, caller, conversation_id, items)
-        added = [(item["id"], stored.encoded(item)) for item in items]
+        added = [(item["id"], msgspec.json.encode(item)) for item in items]
         return Response(openai_stored.page(added), media_type="application/json")
 
     @routes.get(f"{all_items}/{{item_id}}", response_class=Response)
@@ -100,4 +101,4 @@ def _described(body: type[Struct]) -> dict[str, Any]:
 
 
 def _json(found: dict[str, Any]) -> Response:
-    return Response(stored.encoded(found), media_type="application/json")
+    return Response(msgspec.json.encode(found), media_type="application/json")

@@ -1,5 +1,6 @@
 """OpenAI's Responses, which are stored."""
 
+import msgspec
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -12,7 +13,6 @@ from orchard.dialects.openai.responses import compact as openai_responses_compac
 from orchard.dialects.openai.responses.encode import counted
 from orchard.dialects.openai.responses.parse import parse
 from orchard.dialects.openai.responses.schema import BODY, COMPACT_BODY
-from orchard.dialects.openai.responses.stored import encoded
 from orchard.gateway.caller import Caller
 from orchard.gateway.responses.background import Run, unpack
 from orchard.gateway.responses.socket import ResponsesSocket
@@ -69,7 +69,8 @@ def _add_stored(routes: APIRouter, site: AppState) -> None:
             return await _stream(site, http.state.caller, response_id, max(-1, starting_after))
         if run := site.responses.run(http.state.caller, response_id):
             return Response(run.encoder.body(), media_type=_JSON)
-        return Response(encoded(await site.responses.settled(http.state.caller, response_id)), media_type=_JSON)
+        found = await site.responses.settled(http.state.caller, response_id)
+        return Response(msgspec.json.encode(found), media_type=_JSON)
 
     @routes.delete(one, response_class=Response)
     async def delete_response(http: Request, response_id: str) -> Response:
@@ -89,7 +90,7 @@ def _add_stored(routes: APIRouter, site: AppState) -> None:
         if found["status"] in ("queued", "in_progress"):
             message = f"response '{response_id}' runs in another server, which can cancel it"
             raise OrchardError("invalid_request", message)
-        return Response(encoded(found), media_type=_JSON)
+        return Response(msgspec.json.encode(found), media_type=_JSON)
 
     @routes.get(f"{one}/input_items", response_class=Response)
     async def list_input_items(http: Request, response_id: str, wanted: NewestFirst) -> Response:

@@ -18,7 +18,7 @@ from orchard.dialects.openai.responses.compact import compacted
 from orchard.dialects.openai.responses.compact import parse as read_compact
 from orchard.dialects.openai.responses.parse import parse as read
 from orchard.dialects.openai.responses.seal import seal, unseal
-from orchard.dialects.openai.responses.stored import new_conversation, read_items
+from orchard.dialects.openai.responses.stored import added_items, checked_items, new_conversation
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 OPEN = partial(unseal, key=KEY)
@@ -74,9 +74,13 @@ def test_a_compaction_is_read_as_its_summary() -> None:
 def test_a_conversation_takes_no_altered_compaction() -> None:
     good, bad = ({"items": [item(seal("They said hi.", key))]} for key in (KEY, OTHER))
     assert new_conversation(json.dumps(good).encode(), "12ab", OPEN)[1] == good["items"]
-    assert read_items(json.dumps(good).encode()).normalised("12ab", (), OPEN) == good["items"]
+    body = json.dumps(good).encode()
+    assert checked_items(added_items(body), body, "12ab", OPEN) == good["items"]
     body = json.dumps(bad).encode()
-    for reading in (lambda: new_conversation(body, "12ab", OPEN), lambda: read_items(body).normalised("1", (), OPEN)):
+    for reading in (
+        lambda: new_conversation(body, "12ab", OPEN),
+        lambda: checked_items(added_items(body), body, "1", OPEN),
+    ):
         with pytest.raises(OrchardError) as caught:
             reading()
         assert caught.value.param == "items[0].encrypted_content"

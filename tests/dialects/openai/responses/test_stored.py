@@ -10,7 +10,13 @@ from openai.types.responses import ResponseItem
 from pydantic import TypeAdapter
 
 from orchard.core.errors import OrchardError
-from orchard.dialects.openai.responses.stored import conversation, new_conversation, normalised, read_items
+from orchard.dialects.openai.responses.stored import (
+    added_items,
+    checked_items,
+    conversation,
+    new_conversation,
+    normalised,
+)
 from orchard.dialects.openai.stored import new_metadata, page
 
 ITEM: TypeAdapter[Any] = TypeAdapter(ConversationItem)
@@ -110,7 +116,7 @@ def test_a_reference_becomes_what_it_refers_to() -> None:
 
 
 def new_items(body: bytes, hex_id: str, related: Sequence[bytes] = ()) -> list[dict[str, Any]]:
-    return read_items(body).normalised(hex_id, related)
+    return checked_items(added_items(body), body, hex_id, past=related)
 
 
 def said(text: str, id_: str | None = "x") -> dict[str, Any]:

@@ -18,7 +18,6 @@ from orchard.dialects.openai.responses.seal import seal
 
 # What the assistant did is in the summary; what others said stays as it is.
 _KEPT_ROLES = ("user", "system", "developer")
-_json = msgspec.json.Encoder().encode
 
 
 def parse(body: bytes, default: str | None = None) -> Draft:
@@ -39,4 +38,4 @@ def compacted(call: ResponseCall, past: Iterable[bytes], summary: str, used: Usa
         "output": [*kept, compaction],
         "usage": response_usage(used),
     }
-    return _json(answer)
+    return msgspec.json.encode(answer)

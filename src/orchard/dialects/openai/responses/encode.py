@@ -68,7 +68,9 @@ class ResponseEncoder:
         self._items: list[OutputItem] = []
         self._done: dict[int, Fields] = {}
         self._end: Fields = {}
-        self._sampling = _requested_sampling(call)
+        # How tokens are sampled, as far as the request says; the model's defaults are known once it has started.
+        asked = {name: getattr(call.body, name) for name in SettledSampling.__struct_fields__}
+        self._sampling = SettledSampling(**{name: value for name, value in asked.items() if value is not None})
         self._last = b""
         self.summary: Summary | None = None
         self.error: OrchardError | None = None
@@ -113,14 +115,8 @@ class ResponseEncoder:
         match event:
             case Text() | Reasoning() | ToolStart() | ToolArgs() if self._call.body.warms_up:
                 pass
-            case Text() if event.text or event.logprobs:
-                yield from self._text(event)
-            case Reasoning() if event.text:
-                yield from self._reasoning(event)
-            case ToolStart():
-                yield from self._tool_start(event)
-            case ToolArgs() if event.json:
-                yield from self._tool_args(event)
+            case Text() | Reasoning() | ToolStart() | ToolArgs():
+                yield from self._content(event)
             case Finished():
                 yield from self._finished(event)
             case Failed():
@@ -131,28 +127,25 @@ class ResponseEncoder:
             self._told = "created"
             yield self._lifecycle("created")
 
-    def _text(self, event: Text) -> Iterator[bytes]:
+    def _content(self, event: Text | Reasoning | ToolStart | ToolArgs) -> Iterator[bytes]:
         item = self._items[-1] if self._items else None
-        if not isinstance(item, MessageItem):
-            item = MessageItem(self._id("msg"))
-            yield from self._open(item)
-        yield from self._of_last(item.add(event.text, event.logprobs))
-
-    def _reasoning(self, event: Reasoning) -> Iterator[bytes]:
-        item = self._items[-1] if self._items else None
-        if not isinstance(item, ReasoningItem):
-            item = ReasoningItem(self._id("rs"), summary=self._summarises, sealed=self._sealed)
-            yield from self._open(item)
-        yield from self._of_last(item.add(event.text))
-
-    def _tool_start(self, event: ToolStart) -> Iterator[bytes]:
-        served = self._call.served.get(event.name) or ServedTool("function", event.name)
-        yield from self._open(CallItem(self._id("ctc" if served.kind == "custom" else "fc"), event.id, served))
-
-    def _tool_args(self, event: ToolArgs) -> Iterator[bytes]:
-        item = self._items[-1]
-        assert isinstance(item, CallItem)
-        yield from self._of_last(item.add(event.json))
+        match event:
+            case Text() if event.text or event.logprobs:
+                if not isinstance(item, MessageItem):
+                    item = MessageItem(self._id("msg"))
+                    yield from self._open(item)
+                yield from self._of_last(item.add(event.text, event.logprobs))
+            case Reasoning() if event.text:
+                if not isinstance(item, ReasoningItem):
+                    item = ReasoningItem(self._id("rs"), summary=self._summarises, sealed=self._sealed)
+                    yield from self._open(item)
+                yield from self._of_last(item.add(event.text))
+            case ToolStart():
+                served = self._call.served.get(event.name) or ServedTool("function", event.name)
+                yield from self._open(CallItem(self._id("ctc" if served.kind == "custom" else "fc"), event.id, served))
+            case ToolArgs() if event.json:
+                assert isinstance(item, CallItem)
+                yield from self._of_last(item.add(event.json))
 
     def _finished(self, event: Finished) -> Iterator[bytes]:
         cut, used = event.reasons == ("length",), event.usage
@@ -160,7 +153,11 @@ class ResponseEncoder:
             # Nothing was asked for, so nothing is missing, and the token that it took doesn't count.
             cut, used = False, replace(used, completion_tokens=0, reasoning_tokens=0)
         else:
-            yield from self._end_output(cut)
+            said = any(not isinstance(item, ReasoningItem) for item in self._items)
+            # A response has a message, even an empty one, unless it was cut off while the model was still thinking.
+            if not said and not (cut and self._items):
+                yield from self._open(MessageItem(self._id("msg")))
+            yield from self._close("incomplete" if cut else "completed")
         self._status = "incomplete" if cut else "completed"
         self._end = {"usage": response_usage(used, self.summary)}
         if cut:
@@ -169,13 +166,6 @@ class ResponseEncoder:
             self._end["completed_at"] = int(time.time())
         self.ended = True
         yield self._lifecycle(self._status)
-
-    def _end_output(self, cut: bool) -> Iterator[bytes]:
-        said = any(not isinstance(item, ReasoningItem) for item in self._items)
-        # A response has a message, even an empty one, unless it was cut off while the model was still thinking.
-        if not said and not (cut and self._items):
-            yield from self._open(MessageItem(self._id("msg")))
-        yield from self._close("incomplete" if cut else "completed")
 
     def _failed(self, event: Failed) -> Iterator[bytes]:
         self.error, self.ended = in_own_words(event.error()), True
@@ -222,12 +212,6 @@ class ResponseEncoder:
 
     def _id(self, prefix: str) -> str:
         return f"{prefix}_{self._call.hex}{len(self._items):02x}"
-
-
-def _requested_sampling(call: ResponseCall) -> SettledSampling:
-    """Return how tokens are sampled as far as the request says; the model's defaults are known once it has started."""
-    given = {name: getattr(call.body, name) for name in SettledSampling.__struct_fields__}
-    return SettledSampling(**{name: value for name, value in given.items() if value is not None})
 
 
 def counted(tokens: int) -> bytes:

@@ -3,6 +3,8 @@
 import base64
 from collections.abc import Sequence
 
+import msgspec
+
 from orchard.core.tasks.generate import (
     ImagePart,
     Message,
@@ -67,6 +69,7 @@ _SKIPPED: dict[str, Fields] = {
 ITEM_DEFAULTS = _READ | _SKIPPED
 OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _CALLS = ("function_call", "custom_tool_call")
+_items_decoder = msgspec.json.Decoder(list[wire.Item])
 
 
 def kind_of(item: wire.Item, where: str) -> str:
@@ -103,14 +106,20 @@ class ItemReader:
         self._turn: list[Part] | None = None
         self._said = False  # the assistant's turn ends with a message, so another one begins a new turn
 
-    def read(self, items: Sequence[wire.Item], *, stored: bool = False) -> None:
-        """Read items. Raise OrchardError naming the field that can't be read.
-
-        `stored`: they were read before, and what can no longer be read is left out: an output whose call was deleted,
-        and a compaction of another key.
-        """
+    def read(self, items: Sequence[wire.Item]) -> None:
+        """Read items. Raise OrchardError naming the field that can't be read."""
         for i, item in enumerate(items):
-            self._item(item, f"input[{i}]", stored)
+            self._item(item, f"input[{i}]", stored=False)
+
+    def read_stored(self, items: Sequence[bytes]) -> list[wire.Item]:
+        """Read items that were stored, each as JSON, and return them.
+
+        What can no longer be read is left out: an output whose call was deleted, and a compaction of another key.
+        """
+        found = _items_decoder.decode(b"[" + b",".join(items) + b"]")
+        for i, item in enumerate(found):
+            self._item(item, f"input[{i}]", stored=True)
+        return found
 
     def messages(self) -> tuple[Message, ...]:
         """Return all messages."""
@@ -119,16 +128,23 @@ class ItemReader:
 
     def _item(self, item: wire.Item, where: str, stored: bool) -> None:
         match kind_of(item, where):
-            case "message" if _role(item, where) == "assistant":
+            case "message":
+                if item.role not in _ROLES:
+                    raise not_one_of(f"{where}.role", _ROLES)
+                role = _ROLES[item.role]
+                content = self._content(item.content, f"{where}.content", role)
+                if role != "assistant":
+                    self._say(Message(role, content))
+                    return
                 if self._said:
                     self._end_turn()
-                self._add(*self._content(item.content, f"{where}.content", "assistant"))
+                self._add(*content)
                 self._said = True
-            case "message":
-                role = _role(item, where)
-                self._say(Message(role, self._content(item.content, f"{where}.content", role)))
             case "reasoning":
-                if text := _reasoning(item):
+                # What was thought, if it is there in any form that can be read.
+                contents = item.content if isinstance(item.content, list) else ()
+                text = "".join(part.text or "" for part in contents) or unseal_reasoning(item.encrypted_content)
+                if text := text or "\n\n".join(part.text or "" for part in item.summary or ()):
                     self._add(ReasoningPart(text))
             case "compaction":
                 self._compaction(item, where, stored)
@@ -192,19 +208,6 @@ class ItemReader:
             raise invalid("input", f"holds too many content parts; its items may have at most {MAX_PARTS} together.")
         parts = [_part(part, f"{where}[{i}]", role) for i, part in enumerate(content or ())]
         return tuple(part for part in parts if not isinstance(part, TextPart) or part.text)
-
-
-def _reasoning(item: wire.Item) -> str:
-    """Return what was thought, if it is there in any form that can be read."""
-    contents = item.content if isinstance(item.content, list) else ()
-    text = "".join(part.text or "" for part in contents) or unseal_reasoning(item.encrypted_content)
-    return text or "\n\n".join(part.text or "" for part in item.summary or ())
-
-
-def _role(item: wire.Item, where: str) -> Role:
-    if item.role in _ROLES:
-        return _ROLES[item.role]
-    raise not_one_of(f"{where}.role", _ROLES)
 
 
 def _part(part: wire.Part, where: str, role: Role) -> TextPart | ImagePart:

@@ -28,7 +28,7 @@ Told = Iterator[tuple[str, Fields]]
 """Types of events, without `response.`, and their fields, without those that each event of the item has."""
 
 
-class OutputItem:
+class _Written:
     """An item that is written piece by piece."""
 
     def __init__(self, id_: str) -> None:
@@ -44,16 +44,8 @@ class OutputItem:
         """Yield the events after `output_item.added`: none where an item has no parts."""
         yield from ()
 
-    def end(self) -> Told:
-        """Yield the events before `output_item.done`."""
-        raise NotImplementedError
 
-    def snapshot(self, status: Status) -> Fields:
-        """Return the item as far as it is written; it has no parts before they begin."""
-        raise NotImplementedError
-
-
-class MessageItem(OutputItem):
+class MessageItem(_Written):
     """What the model says."""
 
     def __init__(self, id_: str) -> None:
@@ -71,21 +63,18 @@ class MessageItem(OutputItem):
         yield "output_text.delta", {"content_index": 0, "delta": text, "logprobs": _entries(logprobs, with_bytes=False)}
 
     def end(self) -> Told:
-        """End the part."""
-        text = self.text
-        yield (
-            "output_text.done",
-            {"content_index": 0, "text": text, "logprobs": _entries(self._logprobs, with_bytes=False)},
-        )
-        yield "content_part.done", {"content_index": 0, "part": _text_part(text, self._logprobs)}
+        """Yield the events before `output_item.done`."""
+        logprobs = _entries(self._logprobs, with_bytes=False)
+        yield "output_text.done", {"content_index": 0, "text": self.text, "logprobs": logprobs}
+        yield "content_part.done", {"content_index": 0, "part": _text_part(self.text, self._logprobs)}
 
     def snapshot(self, status: Status) -> Fields:
-        """Return the message."""
+        """Return the message as far as it is written; it has no part before that begins."""
         content = [_text_part(self.text, self._logprobs)] if self._pieces or status != "in_progress" else []
         return {"id": self.id, "type": "message", "status": status, "role": "assistant", "content": content}
 
 
-class ReasoningItem(OutputItem):
+class ReasoningItem(_Written):
     """What the model thinks. `summary`: it is shown as a summary too; `sealed`: in a form to be sent back."""
 
     def __init__(self, id_: str, *, summary: bool, sealed: bool) -> None:
@@ -95,9 +84,9 @@ class ReasoningItem(OutputItem):
 
     def begin(self) -> Told:
         """Begin the part of the content, and that of the summary."""
-        yield "content_part.added", {"content_index": 0, "part": _reasoning_part("")}
+        yield "content_part.added", {"content_index": 0, "part": _part("reasoning_text", "")}
         if self._summary:
-            yield "reasoning_summary_part.added", {"summary_index": 0, "part": _summary_part("")}
+            yield "reasoning_summary_part.added", {"summary_index": 0, "part": _part("summary_text", "")}
 
     def add(self, text: str) -> Told:
         """Add to the thought."""
@@ -110,25 +99,25 @@ class ReasoningItem(OutputItem):
         """End the parts."""
         text = self.text
         yield "reasoning_text.done", {"content_index": 0, "text": text}
-        yield "content_part.done", {"content_index": 0, "part": _reasoning_part(text)}
+        yield "content_part.done", {"content_index": 0, "part": _part("reasoning_text", text)}
         if self._summary:
             yield "reasoning_summary_text.done", {"summary_index": 0, "text": text}
-            yield "reasoning_summary_part.done", {"summary_index": 0, "part": _summary_part(text)}
+            yield "reasoning_summary_part.done", {"summary_index": 0, "part": _part("summary_text", text)}
 
     def snapshot(self, status: Status) -> Fields:
         """Return the reasoning."""
         text = self.text
         item: Fields = {"id": self.id, "type": "reasoning", "status": status, "summary": [], "content": []}
         if text:
-            item["content"] = [_reasoning_part(text)]
+            item["content"] = [_part("reasoning_text", text)]
             if self._summary:
-                item["summary"] = [_summary_part(text)]
+                item["summary"] = [_part("summary_text", text)]
         if self._sealed:
             item["encrypted_content"] = seal_reasoning(text) if status != "in_progress" else None
         return item
 
 
-class CallItem(OutputItem):
+class CallItem(_Written):
     """A call of a function, or of a custom tool, whose input is a string within the arguments."""
 
     def __init__(self, id_: str, call_id: str, served: ServedTool) -> None:
@@ -174,6 +163,9 @@ class CallItem(OutputItem):
         return self._told if self._told and text == self.text else text
 
 
+OutputItem = MessageItem | ReasoningItem | CallItem
+
+
 class _InputReader:
     """A reader of the text in `{"input": "..."}` while it comes; of anything else it reads nothing."""
 
@@ -215,9 +207,5 @@ def _text_part(text: str, logprobs: Iterable[Logprob]) -> Fields:
     return {"type": "output_text", "annotations": [], "logprobs": _entries(logprobs), "text": text}
 
 
-def _reasoning_part(text: str) -> Fields:
-    return {"type": "reasoning_text", "text": text}
-
-
-def _summary_part(text: str) -> Fields:
-    return {"type": "summary_text", "text": text}
+def _part(kind: Literal["reasoning_text", "summary_text"], text: str) -> Fields:
+    return {"type": kind, "text": text}

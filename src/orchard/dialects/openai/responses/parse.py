@@ -28,7 +28,6 @@ _UNSUPPORTED = {
 }
 
 _raw_decoder = msgspec.json.Decoder(RawBody)
-_items_decoder = msgspec.json.Decoder(list[wire.Item])
 _item_decoder = msgspec.json.Decoder(wire.Item)
 
 
@@ -76,11 +75,18 @@ class Draft(Struct, frozen=True):
         input refers to, by id, all as JSON. `unseal` reads compaction items. Raise OrchardError (invalid_request,
         item_not_found).
         """
-        body, free_form = self.body, FreeForm()
-        tools = _tools(body, free_form)
-        found = {id_: _item_decoder.decode(item) for id_, item in (referenced or {}).items()}
-        past_items = _items_decoder.decode(b"[" + b",".join(past) + b"]")
+        body, free_form, referenced = self.body, FreeForm(), referenced or {}
+        # Some clients send further tools as an item of the input.
+        added = [
+            (f"input[{i}].tools[{k}]", entry)
+            for i, item in enumerate(body.items)
+            if item.type == "additional_tools"
+            for k, entry in enumerate(item.tools or ())
+        ]
+        tools = toolbox(body.tools or (), added, body.tool_choice, free_form)
+        found = {id_: _item_decoder.decode(item) for id_, item in referenced.items()}
         reader = ItemReader(tools, free_form, unseal)
+        past_items = reader.read_stored(past)
         messages = _messages(body, past_items, found, reader)
         task, turn = _task(body, messages, tools, free_form), body.priority or header_priority(priority)
         hex_ = hex_id(request_id)
@@ -90,7 +96,7 @@ class Draft(Struct, frozen=True):
             hex=hex_,
             served=tools.served,
             about=about(body, self.raw, f"resp_{hex_}"),
-            input=normalised(self.raw.input, hex_, referenced or {}, past_items),
+            input=normalised(self.raw.input, hex_, referenced, past_items),
         )
 
 
@@ -108,21 +114,9 @@ def _check(body: wire.Body) -> None:
         raise invalid("input", "is required.")
 
 
-def _tools(body: wire.Body, free_form: FreeForm) -> Toolbox:
-    """Return the tools of a body; some clients send further ones as an item of the input."""
-    added = [
-        (f"input[{i}].tools[{k}]", entry)
-        for i, item in enumerate(body.items)
-        if item.type == "additional_tools"
-        for k, entry in enumerate(item.tools or ())
-    ]
-    return toolbox(body.tools or (), added, body.tool_choice, free_form)
-
-
 def _messages(
     body: wire.Body, past: Sequence[wire.Item], referenced: Mapping[str, wire.Item], reader: ItemReader
 ) -> tuple[Message, ...]:
-    reader.read(past, stored=True)
     known = {item.id for item in past}
     # The reader passes over the references that are left: they are to what is in the conversation already.
     reader.read([item if item.id in known else _resolved(item, referenced) for item in body.items])
@@ -148,7 +142,7 @@ def _task(body: wire.Body, messages: tuple[Message, ...], tools: Toolbox, free_f
         sampling=sampling(body),
         max_tokens=1 if body.warms_up else body.max_output_tokens,
         stop=stops(body),
-        top_logprobs=_top_logprobs(body),
+        top_logprobs=body.top_logprobs or (0 if LOGPROBS in (body.include or ()) else None),
         template_args=template_args(body, free_form, effort=effort, thinking=thinking, budget=budget),
         thinking_budget=budget,
     )
@@ -184,9 +178,3 @@ def _format(text: wire.TextConfig | None, free_form: FreeForm) -> Grammar | None
         return Grammar("json_object", None, "text.format")
     wanted, strict = required(text.format.json_schema, "text.format.schema"), bool(text.format.strict)
     return json_schema(wanted, "text.format", "text.format.schema", free_form, strict=strict)
-
-
-def _top_logprobs(body: wire.Body) -> int | None:
-    if LOGPROBS in (body.include or ()):
-        return body.top_logprobs or 0
-    return body.top_logprobs or None

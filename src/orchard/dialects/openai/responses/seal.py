@@ -5,7 +5,6 @@ what is read as the server's summary must be one.
 """
 
 import base64
-import binascii
 import hashlib
 import hmac
 from collections.abc import Callable
@@ -27,7 +26,7 @@ def unseal(sealed: str, key: bytes) -> str | None:
     """Return the summary; None where it was altered, or made with another key."""
     try:
         content = base64.b64decode(sealed.removeprefix(_MARK), validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return None
     size = hashlib.sha256().digest_size
     tag, text = content[:size], content[size:]
@@ -50,7 +49,7 @@ def unseal_reasoning(sealed: str | None) -> str:
         return ""
     try:
         return base64.b64decode(sealed.removeprefix(_REASONING_MARK), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         return ""
 
 

@@ -37,7 +37,6 @@ class _RawItems(msgspec.Struct):
 _new = msgspec.json.Decoder(wire.ConversationBody)
 _added = msgspec.json.Decoder(wire.ItemsBody)
 _raw_items = msgspec.json.Decoder(_RawItems)
-_past_items = msgspec.json.Decoder(list[wire.Item])
 
 
 def normalised(
@@ -107,51 +106,35 @@ def new_conversation(body: bytes, hex_id: str, unseal: Unseal = unknown) -> tupl
     `unseal` reads compaction items.
     """
     decoded = decode(_new, body or b"{}")
-    return decoded.metadata or {}, _checked(decoded.items or [], body or b"{}", hex_id, unseal)
+    return decoded.metadata or {}, checked_items(decoded.items or [], body or b"{}", hex_id, unseal)
 
 
-class AddedItems(msgspec.Struct, frozen=True):
-    """A request to add items to a conversation.
+def added_items(body: bytes) -> list[wire.Item]:
+    """Return the items of a request to add them to a conversation. Raise OrchardError."""
+    return decode(_added, body).items
 
-    They are read together with the conversation's own items that have one of their `ids`, or one of the `answered` ids.
+
+def related_ids(items: Sequence[wire.Item]) -> tuple[list[str], list[str]]:
+    """Return the ids of the items that have one, and of the calls whose outputs are among them.
+
+    They are read together with the conversation's own items that have one of these ids.
     """
-
-    body: bytes
-    items: list[wire.Item]
-
-    @property
-    def ids(self) -> list[str]:
-        """The ids of the items that have one."""
-        return [item.id for item in self.items if item.id]
-
-    @property
-    def answered(self) -> list[str]:
-        """The ids of the calls whose outputs are among the items."""
-        return [item.call_id for item in self.items if item.type in OUTPUTS and item.call_id]
-
-    def normalised(self, hex_id: str, related: Sequence[bytes], unseal: Unseal = unknown) -> list[Fields]:
-        """Return the items as they are listed; `related`: those of the conversation that matter. Raise OrchardError.
-
-        `hex_id` makes the ids of those without one, `unseal` reads compaction items.
-        """
-        return _checked(self.items, self.body, hex_id, unseal, related)
+    answered = [item.call_id for item in items if item.type in OUTPUTS and item.call_id]
+    return [item.id for item in items if item.id], answered
 
 
-def read_items(body: bytes) -> AddedItems:
-    """Read a request to add items to a conversation. Raise OrchardError."""
-    return AddedItems(body, decode(_added, body).items)
-
-
-def _checked(
-    items: Sequence[wire.Item], body: bytes, hex_id: str, unseal: Unseal, past: Sequence[bytes] = ()
+def checked_items(
+    items: Sequence[wire.Item], body: bytes, hex_id: str, unseal: Unseal = unknown, past: Sequence[bytes] = ()
 ) -> list[Fields]:
-    """Return the items as they are listed, once a conversation of the past items and these could be read."""
+    """Return the items of a body as they are listed, once a conversation of the past items and these could be read.
+
+    `hex_id` makes the ids of those without one, `unseal` reads compaction items. Raise OrchardError.
+    """
     if references(items, "items"):
         raise invalid("items", "must be items themselves, not references.")
     try:
-        past_items = _past_items.decode(b"[" + b",".join(past) + b"]")
         reader = ItemReader(Toolbox((), False, {}), FreeForm(), unseal)
-        reader.read(past_items, stored=True)
+        past_items = reader.read_stored(past)
         reader.read(items)
     except OrchardError as error:
         # The reader knows items as the `input` of a response.
@@ -169,8 +152,3 @@ def conversation(conversation_id: str, created: float, metadata: Fields) -> Fiel
         "created_at": int(created),
         "metadata": metadata,
     }
-
-
-def encoded(found: Fields) -> bytes:
-    """Return something that is stored as JSON."""
-    return _json(found)

@@ -1,7 +1,7 @@
 """The tools of a Responses request: which can be served, under which names, and which may be called."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -50,10 +50,8 @@ class Toolbox(Struct, frozen=True):
 
     def name_of(self, name: str, namespace: str | None) -> str:
         """Return the name that the model sees for an earlier call, whose tool may no longer be given."""
-        for seen, served in self.served.items():
-            if (served.name, served.namespace) == (name, namespace):
-                return seen
-        return name
+        known = (seen for seen, tool in self.served.items() if (tool.name, tool.namespace) == (name, namespace))
+        return next(known, name)
 
 
 def toolbox(
@@ -66,22 +64,17 @@ def toolbox(
 
     Tools that only OpenAI can run are left out. Raise OrchardError (invalid_request).
     """
-    placed = [(f"tools[{i}]", entry) for i, entry in enumerate(entries)]
-    flat = [one for where, entry in (*placed, *added) for one in _flat(entry, where)]
+    flat: list[tuple[str, str | None, wire.NamedTool]] = []
+    for where, entry in (*((f"tools[{i}]", entry) for i, entry in enumerate(entries)), *added):
+        if entry.type == "namespace":
+            flat += [(f"{where}.tools[{i}]", entry.name, tool) for i, tool in enumerate(entry.tools or ())]
+        else:
+            flat.append((where, None, entry))
     table = _ToolTable(free_form, Counter(tool.name for _, _, tool in flat))
     for where, namespace, tool in flat:
         table.add(tool, where, namespace)
     tools, must_call = table.chosen(choice)
     return Toolbox(tools, must_call, table.served)
-
-
-def _flat(entry: wire.ToolEntry, where: str) -> Iterator[tuple[str, str | None, wire.NamedTool]]:
-    """Yield the place, the namespace and the tool of each tool in an entry."""
-    if entry.type != "namespace":
-        yield where, None, entry
-        return
-    for i, tool in enumerate(entry.tools or ()):
-        yield f"{where}.tools[{i}]", entry.name, tool
 
 
 class _ToolTable:
@@ -97,7 +90,12 @@ class _ToolTable:
                 seen = self._serve("function", entry, where, namespace)
                 self._tools.add(where, seen, entry.description, entry.parameters, entry.strict)
             case "custom":
-                self._add_custom(entry, self._serve("custom", entry, where, namespace), where)
+                seen, syntax, definition = self._serve("custom", entry, where, namespace), None, ""
+                if entry.format and entry.format.type == "grammar":
+                    syntax, definition = entry.format.syntax, entry.format.definition or ""
+                    if not (syntax and definition):
+                        raise invalid(f"{where}.format", "must have `syntax` ('lark' or 'regex') and `definition`.")
+                add_custom(self._tools, where, seen, entry.description, syntax=syntax, definition=definition)
             case kind if kind not in _HOSTED:
                 raise not_one_of(f"{where}.type", ("function", "custom", "namespace", *sorted(_HOSTED)))
 
@@ -112,15 +110,6 @@ class _ToolTable:
         self.served.setdefault(seen, ServedTool(kind, name, namespace))
         return seen
 
-    def _add_custom(self, entry: wire.NamedTool, seen: str, where: str) -> None:
-        wanted = entry.format
-        if wanted is None or wanted.type != "grammar":
-            add_custom(self._tools, where, seen, entry.description)
-            return
-        if not (wanted.syntax and wanted.definition):
-            raise invalid(f"{where}.format", "must have `syntax` ('lark' or 'regex') and `definition`.")
-        add_custom(self._tools, where, seen, entry.description, syntax=wanted.syntax, definition=wanted.definition)
-
     def chosen(self, choice: str | wire.ToolChoice | None) -> tuple[tuple[Tool, ...], bool]:
         """Return the tools that may be called, and whether one must be."""
         match choice:
@@ -131,7 +120,10 @@ class _ToolTable:
             case None | str():
                 return self._tools.all(), choice == "required"
         if choice.type == "allowed_tools":
-            names = list(self._allowed(choice.tools or ()))
+            names: list[str] = []
+            for i, tool in enumerate(choice.tools or ()):
+                if tool.type not in _HOSTED:
+                    names += self._find(tool.type, tool.name, f"tool_choice.tools[{i}]")
             if choice.mode == "required" and not names:
                 raise invalid("tool_choice", "requires a call, and allows no tool that this server has.")
             return self._tools.pick(names, "tool_choice.tools"), choice.mode == "required"
@@ -140,11 +132,6 @@ class _ToolTable:
                 "tool_choice.type", ("function", "custom", "allowed_tools"), ": other tools can't run here"
             )
         return self._tools.pick(self._find(choice.type, choice.name, "tool_choice"), "tool_choice"), True
-
-    def _allowed(self, tools: Sequence[wire.AllowedTool]) -> Iterable[str]:
-        for i, tool in enumerate(tools):
-            if tool.type not in _HOSTED:
-                yield from self._find(tool.type, tool.name, f"tool_choice.tools[{i}]")
 
     def _find(self, kind: str | None, name: str | None, where: str) -> list[str]:
         found = [seen for seen, served in self.served.items() if (served.kind, served.name) == (kind, name)]
