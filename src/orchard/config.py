@@ -131,7 +131,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_loaded_models: Annotated[
         Positive | None,
         setting("memory", "The most models in memory at once, not counting the bundled one."),
-        unset("one more than the configured ones that are not on_demand", example="4"),
+        unset("one more than the number of configured models without on_demand", example="4"),
     ] = None
     memory_limit: Annotated[
         PositiveSize | None,
@@ -148,7 +148,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = "error"
     stable_prompts: Annotated[
         bool,
-        setting("prompts", "In /v1/messages, drop or move the lines of agents' system prompts that always change."),
+        setting("prompts", "In /v1/messages, remove or move the lines of agents' prompts that often change."),
     ] = True
     responses_path: Annotated[
         str,
@@ -210,21 +210,22 @@ class Ignored(Struct):
         bool, setting("ignored", "Orchard never runs code that comes with a model."), also("MLX_TRUST_REMOTE_CODE")
     ] = False
     enable_auto_tool_choice: Annotated[
-        bool, setting("ignored", "A request with tools gets calls unless it says `tool_choice: none`.")
+        bool, setting("ignored", "The model may call tools unless a request says `tool_choice: none`.")
     ] = True
     disable_batching: Annotated[
-        bool, setting("ignored", "Seeds hold in batches too; decode_concurrency 1 answers one request after the other.")
+        bool,
+        setting("ignored", "Seeds work in batches, too. To answer one request at a time, set decode_concurrency to 1."),
     ] = False
     draft_model_path: Annotated[
         Name | None, setting("ignored", "There is no speculative decoding yet."), also("draft_model")
     ] = None
     num_draft_tokens: Annotated[Positive | None, setting("ignored", "There is no speculative decoding yet.")] = None
-    config_name: Annotated[Name | None, setting("ignored", "No pictures are made yet.", scope="named")] = None
-    quantize: Annotated[Positive | None, setting("ignored", "No pictures are made yet.", scope="named")] = None
+    config_name: Annotated[Name | None, setting("ignored", "Orchard makes no images yet.", scope="named")] = None
+    quantize: Annotated[Positive | None, setting("ignored", "Orchard makes no images yet.", scope="named")] = None
     lora_paths: Annotated[
-        Names, setting("ignored", "No pictures are made yet; for text, use adapter_path.", scope="named")
+        Names, setting("ignored", "Orchard makes no images yet. For text models, use adapter_path.", scope="named")
     ] = ()
     lora_scales: Annotated[
-        tuple[float, ...], written_as("numbers"), setting("ignored", "No pictures are made yet.", scope="named")
+        tuple[float, ...], written_as("numbers"), setting("ignored", "Orchard makes no images yet.", scope="named")
     ] = ()
-    disable_auto_resize: Annotated[bool, setting("ignored", "No pictures are read yet.")] = False
+    disable_auto_resize: Annotated[bool, setting("ignored", "Orchard reads no images yet.")] = False

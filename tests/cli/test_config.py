@@ -116,6 +116,6 @@ def test_a_server_of_a_file(file: Path) -> None:
     assert " listens at http://127.0.0.1:" in first
     assert "small" in [model["id"] for model in models["data"]]
     assert [line for line in stderr.splitlines() if line.startswith("orchard: ")] == [
-        "orchard: orchard.yaml:2: quantize: does nothing. No pictures are made yet.",
+        "orchard: orchard.yaml:2: quantize: does nothing. Orchard makes no images yet.",
         "orchard: ORCHARD_PROT: is not a setting of Orchard; did you mean `ORCHARD_PORT`?",
     ]

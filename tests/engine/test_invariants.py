@@ -1,6 +1,6 @@
 """What a job gives depends on nothing but the job: not on its company, nor on how its prompt is cut."""
 
-from collections.abc import Iterator
+import itertools
 
 import mlx.core as mx
 import pytest
@@ -12,19 +12,12 @@ from orchard.backends.text import load
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import WORDS, At, Engines, Happening, Leave, Result, greedy, prompt
-from tests.support.examples import examples
+from tests.support.examples import examples, some
 from tests.support.models import ARCHITECTURES, SLIDING_WINDOW
 
 EDGES = [SLIDING_WINDOW - 1, SLIDING_WINDOW, SLIDING_WINDOW + 1, 255, 256, 257]
 
 every_kind = pytest.mark.parametrize("kind", ARCHITECTURES)
-
-
-@pytest.fixture(scope="module")
-def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
-    engines = Engines(tmp_path_factory.getbasetemp())
-    yield engines
-    engines.close()
 
 
 def company() -> list[Job]:
@@ -66,7 +59,7 @@ def test_the_models_look_at_all_of_their_context(engines: Engines, kind: str) ->
 
 @every_kind
 def test_greedy_is_what_mlx_lm_generates(engines: Engines, kind: str) -> None:
-    jobs = [greedy(str(length), prompt(length, length), 20) for length in (1, 2, 3, *EDGES, 100)]
+    jobs = [greedy(str(length), prompt(length, length), 20) for length in some((1, 2, 3, *EDGES, 100), 2)]
     together = engines.get(kind).run(jobs)
     model = load(str(engines.folder(kind)))
     for job in jobs:
@@ -151,9 +144,8 @@ def test_what_an_engine_did_before_changes_nothing(engines: Engines, kind: str) 
             assert fresh.alone(job) == engines.alone(kind, job)
 
 
-@every_kind
-@pytest.mark.parametrize("chunk", [1, 7, 64, 4096])
-def test_a_prompt_may_be_cut_anywhere(engines: Engines, kind: str, chunk: int) -> None:
+@pytest.mark.parametrize(("chunk", "kind"), some([*itertools.product([1, 7, 64, 4096], ARCHITECTURES)], 2))
+def test_a_prompt_may_be_cut_anywhere(engines: Engines, chunk: int, kind: str) -> None:
     """Also while another answer is being generated, when the chunks have their given size."""
     jobs = [greedy(str(length), prompt(length, length), 12) for length in (1, 2, 8, SLIDING_WINDOW + 1, 65, 130)]
     stream = greedy("stream", prompt(9, 5), 60)
@@ -168,11 +160,15 @@ def test_leaving_changes_nothing_for_others(engines: Engines, kind: str) -> None
     jobs = company()
     alone = {job.id: engines.alone(kind, job) for job in jobs}
     driver = engines.get(kind, decode_concurrency=5, prefill_step_size=8)
-    for who in ("greedy", "many", "penalised"):
-        for watched, tokens in [("sampled", 0), ("sampled", 4), (who, 1), (who, 6)]:
-            results = driver.run(jobs, [(At(watched, tokens), Leave(who))])
-            expect(results, jobs, alone)
-            assert all(results[job.id].reasons == alone[job.id].reasons for job in jobs if job.id != who)
+    moments = [
+        (who, At(watched or who, tokens))
+        for who in ("greedy", "many", "penalised")
+        for watched, tokens in [("sampled", 0), ("sampled", 4), ("", 1), ("", 6)]
+    ]
+    for who, at in some(moments, 3):
+        results = driver.run(jobs, [(at, Leave(who))])
+        expect(results, jobs, alone)
+        assert all(results[job.id].reasons == alone[job.id].reasons for job in jobs if job.id != who)
     for tokens in (1, 8):
         left = driver.run(jobs, [(At("many", tokens), Leave("many", 1))])
         expect(left, jobs, alone)

@@ -1,6 +1,7 @@
 """What is known of a prompt saves time and changes nothing else."""
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import mlx.core as mx
@@ -10,6 +11,7 @@ from orchard.engine.batching.job import Job
 from orchard.engine.batching.model import Embedded
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import Driver, Engines, greedy, prompt
+from tests.support.examples import some
 from tests.support.models import ARCHITECTURES
 
 # Keys and values can be cut at any token; a rotating cache and a recurrent state only be kept where they once were.
@@ -18,13 +20,6 @@ CUT_ANYWHERE = {"qwen3", "qwen3_moe"}
 Make = Callable[[str, list[int]], Job]
 
 every_kind = pytest.mark.parametrize("kind", ARCHITECTURES)
-
-
-@pytest.fixture(scope="module")
-def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
-    engines = Engines(tmp_path_factory.getbasetemp())
-    yield engines
-    engines.close()
 
 
 def cached(engines: Engines, kind: str, driver: Driver, job: Job) -> int:
@@ -41,9 +36,13 @@ def seeded(name: str, tokens: list[int]) -> Job:
     return Job(name, tokens, params, 10, choices=2)
 
 
-@every_kind
-@pytest.mark.parametrize("make", [greedy, seeded])
-def test_the_same_prompt_again(engines: Engines, kind: str, make: Make) -> None:
+each_job_or_some = pytest.mark.parametrize(
+    ("make", "kind"), some([*itertools.product([greedy, seeded], ARCHITECTURES)], 2)
+)
+
+
+@each_job_or_some
+def test_the_same_prompt_again(engines: Engines, make: Make, kind: str) -> None:
     """All of it is known but the last token, which gives the first logits."""
     with engines.fresh(kind) as driver:
         for length in (1, 2, 17, 257):
@@ -55,7 +54,7 @@ def test_the_same_prompt_again(engines: Engines, kind: str, make: Make) -> None:
 def test_a_shared_head(engines: Engines, kind: str) -> None:
     marks = (10, 40, 80)
     with engines.fresh(kind) as driver:
-        for seed, (shared, boundary) in enumerate([(3, 0), (12, 10), (40, 40), (77, 40), (98, 80)]):
+        for seed, (shared, boundary) in enumerate(some([(3, 0), (12, 10), (40, 40), (77, 40), (98, 80)], 2)):
             text, other = prompt(seed, 100), prompt(100 + seed, 100)
             assert text[shared] != other[shared]
             first = greedy("a", text, boundaries=marks)
@@ -66,9 +65,8 @@ def test_a_shared_head(engines: Engines, kind: str) -> None:
             assert [cached(engines, kind, driver, job) for job in (first, second)] == [99, 99]
 
 
-@every_kind
-@pytest.mark.parametrize("make", [greedy, seeded])
-def test_a_prompt_that_holds_its_own_answer(engines: Engines, kind: str, make: Make) -> None:
+@each_job_or_some
+def test_a_prompt_that_holds_its_own_answer(engines: Engines, make: Make, kind: str) -> None:
     """The next turn of a conversation, three times. Whether an answer's last token was read is up to the engine."""
     text = prompt(3, 30)
     with engines.fresh(kind) as driver:

@@ -1,5 +1,6 @@
 """What a runner makes of models that raise, of little memory, and of who is more important."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.scheduler import Limits, TooLarge
 from tests.support.engine_driver import greedy, prompt
+from tests.support.examples import some
 from tests.support.tiny_models import Course, Other, alone, footprint, make_runner, network, run, words
 
 BAD = 323  # no job's random prompt has it
@@ -155,6 +157,9 @@ def no_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 little_memory = pytest.mark.usefixtures("no_reserve")
+cached_or_not = pytest.mark.parametrize(
+    ("cache_bytes", "kind"), some([*itertools.product([0, 2**24], ["qwen3", "gemma3_text", "lfm2"])], 2)
+)
 
 
 def tight(model: LanguageModel, jobs: Sequence[Job], generated: int, reserve: int = 0, **options: Any) -> Limits:
@@ -182,9 +187,8 @@ def preemptions(runner: Runner) -> list[str]:
 
 
 @little_memory
-@pytest.mark.parametrize("cache_bytes", [0, 2**24])
-@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2"])
-def test_preempted_jobs_go_on_as_if_nothing_had_been(kind: str, cache_bytes: int) -> None:
+@cached_or_not
+def test_preempted_jobs_go_on_as_if_nothing_had_been(cache_bytes: int, kind: str) -> None:
     model = network(kind)
     jobs = [
         greedy("a", prompt(1, 10), 40),
@@ -211,9 +215,8 @@ def test_preempted_jobs_go_on_as_if_nothing_had_been(kind: str, cache_bytes: int
 
 
 @little_memory
-@pytest.mark.parametrize("cache_bytes", [0, 2**24])
-@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2"])
-def test_a_prompt_that_is_preempted_is_scored_once(kind: str, cache_bytes: int) -> None:
+@cached_or_not
+def test_a_prompt_that_is_preempted_is_scored_once(cache_bytes: int, kind: str) -> None:
     model = network(kind)
     asking = greedy("asking", prompt(1, 70), 5, prompt_logprobs=2, priority="background")
     other = greedy("other", prompt(2, 10), 60, priority="interactive")

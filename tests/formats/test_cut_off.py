@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from orchard.formats import Format, choose
 from orchard.formats.format_events import CallArguments, CallStart, Content, Piece, Thought
 from tests.formats.families.test_families import begin, family
+from tests.support.examples import some
 from tests.support.format_reading import TOOLS, Call, cut, marked, whole
 from tests.support.specimens.one import HERMES_NOW, NOW, PARIS_3, SPECIMENS, Specimen
 
@@ -35,7 +36,7 @@ def test_what_is_left_of_an_answer_is_the_beginning_of_the_whole(specimen: Speci
     format_ = begin(specimen)
     full = [*format_.feed(specimen.text), *format_.finish()]
     like_text = specimen.text.startswith(("{", "[", "```")) or specimen.parser in _LIKE_TEXT
-    for length in range(len(specimen.text)):
+    for length in some(range(len(specimen.text))):
         text = specimen.text[:length]
         pieces = parse_cut(begin(specimen), text)
         content = said(pieces, Content)
@@ -62,7 +63,7 @@ def test_cuts_change_nothing(specimen: Specimen, length: int, places: list[int])
 @pytest.mark.parametrize("specimen", [one for one in SPECIMENS if one.forced], ids=lambda one: one.text[:40])
 def test_nothing_of_a_forced_call_is_text(specimen: Specimen) -> None:
     """A call begins as soon as its name is known, and is as long as what there is of it."""
-    for length in range(len(specimen.text)):
+    for length in some(range(len(specimen.text))):
         format_ = family(specimen).begin(specimen.prompt, TOOLS, forced=True)
         pieces = parse_cut(format_, specimen.text[:length])
         assert not any(isinstance(piece, Content | Thought) for piece in pieces), specimen.text[:length]
@@ -108,7 +109,7 @@ def test_arguments_between_tags_have_nothing_of_them(parser: str) -> None:
     assert specimens
     for specimen in specimens:
         given_out = set()
-        for length in range(len(specimen.text)):
+        for length in some(range(len(specimen.text))):
             pieces = parse_cut(begin(specimen), specimen.text[:length])
             arguments = "".join(piece.text for piece in pieces if isinstance(piece, CallArguments))
             assert not set("<|]") & set(arguments), specimen.text[:length]

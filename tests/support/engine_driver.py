@@ -171,7 +171,15 @@ class Driver:
 
     def close(self) -> None:
         """Wait until the engine has saved its prompts and ended."""
+        self.stop()
+        self.join()
+
+    def stop(self) -> None:
+        """Let the engine save its prompts and end."""
         self._engine.close(_PATIENCE)
+
+    def join(self) -> None:
+        """Wait until the engine has ended."""
         assert self._engine.join(_PATIENCE)
 
     def _deliver(self, step: EngineStep) -> None:
@@ -223,7 +231,9 @@ class Engines:
     def close(self) -> None:
         """End all that were asked for."""
         for driver in self._drivers.values():
-            driver.close()
+            driver.stop()
+        for driver in self._drivers.values():
+            driver.join()
         self._drivers.clear()
 
     def _start(self, kind: str, dtype: mx.Dtype, options: dict[str, Any]) -> Driver:

@@ -1,5 +1,6 @@
 """Rows that share forward passes give what each of them gives alone."""
 
+import itertools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
 from orchard.engine.batching.layer_kinds import Unbatchable
 from orchard.engine.batching.model import LanguageModel
 from tests.support.engine_driver import prompt
-from tests.support.examples import examples
+from tests.support.examples import examples, some
 from tests.support.tiny_models import Other, check_close, has, network
 
 SHORT = 16
@@ -97,14 +98,12 @@ def step(model: LanguageModel, batch: Batch, rows: list[Live]) -> None:
         assert row.slot.length == len(row.tokens) - 1
 
 
-@every_model
-@pytest.mark.parametrize("mode", BatchMode)
-@pytest.mark.parametrize("multiple", [1, 4])
+@pytest.mark.parametrize(("multiple", "mode", "name"), some([*itertools.product([1, 4], BatchMode, MODELS)], 2))
 @examples(1)
 @given(st.integers(0, 2**32))
-def test_rows_come_and_go(make: Callable[[], LanguageModel], mode: BatchMode, multiple: int, seed: int) -> None:
+def test_rows_come_and_go(multiple: int, mode: BatchMode, name: str, seed: int) -> None:
     """Also empty ones, ones that cross a group's limit or a window, and ones that a plain loop goes on with."""
-    model = make()
+    model = MODELS[name]()
     batch = Batch(model, mode, multiple, SHORT)
     rng = random.Random(seed)
     rows: list[Live] = []

@@ -14,8 +14,9 @@ from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.layer_kinds import KINDS
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.startup.calibrate import find_batch_mode
-from tests.engine.batching.test_batch import every_model
+from tests.engine.batching.test_batch import MODELS, every_model
 from tests.support.engine_driver import greedy, prompt
+from tests.support.examples import some
 from tests.support.tiny_models import Other, check_close, make_runner, network, run
 
 AROUND = [1, 2, 16, 17, 20, 21, 256, 257]
@@ -48,10 +49,9 @@ def check_alike(model: LanguageModel, one: list[Any], other: list[Any], seed: in
         check_close(*logits)
 
 
-@every_model
-@pytest.mark.parametrize("length", AROUND)
-def test_what_comes_back_goes_on(make: Callable[[], LanguageModel], length: int) -> None:
-    model = make()
+@pytest.mark.parametrize(("length", "name"), some([*itertools.product(AROUND, MODELS)], 2))
+def test_what_comes_back_goes_on(length: int, name: str) -> None:
+    model = MODELS[name]()
     cache = read(model, prompt(length, length), length // 2)
     restored = brought_back(model, cache, length, 1, 7, 18)
     check_alike(model, restored, cache, length)

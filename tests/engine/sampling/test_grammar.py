@@ -25,7 +25,7 @@ from orchard.engine.sampling.grammar import (
 from orchard.engine.sampling.params import SamplingParams
 from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
 from tests.support.engine_driver import greedy, prompt
-from tests.support.examples import examples
+from tests.support.examples import examples, some
 from tests.support.grammars import CALL, THINK_END, THINK_START, alphabet, lark, schema, text
 from tests.support.tiny_models import Course, Other, alone, make_runner, network, run
 
@@ -77,7 +77,7 @@ def some_jobs() -> list[Job]:
     ]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", some([1, 2]))
 @pytest.mark.parametrize(
     ("kind", "mode"), [("qwen3", BatchMode.SHARED), ("lfm2", BatchMode.BY_LENGTH), ("qwen3", BatchMode.SEQUENTIAL)]
 )

@@ -127,7 +127,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     reasoning_parser: Annotated[
         Annotated[str, written_as("reasoning_parser")] | None,
-        setting("prompts", "The format in which the model writes its reasoning, such as qwen3, or none."),
+        setting("prompts", "The format in which the model writes its reasoning, such as qwen3; or the word none."),
         unset("detected from the chat template", example="qwen3"),
     ] = None
     message_converter: Annotated[
