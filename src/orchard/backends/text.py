@@ -221,12 +221,10 @@ def _broken_json(folder: Path) -> str | None:
         try:
             if not isinstance(json.loads((folder / name).read_text("utf-8")), dict):
                 return f"its {name} is not a JSON object"
-        except json.JSONDecodeError:
-            continue  # mlx-lm ignores such a generation_config.json, and names such a config.json
         except UnicodeDecodeError:
             return f"its {name} is not UTF-8"
-        except OSError:
-            continue
+        except (OSError, json.JSONDecodeError):
+            continue  # mlx-lm ignores such a generation_config.json, and names such a config.json
     return None
 
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Collector, Event, Failed
-from orchard.dialects.openai.chat.encode import ChatCall
+from orchard.dialects.openai.chat.encode import ChatCall, ChatEncoder
 from orchard.dialects.openai.chat.stored import AskedChat
 from orchard.gateway.caller import Caller
 from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
@@ -56,7 +56,7 @@ class _GatheringEncoder:
     """Encodes a stream, and gathers its events."""
 
     def __init__(self, call: ChatCall) -> None:
-        self.encoder = call.encoder()
+        self.encoder = ChatEncoder(call)
         self._call = call
         self._collector = Collector()
 

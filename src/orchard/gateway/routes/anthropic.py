@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from orchard.core.tasks.generate import Generate
 from orchard.dialects.anthropic import models as anthropic_models
-from orchard.dialects.anthropic.messages.encode import token_count
+from orchard.dialects.anthropic.messages.encode import MessagesEncoder, token_count
 from orchard.dialects.anthropic.messages.parse import parse, parse_count
 from orchard.dialects.anthropic.messages.schema import BODY
 from orchard.dialects.common.fields import PRIORITY_HEADER
@@ -56,7 +56,7 @@ def add(routes: APIRouter, site: AppState) -> None:
         """Answer a conversation: https://platform.claude.com/docs/en/api/messages/create."""
         body, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
         call = parse(body, http.state.id, priority=header, stable_prompts=stable, default=site.pool.only())
-        return site.answer(call.request, call.encoder() if call.stream else call.complete)
+        return site.answer(call.request, MessagesEncoder(call) if call.stream else call.complete)
 
     @routes.post("/messages/count_tokens", **described)
     async def count_tokens(http: Request) -> Response:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from orchard.dialects.common.fields import PRIORITY_HEADER, schema
 from orchard.dialects.openai import stored
+from orchard.dialects.openai.chat.encode import ChatEncoder
 from orchard.dialects.openai.chat.parse import parse
 from orchard.dialects.openai.chat.schema import BODY
 from orchard.dialects.openai.chat.stored import parse_asked
@@ -78,4 +79,4 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
     if call.stored:
         asked = parse_asked(body)
         return StoredChat(site.responses, site.overflow.open(call.request), http.state.caller, call, asked)
-    return site.answer(call.request, call.encoder() if call.stream else call.complete)
+    return site.answer(call.request, ChatEncoder(call) if call.stream else call.complete)

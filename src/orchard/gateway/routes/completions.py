@@ -5,6 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from orchard.dialects.common.fields import PRIORITY_HEADER
+from orchard.dialects.openai.completions.encode import CompletionEncoder
 from orchard.dialects.openai.completions.parse import parse
 from orchard.dialects.openai.completions.schema import BODY
 from orchard.gateway.routes.app_state import AppState
@@ -25,4 +26,4 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only())
-    return site.answer_all(call.requests, call.encoder() if call.stream else call.complete)
+    return site.answer_all(call.requests, CompletionEncoder(call) if call.stream else call.complete)

@@ -26,7 +26,7 @@ from orchard.core.events import (
     Usage,
     collect,
 )
-from orchard.dialects.anthropic.messages.encode import MessagesCall, token_count
+from orchard.dialects.anthropic.messages.encode import MessagesCall, MessagesEncoder, token_count
 from orchard.dialects.anthropic.messages.parse import parse
 from tests.support.examples import examples
 from tests.support.streams import lawful_streams
@@ -69,7 +69,7 @@ def read_stream(data: bytes) -> list[Any]:
 
 
 def stream(call: MessagesCall, batches: Sequence[Sequence[Event]]) -> list[Any]:
-    encoder = call.encoder()
+    encoder = MessagesEncoder(call)
     return read_stream(b"".join(encoder.encode(batch) for batch in batches))
 
 
@@ -284,7 +284,7 @@ def test_a_failure_in_the_stream_is_an_error_event(before: list[Event]) -> None:
 
 
 def test_no_event_comes_before_the_message() -> None:
-    encoder = make_call().encoder()
+    encoder = MessagesEncoder(make_call())
     assert encoder.keep_alive().startswith(b":")
     encoder.encode([Started(5)])
     assert read_stream(encoder.keep_alive()) == [PING]

@@ -27,7 +27,7 @@ from orchard.core.events import (
     Usage,
     collect,
 )
-from orchard.dialects.openai.chat.encode import ChatCall
+from orchard.dialects.openai.chat.encode import ChatCall, ChatEncoder
 from orchard.dialects.openai.chat.parse import parse
 from tests.support.examples import examples
 from tests.support.streams import lawful_streams
@@ -70,7 +70,7 @@ def read_stream(data: bytes) -> list[Any]:
 
 
 def stream(call: ChatCall, batches: Sequence[Sequence[Event]]) -> list[Any]:
-    encoder = call.encoder()
+    encoder = ChatEncoder(call)
     return read_stream(b"".join(encoder.encode(batch) for batch in batches))
 
 
@@ -224,7 +224,7 @@ def test_calls_of_custom_tools_hold_their_text() -> None:
         {"id": "call_2", "type": "function", "function": {"name": "add", "arguments": "{}"}},
         {"id": "call_3", "type": "custom", "custom": {"name": "run", "input": "broken"}},
     ]
-    encoder = call.encoder()
+    encoder = ChatEncoder(call)
     lines = b"".join(encoder.encode([event]) for event in events).decode().splitlines()[:-2:2]
     found = [json.loads(line.removeprefix("data: "))["choices"][0]["delta"].get("tool_calls") for line in lines]
     assert [calls[0] for calls in found if calls] == [

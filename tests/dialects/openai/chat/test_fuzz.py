@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.core.errors import OrchardError
-from orchard.dialects.openai.chat.encode import ChatCall
+from orchard.dialects.openai.chat.encode import ChatCall, ChatEncoder
 from orchard.dialects.openai.chat.parse import parse
 from orchard.dialects.openai.chat.schema import BODY
 from tests.support.crossing import crossed
@@ -103,7 +103,7 @@ def check(body: bytes) -> None:
         assert outcome.message
         return
     assert crossed(outcome.request) == outcome.request
-    assert outcome.encoder().encode([]) == b""
+    assert ChatEncoder(outcome).encode([]) == b""
 
 
 def test_the_real_body_is_good() -> None:

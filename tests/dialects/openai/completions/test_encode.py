@@ -14,7 +14,7 @@ from orchard import __version__
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Logprob, Started, Text, TokenLogprob, Usage, collect
 from orchard.core.tasks.generate import Generate, Grammar, Sampling, generation
-from orchard.dialects.openai.completions.encode import CompletionCall
+from orchard.dialects.openai.completions.encode import CompletionCall, CompletionEncoder
 from orchard.dialects.openai.completions.parse import parse
 from orchard.dialects.openai.completions.schema import BODY, IGNORED
 from tests.support.crossing import crossed
@@ -172,7 +172,7 @@ def whole(call: CompletionCall, *events: Event) -> Any:
 
 
 def stream(call: CompletionCall, batches: Sequence[Sequence[Event]]) -> list[Any]:
-    encoder = call.encoder()
+    encoder = CompletionEncoder(call)
     data = b"".join(encoder.encode(batch) for batch in batches)
     assert data.endswith(b"\n\ndata: [DONE]\n\n")
     return [json.loads(line.removeprefix("data: ")) for line in data.decode().splitlines()[:-2:2]]
@@ -268,7 +268,7 @@ def test_an_echoed_prompt_has_log_probabilities() -> None:
     call = read(echo=True, logprobs=1)
     (choice,) = json.loads(call.complete(collect(events)))["choices"]
     assert (choice["text"], choice["logprobs"]) == ("a bc", expected)
-    encoder = call.encoder()
+    encoder = CompletionEncoder(call)
     chunks = [json.loads(encoder.encode([event]).removeprefix(b"data: ")) for event in events[:4]]
     pieces = [chunk["choices"][0]["logprobs"] for chunk in chunks]
     assert {name: [value for piece in pieces for value in piece[name]] for name in expected} == expected
@@ -372,4 +372,4 @@ def test_whatever_comes_is_a_call_or_is_refused(value: Any) -> None:
         return
     for request in outcome.requests:
         assert crossed(request) == request
-    assert outcome.encoder().encode([]) == b""
+    assert CompletionEncoder(outcome).encode([]) == b""

@@ -54,10 +54,6 @@ class MessagesCall(Struct, frozen=True):
     omits_thinking: bool = False
     warms_up: bool = False
 
-    def encoder(self) -> "MessagesEncoder":
-        """Return an encoder of the answer as a stream."""
-        return MessagesEncoder(self)
-
     def complete(self, result: Collected) -> bytes:
         """Return the body of an answer that is not streamed."""
         (choice,) = result.choices

@@ -1,7 +1,7 @@
 """The way in of Messages: a body becomes a `core.Request`; what can't be served is refused with the reason."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -27,6 +27,8 @@ from orchard.dialects.anthropic.messages.stable_prompt import stabilised
 from orchard.dialects.anthropic.messages.tools import choose
 from orchard.dialects.common.fields import asks_for, header_priority, make_request
 from orchard.dialects.common.json_body import FreeForm, invalid, not_one_of, refuse_set, required
+
+P = TypeVar("P", bound=Part)
 
 MAX_ITEMS = 32_768
 """How many blocks all messages may have together, including those within results and documents."""
@@ -132,7 +134,8 @@ class _Conversation:
         if items > MAX_ITEMS:
             raise invalid("messages", f"hold {items} blocks; at most {MAX_ITEMS} are allowed in all.")
         last_user = max((i for i, message in enumerate(body.messages) if message.role == "user"), default=-1)
-        read = [Message("system", parts)] if (parts := _system(body.system)) else []
+        system = _without_empty(_system(body.system))
+        read = [Message("system", system)] if system else []
         for i, message in enumerate(body.messages):
             if message.clear_at != "next_user_message" or i > last_user:
                 read += self._message(message, f"messages[{i}]")
@@ -142,39 +145,38 @@ class _Conversation:
 
     def _message(self, message: wire.Message, where: str) -> list[Message]:
         """Return a message; the results of tools are one of their own, before the rest."""
-        parts: list[Part] = list(_texts(message.content)) if isinstance(message.content, str) else []
+        parts: list[Part] = [TextPart(message.content)] if isinstance(message.content, str) else []
         for i, block in enumerate(_blocks(message)):
             parts += self._parts(block, message.role, f"{where}.content[{i}]")
         results = tuple(part for part in parts if isinstance(part, ToolResultPart))
-        rest = tuple(part for part in parts if not isinstance(part, ToolResultPart))
+        rest = _without_empty(part for part in parts if not isinstance(part, ToolResultPart))
         read = [Message("tool", results)] if results else []
         # A user may say nothing, even in empty texts; but a message of which nothing is left is dropped.
         if rest or (message.role == "user" and all(block.type == "text" for block in _blocks(message))):
             read.append(Message(message.role, rest))
         return read
 
-    def _parts(self, block: wire.Block, role: str, where: str) -> Sequence[Part]:
+    def _parts(self, block: wire.Block, role: str, where: str) -> Iterator[Part]:
         if block.type in _SKIPPED:
-            return ()
+            return
         if block.type not in _ALLOWED[role]:
             place = f" in a message of role '{role}', got '{block.type[:64]}'"
             raise not_one_of(f"{where}.type", _ALLOWED[role], place)
-        parts: Sequence[Part] = ()
         match block.type:
             case "thinking":
-                parts = (ReasoningPart(block.thinking),) if block.thinking else ()
+                if block.thinking:
+                    yield ReasoningPart(block.thinking)
             case "tool_use":
-                parts = (self._call(block, where),)
+                yield self._call(block, where)
             case "tool_result":
-                parts = (self._result(block, where),)
+                yield self._result(block, where)
             case "compaction":
-                parts = _texts(block.content) if isinstance(block.content, str) else ()
+                yield TextPart(block.content if isinstance(block.content, str) else "")
             case "tool_addition":
                 if block.tool and block.tool.definition:
                     self.added_tools.append((block.tool.definition, f"{where}.tool.definition"))
             case _:
-                parts = _shown(block, where)
-        return parts
+                yield from _shown(block, where)
 
     def _call(self, block: wire.Block, where: str) -> ToolCallPart:
         call_id = required(block.id, f"{where}.id", empty=False)
@@ -187,80 +189,83 @@ class _Conversation:
         call_id = required(block.tool_use_id, param, empty=False)
         if call_id not in self._call_ids:
             raise invalid(param, "must be the id of a `tool_use` block in an earlier assistant message.")
-        parts: list[TextPart | ImagePart] = []
-        if isinstance(block.content, str):
-            parts += _texts(block.content)
-        elif isinstance(block.content, dict):
+        if isinstance(block.content, dict):
             raise invalid(f"{where}.content", "must be a string or an array of blocks.")
-        else:
-            for i, inner in enumerate(block.content or ()):
-                parts += _result_parts(inner, f"{where}.content[{i}]")
-        return ToolResultPart(call_id, tuple(parts), block.is_error is True)
+        parts = _without_empty(_result_parts(block.content or "", f"{where}.content"))
+        return ToolResultPart(call_id, parts, block.is_error is True)
 
 
 def _blocks(message: wire.Message) -> list[wire.Block]:
     return message.content if isinstance(message.content, list) else []
 
 
-def _system(system: str | list[wire.SystemBlock] | None) -> tuple[TextPart, ...]:
-    if not isinstance(system, list):
-        return _texts(system or "")
-    parts: list[TextPart] = []
-    for i, block in enumerate(system):
+def _without_empty(parts: Iterable[P]) -> tuple[P, ...]:
+    """Return the parts but for empty texts."""
+    return tuple(part for part in parts if not isinstance(part, TextPart) or part.text)
+
+
+def _system(system: str | list[wire.SystemBlock] | None) -> Iterator[TextPart]:
+    if isinstance(system, str):
+        yield TextPart(system)
+        return
+    for i, block in enumerate(system or ()):
         if block.type != "text":
             raise invalid(f"system[{i}].type", f"must be 'text', got '{block.type[:64]}'.")
-        parts += _texts(required(block.text, f"system[{i}].text"))
-    return tuple(parts)
+        yield TextPart(required(block.text, f"system[{i}].text"))
 
 
-def _result_parts(block: wire.ResultBlock, where: str) -> Sequence[TextPart | ImagePart]:
-    if block.type in _SKIPPED:
-        return ()
-    if block.type == "tool_reference":
-        return (TextPart(f"The tool {required(block.tool_name, f'{where}.tool_name', empty=False)} is available."),)
-    if block.type not in _SHOWN:
-        place = f" in the result of a tool, got '{block.type[:64]}'"
-        raise not_one_of(f"{where}.type", (*_SHOWN, "tool_reference"), place)
-    return _shown(block, where)
+def _result_parts(content: str | list[wire.ResultBlock], where: str) -> Iterator[TextPart | ImagePart]:
+    if isinstance(content, str):
+        yield TextPart(content)
+        return
+    for i, block in enumerate(content):
+        if block.type == "tool_reference":
+            name = required(block.tool_name, f"{where}[{i}].tool_name", empty=False)
+            yield TextPart(f"The tool {name} is available.")
+        elif block.type in _SHOWN:
+            yield from _shown(block, f"{where}[{i}]")
+        elif block.type not in _SKIPPED:
+            place = f" in the result of a tool, got '{block.type[:64]}'"
+            raise not_one_of(f"{where}[{i}].type", (*_SHOWN, "tool_reference"), place)
 
 
-def _shown(block: wire.Block | wire.ResultBlock, where: str) -> Sequence[TextPart | ImagePart]:
+def _shown(block: wire.Block | wire.ResultBlock, where: str) -> Iterator[TextPart | ImagePart]:
     """Return what a user's or a tool's block shows."""
     match block.type:
         case "text":
-            return _texts(required(block.text, f"{where}.text"))
+            yield TextPart(required(block.text, f"{where}.text"))
         case "image":
-            return (_image(block.source, f"{where}.source"),)
+            yield _image(block.source, f"{where}.source")
         case "document":
-            heads = [head for head in (block.title, block.context) if head]
-            return (*map(TextPart, heads), *_document(block.source, f"{where}.source"))
-    source = block.source if isinstance(block.source, str) else None
-    heads = [head for head in (block.title, source) if head]
-    return (*map(TextPart, heads), *_inner(block.content, f"{where}.content"))
+            yield from (TextPart(block.title or ""), TextPart(block.context or ""))
+            yield from _document(block.source, f"{where}.source")
+        case _:
+            source = block.source if isinstance(block.source, str) else ""
+            yield from (TextPart(block.title or ""), TextPart(source))
+            yield from _inner(block.content, f"{where}.content")
 
 
-def _document(source: wire.Source | str | None, where: str) -> Sequence[TextPart | ImagePart]:
+def _document(source: wire.Source | str | None, where: str) -> Iterator[TextPart | ImagePart]:
     if not isinstance(source, wire.Source):
         raise invalid(where, "is required and must be an object.")
-    match source.type:
-        case "text":
-            return _texts(required(source.data, f"{where}.data"))
-        case "content":
-            content = source.content
-            return _texts(content) if isinstance(content, str) else _inner(content, f"{where}.content")
-    message = "must be 'text' or 'content': this server can't read PDF files, and stores no files."
-    raise invalid(f"{where}.type", message)
+    if source.type == "text":
+        yield TextPart(required(source.data, f"{where}.data"))
+    elif source.type != "content":
+        message = "must be 'text' or 'content': this server can't read PDF files, and stores no files."
+        raise invalid(f"{where}.type", message)
+    elif isinstance(source.content, str):
+        yield TextPart(source.content)
+    else:
+        yield from _inner(source.content, f"{where}.content")
 
 
-def _inner(blocks: Any, where: str) -> Sequence[TextPart | ImagePart]:
+def _inner(blocks: Any, where: str) -> Iterator[TextPart | ImagePart]:
     if not isinstance(blocks, list):
         raise invalid(where, "is required and must be an array of blocks.")
-    parts: list[TextPart | ImagePart] = []
     for i, block in enumerate(blocks):
         if block.type not in ("text", "image"):
             raise invalid(f"{where}[{i}].type", f"must be 'text' or 'image', got '{block.type[:64]}'.")
-        parts += _shown(block, f"{where}[{i}]")
-    return parts
+        yield from _shown(block, f"{where}[{i}]")
 
 
 def _image(source: wire.Source | wire.ImageSource | str | None, where: str) -> ImagePart:
@@ -277,10 +282,6 @@ def _image(source: wire.Source | wire.ImageSource | str | None, where: str) -> I
                 raise invalid(f"{where}.url", "must begin with 'http://' or 'https://'.")
             return ImagePart(url)
     raise invalid(f"{where}.type", "must be 'base64' or 'url': this server stores no files.")
-
-
-def _texts(text: str) -> tuple[TextPart, ...]:
-    return (TextPart(text),) if text else ()
 
 
 def _says_something(part: Part) -> bool:

@@ -70,31 +70,26 @@ _BASH = (
 )
 
 
-def _file_edits(inserted: str) -> dict[str, Any]:
-    """Return the inputs of what edits files; `inserted` is how the version names the text to insert."""
-    properties = {
-        "command": _text("What to do.", "view", "create", "str_replace", "insert"),
-        "path": _text("The path of the file, or of a folder to view."),
-        "view_range": _VIEW_RANGE,
-        "file_text": _text("For 'create': the text of the new file."),
-        "old_str": _text("For 'str_replace': the text to replace; it must occur exactly once."),
-        "new_str": _text("For 'str_replace': the text in its place."),
-        "insert_line": {
-            "type": "integer",
-            "description": "For 'insert': the line after which to insert; 0 is the beginning.",
-        },
-    }
-    properties[inserted] = _text(
-        f"{properties.get(inserted, {}).get('description', '')} For 'insert': the text.".strip()
-    )
-    return properties
+_EDITS = {
+    "command": _text("What to do.", "view", "create", "str_replace", "insert"),
+    "path": _text("The path of the file, or of a folder to view."),
+    "view_range": _VIEW_RANGE,
+    "file_text": _text("For 'create': the text of the new file."),
+    "old_str": _text("For 'str_replace': the text to replace; it must occur exactly once."),
+    "new_str": _text("For 'str_replace': the text in its place."),
+    "insert_line": {
+        "type": "integer",
+        "description": "For 'insert': the line after which to insert; 0 is the beginning.",
+    },
+}
 
 
-def _editor(inserted: str) -> tuple[str, dict[str, Any]]:
-    return "Views, creates and edits text files.", _object(("command", "path"), **_file_edits(inserted))
+def _editor(**inserted: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return an editor of text files; `inserted` is the field that its version has for the text to insert."""
+    return "Views, creates and edits text files.", _object(("command", "path"), **_EDITS | inserted)
 
 
-_NOTES = _file_edits("insert_text") | {
+_NOTES = _EDITS | {
     "command": _text("What to do.", "view", "create", "str_replace", "insert", "delete", "rename"),
     "path": _text("The path, under /memories; for all but 'rename'."),
     "file_text": _text("For 'create': the text of the file."),
@@ -105,7 +100,9 @@ _NOTES = _file_edits("insert_text") | {
 _MEMORY = "Keeps notes in files under /memories, which last beyond this conversation.", _object(("command",), **_NOTES)
 _KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
     r"bash_\d+": _BASH,
-    r"text_editor_(2024\d+|20250124|20250429)": _editor("new_str"),
-    r"text_editor_\d+": _editor("insert_text"),
+    r"text_editor_(2024\d+|20250124|20250429)": _editor(
+        new_str=_text("For 'str_replace': the text in its place. For 'insert': the text.")
+    ),
+    r"text_editor_\d+": _editor(insert_text=_text("For 'insert': the text.")),
     r"memory_\d+": _MEMORY,
 }

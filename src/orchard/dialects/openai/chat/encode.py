@@ -70,10 +70,6 @@ class ChatCall(Struct, frozen=True):
             **overflow(summary),
         }
 
-    def encoder(self) -> "ChatEncoder":
-        """Return an encoder of the answer as a stream."""
-        return ChatEncoder(self)
-
     def complete(self, result: Collected) -> bytes:
         """Return the body of an answer that is not streamed."""
         return _json(self.completion(result))

@@ -15,7 +15,7 @@ from orchard.core.tasks.generate import (
 )
 from orchard.dialects.common.json_body import FreeForm, invalid, required
 from orchard.dialects.openai.chat import schema as wire
-from orchard.dialects.openai.content import ImageUrl, image_part
+from orchard.dialects.openai.fields import ImageUrl, image_part
 from orchard.dialects.openai.tools import custom_arguments
 
 MAX_ITEMS = 32_768

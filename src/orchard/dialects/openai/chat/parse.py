@@ -10,9 +10,7 @@ from orchard.dialects.common.tools import Tools
 from orchard.dialects.openai.chat import schema as wire
 from orchard.dialects.openai.chat.encode import ChatCall
 from orchard.dialects.openai.chat.messages import MessageReader
-from orchard.dialects.openai.grammar import grammar, json_schema
-from orchard.dialects.openai.sampling import include_usage, limit, sampling, stops
-from orchard.dialects.openai.thinking import template_args
+from orchard.dialects.openai.fields import grammar, include_usage, json_schema, limit, sampling, stops, template_args
 from orchard.dialects.openai.tools import add_custom
 
 T = TypeVar("T")

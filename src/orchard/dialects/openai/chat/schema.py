@@ -9,9 +9,7 @@ from msgspec import Meta, Struct, field
 
 from orchard.core.request import Overflow
 from orchard.dialects.common.fields import BodyType, Natural, NonEmpty, Refused
-from orchard.dialects.openai.content import ImageUrl
-from orchard.dialects.openai.sampling import Choices, Limit, StreamOptions
-from orchard.dialects.openai.thinking import Effort, ThinkingFields
+from orchard.dialects.openai.fields import Choices, Effort, ImageUrl, Limit, StreamOptions, ThinkingFields
 
 MAX_MESSAGES = 8192
 MAX_TOOLS = 512

@@ -7,18 +7,17 @@ from orchard.dialects.common.json_body import check_free_form, decode
 from orchard.dialects.openai.output import Fields
 from orchard.dialects.openai.stored import Metadata
 
-# The fields of a request that a stored completion repeats, and their names there.
-_REPEATED = {
-    "tools": "tools",
-    "tool_choice": "tool_choice",
-    "response_format": "response_format",
-    "seed": "seed",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "user": "input_user",
-}
+# The fields of a request that a stored completion repeats.
+_REPEATED = (
+    "tools",
+    "tool_choice",
+    "response_format",
+    "seed",
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+)
 
 
 class _Metadata(Struct):
@@ -42,23 +41,22 @@ class AskedChat(Struct, frozen=True):
 
     def listed(self, completion_id: str) -> list[Fields]:
         """Return the messages as they are listed, each with an id: content of several parts is in `content_parts`."""
-        return [_listed(message, f"{completion_id}-{i}") for i, message in enumerate(self.messages)]
+        listed = []
+        for i, message in enumerate(self.messages):
+            content = message.get("content")
+            text, parts = (None, content) if isinstance(content, list) else (content, None)
+            own = {"id": f"{completion_id}-{i}", "name": message.get("name"), "content": text, "content_parts": parts}
+            listed.append(message | own)
+        return listed
 
 
 def parse_asked(body: bytes) -> AskedChat:
     """Return what is stored of a request that can be served. Raise OrchardError (invalid_request)."""
     metadata = decode(_metadata, body).metadata or {}
     given = decode(_whole, body)
-    repeated = {theirs: given.get(ours) for ours, theirs in _REPEATED.items()}
+    repeated = {name: given.get(name) for name in _REPEATED} | {"input_user": given.get("user")}
     for name, value in repeated.items():
         check_free_form(value, name)
     for i, message in enumerate(given["messages"]):
         check_free_form(message, f"messages[{i}]")
     return AskedChat(given["messages"], dict(metadata), repeated)
-
-
-def _listed(message: Fields, id_: str) -> Fields:
-    content = message.get("content")
-    parts = content if isinstance(content, list) else None
-    text = None if parts is not None else content
-    return {**message, "id": id_, "name": message.get("name"), "content": text, "content_parts": parts}

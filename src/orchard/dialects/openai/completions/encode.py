@@ -40,10 +40,6 @@ class CompletionCall(Struct, frozen=True):
             "system_fingerprint": SYSTEM_FINGERPRINT,
         }
 
-    def encoder(self) -> "CompletionEncoder":
-        """Return an encoder of the answer as a stream."""
-        return CompletionEncoder(self)
-
     def complete(self, result: Collected) -> bytes:
         """Return the body of an answer that is not streamed."""
         made = self.requests[0].task.choices

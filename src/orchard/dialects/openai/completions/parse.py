@@ -6,8 +6,7 @@ from orchard.dialects.common.json_body import FreeForm, invalid
 from orchard.dialects.common.output import hex_id
 from orchard.dialects.openai.completions import schema as wire
 from orchard.dialects.openai.completions.encode import CompletionCall
-from orchard.dialects.openai.grammar import grammar
-from orchard.dialects.openai.sampling import include_usage, limit, sampling, stops
+from orchard.dialects.openai.fields import grammar, include_usage, limit, sampling, stops
 
 DEFAULT_MAX_TOKENS = 16
 """OpenAI's own. A text that is merely continued may have no end but that of the context window."""

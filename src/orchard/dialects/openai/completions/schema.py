@@ -8,8 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from orchard.dialects.common.fields import BodyType, Natural
-from orchard.dialects.openai.grammar import GrammarFields
-from orchard.dialects.openai.sampling import Choices, Limit, StreamOptions
+from orchard.dialects.openai.fields import Choices, GenerationFields, Limit, StreamOptions
 
 MAX_PROMPTS = 128
 MAX_LOGPROBS = 5
@@ -22,7 +21,7 @@ Tokens = list[Natural]
 Prompt = str | Annotated[list[str | Natural | Tokens], Meta(min_length=1, max_length=MAX_PROMPT_ITEMS)]
 
 
-class Body(GrammarFields, kw_only=True):
+class Body(GenerationFields, kw_only=True):
     """A Completions request."""
 
     prompt: Prompt | None = None

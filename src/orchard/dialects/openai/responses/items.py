@@ -17,7 +17,7 @@ from orchard.core.tasks.generate import (
     summary_message,
 )
 from orchard.dialects.common.json_body import FreeForm, invalid, not_one_of, required
-from orchard.dialects.openai.content import image_part
+from orchard.dialects.openai.fields import image_part
 from orchard.dialects.openai.output import Fields
 from orchard.dialects.openai.responses import schema as wire
 from orchard.dialects.openai.responses.seal import Unseal, unseal_reasoning

@@ -11,15 +11,13 @@ from orchard.core.tasks.generate import Generate, Grammar, Message, TextPart
 from orchard.dialects.common.fields import asks_for, header_priority, make_request
 from orchard.dialects.common.json_body import FreeForm, decode, invalid, refuse_set, required
 from orchard.dialects.common.output import hex_id
-from orchard.dialects.openai.grammar import grammar, json_schema
+from orchard.dialects.openai.fields import grammar, json_schema, sampling, stops, template_args
 from orchard.dialects.openai.responses import schema as wire
 from orchard.dialects.openai.responses.call import RawBody, ResponseCall, about
 from orchard.dialects.openai.responses.items import ItemReader, kind_of, references
 from orchard.dialects.openai.responses.seal import Unseal, unknown
 from orchard.dialects.openai.responses.stored import normalised
 from orchard.dialects.openai.responses.tools import Toolbox, toolbox
-from orchard.dialects.openai.sampling import sampling, stops
-from orchard.dialects.openai.thinking import template_args
 
 LOGPROBS = "message.output_text.logprobs"
 _UNSUPPORTED = {

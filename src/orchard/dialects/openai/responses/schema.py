@@ -9,9 +9,8 @@ from msgspec import Meta, Struct, field
 
 from orchard.core.request import Overflow
 from orchard.dialects.common.fields import INT64_MAX, BodyType, ModelFields, NonEmpty, Refused
-from orchard.dialects.openai.content import ImageUrl
+from orchard.dialects.openai.fields import Effort, ImageUrl, ThinkingFields
 from orchard.dialects.openai.stored import Metadata
-from orchard.dialects.openai.thinking import Effort, ThinkingFields
 
 MAX_ITEMS = 8192
 MAX_PARTS = 4096

@@ -1,0 +1,193 @@
+"""What the bodies of OpenAI's generating APIs share: their fields, and how they are read."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from orchard.core.request import Priority
+from orchard.core.tasks.generate import Grammar, ImagePart, Sampling
+from orchard.dialects.common.fields import INT64_MAX, MAX_STOP_CHARS, Natural, NonEmpty, Refused, ServingFields
+from orchard.dialects.common.json_body import FreeForm, invalid
+
+MAX_CHOICES = 16
+MAX_STOPS = 16
+MAX_GRAMMAR_CHARS = 256 * 1024
+MAX_TEXTS = 8192
+
+StopOrNone = Annotated[str, Meta(max_length=MAX_STOP_CHARS, description="An empty one is none.")]
+Penalty = Annotated[float, Meta(ge=-2, le=2)]
+Limit = Annotated[int, Meta(ge=-1, le=INT64_MAX, description="How many tokens at most; -1: no limit.")]
+Choices = Annotated[int, Meta(ge=1, le=MAX_CHOICES)]
+Text = Annotated[str, Meta(min_length=1, max_length=MAX_GRAMMAR_CHARS)]
+Texts = Annotated[list[NonEmpty], Meta(min_length=1, max_length=MAX_TEXTS)]
+Schema = dict[str, Any] | Text
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class StructuredOutputs(Struct):
+    """The form of the answer, as vLLM takes it; only one of the fields at a time."""
+
+    json: Schema | None = None
+    regex: Text | None = None
+    choice: Texts | None = None
+    grammar: Text | None = None
+    json_object: bool | None = None
+    structural_tag: Refused = None
+
+
+class GenerationFields(ServingFields, kw_only=True):
+    """How tokens are sampled, what ends the answer, its form (in the fields of vLLM), and how the model is served."""
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_k: Annotated[int, Meta(ge=-1, le=INT64_MAX)] | None = None
+    min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    xtc_probability: Annotated[float, Meta(ge=0, le=1)] | None = None
+    xtc_threshold: Annotated[float, Meta(ge=0, le=0.5)] | None = None
+    repetition_penalty: Annotated[float, Meta(gt=0, le=10)] | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    repetition_context_size: Natural | None = None
+    presence_context_size: Natural | None = None
+    frequency_context_size: Natural | None = None
+    logit_bias: dict[Natural, Annotated[float, Meta(ge=-100, le=100)]] | None = None
+    seed: Annotated[int, Meta(ge=-(2**63), le=INT64_MAX)] | None = None
+    stop: StopOrNone | Annotated[list[StopOrNone], Meta(max_length=MAX_STOPS)] | None = None
+    priority: Priority | None = None
+    guided_json: Schema | None = None
+    guided_regex: Text | None = None
+    guided_choice: Texts | None = None
+    guided_grammar: Text | None = None
+    structured_outputs: StructuredOutputs | None = None
+
+
+class ThinkingFields(GenerationFields, kw_only=True):
+    """The chat template's variables and thinking, beside what all of them have."""
+
+    enable_thinking: bool | None = None
+    thinking_budget: Natural | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+
+
+class StreamOptions(Struct):
+    """What a stream tells besides the answer."""
+
+    include_usage: bool | None = None
+
+
+class ImageUrl(Struct):
+    """Where a picture is: a data: URL, or an http(s) one."""
+
+    url: NonEmpty
+
+
+def include_usage(stream: bool | None, options: StreamOptions | None) -> bool:
+    """Return whether a stream ends with the usage. Raise OrchardError where there are options for no stream."""
+    if options and not stream:
+        raise invalid("stream_options", "is only allowed when `stream` is true.")
+    return bool(options and options.include_usage)
+
+
+def sampling(body: GenerationFields) -> Sampling:
+    """Return how tokens are sampled, by fields of the same names."""
+    given = {name: getattr(body, name) for name in Sampling.__struct_fields__}
+    return Sampling(**given | {"top_k": 0 if body.top_k == -1 else body.top_k, "logit_bias": body.logit_bias or {}})
+
+
+def stops(body: GenerationFields) -> tuple[str, ...]:
+    """Return the texts that end the answer; some clients send an empty one where they mean none."""
+    given = [body.stop] if isinstance(body.stop, str) else body.stop or []
+    return tuple(stop for stop in given if stop)
+
+
+def limit(name: str, value: int | None, least: int) -> int | None:
+    """Return how many tokens there may be; None: no limit. Raise OrchardError where it is below `least`."""
+    if value is not None and -1 < value < least:
+        raise invalid(name, f"must be an integer from {least} to {INT64_MAX}, or -1 for no limit.")
+    return None if value == -1 else value
+
+
+def grammar(body: GenerationFields, own: Grammar | None, free_form: FreeForm) -> Grammar | None:
+    """Return what the answer must look like; `own` is what the dialect's own field asks for.
+
+    Raise OrchardError where several fields ask for a form, or one holds no schema.
+    """
+    guided = StructuredOutputs(body.guided_json, body.guided_regex, body.guided_choice, body.guided_grammar)
+    given = [own] if own else []
+    given += _given(guided, "guided_", free_form)
+    if body.structured_outputs:
+        given += _given(body.structured_outputs, "structured_outputs.", free_form)
+    if len(given) > 1:
+        raise invalid(given[1].param, f"and `{given[0].param}` both set the form of the answer; give only one of them.")
+    return given[0] if given else None
+
+
+def json_schema(value: Any, param: str, field: str, free_form: FreeForm, *, strict: bool = True) -> Grammar:
+    """Return the grammar of a JSON schema; None: any JSON object.
+
+    `field` is where the schema stands, `param` the field to blame where it can't be kept, `strict` as in `Grammar`.
+    """
+    if value is None:
+        return Grammar("json_object", None, param)
+    free_form.check(value, field)
+    return Grammar("json_schema", value, param, strict)
+
+
+def _given(wanted: StructuredOutputs, prefix: str, free_form: FreeForm) -> list[Grammar]:
+    given = []
+    if wanted.json is not None:
+        field = prefix + "json"
+        value = _parsed(wanted.json, field) if isinstance(wanted.json, str) else wanted.json
+        given.append(json_schema(value, field, field, free_form))
+    if wanted.regex is not None:
+        given.append(Grammar("regex", wanted.regex, prefix + "regex"))
+    if wanted.choice is not None:
+        free_form.check(wanted.choice, prefix + "choice")
+        given.append(Grammar("choice", wanted.choice, prefix + "choice"))
+    if wanted.grammar is not None:
+        given.append(Grammar("lark", wanted.grammar, prefix + "grammar"))
+    if wanted.json_object:
+        given.append(Grammar("json_object", None, prefix + "json_object"))
+    if wanted.structural_tag is not None:
+        raise invalid(prefix + "structural_tag", "is not supported: give json, regex, choice, grammar or json_object.")
+    return given
+
+
+def _parsed(text: str, param: str) -> Any:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any] | bool)
+    except (msgspec.DecodeError, RecursionError):
+        raise invalid(param, "must be a JSON schema, or one as JSON text.") from None
+
+
+def template_args(
+    body: ThinkingFields,
+    free_form: FreeForm,
+    *,
+    effort: Effort | None,
+    thinking: bool | None,
+    budget: int | None,
+) -> dict[str, Any]:
+    """Return the variables for the chat template.
+
+    `effort`, `thinking` and `budget` are what the request asks for, by whichever field. Effort and budget turn thinking
+    on or off where the request does not. Raise OrchardError where `chat_template_kwargs` contradicts them.
+    """
+    args = body.chat_template_kwargs or {}
+    free_form.check(args, "chat_template_kwargs")
+    for name, value in {"enable_thinking": thinking, "reasoning_effort": effort, "thinking_budget": budget}.items():
+        if value is not None and args.setdefault(name, value) != value:
+            raise invalid(name, "and `chat_template_kwargs` contradict each other.")
+    if effort is not None:
+        args.setdefault("enable_thinking", effort != "none")
+    if budget is not None:
+        args.setdefault("enable_thinking", budget > 0)
+    return args
+
+
+def image_part(url: str, param: str) -> ImagePart:
+    """Return a picture; raise OrchardError where `param` holds no URL of a kind that can be read."""
+    if not url.startswith(("data:", "http://", "https://")):
+        raise invalid(param, "must be a data: URL or an http(s) URL.")
+    return ImagePart(url)
