@@ -1,10 +1,12 @@
-"""The prefix cache in memory, against a model that is a set of texts. Payloads are bytes, eight a token."""
+"""The prefix cache in memory, against a model that is a set of texts. Payloads are arrays of eight bytes a token."""
 
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
+import mlx.core as mx
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -12,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from orchard.engine.prefix_cache import radix_tree
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
-from orchard.engine.prefix_cache.values import HostArray, HostArrays
+from orchard.engine.prefix_cache.values import Cut, State
 
 WIDTH = 8  # bytes a token
 Text = tuple[int, ...]
@@ -24,62 +26,40 @@ def content(text: Sequence[int], start: int = 0) -> bytes:
     return b"".join(value.to_bytes(WIDTH, "little") for value in list(sums)[start + 1 :])
 
 
-class Bytes:
-    """A payload."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.nbytes = len(data)
-
-    def part(self, begin: int, end: int) -> "Bytes":
-        assert 0 <= begin < end <= len(self.data) // WIDTH
-        return Bytes(self.data[begin * WIDTH : end * WIDTH])
-
-    def to_host(self) -> HostArrays:
-        half = len(self.data) // 2
-        return {
-            "one": HostArray("U8", (half,), self.data[:half]),
-            "two": HostArray("U8", (len(self.data) - half,), self.data[half:]),
-        }
+def payload(text: Sequence[int], start: int = 0) -> Cut:
+    both = np.frombuffer(content(text, start), np.uint8).reshape(1, 1, -1, WIDTH)
+    return Cut({"one": mx.array(both[..., : WIDTH // 2]), "two": mx.array(both[..., WIDTH // 2 :])})
 
 
-class State:
-    """A snapshot."""
-
-    def __init__(self, text: Sequence[int], nbytes: int = 3 * WIDTH) -> None:
-        self.data = content(text)[-WIDTH:] * (nbytes // WIDTH)
-        self.nbytes = nbytes
-
-    def to_host(self) -> HostArrays:
-        return {"state": HostArray("U8", (self.nbytes,), self.data)}
+def data_of(piece: Cut, tokens: int) -> bytes:
+    """What the first tokens of a payload hold."""
+    halves = [np.array(piece.arrays[name]) for name in ("one", "two")]
+    return np.concatenate(halves, axis=-1)[:, :, :tokens].tobytes()
 
 
-def make_payload(arrays: HostArrays) -> Bytes:
-    return Bytes(bytes(arrays["one"].data) + bytes(arrays["two"].data))
+def state(text: Sequence[int]) -> State:
+    return State({"state": mx.array(np.frombuffer(content(text)[-WIDTH:] * 3, np.uint8))})
 
 
-def make_snapshot(arrays: HostArrays) -> State:
-    state = State([0])
-    state.data = bytes(arrays["state"].data)
-    state.nbytes = len(state.data)
-    return state
+SNAPSHOT = 3 * WIDTH  # bytes
 
 
 def new(
     budget: int = 10**9, needs_snapshot: bool = False, disk: DiskTier | None = None, most_texts: int | None = None
 ) -> PrefixCache:
-    return PrefixCache(budget, needs_snapshot, disk, make_payload, make_snapshot, most_texts=most_texts)
+    return PrefixCache(budget, needs_snapshot, disk, most_texts)
 
 
 def put(cache: PrefixCache, text: Sequence[int], with_snapshot: bool = False, start: int | None = None) -> None:
     start = cache.covered(text) if start is None else start
-    payload = Bytes(content(text, start)) if start < len(text) else None
-    cache.insert(text, start, payload, State(text) if with_snapshot else None)
+    cache.insert(
+        text, start, payload(text, start) if start < len(text) else None, state(text) if with_snapshot else None
+    )
 
 
 def shrink(cache: PrefixCache, to_bytes: int) -> None:
     """Evict what was used least recently until `to_bytes` are left; the budget stays."""
-    budget = cache.budget
+    budget = cache.counters["budget_bytes"]
     cache.limit(to_bytes)
     cache.limit(budget)
 
@@ -87,13 +67,13 @@ def shrink(cache: PrefixCache, to_bytes: int) -> None:
 def look(cache: PrefixCache, text: Sequence[int], limit: int | None = None, disk: bool = True) -> Match:
     """Find, and check that what is found is what was computed for this very text."""
     match = cache.find(text, len(text) if limit is None else limit, disk)
-    data = b"".join(piece.data[: used * WIDTH] for piece, used in match.pieces)
+    data = b"".join(data_of(piece, used) for piece, used in match.pieces)
     assert content(text)[: len(data)] == data
     assert match.length <= match.parted <= len(text)
     if not match.cold:
         assert len(data) == match.length * WIDTH
     if match.snapshot is not None:
-        assert match.snapshot.data == State(text[: match.length], match.snapshot.nbytes).data
+        assert mx.array_equal(match.snapshot.arrays["state"], state(text[: match.length]).arrays["state"])
     assert match.closest[: match.parted - match.begin] == list(
         text[match.begin : match.parted] if match.closest else []
     )
@@ -105,8 +85,8 @@ def check(cache: PrefixCache) -> None:
     memory: Any = cache._memory
     nodes = [node for node in memory.root.subtree() if node is not memory.root]
     held = [slot for node in nodes for slot in node.slots if slot.value is not None]
-    assert set(held) == set(memory._order)
-    assert memory.nbytes == sum(slot.value.nbytes for slot in held) <= cache.budget
+    assert set(held) == set(memory.order)
+    assert memory.nbytes == sum(slot.value.nbytes for slot in held) <= memory.budget
     assert set(memory.dirty) <= set(held)
     for node in nodes:
         assert 0 < node.end - node.start <= radix_tree.MAX_EDGE
@@ -167,19 +147,19 @@ def test_text_is_shared() -> None:
     one, other = [*long(1, 700), *long(2, 100)], [*long(1, 700), *long(3, 900)]
     put(cache, one)
     put(cache, other, start=0)  # the overlap is dropped
-    assert cache.nbytes == (700 + 100 + 900) * WIDTH
+    assert cache.counters["bytes"] == (700 + 100 + 900) * WIDTH
     put(cache, one, start=300)
-    assert cache.nbytes == (700 + 100 + 900) * WIDTH
+    assert cache.counters["bytes"] == (700 + 100 + 900) * WIDTH
     check(cache)
 
 
 def test_what_doesnt_follow_on_is_ignored() -> None:
     cache = new()
     put(cache, [1, 2, 3])
-    cache.insert([1, 2, 9, 4, 5], 3, Bytes(content([1, 2, 9, 4, 5], 3)), None)
-    cache.insert([1, 2, 3, 4], 0, None, State([1, 2, 3, 4]))
+    cache.insert([1, 2, 9, 4, 5], 3, payload([1, 2, 9, 4, 5], 3), None)
+    cache.insert([1, 2, 3, 4], 0, None, state([1, 2, 3, 4]))
     cache.insert([], 0, None, None)
-    assert cache.nbytes == 3 * WIDTH
+    assert cache.counters["bytes"] == 3 * WIDTH
     assert look(cache, [1, 2, 9, 4]).length == 2
 
 
@@ -195,7 +175,7 @@ def test_a_snapshot_makes_a_place_usable() -> None:
     assert look(cache, text, 599).length == 100
     match = look(cache, text, 99)
     assert (match.length, match.snapshot, match.parted) == (0, None, 1000)
-    assert cache.nbytes == 1000 * WIDTH + 2 * State([1]).nbytes
+    assert cache.counters["bytes"] == 1000 * WIDTH + 2 * SNAPSHOT
     check(cache)
 
 
@@ -234,8 +214,7 @@ def test_leaves_go_before_what_they_hang_on() -> None:
 
 
 def test_snapshots_go_by_their_own_use() -> None:
-    snapshot = State([1]).nbytes
-    cache = new(budget=30 * WIDTH + 2 * snapshot, needs_snapshot=True)
+    cache = new(budget=30 * WIDTH + 2 * SNAPSHOT, needs_snapshot=True)
     text = [1] * 30
     for length in (10, 20):
         put(cache, text[:length], with_snapshot=True)
@@ -251,7 +230,7 @@ def test_more_than_the_budget_keeps_its_head() -> None:
     check(cache)
     none = new(budget=0)
     put(none, [1, 2, 3], with_snapshot=True)
-    assert none.nbytes == 0
+    assert none.counters["bytes"] == 0
     check(none)
 
 
@@ -268,7 +247,7 @@ def test_only_so_many_texts_are_kept() -> None:
     put(cache, long(4, 100))
     put(cache, long(5, 100))
     assert [look(cache, long(n, 100)).length for n in (1, 3, 4, 5)] == [0, 0, 100, 100]
-    assert cache.nbytes == 200 * WIDTH
+    assert cache.counters["bytes"] == 200 * WIDTH
     check(cache)
 
 
@@ -276,8 +255,8 @@ def test_a_new_budget_holds_at_once() -> None:
     cache = new(budget=3000 * WIDTH)
     put(cache, long(1, 2000))
     cache.limit(1000 * WIDTH)
-    assert cache.budget == 1000 * WIDTH
-    assert 0 < cache.nbytes <= 1000 * WIDTH
+    assert cache.counters["budget_bytes"] == 1000 * WIDTH
+    assert 0 < cache.counters["bytes"] <= 1000 * WIDTH
     check(cache)
     cache.limit(3000 * WIDTH)
     put(cache, long(1, 2000))
@@ -289,9 +268,9 @@ def test_memory_can_be_taken_back() -> None:
     put(cache, long(1, 5000))
     match = look(cache, long(1, 5000))
     shrink(cache, 2000 * WIDTH)
-    assert 1000 * WIDTH < cache.nbytes <= 2000 * WIDTH
+    assert 1000 * WIDTH < cache.counters["bytes"] <= 2000 * WIDTH
     shrink(cache, 0)
-    assert cache.nbytes == 0
+    assert cache.counters["bytes"] == 0
     check(cache)
     assert sum(used for _, used in match.pieces) == 5000
 
@@ -308,15 +287,15 @@ def test_counters() -> None:
 
 
 def test_a_payload_that_breaks_leaves_the_cache_whole() -> None:
-    class Broken(Bytes):
-        def part(self, begin: int, end: int) -> Bytes:
+    class Broken(Cut):
+        def part(self, begin: int, end: int) -> Cut:
             if begin >= 512:
                 raise MemoryError
             return super().part(begin, end)
 
     cache = new()
     with pytest.raises(MemoryError):
-        cache.insert(long(1, 2000), 0, Broken(content(long(1, 2000))), None)
+        cache.insert(long(1, 2000), 0, Broken(payload(long(1, 2000)).arrays), None)
     check(cache)
     assert look(cache, long(1, 2000)).length == 512
 
@@ -372,7 +351,7 @@ class Unlimited(RuleBasedStateMachine):
     @invariant()
     def nothing_is_stored_twice(self) -> None:
         check(self.cache)
-        assert self.cache.nbytes == (len(self.known) - 1) * WIDTH + len(self.snapshots) * State([0]).nbytes
+        assert self.cache.counters["bytes"] == (len(self.known) - 1) * WIDTH + len(self.snapshots) * SNAPSHOT
 
 
 class UnlimitedWithSnapshots(Unlimited):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.engine.prefix_cache import cache_file
-from orchard.engine.prefix_cache.cache_file import FileError, FileIdentity
+from orchard.engine.prefix_cache.cache_file import FileError, FileIdentity, FoundFile
 from orchard.engine.prefix_cache.values import HostArray, HostArrays, pack
 
 PLACE = FileIdentity("model-4bit", "payload", "ab" * 32, "", 0, pack([1, 2, 150_000]))
@@ -32,7 +32,7 @@ def test_roundtrip(tmp_path: Path) -> None:
     assert path.name == PLACE.name
     assert stat.S_IMODE(status.st_mode) == 0o600
     assert status.st_size == cache_file.size(PLACE, ARRAYS)
-    assert cache_file.read_place(path, "model-4bit") == (PLACE, 36, status.st_mtime_ns)
+    assert cache_file.read_place(path, "model-4bit") == FoundFile(PLACE, 36, status.st_size, status.st_mtime_ns)
     assert plain(cache_file.read(path, "model-4bit")) == plain(ARRAYS)
 
 

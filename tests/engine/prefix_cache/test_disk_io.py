@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from orchard.engine.prefix_cache import cache_file, disk_io, radix_tree
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
+from orchard.engine.prefix_cache.values import Cut
 from tests.engine.prefix_cache.test_cache import WIDTH, Text, check, long, look, new, put, shrink, texts
 from tests.support.examples import examples
 
@@ -108,7 +109,7 @@ def test_a_restart_finds_it_all(house: House) -> None:
     put(cache, other, with_snapshot=True)  # splits what is saved
     save(cache, disk)
     cache, disk = house.open(needs_snapshot=True)
-    assert cache.nbytes == 0
+    assert cache.counters["bytes"] == 0
     for text in (one, other):
         assert look(cache, text).cold
         assert fetch(cache, text).length == len(text)
@@ -156,7 +157,7 @@ def test_a_half_of_a_file_can_be_fetched_alone(house: House) -> None:
     put(cache, [*long(1, 100), 1])
     shrink(cache, 0)
     assert fetch(cache, [*long(1, 100), 2]).length == 100
-    assert cache.nbytes == 100 * WIDTH
+    assert cache.counters["bytes"] == 100 * WIDTH
     assert look(cache, long(1, 400)).cold
     check(cache)
 
@@ -210,7 +211,7 @@ def test_text_that_is_dropped_while_it_is_read_stays_dropped(house: House) -> No
     gate.set()
     assert answered.wait(SECONDS)
     assert look(cache, long(1, 1000)).length == 0
-    assert cache.nbytes == 1000 * WIDTH
+    assert cache.counters["bytes"] == 1000 * WIDTH
     check(cache)
 
 
@@ -591,9 +592,7 @@ def test_evicted_before_it_was_written(house: House) -> None:
 
 
 def test_payloads_that_cant_be_copied_are_not_saved(house: House, caplog: pytest.LogCaptureFixture) -> None:
-    class Stuck:
-        nbytes = 8
-
+    class Stuck(Cut):
         def part(self, begin: int, end: int) -> "Stuck":
             return self
 
@@ -601,18 +600,20 @@ def test_payloads_that_cant_be_copied_are_not_saved(house: House, caplog: pytest
             raise RuntimeError("no memory")
 
     cache, disk = house.open()
-    cache.insert([1, 2, 3], 0, Stuck(), None)
+    cache.insert([1, 2, 3], 0, Stuck({}), None)
     save(cache, disk)
     assert "could not be copied" in caplog.text
     assert cache.find([1, 2, 3], 3).length == 3
 
 
-def test_payloads_that_cant_be_made_again_are_given_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_payloads_that_cant_be_made_again_are_given_up(
+    house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(arrays: Any) -> Any:
         raise ValueError("other shapes")
 
-    disk = DiskTier(tmp_path, MODEL, 10**9)
-    cache = PrefixCache(10**9, False, disk, refuse, refuse)
+    monkeypatch.setattr(Cut, "from_host", refuse)
+    cache, disk = house.open()
     put(cache, [1, 2, 3])
     save(cache, disk)
     shrink(cache, 0)
@@ -620,7 +621,6 @@ def test_payloads_that_cant_be_made_again_are_given_up(tmp_path: Path, caplog: p
     settle(disk)
     assert files(disk) == []
     assert "can't be used" in caplog.text
-    disk.close()
 
 
 def test_close_finishes_what_was_handed_over(house: House) -> None:
@@ -688,6 +688,7 @@ WRITER = """
 import os, signal, sys
 from pathlib import Path
 from orchard.engine.prefix_cache.disk_io import DiskTier
+from orchard.engine.prefix_cache.values import Cut
 from tests.engine.prefix_cache.test_cache import long, new, put
 
 left = int(sys.argv[3])

@@ -11,7 +11,7 @@ from typing import Any
 import mlx.core as mx
 
 from orchard.engine.batching.layer_kinds import Footprint, LayerKind, kind_of
-from orchard.engine.prefix_cache.arrays import Cut, State
+from orchard.engine.prefix_cache.values import Cut, State
 
 Cache = list[Any]
 

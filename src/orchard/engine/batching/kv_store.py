@@ -12,7 +12,6 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import kv_cache
 from orchard.engine.batching.job import Miss
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.prefix_cache.arrays import Cut, State
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
 
@@ -53,9 +52,7 @@ class KVStore:
                 fingerprint = f"{model.fingerprint} {form} {options.max_kv_size}"
                 self._disk = DiskTier(folder, fingerprint, options.prompt_cache_dir_bytes, wake)
             self._snapshots = kv_cache.needs_snapshot(model.new_cache())
-            makers = Cut.from_host, State.from_host
-            most = options.prompt_cache_size
-            self._prefixes = PrefixCache(budget, self._snapshots, self._disk, *makers, most_texts=most)
+            self._prefixes = PrefixCache(budget, self._snapshots, self._disk, options.prompt_cache_size)
 
     def limit(self, budget: int) -> None:
         """Limit cached prompts to so many bytes of memory from now on; 0: none is kept."""

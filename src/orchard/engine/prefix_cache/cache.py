@@ -5,15 +5,14 @@ has left memory stays in the tree as long as it is on disk: it is cold.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from msgspec import Struct
 
 from orchard.engine.prefix_cache.disk_index import DiskIndex
 from orchard.engine.prefix_cache.disk_io import DiskTier
 from orchard.engine.prefix_cache.memory_tier import MemoryTier
-from orchard.engine.prefix_cache.radix_tree import Node, after, walk
-from orchard.engine.prefix_cache.values import HostArrays, Payload, Snapshot, pack
+from orchard.engine.prefix_cache.radix_tree import Node, after, slots_of, walk
+from orchard.engine.prefix_cache.values import Cut, State, pack
 
 _AROUND = 16  # tokens
 
@@ -30,8 +29,8 @@ class Match(Struct, frozen=True):
     """
 
     length: int
-    pieces: list[tuple[Any, int]]
-    snapshot: Any
+    pieces: list[tuple[Cut, int]]
+    snapshot: State | None
     cold: bool
     cold_bytes: int
     warm_length: int
@@ -45,34 +44,17 @@ class PrefixCache:
     """Lives in the engine's thread. Every method takes whole texts, from their first token."""
 
     def __init__(
-        self,
-        budget_bytes: int,
-        needs_snapshot: bool,
-        disk: DiskTier | None,
-        make_payload: Callable[[HostArrays], Payload],
-        make_snapshot: Callable[[HostArrays], Snapshot],
-        *,
-        most_texts: int | None = None,
+        self, budget_bytes: int, needs_snapshot: bool, disk: DiskTier | None, most_texts: int | None = None
     ) -> None:
         """`needs_snapshot`: the model has layers that can't be cut, so a prefix is usable only where their state is
-        known. The last two bring back what `to_host` returned. Whoever made `disk` closes it.
+        known. Whoever made `disk` closes it.
         `most_texts`: of the texts in memory, how many may be no other's beginning."""
         self._needs_snapshot = needs_snapshot
         self._memory = MemoryTier(budget_bytes, disk.fingerprint if disk else "", most_texts)
-        self._disk = DiskIndex(disk, self._memory, make_payload, make_snapshot) if disk else None
+        self._disk = DiskIndex(disk, self._memory) if disk else None
         self._hits = 0
         self._misses = 0
         self._tokens = 0
-
-    @property
-    def budget(self) -> int:
-        """What may be in memory, in bytes."""
-        return self._memory.budget
-
-    @property
-    def nbytes(self) -> int:
-        """What is in memory, in bytes."""
-        return self._memory.nbytes
 
     @property
     def counters(self) -> dict[str, int]:
@@ -81,7 +63,7 @@ class PrefixCache:
             "hits": self._hits,
             "misses": self._misses,
             "tokens": self._tokens,
-            "entries": self._memory.held,
+            "entries": len(self._memory.order),
             "bytes": self._memory.nbytes,
             "budget_bytes": self._memory.budget,
             "disk_entries": len(self._disk) if self._disk else 0,
@@ -97,16 +79,17 @@ class PrefixCache:
         text = pack(tokens)
         nodes, parted = walk(self._memory.root, text)
         path, length = self._usable(nodes, min(parted, limit), disk)
-        held = [node for node in path if node.payload.value is not None]
-        pieces = [(node.payload.value, min(node.end, length) - node.start) for node in held]
+        pieces = [
+            (node.payload.value, min(node.end, length) - node.start) for node in path if node.payload.value is not None
+        ]
         end = path[-1] if path and self._needs_snapshot else None
         snapshot = end.snapshot.value if end else None
-        cold = len(held) < len(path) or (end is not None and snapshot is None)
-        missing = sum(node.payload.nbytes for node in path if node.payload.value is None)
-        missing += end.snapshot.nbytes if end is not None and snapshot is None else 0
-        warm_length = self._usable(nodes, min(parted, limit), disk=False)[1] if cold else length
+        missing = [slot for slot in slots_of(path, end) if slot.value is None]
+        warm_length = self._usable(nodes, min(parted, limit), disk=False)[1] if missing else length
         if length:
-            self._touch(path, end)
+            self._memory.touch(path, end)
+            if self._disk is not None:
+                self._disk.touch(path, end)
         if not disk:
             self._hits += length > 0
             self._misses += length == 0
@@ -115,7 +98,8 @@ class PrefixCache:
         closest = []
         if parted < len(tokens):
             closest = [*tokens[begin:parted], *after(nodes or [self._memory.root], parted, _AROUND)]
-        return Match(length, pieces, snapshot, cold, missing, warm_length, parted, begin, closest, path)
+        cold_bytes = sum(slot.nbytes for slot in missing)
+        return Match(length, pieces, snapshot, bool(missing), cold_bytes, warm_length, parted, begin, closest, path)
 
     def covered(self, tokens: Sequence[int]) -> int:
         """Count the tokens whose payloads are in memory, from the first on."""
@@ -128,9 +112,7 @@ class PrefixCache:
         nodes, known = walk(self._memory.root, pack(tokens))
         return bool(nodes) and nodes[-1].end == known == len(tokens) and nodes[-1].snapshot.value is not None
 
-    def insert(
-        self, tokens: Sequence[int], start: int, payload: Payload | None, snapshot: Snapshot | None = None
-    ) -> None:
+    def insert(self, tokens: Sequence[int], start: int, payload: Cut | None, snapshot: State | None = None) -> None:
         """Keep the payload of tokens[start:] and the snapshot at the end; what is there already stays as it is.
 
         Nothing is kept where tokens[:start], or without a payload all of them, aren't `covered`. The payload may be a
@@ -190,11 +172,6 @@ class PrefixCache:
         if self._disk is not None:
             self._disk.absorb()
 
-    def _touch(self, path: Sequence[Node], snapshot: Node | None) -> None:
-        self._memory.touch(path, snapshot)
-        if self._disk is not None:
-            self._disk.touch(path, snapshot)
-
     def _covered(self, nodes: Sequence[Node], known: int) -> int:
         cold = next((node.start for node in nodes if node.payload.value is None), known)
         return min(cold, known)
@@ -205,7 +182,7 @@ class PrefixCache:
         for index, node in enumerate(nodes, 1):
             nbytes += node.payload.nbytes
             # What the memory can't hold together can't be fetched.
-            if node.start >= most or nbytes > self.budget or (node.payload.value is None and not disk):
+            if node.start >= most or nbytes > self._memory.budget or (node.payload.value is None and not disk):
                 break
             if not self._needs_snapshot:
                 count, length = index, min(node.end, most)
@@ -216,4 +193,4 @@ class PrefixCache:
     def _restorable(self, node: Node, nbytes: int, disk: bool) -> bool:
         slot = node.snapshot
         known = slot.value is not None or (disk and slot.file is not None)
-        return known and nbytes + slot.nbytes <= self.budget
+        return known and nbytes + slot.nbytes <= self._memory.budget

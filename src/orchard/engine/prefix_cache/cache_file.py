@@ -6,16 +6,14 @@ reads by name, following links, and holds everything twice.
 """
 
 import hashlib
-import json
 import math
 import os
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import Struct, convert
-from msgspec.structs import asdict
+import msgspec
+from msgspec import Struct
 
 from orchard.engine.prefix_cache.values import HostArray, HostArrays, host_bytes, pack, unpack
 
@@ -25,7 +23,6 @@ _MAX_HEADER = 16 * 2**20
 _NO_CHECKSUM = "0" * 64
 
 Kind = Literal["payload", "snapshot"]
-_Spans = dict[str, tuple[str, tuple[int, ...], int, int]]  # type, shape, first and last offset of each array
 
 
 class FileIdentity(Struct, frozen=True):
@@ -71,6 +68,23 @@ class FileMetadata(Struct, frozen=True, forbid_unknown_fields=True):
     checksum: str
 
 
+class _ArraySpan(Struct, frozen=True):
+    """An array in the header: safetensors' name of its type, its shape, its first and last offset in the data."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+
+class FoundFile(Struct, frozen=True):
+    """A file that was there at the start: where it belongs, its arrays' size, its own size, its last use (ns)."""
+
+    place: FileIdentity
+    nbytes: int
+    size: int
+    used: int
+
+
 def size(place: FileIdentity, arrays: HostArrays) -> int:
     """Return the size of the file in bytes."""
     return len(_header(place, arrays, _NO_CHECKSUM)) + host_bytes(arrays)
@@ -95,16 +109,14 @@ def write(folder: Path, place: FileIdentity, arrays: HostArrays) -> None:
         raise
 
 
-def read_place(path: Path, fingerprint: str) -> tuple[FileIdentity, int, int]:
-    """Read where a file belongs, the size of its arrays and its time of last use (ns), but not the arrays.
-
-    Raise FileError or OSError.
-    """
+def read_place(path: Path, fingerprint: str) -> FoundFile:
+    """Read what is known of a file without its arrays. Raise FileError or OSError."""
     with _open(path) as file:
         place, _, _, nbytes = _parse(file, fingerprint)
         if path.name != place.name:
             raise FileError("its name is not what it holds")
-        return place, nbytes, os.fstat(file.fileno()).st_mtime_ns
+        status = os.fstat(file.fileno())
+        return FoundFile(place, nbytes, status.st_size, status.st_mtime_ns)
 
 
 def read(path: Path, fingerprint: str) -> HostArrays:
@@ -114,7 +126,7 @@ def read(path: Path, fingerprint: str) -> HostArrays:
         data = memoryview(file.read())
     if len(data) != nbytes:
         raise FileError("it is truncated")
-    arrays = {name: HostArray(dtype, shape, data[first:last]) for name, (dtype, shape, first, last) in spans.items()}
+    arrays = {name: HostArray(span.dtype, span.shape, data[slice(*span.data_offsets)]) for name, span in spans.items()}
     if path.name != place.name or checksum != _checksum(_header(place, arrays, _NO_CHECKSUM), arrays):
         raise FileError("its checksum is wrong")
     return arrays
@@ -132,13 +144,13 @@ def _open(path: Path) -> Any:
 def _header(place: FileIdentity, arrays: HostArrays, checksum: str) -> bytes:
     tokens = " ".join(map(str, unpack(place.text)))
     belongs = place.fingerprint, place.kind, place.key, place.under, str(place.start)
-    header: dict[str, Any] = {"__metadata__": asdict(FileMetadata(VERSION, *belongs, tokens, checksum))}
+    header: dict[str, Struct] = {"__metadata__": FileMetadata(VERSION, *belongs, tokens, checksum)}
     offset = 0
     for name, array in arrays.items():
         end = offset + len(array.data)
-        header[name] = {"dtype": array.dtype, "shape": array.shape, "data_offsets": (offset, end)}
+        header[name] = _ArraySpan(array.dtype, array.shape, (offset, end))
         offset = end
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = msgspec.json.encode(header)
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
 
@@ -150,54 +162,37 @@ def _checksum(header: bytes, arrays: HostArrays) -> str:
     return digest.hexdigest()
 
 
-def _parse(file: Any, fingerprint: str) -> tuple[FileIdentity, str, _Spans, int]:
+def _parse(file: Any, fingerprint: str) -> tuple[FileIdentity, str, dict[str, _ArraySpan], int]:
     """Read and check the header; return its identity, checksum and spans, and the size of the arrays."""
     length = os.fstat(file.fileno()).st_size
     size = int.from_bytes(file.read(8), "little")
     if length < 8 or size > min(length - 8, _MAX_HEADER):
         raise FileError("it is truncated or no safetensors file")
-    try:
-        header = json.loads(file.read(size))
-    except (ValueError, RecursionError):
-        header = None
-    if not isinstance(header, dict):
-        raise FileError("its header is damaged")
     nbytes = length - 8 - size
-    return *_place(header, fingerprint), _spans(header, nbytes), nbytes
+    try:
+        header = msgspec.json.decode(file.read(size), type=dict[str, Any])
+        place, checksum = _place(header.pop("__metadata__", None), fingerprint)
+        spans = msgspec.convert(header, dict[str, _ArraySpan])
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
+        raise FileError("its header is damaged") from error
+    at = 0
+    for span in spans.values():
+        first, last = span.data_offsets
+        if first != at or last < first or (last > first) != (math.prod(span.shape) > 0):
+            raise FileError("its header is damaged")
+        at = last
+    if at != nbytes:
+        raise FileError("it is truncated")
+    return place, checksum, spans, nbytes
 
 
-def _place(header: Mapping[str, Any], fingerprint: str) -> tuple[FileIdentity, str]:
-    """Return where the file belongs, and its checksum."""
-    raw = header.get("__metadata__")
+def _place(raw: Any, fingerprint: str) -> tuple[FileIdentity, str]:
+    """Return where the file belongs, and its checksum, from its metadata."""
     if not isinstance(raw, dict) or raw.get("version") != VERSION:
         raise FileError("it is of another version or another program", ours=False)
     if raw.get("fingerprint") != fingerprint:
         raise FileError("it belongs to another model", ours=False)
-    try:
-        metadata = convert(raw, FileMetadata)
-        text = pack([int(token) for token in metadata.tokens.split()])
-        start = int(metadata.start)
-    except (ValueError, OverflowError) as error:
-        raise FileError("its metadata are damaged") from error
-    return FileIdentity(fingerprint, metadata.kind, metadata.key, metadata.under, start, text), metadata.checksum
-
-
-def _spans(header: Mapping[str, Any], length: int) -> _Spans:
-    """Return what the header tells of each array; together they must fill `length` bytes."""
-    spans: _Spans = {}
-    at = 0
-    try:
-        for name, entry in header.items():
-            if name == "__metadata__":
-                continue
-            first, last = entry["data_offsets"]
-            shape = tuple(int(side) for side in entry["shape"])
-            if first != at or last < first or (last > first) != (math.prod(shape) > 0):
-                raise FileError("its header is damaged")
-            spans[name] = str(entry["dtype"]), shape, first, last
-            at = last
-    except (TypeError, KeyError, ValueError) as error:
-        raise FileError("its header is damaged") from error
-    if at != length:
-        raise FileError("it is truncated")
-    return spans
+    metadata = msgspec.convert(raw, FileMetadata)
+    text = pack([int(token) for token in metadata.tokens.split()])
+    place = FileIdentity(fingerprint, metadata.kind, metadata.key, metadata.under, int(metadata.start), text)
+    return place, metadata.checksum

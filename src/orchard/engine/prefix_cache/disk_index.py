@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from orchard.engine.prefix_cache import cache_file
-from orchard.engine.prefix_cache.cache_file import FileIdentity
-from orchard.engine.prefix_cache.disk_io import DiskTier, FilesRead, FolderScanned, FoundFile, WriteFailed
+from orchard.engine.prefix_cache.cache_file import FileIdentity, FoundFile
+from orchard.engine.prefix_cache.disk_io import DiskTier, FilesRead, FolderScanned, WriteFailed
 from orchard.engine.prefix_cache.memory_tier import MemoryTier
 from orchard.engine.prefix_cache.radix_tree import DiskRecord, Node, Slot, slots_of, walk
-from orchard.engine.prefix_cache.values import HostArrays, Payload, Snapshot, host_bytes
+from orchard.engine.prefix_cache.values import Cut, HostArrays, State, host_bytes
 
 log = logging.getLogger("orchard.engine")
 
@@ -22,19 +22,11 @@ log = logging.getLogger("orchard.engine")
 class DiskIndex:
     """The files of the nodes of one `MemoryTier`. Lives in the engine's thread."""
 
-    def __init__(
-        self,
-        disk: DiskTier,
-        memory: MemoryTier,
-        make_payload: Callable[[HostArrays], Payload],
-        make_snapshot: Callable[[HostArrays], Snapshot],
-    ) -> None:
+    def __init__(self, disk: DiskTier, memory: MemoryTier) -> None:
         self.nbytes = 0
         """The files' sizes together. Never more than the tier's budget."""
         self._disk = disk
         self._memory = memory
-        self._make_payload = make_payload
-        self._make_snapshot = make_snapshot
         self._files: OrderedDict[str, DiskRecord] = OrderedDict()  # by name; the order is as in `MemoryTier`
         self._payloads: dict[str, DiskRecord] = {}  # by key
         self._ready = False
@@ -62,8 +54,7 @@ class DiskIndex:
 
     def fetch(self, node: Node, with_snapshot: bool, done: Callable[[], None]) -> None:
         """Read, in the I/O thread, what of the path to a node and of its snapshot is only on disk; then call `done`."""
-        slots: list[Slot[Any]] = [above.payload for above in node.path]
-        slots += [node.snapshot] if with_snapshot else []
+        slots = reversed(slots_of(node.path, node if with_snapshot else None))
         names = dict.fromkeys(slot.file.name for slot in slots if slot.value is None and slot.file is not None)
         if names:
             self._disk.read(list(names), node, done)
@@ -253,7 +244,7 @@ class DiskIndex:
                 self._discard(record)
 
     def _hold(self, path: list[Node], files: dict[str, HostArrays | None]) -> None:
-        made: dict[str, Payload] = {}
+        made: dict[str, Cut] = {}
         loaded: list[Node] = []
         try:
             for node in path:
@@ -262,7 +253,7 @@ class DiskIndex:
                     arrays = files.get(record.name)
                     if arrays is None:
                         return
-                    whole = made.get(record.name) or made.setdefault(record.name, self._make_payload(arrays))
+                    whole = made.get(record.name) or made.setdefault(record.name, Cut.from_host(arrays))
                     sharing = record.nodes  # a file may hold the text of several nodes
                     begin = sharing[-1].start
                     own = whole if len(sharing) == 1 else whole.part(node.start - begin, node.end - begin)
@@ -271,6 +262,6 @@ class DiskIndex:
             slot = path[-1].snapshot
             arrays = files.get(slot.file.name) if slot.file is not None else None
             if slot.value is None and arrays is not None:
-                self._memory.hold(slot, self._make_snapshot(arrays))
+                self._memory.hold(slot, State.from_host(arrays))
         finally:
             self._memory.touch(loaded, path[-1])

@@ -21,7 +21,7 @@ from typing import Any
 from msgspec import Struct
 
 from orchard.engine.prefix_cache import cache_file
-from orchard.engine.prefix_cache.cache_file import FileError, FileIdentity
+from orchard.engine.prefix_cache.cache_file import FileError, FileIdentity, FoundFile
 from orchard.engine.prefix_cache.values import HostArrays, host_bytes
 
 log = logging.getLogger("orchard.engine")
@@ -35,15 +35,6 @@ _FIRST_GUESS = 1e9  # bytes/s
 _LEAST_TIMED = 2**20  # bytes; for smaller files the time says little about the disk
 SECONDS_FOR_LOCK = 30.0
 _SECONDS_BETWEEN_TRIES = 0.1
-
-
-class FoundFile(Struct, frozen=True):
-    """A file that was there at the start: where it belongs, its arrays' size, its own size, its last use (ns)."""
-
-    place: FileIdentity
-    nbytes: int
-    size: int
-    used: int
 
 
 class FolderScanned(Struct, frozen=True):
@@ -203,12 +194,10 @@ class DiskTier:
             time.sleep(_SECONDS_BETWEEN_TRIES)
 
     def _look(self, name: str) -> FoundFile | None:
-        path = self.folder / name
         try:
             if not _OURS.fullmatch(name):
                 raise FileError("it is not one of the cache's", ours=False)
-            place, nbytes, used = cache_file.read_place(path, self.fingerprint)
-            return FoundFile(place, nbytes, path.lstat().st_size, used)
+            return cache_file.read_place(self.folder / name, self.fingerprint)
         except (FileError, OSError) as error:
             self._report(name, error)
         return None
@@ -247,14 +236,11 @@ class DiskTier:
                         break  # the next ones are of no use without it
             if files:
                 self.news.put(FilesRead(node, files))
-                self._learn(files, time.perf_counter() - begin)
+                nbytes = sum(host_bytes(arrays) for arrays in files.values() if arrays)
+                if nbytes >= _LEAST_TIMED:
+                    self.bytes_per_second = (self.bytes_per_second + nbytes / (time.perf_counter() - begin)) / 2
         finally:
             done()
-
-    def _learn(self, files: dict[str, HostArrays | None], seconds: float) -> None:
-        nbytes = sum(host_bytes(arrays) for arrays in files.values() if arrays)
-        if nbytes >= _LEAST_TIMED:
-            self.bytes_per_second = (self.bytes_per_second + nbytes / seconds) / 2
 
     def _read_one(self, name: str) -> HostArrays | None:
         if self._hurry:

@@ -23,23 +23,19 @@ class MemoryTier:
         self._most_texts = most_texts
         self.root = radix_tree.root(seed)
         self.nbytes = 0
+        self.order: OrderedDict[Slot[Any], None] = OrderedDict()
+        """What is in memory, in the order of use."""
         self.dirty: OrderedDict[Slot[Any], None] = OrderedDict()
-        """What is in memory and isn't on disk, in the order of use."""
+        """What of it isn't on disk, in the same order."""
         self.forget: Callable[[DiskRecord], None] = lambda record: None
         """Called with each file that a dropped node has; more than once where nodes share it."""
-        self._order: OrderedDict[Slot[Any], None] = OrderedDict()
         self._clock = 0
-
-    @property
-    def held(self) -> int:
-        """How many payloads and snapshots are in memory."""
-        return len(self._order)
 
     def hold(self, slot: Slot[T], value: T) -> None:
         """Take something into memory; the slot must be without. `touch` must follow."""
         slot.value = value
         self.nbytes += slot.nbytes
-        self._order[slot] = None
+        self.order[slot] = None
         if slot.file is None:
             self.dirty[slot] = None
 
@@ -47,7 +43,7 @@ class MemoryTier:
         """Note that a path from the root on has been used, and perhaps a snapshot at a node of it."""
         self._clock += 1
         for slot in slots_of(path, snapshot):
-            for order in (self._order, self.dirty):
+            for order in (self.order, self.dirty):
                 if slot in order:
                     order.move_to_end(slot)
         for node in path:
@@ -64,7 +60,7 @@ class MemoryTier:
 
     def _evict_oldest(self) -> bool:
         """Drop what was used least recently; return whether it was the last of a text that is no other's beginning."""
-        slot = next(iter(self._order))
+        slot = next(iter(self.order))
         self._release(slot)
         if slot is not slot.node.payload:
             return False
@@ -119,5 +115,5 @@ class MemoryTier:
     def _release(self, slot: Slot[Any]) -> None:
         self.nbytes -= slot.nbytes
         slot.value = None
-        del self._order[slot]
+        del self.order[slot]
         self.dirty.pop(slot, None)

@@ -8,23 +8,28 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from orchard.engine.prefix_cache.values import Payload, Snapshot, unpack
+from msgspec import Struct
+
+from orchard.engine.prefix_cache.values import Cut, State, unpack
 
 MAX_EDGE = 512
 WIDTH = 4  # bytes a token
 
-T = TypeVar("T", bound=Snapshot)
+T = TypeVar("T", bound=State)
 
 
-class DiskRecord:
-    """A file of the disk tier. When nodes are split, several share the file of a payload, each a part of it."""
+class DiskRecord(Struct, eq=False):
+    """A file of the disk tier. When nodes are split, several share the file of a payload, each a part of it.
 
-    __slots__ = ("key", "name", "nbytes", "size", "slot")
+    `slot`: the deepest one that the file belongs to; `key`: of the text up to there; `nbytes`: of its arrays; `size`:
+    of the file.
+    """
 
-    def __init__(self, slot: "Slot[Any]", key: str, name: str, nbytes: int, size: int) -> None:
-        """`slot`: the deepest one that the file belongs to; `key`: of the text up to there; `nbytes`: of its arrays;
-        `size`: of the file."""
-        self.slot, self.key, self.name, self.nbytes, self.size = slot, key, name, nbytes, size
+    slot: "Slot[Any]"
+    key: str
+    name: str
+    nbytes: int
+    size: int
 
     @property
     def nodes(self) -> "list[Node]":
@@ -71,8 +76,8 @@ class Node:
         self.start = start
         self.end = start + len(edge) // WIDTH
         self.children: dict[bytes, Node] = {}  # by first token
-        self.payload: Slot[Payload] = Slot(self)
-        self.snapshot: Slot[Snapshot] = Slot(self)
+        self.payload: Slot[Cut] = Slot(self)
+        self.snapshot: Slot[State] = Slot(self)
         self.used = 0
         self._hash: Any = None
         if parent is not None:

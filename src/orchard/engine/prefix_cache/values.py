@@ -1,8 +1,31 @@
-"""What the prefix cache keeps, as far as it knows: values with a size that can be cut or written down."""
+"""What the prefix cache keeps: texts as packed tokens; keys, values and states as MLX arrays or as bytes on the host.
+
+Only the engine's thread may touch the MLX arrays.
+"""
 
 from array import array
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import mlx.core as mx
+import numpy as np
+
+# MLX's type by safetensors' name, and the type of the same width that numpy knows.
+_TYPES: dict[str, tuple[Any, Any]] = {
+    "BOOL": (mx.bool_, np.bool_),
+    "U8": (mx.uint8, np.uint8),
+    "U16": (mx.uint16, np.uint16),
+    "U32": (mx.uint32, np.uint32),
+    "U64": (mx.uint64, np.uint64),
+    "I8": (mx.int8, np.int8),
+    "I16": (mx.int16, np.int16),
+    "I32": (mx.int32, np.int32),
+    "I64": (mx.int64, np.int64),
+    "F16": (mx.float16, np.float16),
+    "BF16": (mx.bfloat16, np.uint16),
+    "F32": (mx.float32, np.float32),
+}
+_NAMES = {mlx_type: name for name, (mlx_type, _) in _TYPES.items()}
 
 
 class HostArray(NamedTuple):
@@ -21,25 +44,44 @@ def host_bytes(arrays: HostArrays) -> int:
     return sum(len(array.data) for array in arrays.values())
 
 
-class Snapshot(Protocol):
-    """The state, at one place, of the layers that can't be cut."""
+class State:
+    """Arrays by name that belong together: a snapshot, at one place, of the layers that can't be cut."""
 
-    @property
-    def nbytes(self) -> int:
-        """What it takes of the memory; never changes."""
-        ...
+    def __init__(self, arrays: Mapping[str, mx.array]) -> None:
+        """Take arrays that may be lazy. To be kept, they must own their memory once they are evaluated."""
+        self.arrays = dict(arrays)
+        self.nbytes = sum(array.nbytes for array in self.arrays.values())
 
     def to_host(self) -> HostArrays:
-        """Copy it to host memory."""
-        ...
+        """Wait for the arrays and copy them to host memory."""
+        mx.eval(*self.arrays.values())
+        host: HostArrays = {}
+        for name, own in self.arrays.items():
+            dtype = _NAMES[own.dtype]
+            plain: Any = own.view(mx.uint16) if dtype == "BF16" else own  # a buffer has no bfloat16
+            host[name] = HostArray(dtype, tuple(own.shape), memoryview(plain).tobytes())
+        return host
+
+    @classmethod
+    def from_host(cls, arrays: HostArrays) -> Self:
+        """Copy arrays from host memory. Raise KeyError or ValueError where `to_host` can't have returned them."""
+        made: dict[str, mx.array] = {}
+        for name, (dtype, shape, data) in arrays.items():
+            mlx_type, numpy_type = _TYPES[dtype]
+            plain = mx.array(np.frombuffer(data, numpy_type).reshape(shape))
+            made[name] = plain.view(mlx_type) if plain.dtype != mlx_type else plain
+        return cls(made)
 
 
-class Payload(Snapshot, Protocol):
-    """The keys and values of a run of tokens, of all layers that can be cut at any token."""
+class Cut(State):
+    """The keys and values of a run of tokens: arrays (1, heads, tokens, width), in whose axis 2 the tokens lie."""
 
-    def part(self, begin: int, end: int) -> "Payload":
-        """Return a copy of the tokens from `begin` to `end`, which owns its memory."""
-        ...
+    def part(self, begin: int, end: int) -> "Cut":
+        """Copy the tokens from `begin` to `end`; the copies are under way when this returns."""
+        arrays = {name: mx.contiguous(array[:, :, begin:end]) for name, array in self.arrays.items()}
+        # A lazy copy would keep the whole alive behind the budget's back.
+        mx.async_eval(*arrays.values())  # type: ignore[no-untyped-call]
+        return Cut(arrays)
 
 
 def pack(tokens: Sequence[int]) -> bytes:

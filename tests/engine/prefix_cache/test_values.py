@@ -6,9 +6,9 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
-from orchard.engine.prefix_cache.arrays import Cut, State
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
+from orchard.engine.prefix_cache.values import Cut, State
 from tests.engine.prefix_cache.test_cache import shrink
 from tests.engine.prefix_cache.test_disk_io import fetch, settle
 
@@ -25,10 +25,14 @@ def arrays(tokens: int, seed: int = 0) -> dict[str, mx.array]:
     }
 
 
-def same(one: Cut | State, other: Cut | State) -> bool:
-    return one.arrays.keys() == other.arrays.keys() and all(
-        one.arrays[name].dtype == other.arrays[name].dtype and mx.array_equal(one.arrays[name], other.arrays[name])
-        for name in one.arrays
+def same(one: State | None, other: State) -> bool:
+    return (
+        one is not None
+        and one.arrays.keys() == other.arrays.keys()
+        and all(
+            one.arrays[name].dtype == other.arrays[name].dtype and mx.array_equal(one.arrays[name], other.arrays[name])
+            for name in one.arrays
+        )
     )
 
 
@@ -83,7 +87,7 @@ def test_arrays_go_through_memory_and_disk(tmp_path: Path) -> None:
     text = list(range(1000))
     whole, state = Cut(arrays(1000)), State({"conv": mx.random.normal((1, 3, 5)).astype(mx.bfloat16)})
     disk = DiskTier(tmp_path, "model", 10**9)
-    cache = PrefixCache(10**9, True, disk, Cut.from_host, State.from_host)
+    cache = PrefixCache(10**9, True, disk)
     settle(disk)
     cache.insert(text, 0, whole, state)
     cache.insert([*text[:700], 5], 700, Cut(arrays(1, 1)), state)  # splits a node
@@ -98,7 +102,7 @@ def test_arrays_go_through_memory_and_disk(tmp_path: Path) -> None:
     disk.close()
 
     disk = DiskTier(tmp_path, "model", 10**9)
-    cache = PrefixCache(10**9, True, disk, Cut.from_host, State.from_host)
+    cache = PrefixCache(10**9, True, disk)
     settle(disk)
     match = fetch(cache, text)
     assert same(joined(match), whole)
