@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import mlx.core as mx
 from msgspec.structs import replace
@@ -39,35 +39,22 @@ _SECONDS_FOR_FILES = 5.0  # a worker that still saves to the folder leaves it in
 _LOADING_SHARE = 0.8  # of the progress that is reported; calibration and warm-up are the rest
 
 
-class _Thread:
-    """A thread that never ends, and serves one engine after the other.
+_Tasks = queue.SimpleQueue[tuple[Callable[[], None], Callable[[], None]]]
+_idle: list[_Tasks] = []  # one for each thread that waits for its next engine
+
+
+def _serve(tasks: _Tasks) -> None:
+    """Do the tasks of a thread that never ends, and serves one engine after the other.
 
     MLX's thread-local state takes the interpreter's lock when a thread ends, and where the interpreter is ending too,
     that aborts the process. So the thread of an engine that has been closed waits for the next engine.
     """
-
-    _idle: ClassVar[list["_Thread"]] = []
-
-    def __init__(self) -> None:
-        self._work: queue.SimpleQueue[tuple[Callable[[], None], Callable[[], None]]] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="engine", daemon=True).start()
-
-    @classmethod
-    def do(cls, work: Callable[[], None], done: Callable[[], None]) -> None:
-        """Do `work` in an idle thread or a new one; call `done` once the thread is free."""
-        try:
-            thread = cls._idle.pop()
-        except IndexError:
-            thread = cls()
-        thread._work.put((work, done))
-
-    def _run(self) -> None:
-        while True:
-            work, done = self._work.get()
-            work()
-            self._idle.append(self)
-            done()
-            del work, done  # they must not keep an engine
+    while True:
+        work, done = tasks.get()
+        work()
+        _idle.append(tasks)
+        done()
+        del work, done  # they must not keep an engine
 
 
 class Engine(Generic[M]):
@@ -114,7 +101,12 @@ class Engine(Generic[M]):
         atexit.register(self._end)
         self._begin_work()
         ready = self._ready
-        _Thread.do(self._main, self._closed.set)
+        try:
+            tasks = _idle.pop()
+        except IndexError:
+            tasks = queue.SimpleQueue()
+            threading.Thread(target=_serve, args=(tasks,), name="engine", daemon=True).start()
+        tasks.put((self._main, self._closed.set))
         return ready
 
     def advance(self, fraction: float) -> None:
@@ -148,7 +140,7 @@ class Engine(Generic[M]):
     def limit_memory(self, memory_bytes: int) -> None:
         """Limit weights, keys and values, and cached prompts together to so many bytes, from the next step on."""
         self._options = replace(self._options, memory_limit=memory_bytes)
-        self._inbox.put(self._divide)
+        self._inbox.put(lambda runner: runner.limit_memory(*memory.divide(self._options, self.weights_bytes)))
 
     def close(self, save_seconds: float = _SECONDS_TO_SAVE) -> None:
         """Stop after the step under way, save prompts for at most so many seconds, and free the model."""
@@ -259,10 +251,6 @@ class Engine(Generic[M]):
         if now < self._saves_from:
             return self._saves_from - now
         return 0.0 if runner.store.write_back() else _SECONDS_UNTIL_IDLE_CLEAR
-
-    def _divide(self, runner: Runner) -> None:
-        shares = memory.divide(self._options, self.weights_bytes)
-        runner.limit_memory(shares.rows, shares.cache)
 
     def _add(self, runner: Runner, job: Job) -> None:
         def fetched(runner: Runner) -> None:

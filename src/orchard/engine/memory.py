@@ -1,10 +1,11 @@
 """How much memory there is for rows and for cached prompts."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import mlx.core as mx
-from msgspec import Struct
 
 from orchard.core.tasks.text_options import TextOptions
 
@@ -13,7 +14,7 @@ _CACHE_SHARE = 0.25  # of what the weights leave
 _WORK_SHARE = 0.1  # of what is left then: activations, logits, and copies while rows come and go
 
 
-class Shares(Struct, frozen=True):
+class Shares(NamedTuple):
     """Bytes for the keys and values of rows, and for cached prompts."""
 
     rows: int
@@ -37,19 +38,16 @@ def divide(options: TextOptions, weights_bytes: int) -> Shares:
 
 
 def recommended() -> int:
-    """Return the bytes that MLX may use: what the device recommends (Metal), or most of its memory."""
+    """Return the bytes that MLX may use: what the device recommends (Metal), or most of its memory.
+
+    Without a device's own memory, that is the machine's, or what its container may use.
+    """
     if mx.default_device() == mx.gpu:
         info = mx.device_info()
         for key in ("max_recommended_working_set_size", "total_memory", "memory_size"):
             if isinstance(known := info.get(key), int) and known > 0:
                 return known if key.startswith("max") else int(known * _SHARE)
-    return int(_machine() * _SHARE)
-
-
-def _machine() -> int:
-    """Return the machine's memory, or what its container may use."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        return min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    except (OSError, ValueError):  # no such file, or "max"
-        return memory
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no such file, or "max"
+        machine = min(machine, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return int(machine * _SHARE)

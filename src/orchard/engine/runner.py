@@ -177,7 +177,9 @@ class Runner:
             self._guard(job_id, self._admit)
         self.store.end_admission()
         drawn += self._decode()
-        scored = self._read_scores()
+        # What this step launches keeps the device busy while the scores of earlier steps are read.
+        scores, self._scores = self._scores, []
+        scored = [Scored(work.job.id, piece.read()) for work, piece in scores if self._work.get(work.job.id) is work]
         self._prefill(plan.prefill)
         if plan.prefill:
             # The device has the prompts to go on with, so nothing is lost by waiting for the newest tokens now.
@@ -207,28 +209,14 @@ class Runner:
                 if answer is not None
             ]
         else:
-            prefill = Prefill(
-                job.prompt, job.boundaries, self.store, embedded, scoring=self._scoring(work), scored=work.scored
-            )
+            count, left = job.prompt_logprobs, len(job.prompt) - 1 - work.scored
+            scoring = Scoring(count, self._model.vocab_size) if count is not None and left else None
+            prefill = Prefill(job.prompt, job.boundaries, self.store, embedded, scoring=scoring, scored=work.scored)
             work.prefills = [(prefill, list(range(job.choices)))]
             if not work.begun:
                 self._begun.append(Begun(job.id, prefill.cached, prefill.miss))
         work.begun = True
         self._read(work, 0)
-
-    def _scoring(self, work: _Work) -> Scoring | None:
-        count, left = work.job.prompt_logprobs, len(work.job.prompt) - 1 - work.scored
-        return Scoring(count, self._model.vocab_size) if count is not None and left else None
-
-    def _read_scores(self) -> list[Scored]:
-        """Wait for the scores that earlier steps launched; what this one has launched keeps the device busy."""
-        scores, self._scores = self._scores, []
-        return [Scored(work.job.id, piece.read()) for work, piece in scores if self._work.get(work.job.id) is work]
-
-    @property
-    def _most_places(self) -> int:
-        """How many tokens a pass may hold: besides the rows, a ninth of their memory is free for copies."""
-        return self._memory_bytes // 9 // max(self._footprint.per_token, 1)
 
     def _prefill(self, due: list[tuple[str, int]]) -> None:
         """Read so many tokens of each of these prompts, in one pass where they are alike."""
@@ -236,9 +224,11 @@ class Runner:
         for job_id, tokens in due:
             if work := self._work.get(job_id):
                 alike.setdefault(self._batch_key(work), []).append((work, tokens))
+        # Besides the rows, a ninth of their memory is free for copies.
+        most_places = self._memory_bytes // 9 // max(self._footprint.per_token, 1)
         for pieces in alike.values():
             sizes = [(work.prefills[0][0].done, tokens) for work, tokens in pieces if work.prefills]
-            for of in group_by_length(sizes, self._most_places) if len(pieces) > 1 else [[0]]:
+            for of in group_by_length(sizes, most_places) if len(pieces) > 1 else [[0]]:
                 self._prefill_group([pieces[index] for index in of])
 
     def _batch_key(self, work: _Work) -> object:
@@ -293,18 +283,15 @@ class Runner:
             jobs = {row.job.id for row in rows}
             if len(jobs) == 1:
                 self._fail(jobs.pop(), error)
-            else:
-                self._retry_isolated(jobs, error)
+                continue
+            # Any of them may be at fault, so each continues from its tokens in passes of its own.
+            log.warning("a step of %d requests failed; each of them goes on alone", len(jobs), exc_info=error)
+            for job_id in jobs:
+                if work := self._work.get(job_id):
+                    self._free_rows(work)
+                    work.isolated = True
+                    self._guard(job_id, self._begin)
         return drawn
-
-    def _retry_isolated(self, job_ids: set[str], error: Exception) -> None:
-        """Continue each of these jobs from its tokens, in passes of its own: any of them may be at fault."""
-        log.warning("a step of %d requests failed; each of them goes on alone", len(job_ids), exc_info=error)
-        for job_id in job_ids:
-            if work := self._work.get(job_id):
-                self._free_rows(work)
-                work.isolated = True
-                self._guard(job_id, self._begin)
 
     def _release_memory(self, plan: StepPlan) -> list[Drawn]:
         """Stop the jobs to preempt and to pause, to go on later from their tokens; return what was drawn meanwhile."""

@@ -207,11 +207,10 @@ def test_draws_are_launched_ahead_and_feed_each_other() -> None:
     sampler = Sampler(SIZE)
     sampler.add(greedy(presence_penalty=1.2, presence_context_size=2, think_end=3, thinking_budget=2), [0], 0)
     assert len(sampler) == 1
-    extra = mx.zeros(3) + 1
     draws = []
     for _ in range(3):
         draws.append(sampler.draw(mx.array([LOGITS])))
-        draws[-1].launch(extra, [extra])
+        draws[-1].launch()
     assert draws[0].token.dtype == mx.uint32
     assert [one.read()[0].token for one in draws] == [0, 1, 3]
 

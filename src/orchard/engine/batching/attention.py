@@ -9,20 +9,22 @@ import sys
 from typing import Any
 
 import mlx.core as mx
+from msgspec import Struct
 
 from orchard.engine.batching.model import on_cuda
 
 _NAME = "scaled_dot_product_attention"
 
 
-class GroupedArrays:
-    """One array for each group of rows: `of[i]` belongs to the rows from `bounds[i]` to `bounds[i+1]`."""
+class GroupedArrays(Struct, eq=False):
+    """One array for each group of rows: `of[i]` belongs to the rows from `bounds[i]` to `bounds[i+1]`.
 
-    def __init__(self, of: list[Any], bounds: list[int], layers: list[Any]) -> None:
-        """`layers[i]` is the cache of group i, as the library's function wants to see it."""
-        self.of = of
-        self.bounds = bounds
-        self.layers = layers
+    `layers[i]` is the cache of group i, as the library's function wants to see it.
+    """
+
+    of: list[Any]
+    bounds: list[int]
+    layers: list[Any]
 
 
 def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
@@ -52,15 +54,13 @@ def _attend_one(queries: mx.array, keys: Any, values: Any, cache: Any, *args: An
 
     several = queries.shape[2] > 1
     if hasattr(cache, "bits") and (several or on_cuda() or _sinks(*args, **kwargs) is not None):
-        keys, values = (_dequantized(of, cache) for of in (keys, values))
+        keys, values = (
+            mx.dequantize(weights, scales, biases, group_size=cache.group_size, bits=cache.bits)
+            for weights, scales, biases in (keys, values)
+        )
         cache = None
     attended: mx.array = plain(queries, keys, values, cache, *args, **kwargs)
     return attended
-
-
-def _dequantized(packed: Any, cache: Any) -> mx.array:
-    weights, scales, biases = packed
-    return mx.dequantize(weights, scales, biases, group_size=cache.group_size, bits=cache.bits)
 
 
 def _sinks(scale: Any, mask: Any, sinks: Any = None) -> Any:

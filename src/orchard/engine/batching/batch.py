@@ -14,7 +14,7 @@ import mlx.core as mx
 
 from orchard.engine.batching.batched_cache import Lengths
 from orchard.engine.batching.kv_cache import Cache, layers, map_layers
-from orchard.engine.batching.layer_kinds import BatchedLayerCache, kind_named, kind_of
+from orchard.engine.batching.layer_kinds import KINDS, BatchedLayerCache, kind_of
 from orchard.engine.batching.model import LanguageModel
 
 _SHORT = 512
@@ -60,26 +60,20 @@ class _BatchGroup:
         replaced = len(slots) > 1 and any(slot.cache is not None for slot in slots)
         if slots == self.slots and spare == self.spare and not replaced:
             return
-        stay = [slot for slot in slots if slot in self.slots and slot.cache is None]
         if len(slots) == 1:
-            if stay:
-                slots[0].cache = self.extract(slots[0])
-            self._batched = []
-        else:
-            self._share(stay, [slot for slot in slots if slot.cache is not None], spare)
-            slots = stay + [slot for slot in slots if slot.cache is not None]
-            for slot in slots:
-                slot.cache = None
-        self.slots, self.spare = slots, spare if len(slots) > 1 else 0
-
-    def _share(self, stay: list[BatchSlot], join: list[BatchSlot], spare: int) -> None:
-        joining = [[layer for _, layer in layers(slot.cache)] for slot in join if slot.cache is not None]
+            slots[0].cache = self.extract(slots[0])
+            self.slots, self.spare, self._batched = slots, 0, []
+            return
+        joining = [[layer for _, layer in layers(slot.cache)] for slot in slots if slot.cache is not None]
         if not self._batched:
             self._batched = [kind_of(layer).batch(layer) for layer in joining[0]]
-        keep = [self.slots.index(slot) for slot in stay]
-        lengths = [slot.length for slot in stay + join]
+        slots = sorted(slots, key=lambda slot: slot.cache is not None)  # those that stay come first
+        keep = [self.slots.index(slot) for slot in slots if slot.cache is None]
         for index, layer in enumerate(self._batched):
-            layer.rebuild(keep, [own[index] for own in joining], spare, lengths)
+            layer.rebuild(keep, [own[index] for own in joining], spare, [slot.length for slot in slots])
+        for slot in slots:
+            slot.cache = None
+        self.slots, self.spare = slots, spare
 
     def extract(self, slot: BatchSlot) -> Cache:
         """Return a row's keys, values and states as a cache of its own."""
@@ -102,11 +96,6 @@ class _BatchGroup:
         own = self.slots[0].cache
         return list(self._batched) if own is None else [layer for _, layer in layers(own)]
 
-    @property
-    def rows(self) -> int:
-        """How many rows the forward pass has for this group."""
-        return len(self.slots) + self.spare
-
 
 class _Pass:
     """The groups that one forward pass serves."""
@@ -114,7 +103,7 @@ class _Pass:
     def __init__(self, groups: list[_BatchGroup]) -> None:
         self.groups = groups
         self.slots = [slot for group in groups for slot in group.slots]
-        self._bounds = [0, *itertools.accumulate(group.rows for group in groups)]
+        self._bounds = [0, *itertools.accumulate(len(group.slots) + group.spare for group in groups)]
         spread: list[int] = []  # which slot's token each row reads
         real: list[int] = []  # which row each slot's logits are in
         for group in groups:
@@ -130,22 +119,14 @@ class _Pass:
         if self._padded:
             tokens = tokens[self._spread]
         cache = self._view() if alone is None else alone
-        logits = model.forward(tokens[:, None], cache, positions=self._positions())[:, -1]
+        positions = None  # the rows' lengths
+        if any(slot.position_delta for slot in self.slots):
+            own = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)
+            positions = own[self._spread]
+        logits = model.forward(tokens[:, None], cache, positions=positions)[:, -1]
         for slot in self.slots:
             slot.length += 1
         return logits[self._real] if self._padded else logits
-
-    def first_layers(self) -> Any:
-        """See `Batch.first_layers`."""
-        layers = self.groups[0].layers()
-        return vars(layers[len(layers) // 3]) if layers else []
-
-    def _positions(self) -> mx.array | None:
-        """Return the rows' next positions where they are not their lengths."""
-        if not any(slot.position_delta for slot in self.slots):
-            return None
-        positions = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)
-        return positions[self._spread]
 
     def _view(self) -> Cache:
         """Return what the model takes for its cache."""
@@ -153,12 +134,8 @@ class _Pass:
         offset = lengths[0].array if len(lengths) == 1 else mx.concatenate([one.array for one in lengths])
         first = self.slots[0]
         of_layers = zip(*(group.layers() for group in self.groups), strict=True)
-        views = iter(
-            [
-                kind_named(name).view(list(of), self._bounds, offset)
-                for name, of in zip(first.kinds, of_layers, strict=True)
-            ]
-        )
+        pairs = zip(first.kinds, of_layers, strict=True)
+        views = iter([KINDS[name].view(list(of), self._bounds, offset) for name, of in pairs])
         return map_layers(lambda _: next(views), first.nesting)
 
 
@@ -193,10 +170,10 @@ class Batch:
         members: dict[Any, list[BatchSlot]] = {}
         for slot in slots:
             members.setdefault(self._key(slot), []).append(slot)
-        here = {id(slot) for slot in slots}
+        here = set(slots)
         for group in self._groups:
             for slot in group.slots:
-                if id(slot) in here and self._key(slot) != group.key:
+                if slot in here and self._key(slot) != group.key:
                     slot.cache = group.extract(slot)
         groups = {group.key: group for group in self._groups}
         self._groups = [groups.get(key) or _BatchGroup(key) for key in members]
@@ -220,7 +197,8 @@ class Batch:
 
     def first_layers(self) -> list[Any]:
         """Return what a layer in the first third of the last pass has written, for `mx.async_eval`."""
-        return [one.first_layers() for one in self._ran]
+        passes = [one.groups[0].layers() for one in self._ran]
+        return [vars(of[len(of) // 3]) for of in passes if of]
 
     def forward(self, tokens: mx.array) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
         """Read one token a row, (rows,); return lazy logits (rows, vocab_size), and what was raised by whose pass.

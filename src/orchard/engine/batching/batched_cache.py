@@ -105,9 +105,14 @@ class PlacedArrays:
         """Cut or pad all rows to `size` places."""
         self.arrays = [resized(array, size) for array in self.arrays]
 
-    def gather(self, keep: Sequence[int], joined: list[list[mx.array]], spare: int) -> None:
-        """Keep the rows `keep`, append the rows `joined`, each a list of arrays, and `spare` copies of the first."""
+    def gather(self, size: int, keep: Sequence[int], joined: list[list[mx.array]], spare: int) -> None:
+        """Keep the rows `keep`, append the rows `joined`, each a list of arrays, and `spare` copies of the first.
+
+        All get `size` places.
+        """
+        self.resize(size)
         stored: Sequence[mx.array | None] = self.arrays or [None] * len(joined[0])
         self.arrays = [
-            gathered(array, keep, [row[index] for row in joined], spare) for index, array in enumerate(stored)
+            gathered(array, keep, [resized(row[index], size) for row in joined], spare)
+            for index, array in enumerate(stored)
         ]

@@ -5,7 +5,6 @@ reads the last tokens, and launches the rest while the masks are computed; the n
 """
 
 from collections import deque
-from collections.abc import Sequence
 
 import mlx.core as mx
 
@@ -60,7 +59,7 @@ class Row:
             reason = "length"
         self.ended = reason is not None
         if self.grammar and not self.ended:
-            self.grammar.take_later(sample.token)
+            self.grammar.due.append(sample.token)
             self.grammar.left = self.left
         return Drawn(self.job.id, self.choice, sample, reason)
 
@@ -128,7 +127,12 @@ class Rows:
 
     def _forward(self) -> tuple[mx.array | None, list[tuple[list[Row], Exception]]]:
         """Read the next token of every row; return lazy logits (rows, vocab_size) of those whose pass did not raise."""
-        self._quantize_if_due()
+        for row in self._active:
+            if self._store.quantizes_at(row.slot.length):
+                cache = self._batch.extract(row.slot)
+                self._save(row, cache)
+                row.slot.replace(self._store.quantized_if_due(cache, row.slot.length))
+                self._stale = True
         staying = [row for row in self._active if row.wants_more]
         if self._stale or self._joining or len(staying) < len(self._active) or self._batch.outgrown:
             self._stale = False
@@ -169,15 +173,6 @@ class Rows:
         for row in self._active:
             row.launched += 1
 
-    def _quantize_if_due(self) -> None:
-        """Quantise the rows that have become long enough for it."""
-        for row in self._active:
-            if self._store.quantizes_at(row.slot.length):
-                cache = self._batch.extract(row.slot)
-                self._save(row, cache)
-                row.slot.replace(self._store.quantized_if_due(cache, row.slot.length))
-                self._stale = True
-
     def _save(self, row: Row, cache: Cache) -> None:
         if row.cacheable:
             self._store.save(row.tokens[: row.slot.length], cache)
@@ -190,27 +185,22 @@ class Rows:
         joining, self._joining = self._joining, []
         rows = staying + joining
         self._batch.arrange([row.slot for row in rows])
-        place = {id(slot): index for index, slot in enumerate(self._batch.slots)}
-        order = sorted(range(len(rows)), key=lambda index: place[id(rows[index].slot)])
+        place = {row.slot: index for index, row in enumerate(rows)}
+        order = [place[slot] for slot in self._batch.slots]
         stay = [self._active.index(row) for row in staying]
         self._sampler.keep(stay)
         for row in joining:
             self._sampler.add(row.job.params, row.job.prompt, row.choice, row.generated)
         self._sampler.keep(order)
         sources = [*stay, *range(len(self._active), len(self._active) + len(joining))]
-        self._arrange_inputs([sources[index] for index in order], joining)
-        self._active = [rows[index] for index in order]
-
-    def _arrange_inputs(self, sources: Sequence[int], joining: list[Row]) -> None:
-        """Put the next tokens in the rows' order; sources count the active rows, then those that join."""
-        if not sources:
-            self._inputs = None
-            return
-        parts = [] if self._inputs is None else [self._inputs]
+        inputs = [] if self._inputs is None else [self._inputs]
         if joining:
-            parts.append(mx.array([row.tokens[-1] for row in joining], mx.uint32))
-        inputs = mx.concatenate(parts) if len(parts) > 1 else parts[0]
-        self._inputs = inputs[mx.array(list(sources), mx.uint32)]
+            inputs.append(mx.array([row.tokens[-1] for row in joining], mx.uint32))
+        self._inputs = None
+        if rows:
+            known = mx.concatenate(inputs) if len(inputs) > 1 else inputs[0]
+            self._inputs = known[mx.array([sources[index] for index in order], mx.uint32)]
+        self._active = [rows[index] for index in order]
 
     def _drop(self, rows: list[Row]) -> None:
         """Forget rows whose forward pass raised; the others have taken their step."""

@@ -57,12 +57,7 @@ def footprint(cache: Cache) -> Footprint:
 
 def quantized(cache: Cache, bits: int, group_size: int) -> Cache:
     """Quantise the layers that keep every token; the others stay."""
-
-    def one(layer: Any) -> Any:
-        quantize = kind_of(layer).quantize
-        return quantize(layer, group_size, bits) if quantize else layer
-
-    return map_layers(one, cache)
+    return map_layers(lambda layer: kind_of(layer).quantize(layer, group_size, bits), cache)
 
 
 def cut(cache: Cache, start: int, stop: int) -> Cut:

@@ -24,7 +24,7 @@ from mlx_lm.models.cache import ArraysCache
 from msgspec import Struct
 
 from orchard.engine.batching.attention import GroupedArrays
-from orchard.engine.batching.batched_cache import GROWTH, Lengths, PlacedArrays, gathered, resized, room
+from orchard.engine.batching.batched_cache import GROWTH, Lengths, PlacedArrays, gathered, room
 
 
 class Unbatchable(Exception):
@@ -55,11 +55,9 @@ class BatchedLayerCache(Protocol):
 
         `lengths`: the tokens of all rows but the spare ones.
         """
-        ...
 
     def extract(self, row: int, length: int) -> Any:
         """Return one row of `length` tokens as a cache of its own."""
-        ...
 
 
 class AttentionView:
@@ -145,8 +143,8 @@ class LayerKind(NamedTuple):
     """Copy, lazily, what a layer remembers, where it can't be cut."""
     restore: Callable[[Any, list[dict[int, mx.array]], int], None] = lambda layer, pieces, length: None
     """Fill an empty layer with so many tokens, from pieces of what `cut` or from what `snapshot` returned, by index."""
-    quantize: Callable[[Any, int, int], Any] | None = None
-    """Return a layer quantised in groups of so many, to so many bits; None: it stays as it is."""
+    quantize: Callable[[Any, int, int], Any] = lambda layer, group_size, bits: layer
+    """Return a layer quantised in groups of so many, to so many bits, or as it is."""
     batches_prefill: bool = False
     """Whether rows may write several tokens at once."""
 
@@ -189,9 +187,7 @@ class BatchedKVCache(PlacedArrays):
         """See `BatchedLayerCache`. Rows without a token may be among their like only; the first pass makes arrays."""
         if not any(layer.offset for layer in layers) and not self.arrays:
             return
-        size = room(max(lengths))
-        self.resize(size)
-        self.gather(keep, [[resized(array, size) for array in _arrays(layer)] for layer in layers], spare)
+        self.gather(room(max(lengths)), keep, [_arrays(layer) for layer in layers], spare)
 
     def extract(self, row: int, length: int) -> Any:
         """See `BatchedLayerCache`. The row shares the group's memory until it is written to."""
@@ -220,10 +216,6 @@ class BatchedKVCache(PlacedArrays):
         return lengths.mask(lengths.reach, narrow)
 
 
-def _cut_kv(layer: Any, start: int, stop: int) -> list[mx.array]:
-    return [array[:, :, start:stop] for array in _arrays(layer)]
-
-
 def _restore_kv(layer: Any, pieces: list[dict[int, mx.array]], length: int) -> None:
     """Join pieces; where the layer is quantised and a piece isn't, quantise the piece now."""
     rows = [list(piece.values()) for piece in pieces]
@@ -247,15 +239,12 @@ class BatchedRotatingKVCache(PlacedArrays):
         """See `BatchedLayerCache`."""
         # A ring that is not full yet is no ring: its places are positions.
         size = min(room(max(lengths)), self._window)
-        self.resize(size)
-        self.gather(keep, [self._in_places(layer, size) for layer in layers], spare)
+        self.gather(size, keep, [self._in_places(layer) for layer in layers], spare)
 
-    def _in_places(self, layer: Any, size: int) -> list[mx.array]:
+    def _in_places(self, layer: Any) -> list[mx.array]:
         """Return keys and values with each token at its place."""
         arrays = [layer._temporal_order(array) for array in (layer.keys, layer.values)]
-        if layer.offset <= self._window:
-            return [resized(array, size) for array in arrays]
-        return [self._turned(array, 1, layer.offset) for array in arrays]
+        return arrays if layer.offset <= self._window else [self._turned(array, 1, layer.offset) for array in arrays]
 
     def _turned(self, array: mx.array, way: int, length: int) -> mx.array:
         """Turn the tokens of a row of `length` from their order to their places (`way` 1) or back (-1)."""
@@ -336,10 +325,6 @@ class BatchedArraysCache:
         return layer
 
 
-def _snapshot_arrays(layer: Any) -> list[mx.array | None]:
-    return [None if state is None else mx.contiguous(state) for state in layer.cache]
-
-
 def _restore_arrays(layer: Any, pieces: list[dict[int, mx.array]], length: int) -> None:
     layer.cache = [pieces[0].get(index) for index in range(len(layer.cache))]
 
@@ -347,7 +332,7 @@ def _restore_arrays(layer: Any, pieces: list[dict[int, mx.array]], length: int) 
 _KV = LayerKind(
     batch=BatchedKVCache,
     footprint=lambda layer: Footprint(per_token=_per_token(layer)),
-    cut=_cut_kv,
+    cut=lambda layer, start, stop: [array[:, :, start:stop] for array in _arrays(layer)],
     restore=_restore_kv,
     batches_prefill=True,
 )
@@ -361,17 +346,14 @@ KINDS: dict[str, LayerKind] = {
         restore=_restore_ring,
     ),
     "ArraysCache": LayerKind(
-        batch=BatchedArraysCache, view=ArraysView, snapshot=_snapshot_arrays, restore=_restore_arrays
+        batch=BatchedArraysCache,
+        view=ArraysView,
+        snapshot=lambda layer: [None if state is None else mx.contiguous(state) for state in layer.cache],
+        restore=_restore_arrays,
     ),
 }
-_UNKNOWN = LayerKind()
 
 
 def kind_of(layer: Any) -> LayerKind:
     """Return the kind of a row's layer; by name, since mlx-vlm has classes of its own."""
-    return kind_named(type(layer).__name__)
-
-
-def kind_named(name: str) -> LayerKind:
-    """Return the kind with a class of that name."""
-    return KINDS.get(name, _UNKNOWN)
+    return KINDS.get(type(layer).__name__, LayerKind())

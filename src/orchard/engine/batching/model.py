@@ -29,21 +29,17 @@ class LanguageModel(Protocol):
     @property
     def vocab_size(self) -> int:
         """The width of the logits (may be larger than the tokenizer's vocabulary)."""
-        ...
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
         """The tokens that end a turn."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """Different for models whose caches must not be mixed up."""
-        ...
 
     def new_cache(self) -> list[Any]:
         """Return an empty cache, one entry a layer; `copy.deepcopy` forks it, `state` is what must be evaluated."""
-        ...
 
     def forward(
         self,
@@ -58,4 +54,3 @@ class LanguageModel(Protocol):
         `embeddings` (rows, n, width) are read in place of the tokens' own. `positions`: of the tokens, where they are
         not simply the cache's lengths and on; (rows,) in decode, else as `Embedded` has them.
         """
-        ...

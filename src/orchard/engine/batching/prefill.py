@@ -6,7 +6,6 @@ from typing import Any
 import mlx.core as mx
 
 from orchard.engine.batching import batched_prefill, kv_cache
-from orchard.engine.batching.job import Miss
 from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.batching.model import Embedded, LanguageModel
 from orchard.engine.sampling.logprobs import Scoring
@@ -34,13 +33,14 @@ class Prefill:
         self.scoring = scoring
         self._scored = scored
         self._embedded = embedded
+        self.position_delta = embedded.position_delta if embedded else 0
+        """How much further than its length the first generated token's position is."""
         self._store = store
         self.unfinished: list[Any] = []
         self._arriving = 0  # the length of the cache after a pass with others; 0: there was none
         found = None if embedded else store.find(tokens[: scored + 1] if scoring else tokens)
-        self.cached = found.length if found else 0
-        self.miss: Miss | None = found.miss if found and not scoring else None
-        self.cache = found.cache if found else store.new_cache()
+        self.cache, self.cached, miss = found or (store.new_cache(), 0, None)
+        self.miss = None if scoring else miss
         self.done = self.cached
         self._stops = [stop for stop in store.prefill_stops(boundaries) if self.done < stop < len(tokens)]
 
@@ -48,11 +48,6 @@ class Prefill:
     def left(self) -> int:
         """How many tokens are still to be read."""
         return len(self.tokens) - 1 - self.done
-
-    @property
-    def position_delta(self) -> int:
-        """How much further than its length the first generated token's position is."""
-        return self._embedded.position_delta if self._embedded else 0
 
     def advance(self, model: LanguageModel, budget: int) -> int:
         """Launch the reading of up to `budget` tokens; return how many. At most one chunk is under way on return."""

@@ -16,13 +16,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from orchard.engine.prefix_cache import cache_file
 from orchard.engine.prefix_cache.cache_file import FileError, FileIdentity, FoundFile
 from orchard.engine.prefix_cache.values import HostArrays, host_bytes
+
+T = TypeVar("T")
 
 log = logging.getLogger("orchard.engine")
 
@@ -177,7 +179,7 @@ class DiskTier:
         for name in names:
             if _LEFTOVER.fullmatch(name):
                 self._remove(name)
-            elif name != _LOCK and (file := self._look(name)):
+            elif name != _LOCK and (file := self._read_file(name, cache_file.read_place)):
                 found.append(file)
         self.news.put(FolderScanned(found))
 
@@ -193,21 +195,18 @@ class DiskTier:
                     raise
             time.sleep(_SECONDS_BETWEEN_TRIES)
 
-    def _look(self, name: str) -> FoundFile | None:
+    def _read_file(self, name: str, read: Callable[[Path, str], T]) -> T | None:
+        """Read a file, or log why it isn't used. Damaged files of our own would only take room, so they go."""
         try:
             if not _OURS.fullmatch(name):
                 raise FileError("it is not one of the cache's", ours=False)
-            return cache_file.read_place(self.folder / name, self.fingerprint)
-        except (FileError, OSError) as error:
-            self._report(name, error)
-        return None
-
-    def _report(self, name: str, error: Exception) -> None:
-        """Log why a file isn't used. Damaged files of our own would only take room, so they go."""
-        gone = isinstance(error, FileError) and error.ours
-        if gone:
-            self._remove(name)
-        log.warning("cached prompt %s is ignored%s: %s", self.folder / name, " and removed" if gone else "", error)
+            return None if self._hurry else read(self.folder / name, self.fingerprint)
+        except Exception as error:
+            gone = isinstance(error, FileError) and error.ours
+            if gone:
+                self._remove(name)
+            log.warning("cached prompt %s is ignored%s: %s", self.folder / name, " and removed" if gone else "", error)
+            return None
 
     def _save(self, place: FileIdentity, arrays: HostArrays, nbytes: int) -> None:
         try:
@@ -230,7 +229,8 @@ class DiskTier:
         try:
             files: dict[str, HostArrays | None] = {}
             with ThreadPoolExecutor(_READERS) as readers:  # checksums take most of the time
-                for name, arrays in zip(names, readers.map(self._read_one, names), strict=True):
+                read = readers.map(lambda name: self._read_file(name, cache_file.read), names)
+                for name, arrays in zip(names, read, strict=True):
                     files[name] = arrays
                     if arrays is None:
                         break  # the next ones are of no use without it
@@ -241,15 +241,6 @@ class DiskTier:
                     self.bytes_per_second = (self.bytes_per_second + nbytes / (time.perf_counter() - begin)) / 2
         finally:
             done()
-
-    def _read_one(self, name: str) -> HostArrays | None:
-        if self._hurry:
-            return None
-        try:
-            return cache_file.read(self.folder / name, self.fingerprint)
-        except Exception as error:
-            self._report(name, error)
-            return None
 
     def _remove(self, name: str) -> None:
         try:

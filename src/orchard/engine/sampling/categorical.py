@@ -45,10 +45,10 @@ def leading(values: mx.array, count: int) -> mx.array:
     if 2 * count * _BLOCK < size:
         blocks = _blocks(values, -mx.inf)
         tops = mx.max(blocks, axis=-1)
-        best = _lowest(_keys(tops, mx.arange(tops.shape[-1], dtype=mx.int64)), count)
+        best = _lowest(_keys(tops, mx.arange(tops.shape[-1], dtype=mx.int64)), count) & _ID_MASK
         values = mx.take_along_axis(blocks, best[:, :, None], axis=1).reshape(-1, count * _BLOCK)
         ids = (best[:, :, None] * _BLOCK + mx.arange(_BLOCK, dtype=mx.int64)).reshape(-1, count * _BLOCK)
-    return mx.sort(_lowest_keys(_keys(values, ids), count), axis=-1) & _ID_MASK
+    return mx.sort(_lowest(_keys(values, ids), count), axis=-1) & _ID_MASK
 
 
 def nucleus(relative: mx.array, weights: mx.array, top_p: mx.array) -> mx.array:
@@ -152,9 +152,5 @@ def _keys(values: mx.array, ids: mx.array) -> mx.array:
     return ids - rank * (1 << 32)
 
 
-def _lowest_keys(keys: mx.array, count: int) -> mx.array:
-    return keys if count == keys.shape[-1] else mx.partition(keys, kth=count - 1, axis=-1)[:, :count]
-
-
 def _lowest(keys: mx.array, count: int) -> mx.array:
-    return _lowest_keys(keys, count) & _ID_MASK
+    return keys if count == keys.shape[-1] else mx.partition(keys, kth=count - 1, axis=-1)[:, :count]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from enum import Enum, auto
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -93,8 +94,7 @@ class CompiledGrammar:
     def __init__(self, vocabulary: GrammarVocabulary, text: str, limits: LLParserLimits | None = None) -> None:
         """`text` is what `LLMatcher` takes; the matchers report its errors."""
         self.vocabulary = vocabulary
-        self._text = text
-        self._limits = limits
+        self._compile = partial(LLMatcher, vocabulary.tokenizer, text, limits=limits, log_level=0)
         self.first = self._compile()
         """A matcher that has taken nothing, to be copied."""
         self.shortest: int | None = None
@@ -105,36 +105,25 @@ class CompiledGrammar:
         if self.first is full:
             self.first = self._compile()
 
-    def _compile(self) -> LLMatcher:
-        return LLMatcher(self.vocabulary.tokenizer, self._text, limits=self._limits, log_level=0)
 
-
-class BoundGrammar:
+class BoundGrammar(Struct, frozen=True, eq=False):
     """A compiled grammar, and from where on it binds. Any thread may make it; each row of a job follows it on its own.
 
     Without `trigger` it binds the answer, from its beginning or from the end of its reasoning on, with up to two
     newlines between them, and nothing follows it. With one it binds what follows that text, each time the text comes;
-    all else is free. `begun`: how the answer begins, in the prompt.
+    all else is free. `begun`: how the answer begins, in the prompt. `name` is for debugging.
     """
 
-    def __init__(
-        self,
-        name: str,
-        compiled: CompiledGrammar,
-        reasoning: ReasoningTokens | None = None,
-        trigger: bytes = b"",
-        begun: bytes = b"",
-    ) -> None:
-        """`name` is for debugging."""
-        self.compiled = compiled
-        self.vocabulary = compiled.vocabulary
-        self.reasoning = reasoning
-        self.trigger = trigger
-        self.begun = begun
-        self._name = name
+    name: str
+    compiled: CompiledGrammar
+    reasoning: ReasoningTokens | None = None
+    trigger: bytes = b""
+    begun: bytes = b""
 
-    def __repr__(self) -> str:
-        return f"Grammar({self._name}, {self.reasoning}, {self.trigger!r})"
+    @property
+    def vocabulary(self) -> GrammarVocabulary:
+        """The tokens of the model."""
+        return self.compiled.vocabulary
 
 
 class _Phase(Enum):
@@ -152,7 +141,8 @@ class GrammarState:
         self._grammar = grammar
         self._answer = _Phase.FREE if grammar.trigger else _Phase.BOUND
         self._renewed = False
-        self._due: list[int] = []  # tokens to take
+        self.due: list[int] = []
+        """Tokens to be taken when the next mask is computed."""
         self._taken: list[int] = []  # by the matcher
         self._begin()
         self._tail = b""  # of a free text: a tag may have begun in it
@@ -180,16 +170,6 @@ class GrammarState:
     def matcher(self) -> LLMatcher | None:
         """The matcher that computes the next mask; None within the reasoning, and where the row is free."""
         return None if self.free or self._state is _Phase.REASONING else self._matcher
-
-    def take_later(self, token: int) -> None:
-        """Note a token, to be taken when the next mask is computed."""
-        self._due.append(token)
-
-    def catch_up(self) -> None:
-        """Take the tokens that were noted."""
-        due, self._due = self._due, []
-        for token in due:
-            self.take(token)
 
     def take(self, token: int) -> None:
         """Advance by a token. `check` raises if the grammar does not allow it."""
@@ -354,7 +334,8 @@ class Masks:
     def of(self, states: Sequence[GrammarState | None]) -> tuple[Words | None, dict[int, GrammarError]]:
         """Return the rows' masks, (rows, words), or None where all are free; and errors by the number of the row."""
         for one in filter(None, states):
-            one.catch_up()
+            while one.due:
+                one.take(one.due.pop(0))
         bound = {row: one for row, one in enumerate(states) if one and not one.free}
         if not bound:
             return None, {}

@@ -23,6 +23,7 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.engine.sampling import categorical
@@ -46,30 +47,30 @@ def _mix(number: int) -> int:
     return number ^ (number >> 31)
 
 
-class Draw:
-    """The next token of every row, perhaps not computed yet. `token` is uint32 (B,)."""
+class Draw(Struct, eq=False):
+    """The next token of every row, perhaps not computed yet. `token` is uint32 (B,).
 
-    def __init__(
-        self, token: mx.array, logprobs: Logprobs | None, asking: list[tuple[int, int]], state: list[mx.array]
-    ) -> None:
-        """`logprobs` are those of the rows in `asking`, each with how many of the likeliest tokens it wants."""
-        self.token = token
-        self._logprobs = logprobs
-        self._asking = asking
-        self._state = state
+    `logprobs` are those of the rows in `asking`, each with how many of the likeliest tokens it wants. `state`: arrays
+    that must be computed along with it.
+    """
 
-    def launch(self, *more: Any) -> None:
-        """Let the device begin, also with `more` (arrays, or lists of them); return at once."""
-        wanted = self._logprobs.arrays() if self._logprobs else []
-        mx.async_eval(self.token, wanted, self._state, *more)  # type: ignore[no-untyped-call]
-        self._state = []  # so that the next draw may write into the same memory
+    token: mx.array
+    logprobs: Logprobs | None
+    asking: list[tuple[int, int]]
+    state: list[mx.array]
+
+    def launch(self) -> None:
+        """Let the device begin; return at once."""
+        wanted = self.logprobs.arrays() if self.logprobs else []
+        mx.async_eval(self.token, wanted, self.state)  # type: ignore[no-untyped-call]
+        self.state = []  # so that the next draw may write into the same memory
 
     def read(self) -> list[Sample]:
         """Wait for the tokens. No new operation is queued, so this doesn't wait for work launched later."""
         tokens: Any = self.token.tolist()
         samples = [Sample(token) for token in tokens]
-        if self._logprobs is not None:
-            for (row, count), scored in zip(self._asking, self._logprobs.read(), strict=True):
+        if self.logprobs is not None:
+            for (row, count), scored in zip(self.asking, self.logprobs.read(), strict=True):
                 samples[row] = replace(scored, top=scored.top[:count])
         return samples
 
@@ -231,13 +232,6 @@ class _DrawPlan:
         return Logprobs.of(raw, token, max(count for _, count in self.asking))
 
 
-def _mask(scores: mx.array, allowed: mx.array) -> mx.array:
-    """Set the scores (B, vocab_size) of what may not be drawn to -inf, and keep those of what may finite."""
-    bits = (allowed[:, :, None] >> mx.arange(32, dtype=mx.int32)) & 1
-    most = (bits - 0.5) * mx.inf  # on a CPU a minimum takes a fifth of the time of a choice
-    return mx.minimum(mx.maximum(scores, _LEAST), most.reshape(scores.shape[0], -1)[:, : scores.shape[1]])
-
-
 class Sampler:
     """Draws the tokens of a batch, one a row and step.
 
@@ -279,7 +273,10 @@ class Sampler:
         raw = logits.astype(mx.float32)
         scores = self._penalties.apply(self._plan.bias(raw))
         if allowed is not None:
-            scores = _mask(scores, allowed)
+            # The scores of what may not be drawn become -inf; those of what may stay finite.
+            bits = (allowed[:, :, None] >> mx.arange(32, dtype=mx.int32)) & 1
+            most = (bits - 0.5) * mx.inf  # on a CPU a minimum takes a fifth of the time of a choice
+            scores = mx.minimum(mx.maximum(scores, _LEAST), most.reshape(len(self), -1)[:, : self._vocab_size])
         token = self._budgets.apply(self._plan.choose(scores, self._rows), [row.drawn for row in self._rows])
         self._penalties.count(token)
         for row in self._rows:

@@ -3,6 +3,7 @@
 What a row has drawn, and what is known of its reasoning, stays on the device: nothing waits for it.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import mlx.core as mx
@@ -91,13 +92,12 @@ def _begun(params: SamplingParams, generated: Sequence[int]) -> int:
         return _OVER
     begun = 0
     if _may_open(params):
-        first = next((place for place, token in enumerate(generated) if token not in params.think_blank), None)
-        blanks = len(generated) if first is None else first
+        blanks = len(list(itertools.takewhile(params.think_blank.__contains__, generated)))
         if blanks >= _MOST_BLANK:
             return _OVER
-        if first is None:
+        if blanks == len(generated):
             return _AHEAD
-        if generated[first] != params.think_start:
+        if generated[blanks] != params.think_start:
             return _OVER
-        begun = first + 1
+        begun = blanks + 1
     return _OVER if params.think_end in generated[begun:] else begun

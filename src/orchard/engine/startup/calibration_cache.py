@@ -9,7 +9,6 @@ import os
 import platform
 import tempfile
 import time
-from contextlib import suppress
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -77,17 +76,12 @@ def remember(name: str, calibration: Calibration) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(msgspec.json.encode(calibration))
         Path(temporary).replace(folder / f"{name}.json")
-        _forget_oldest(folder)
+        files = list(folder.iterdir())
+        if len(files) > _MOST_FILES:
+            for old in sorted(files, key=lambda path: path.stat().st_mtime)[:-_MOST_FILES]:
+                old.unlink(missing_ok=True)  # another worker may have removed it
     except (OSError, RuntimeError) as error:
         log.info("the results of calibrating the model can't be stored: %s", error)
-
-
-def _forget_oldest(folder: Path) -> None:
-    files = list(folder.iterdir())
-    if len(files) > _MOST_FILES:
-        for file in sorted(files, key=lambda file: file.stat().st_mtime)[: len(files) - _MOST_FILES]:
-            with suppress(FileNotFoundError):  # another worker has removed it
-                file.unlink()
 
 
 def _folder() -> Path:
