@@ -9,10 +9,9 @@ import pytest
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine import warmup
+from orchard.engine import calibration, warmup
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.start import make_runner
-from orchard.engine.startup import calibrate
 from tests.support.engine_driver import greedy, prompt
 from tests.support.tiny_models import Other, network
 
@@ -33,7 +32,7 @@ def test_a_model_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model.fingerprint = "tried once"
     tried: list[str] = []
     for name in ("find_batch_mode", "measure_prefill"):
-        monkeypatch.setattr(calibrate, name, spying(getattr(calibrate, name), tried))
+        monkeypatch.setattr(calibration, name, spying(getattr(calibration, name), tried))
     for way in ("every_way", "once"):
         monkeypatch.setattr(warmup, way, spying(getattr(warmup, way), tried))
     runners = [make_runner(model, TextOptions(), 0, lambda: None) for _ in range(2)]
@@ -62,7 +61,7 @@ def spying(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]
 
 def test_other_options_are_tried_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
-    monkeypatch.setattr(calibrate, "find_batch_mode", spying(calibrate.find_batch_mode, tried))
+    monkeypatch.setattr(calibration, "find_batch_mode", spying(calibration.find_batch_mode, tried))
     make_runner(network("qwen3"), TextOptions(max_kv_size=31), 0, lambda: None)
     make_runner(network("qwen3"), TextOptions(max_kv_size=33), 0, lambda: None)
     assert tried == ["find_batch_mode"] * 2

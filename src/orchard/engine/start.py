@@ -8,7 +8,7 @@ import mlx.core as mx
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine import memory, warmup
+from orchard.engine import calibration, memory, warmup
 from orchard.engine.batching import attention, batched_prefill, kv_cache
 from orchard.engine.batching.batch import Batch
 from orchard.engine.batching.kv_store import KVStore
@@ -16,8 +16,6 @@ from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel, on_cuda
 from orchard.engine.runner import Runner
 from orchard.engine.scheduler import Limits
-from orchard.engine.startup import calibrate, calibration_cache
-from orchard.engine.startup.calibration_cache import Calibration
 
 log = logging.getLogger("orchard.engine")
 
@@ -39,15 +37,15 @@ def make_runner(
     """
     attention.install()
     shares = _shares(options, weights_bytes)
-    options = calibrate.quantisable(model, options)
+    options = calibration.quantisable(model, options)
     # The disk's thread looks for its files while the model is warmed up.
     store = KVStore(model, options, shares.cache, wake)
     footprint = _footprint(model, store)
-    name = calibration_cache.key(model, options)
-    known = calibration_cache.recall(name)
-    mode = known.batch_mode if known else calibrate.find_batch_mode(model, options)
+    name = calibration.key(model, options)
+    known = calibration.recall(name)
+    mode = known.batch_mode if known else calibration.find_batch_mode(model, options)
     progress(0.2)
-    batched = known.batched_prefill if known else calibrate.gains_from_batched_prefill(model, options)
+    batched = known.batched_prefill if known else calibration.gains_from_batched_prefill(model, options)
     progress(0.3)
     multiple = 8 if on_cuda() else 1
     pieces = _PROMPTS_IN_A_PASS if batched else 4
@@ -64,8 +62,9 @@ def make_runner(
             batched_prefill.warm(model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))
     warmup.done.add(name)
     if known is None:
-        known = Calibration(mode, batched, *calibrate.measure_prefill(model, lambda: progress(0.9)), time.time())
-        calibration_cache.remember(name, known)
+        measured = calibration.measure_prefill(model, lambda: progress(0.9))
+        known = calibration.Calibration(mode, batched, *measured, time.time())
+        calibration.remember(name, known)
     store.tokens_per_second = known.tokens_per_second
     mx.clear_cache()
     progress(1.0)

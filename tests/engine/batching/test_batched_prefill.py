@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mlx_lm.models.cache import QuantizedKVCache, RotatingKVCache
 
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine import calibration
 from orchard.engine.batching import batched_prefill
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.kv_cache import Cache
@@ -19,7 +20,6 @@ from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.batching.layer_kinds import Unbatchable
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.scheduler import Limits
-from orchard.engine.startup import calibrate
 from tests.engine.batching.test_prefill import embedded_job
 from tests.engine.test_runner import BAD, bad, check_broken, check_the_others, sampled, unlucky
 from tests.support.engine_driver import greedy, prompt
@@ -87,17 +87,17 @@ def test_only_rows_that_keep_every_token() -> None:
 
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe"])
 def test_which_models_can(kind: str) -> None:
-    assert calibrate.can_batch_prefill(network(kind), TextOptions()) == (kind in KINDS)
+    assert calibration.can_batch_prefill(network(kind), TextOptions()) == (kind in KINDS)
 
 
 @pytest.mark.parametrize("options", [QUANTIZED, {**QUANTIZED, "quantized_kv_start": 5}], ids=str)
 def test_quantised_ones_can(options: dict[str, Any]) -> None:
-    assert calibrate.can_batch_prefill(network("qwen3"), TextOptions(**options))
+    assert calibration.can_batch_prefill(network("qwen3"), TextOptions(**options))
 
 
 def test_a_model_that_takes_one_row_only() -> None:
     model = unlucky(lambda tokens: len(tokens) > 1)
-    assert not calibrate.can_batch_prefill(model, TextOptions())
+    assert not calibration.can_batch_prefill(model, TextOptions())
 
 
 @given(st.lists(st.tuples(st.integers(0, 9000), st.integers(1, 2048)), max_size=40), st.integers(1, 40_000))

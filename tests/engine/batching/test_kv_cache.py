@@ -13,7 +13,7 @@ from orchard.engine.batching import kv_cache
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.layer_kinds import KINDS
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.startup.calibrate import find_batch_mode
+from orchard.engine.calibration import find_batch_mode
 from tests.engine.batching.test_batch import MODELS, every_model
 from tests.support.engine_driver import greedy, prompt
 from tests.support.examples import some

@@ -139,6 +139,7 @@ class GrammarState:
     def __init__(self, grammar: BoundGrammar, generated: Sequence[int] = ()) -> None:
         """Begin; a row that was stopped before goes on after the tokens `generated`."""
         self._grammar = grammar
+        self._vocabulary = grammar.vocabulary
         self._answer = _Phase.FREE if grammar.trigger else _Phase.BOUND
         self._renewed = False
         self.due: list[int] = []
@@ -176,7 +177,7 @@ class GrammarState:
         if (reasoning := self._grammar.reasoning) and reasoning.closing:
             self._ending = (*self._ending, token)[-len(reasoning.closing) :]
         if self._tracker:
-            self._tracker.take(self._grammar.vocabulary.pieces[token])
+            self._tracker.take(self._vocabulary.pieces[token])
         if self._state is _Phase.START:
             if self._grammar.reasoning is not None and token == self._grammar.reasoning.start:
                 self._state = _Phase.REASONING
@@ -185,14 +186,14 @@ class GrammarState:
         if self._state is _Phase.BOUND:
             self._consume(token)
         else:
-            self._search(self._grammar.vocabulary.pieces[token])
+            self._search(self._vocabulary.pieces[token])
 
     def check(self, words: Words) -> None:
         """Add to the mask of `matcher` what else may come, and remove what can't. Raise GrammarError.
 
         Within the reasoning the turn can't end: there would be no answer. So the reasoning ends in time.
         """
-        vocabulary, reasoning = self._grammar.vocabulary, self._grammar.reasoning
+        vocabulary, reasoning = self._vocabulary, self._grammar.reasoning
         if reasoning and (due := self._must_close(reasoning)) is not None:
             words[:] = mask_of([due], len(vocabulary.pieces))
             return
@@ -230,7 +231,7 @@ class GrammarState:
             self._failed = not self._matcher.consume_tokens(taken)
             self._taken = taken
             fill_next_token_bitmask(self._matcher, words[None])
-            words &= self._grammar.vocabulary.known
+            words &= self._vocabulary.known
         if self._stuck(words):
             raise GrammarError(f"the answer can't go on by its grammar: {reason}")
 
@@ -240,7 +241,7 @@ class GrammarState:
         self._taken = []
 
     def _consume(self, token: int) -> None:
-        count = self._grammar.vocabulary.newlines.get(token)
+        count = self._vocabulary.newlines.get(token)
         if count and count <= self._newlines and not self._matcher.validate_tokens([token]):
             self._newlines -= count
             return
@@ -277,7 +278,7 @@ class GrammarState:
         if after_reasoning:
             self._newlines = 0 if begun else MOST_NEWLINES
             begun = begun.lstrip(b" \r\n")
-        self._taken = tokens = self._grammar.vocabulary.tokenize(begun)
+        self._taken = tokens = self._vocabulary.tokenize(begun)
         if self._matcher.try_consume_tokens(tokens) == len(tokens):
             return
         if self._answer is _Phase.FREE:

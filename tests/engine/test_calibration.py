@@ -1,29 +1,36 @@
-"""What is found out of a model before it serves."""
+"""What is found out of a model before it serves, what is remembered of it, and what is not believed."""
 
+import os
+import time
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import msgspec
 import pytest
 from mlx import nn
 from mlx_lm.models.base import create_attention_mask
 from mlx_lm.models.cache import ChunkedKVCache, KVCache
 from msgspec.structs import replace
 
+import orchard.engine
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine import calibration
 from orchard.engine.batching.batch import BatchMode
+from orchard.engine.calibration import Calibration
 from orchard.engine.start import make_runner
-from orchard.engine.startup import calibrate
 from tests.engine.batching.test_batch import InLists
 from tests.support.tiny_models import Other, network
 
+KNOWN = Calibration(BatchMode.BY_LENGTH, batched_prefill=True, chunk=128, tokens_per_second=1e3, found=time.time())
 QUANTIZED: dict[str, Any] = {"kv_bits": 8, "kv_group_size": 32}
 
 
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe"])
 @pytest.mark.parametrize("options", [{}, QUANTIZED, {**QUANTIZED, "quantized_kv_start": 5}], ids=str)
 def test_rows_of_mlx_lms_models_share_all_passes(kind: str, options: dict[str, Any]) -> None:
-    assert calibrate.find_batch_mode(network(kind), TextOptions(**options)) is BatchMode.SHARED
+    assert calibration.find_batch_mode(network(kind), TextOptions(**options)) is BatchMode.SHARED
 
 
 @pytest.mark.parametrize(
@@ -39,7 +46,7 @@ def test_rows_of_mlx_lms_models_share_all_passes(kind: str, options: dict[str, A
 )
 def test_how_far_peculiar_models_share_passes(kind: str, mode: BatchMode, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO"):
-        assert calibrate.find_batch_mode(network(kind), TextOptions()) is mode
+        assert calibration.find_batch_mode(network(kind), TextOptions()) is mode
     assert not any("\n" in record.message or "argument types" in record.message for record in caplog.records)
 
 
@@ -56,7 +63,7 @@ def test_models_that_can_not_read_quantised_keys_do_without(
     kind: str, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = TextOptions(**QUANTIZED)
-    assert calibrate.quantisable(network(kind), options) == replace(options, kv_bits=None)
+    assert calibration.quantisable(network(kind), options) == replace(options, kv_bits=None)
     assert f"--kv-bits 8 has no effect, keys and values stay as they are: {why}" in caplog.text
     assert "argument types" not in caplog.text
     make_runner(network(kind), options, 0, lambda: None)
@@ -65,18 +72,18 @@ def test_models_that_can_not_read_quantised_keys_do_without(
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "gpt_oss", "gemma3n"])
 def test_models_that_read_quantised_keys_share_passes_as_before(kind: str) -> None:
     options = TextOptions(**QUANTIZED)
-    assert calibrate.quantisable(network(kind), options) is options
-    assert calibrate.find_batch_mode(network(kind), options) is BatchMode.SHARED
+    assert calibration.quantisable(network(kind), options) is options
+    assert calibration.find_batch_mode(network(kind), options) is BatchMode.SHARED
 
 
 def test_caches_in_lists() -> None:
-    assert calibrate.find_batch_mode(InLists(), TextOptions()) is BatchMode.SHARED
+    assert calibration.find_batch_mode(InLists(), TextOptions()) is BatchMode.SHARED
 
 
 def test_a_cache_of_an_unknown_kind() -> None:
     model = network("qwen3")
     assert (
-        calibrate.find_batch_mode(Other(model, lambda: [ChunkedKVCache(64), KVCache()]), TextOptions())
+        calibration.find_batch_mode(Other(model, lambda: [ChunkedKVCache(64), KVCache()]), TextOptions())
         is BatchMode.SEQUENTIAL
     )
 
@@ -129,7 +136,7 @@ def _through_the_module(queries: mx.array, keys: Any, values: Any, scale: float,
     ],
 )
 def test_a_peculiar_attention(masked: bool, own: bool, expected: BatchMode) -> None:
-    assert calibrate.find_batch_mode(Peculiar(masked, own), TextOptions()) is expected
+    assert calibration.find_batch_mode(Peculiar(masked, own), TextOptions()) is expected
 
 
 def test_a_model_that_takes_one_row_only() -> None:
@@ -137,18 +144,18 @@ def test_a_model_that_takes_one_row_only() -> None:
         if tokens.shape[0] > 1:
             raise RuntimeError("one at a time")
 
-    assert calibrate.find_batch_mode(Other(network("qwen3"), before=before), TextOptions()) is BatchMode.SEQUENTIAL
+    assert calibration.find_batch_mode(Other(network("qwen3"), before=before), TextOptions()) is BatchMode.SEQUENTIAL
 
 
 def test_keys_that_can_not_be_quantised_so() -> None:
     for start in (0, 1000):
         given = TextOptions(kv_bits=8, kv_group_size=64, quantized_kv_start=start)  # a head is 32 wide
         with pytest.raises(OrchardError, match="groups of 64"):
-            calibrate.quantisable(network("qwen3"), given)
+            calibration.quantisable(network("qwen3"), given)
 
 
 def test_a_piece_of_a_prompt_is_a_power_of_two() -> None:
-    tokens, rate = calibrate.measure_prefill(network("qwen3"))
+    tokens, rate = calibration.measure_prefill(network("qwen3"))
     assert rate > 0
     assert 32 <= tokens <= 1024
     assert tokens.bit_count() == 1
@@ -167,5 +174,104 @@ def test_several_prompts_share_a_pass_where_a_gpu_gains_from_it(
     kind: str, device: mx.DeviceType, seconds: float, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mx, "default_device", lambda: device)
-    monkeypatch.setattr(calibrate, "_seconds", lambda model, count, rows=1: seconds if rows == 4 else 1.0)
-    assert calibrate.gains_from_batched_prefill(network(kind), TextOptions()) is expected
+    monkeypatch.setattr(calibration, "_seconds", lambda model, count, rows=1: seconds if rows == 4 else 1.0)
+    assert calibration.gains_from_batched_prefill(network(kind), TextOptions()) is expected
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ORCHARD_CACHE_DIR", str(tmp_path / "new"))
+    return tmp_path / "new" / "models"
+
+
+def test_what_is_remembered_is_recalled(folder: Path) -> None:
+    assert calibration.recall("a") is None
+    calibration.remember("a", KNOWN)
+    calibration.remember("b", replace(KNOWN, chunk=64))
+    assert (calibration.recall("a"), calibration.recall("c")) == (KNOWN, None)
+    calibration.remember("a", replace(KNOWN, batched_prefill=False))
+    assert calibration.recall("a") == replace(KNOWN, batched_prefill=False)
+    assert {file.name for file in folder.iterdir()} == {"a.json", "b.json"}
+
+
+def changed(**fields: object) -> bytes:
+    return msgspec.json.encode(msgspec.to_builtins(KNOWN) | fields)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"nonsense",
+        b"[]",
+        b"{}",
+        b"\xff",
+        msgspec.json.encode(KNOWN)[:-1],
+        changed(chunk=0),
+        changed(tokens_per_second=0),
+        changed(batch_mode="all at once"),
+        changed(more=1),
+        changed(more="x" * 10_000),
+        changed(found=time.time() - 25 * 3600),
+        changed(found=time.time() + 3600),
+    ],
+)
+def test_what_is_wrong_or_old_is_not_believed(folder: Path, content: bytes) -> None:
+    folder.mkdir(parents=True)
+    (folder / "a.json").write_bytes(content)
+    assert calibration.recall("a") is None
+    calibration.remember("a", KNOWN)
+    assert calibration.recall("a") == KNOWN
+
+
+def test_a_folder_that_can_not_be(folder: Path) -> None:
+    folder.parent.write_text("a file")
+    calibration.remember("a", KNOWN)
+    assert calibration.recall("a") is None
+
+
+def test_the_oldest_are_forgotten(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_MOST_FILES", 3)
+    for age, name in enumerate("edcba"):
+        calibration.remember(name, KNOWN)
+        os.utime(folder / f"{name}.json", (1e9 + age, 1e9 + age))
+    calibration.remember("new", KNOWN)
+    assert {file.stem for file in folder.iterdir()} == {"a", "b", "new"}
+
+
+def test_the_name_tells_apart_what_the_facts_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = network("qwen3")
+    options = [
+        TextOptions(),
+        TextOptions(kv_bits=8),
+        TextOptions(kv_bits=8, kv_group_size=32),
+        TextOptions(kv_bits=8, quantized_kv_start=7),
+        TextOptions(max_kv_size=64),
+    ]
+    names = {calibration.key(model, given) for given in options}
+    other = Other(model)
+    other.fingerprint = "other"
+    names.add(calibration.key(other, options[0]))
+    monkeypatch.setenv("MLX_SOMETHING", "1")
+    names.add(calibration.key(model, options[0]))
+    monkeypatch.delenv("MLX_SOMETHING")
+    monkeypatch.setattr(calibration, "version", lambda name: "0")
+    names.add(calibration.key(model, options[0]))
+    assert len(names) == len(options) + 3
+    monkeypatch.undo()
+    assert calibration.key(model, TextOptions(decode_concurrency=3, memory_limit=7)) == calibration.key(
+        model, TextOptions()
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["runner.py", "batching/layer_kinds.py", "prefix_cache/cache.py", "sampling/sampler.py", "calibration.py"],
+)
+def test_another_source_of_the_engine_makes_another_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, stat = network("qwen3"), Path.stat
+    before = calibration.key(model, TextOptions())
+    file = Path(orchard.engine.__file__).parent / name
+    assert file.is_file()
+    monkeypatch.setattr(Path, "stat", lambda path, **how: stat(Path(__file__) if path == file else path, **how))
+    assert calibration.key(model, TextOptions()) != before

@@ -1,1 +1,0 @@
-"""What happens to a model before it serves: calibration and warm-up."""
