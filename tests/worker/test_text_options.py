@@ -16,7 +16,8 @@ from orchard.core.events import Failed, Finished, SettledSampling, Started, Text
 from orchard.core.request import Priority, Request
 from orchard.core.tasks.generate import Generate, Message, TextPart
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching.job import Begun, Drawn, JobFailed, Miss
+from orchard.engine.batching.job import Begun, Drawn, JobFailed
+from orchard.engine.prefix_cache.cache import Miss
 from orchard.engine.sampling.params import Sample
 from orchard.worker import cache_reports
 from orchard.worker import text_service as text_module

@@ -8,9 +8,10 @@ import mlx.core as mx
 import pytest
 
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching.job import Job, Miss
+from orchard.engine.batching.job import Job
 from orchard.engine.batching.kv_store import KVStore
 from orchard.engine.prefix_cache import cache_file
+from orchard.engine.prefix_cache.cache import Miss
 from tests.engine.prefix_cache.test_disk_io import settle
 from tests.support.engine_driver import greedy, hold_scans, prompt
 from tests.support.tiny_models import Other, alone, check_close, make_runner, network, run

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from orchard.engine.prefix_cache import radix_tree
-from orchard.engine.prefix_cache.cache import Match, PrefixCache
+from orchard.engine.prefix_cache.cache import Match, Miss, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
 from orchard.engine.prefix_cache.values import Cut, State
 
@@ -69,15 +69,20 @@ def look(cache: PrefixCache, text: Sequence[int], limit: int | None = None, disk
     match = cache.find(text, len(text) if limit is None else limit, disk)
     data = b"".join(data_of(piece, used) for piece, used in match.pieces)
     assert content(text)[: len(data)] == data
-    assert match.length <= match.parted <= len(text)
+    assert match.length <= known(match, text) <= len(text)
     if not match.cold:
         assert len(data) == match.length * WIDTH
     if match.snapshot is not None:
         assert mx.array_equal(match.snapshot.arrays["state"], state(text[: match.length]).arrays["state"])
-    assert match.closest[: match.parted - match.begin] == list(
-        text[match.begin : match.parted] if match.closest else []
-    )
+    if miss := match.miss:
+        assert miss.cached[: miss.place - miss.begin] == list(text[miss.begin : miss.place])
+        assert miss.given == list(text[miss.begin : miss.begin + max(len(miss.cached), 1)])
     return match
+
+
+def known(match: Match, text: Sequence[int]) -> int:
+    """How many tokens are those of some cached text."""
+    return match.miss.place if match.miss else len(text)
 
 
 def check(cache: PrefixCache) -> None:
@@ -115,7 +120,7 @@ def short_edges() -> Iterator[None]:
 def test_an_empty_cache_knows_nothing() -> None:
     cache = new()
     match = look(cache, [1, 2, 3])
-    assert (match.length, match.pieces, match.parted, match.closest, match.cold) == (0, [], 0, [], False)
+    assert (match.length, match.pieces, match.miss, match.cold) == (0, [], Miss(0, 0, [], [1]), False)
     assert cache.covered([1]) == 0
     assert not cache.has_snapshot([1])
     assert not cache.write_back(1000)
@@ -138,7 +143,7 @@ def test_the_limit_may_lie_anywhere() -> None:
     cache = new()
     put(cache, [1, 2, 3, 4, 5])
     match = look(cache, [1, 2, 3, 4, 5], 4)
-    assert (match.length, match.parted) == (4, 5)
+    assert (match.length, match.miss) == (4, None)
     assert look(cache, [1, 2], 0).length == 0
 
 
@@ -174,7 +179,7 @@ def test_a_snapshot_makes_a_place_usable() -> None:
     assert not cache.has_snapshot(text[:101])
     assert look(cache, text, 599).length == 100
     match = look(cache, text, 99)
-    assert (match.length, match.snapshot, match.parted) == (0, None, 1000)
+    assert (match.length, match.snapshot, match.miss) == (0, None, None)
     assert cache.counters["bytes"] == 1000 * WIDTH + 2 * SNAPSHOT
     check(cache)
 
@@ -183,16 +188,15 @@ def test_a_match_says_where_the_prompt_left_the_closest_text() -> None:
     cache = new()
     put(cache, [*range(100), 1, 1, 1])
     put(cache, [*range(100), 2, 2, 2])
-    match = look(cache, [*range(100), 3, 3])
-    assert (match.parted, match.begin) == (100, 84)
-    assert match.closest == [*range(84, 100), 2, 2, 2]
+    around = list(range(84, 100))
+    assert look(cache, [*range(100), 3, 3]).miss == Miss(100, 84, [*around, 2, 2, 2], [*around, 3, 3])
     look(cache, [*range(100), 1, 1])
-    assert look(cache, [*range(100), 3]).closest == [*range(84, 100), 1, 1, 1]
-    match = look(cache, [*range(50), 7])
-    assert (match.begin, match.closest) == (34, list(range(34, 66)))
-    assert look(cache, [9]).closest == list(range(16))
-    assert look(cache, range(40)).closest == []
-    assert look(cache, [*range(100), 2, 2, 2, 5]).closest == [*range(87, 100), 2, 2, 2]
+    assert look(cache, [*range(100), 3]).miss == Miss(100, 84, [*around, 1, 1, 1], [*around, 3])
+    assert look(cache, [*range(50), 7]).miss == Miss(50, 34, list(range(34, 66)), [*range(34, 50), 7])
+    assert look(cache, [9]).miss == Miss(0, 0, list(range(16)), [9])
+    assert look(cache, range(40)).miss is None
+    text = [*range(87, 100), 2, 2, 2]
+    assert look(cache, [*range(100), 2, 2, 2, 5]).miss == Miss(103, 87, text, text)
 
 
 def test_what_was_used_least_recently_goes_first() -> None:
@@ -336,13 +340,11 @@ class Unlimited(RuleBasedStateMachine):
         match = look(self.cache, text, limit)
         usable = self.snapshots | {()} if self.needs_snapshot else self.known
         assert match.length == max(n for n in range(limit + 1) if text[:n] in usable)
-        assert match.parted == max(n for n in range(len(text) + 1) if text[:n] in self.known)
+        assert known(match, text) == max(n for n in range(len(text) + 1) if text[:n] in self.known)
         assert (match.snapshot is not None) == (self.needs_snapshot and match.length > 0)
-        if match.closest:
-            assert text[: match.begin] + tuple(match.closest) in self.known
-            assert tuple(match.closest) != text[match.begin : match.begin + len(match.closest)] or len(
-                match.closest
-            ) == (match.parted - match.begin)
+        if (miss := match.miss) and miss.cached:
+            assert text[: miss.begin] + tuple(miss.cached) in self.known
+            assert miss.cached != miss.given or len(miss.cached) == miss.place - miss.begin
 
     @rule(text=texts)
     def snapshot(self, text: Text) -> None:

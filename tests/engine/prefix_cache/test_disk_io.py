@@ -20,7 +20,7 @@ from orchard.engine.prefix_cache import cache_file, disk_io, radix_tree
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
 from orchard.engine.prefix_cache.values import Cut
-from tests.engine.prefix_cache.test_cache import WIDTH, Text, check, long, look, new, put, shrink, texts
+from tests.engine.prefix_cache.test_cache import WIDTH, Text, check, known, long, look, new, put, shrink, texts
 from tests.support.examples import examples
 
 MODEL = "model-4bit"
@@ -95,7 +95,7 @@ def test_what_leaves_memory_stays_on_disk(house: House) -> None:
     match = look(cache, text)
     assert (match.length, match.cold, match.pieces) == (1500, True, [])
     match = look(cache, text, disk=False)
-    assert (match.length, match.cold, match.parted) == (0, False, 1500)
+    assert (match.length, match.cold, match.miss) == (0, False, None)
     assert fetch(cache, text).length == 1500
     assert not look(cache, text).cold
     check(cache)
@@ -189,7 +189,7 @@ def test_a_snapshot_that_the_memory_cant_hold_is_not_promised(house: House) -> N
     put(cache, long(1, 100), with_snapshot=True)
     save(cache, disk)
     cache, disk = house.open(budget=101 * WIDTH, needs_snapshot=True)
-    assert (look(cache, long(1, 100)).length, look(cache, long(1, 100)).parted) == (0, 100)
+    assert (look(cache, long(1, 100)).length, look(cache, long(1, 100)).miss) == (0, None)
 
 
 def test_text_that_is_dropped_while_it_is_read_stays_dropped(house: House) -> None:
@@ -207,7 +207,7 @@ def test_text_that_is_dropped_while_it_is_read_stays_dropped(house: House) -> No
     put(cache, long(2, 1000))
     while cache.write_back(10**6):
         pass
-    assert look(cache, long(1, 1000)).parted == 0
+    assert known(look(cache, long(1, 1000)), long(1, 1000)) == 0
     gate.set()
     assert answered.wait(SECONDS)
     assert look(cache, long(1, 1000)).length == 0

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from orchard.core.request import Priority
+from orchard.engine.prefix_cache.cache import Miss
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import Sample, SamplingParams
 
@@ -41,18 +42,6 @@ class Drawn(Struct, frozen=True):
     choice: int
     sample: Sample
     reason: EndReason | None = None
-
-
-class Miss(Struct, frozen=True):
-    """Why no more of a prompt was cached: from token `place` on it differs from the closest cached text.
-
-    `cached` and `given` are the tokens around the place, in the cached text and in the prompt, and begin at `begin`.
-    """
-
-    place: int
-    begin: int
-    cached: list[int]
-    given: list[int]
 
 
 class Begun(Struct, frozen=True):

@@ -10,9 +10,8 @@ import mlx.core as mx
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import kv_cache
-from orchard.engine.batching.job import Miss
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.prefix_cache.cache import Match, PrefixCache
+from orchard.engine.prefix_cache.cache import Match, Miss, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
 
 _WRITE_BACK_BYTES = 32 * 2**20
@@ -86,11 +85,7 @@ class KVStore:
         if self._prefixes is None:
             return CacheHit(self.new_cache(), 0, None)
         match = self._prefixes.find(tokens, len(tokens) - 1, disk=False)
-        miss = None
-        if match.parted < len(tokens):
-            given = tokens[match.begin : match.begin + max(len(match.closest), 1)]
-            miss = Miss(match.parted, match.begin, match.closest, given)
-        return CacheHit(self._restore(match) if match.length else self.new_cache(), match.length, miss)
+        return CacheHit(self._restore(match) if match.length else self.new_cache(), match.length, match.miss)
 
     def _restore(self, match: Match) -> kv_cache.Cache:
         known = match.pieces, match.snapshot

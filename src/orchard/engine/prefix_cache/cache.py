@@ -17,15 +17,27 @@ from orchard.engine.prefix_cache.values import Cut, State, pack
 _AROUND = 16  # tokens
 
 
+class Miss(Struct, frozen=True):
+    """Why no more of a prompt was cached: from token `place` on it differs from the closest cached text.
+
+    `cached` and `given` are the tokens around the place, in the cached text and in the prompt, and begin at `begin`: up
+    to 16 before it and 16 after it. The cached text ends at the place where `cached` does.
+    """
+
+    place: int
+    begin: int
+    cached: list[int]
+    given: list[int]
+
+
 class Match(Struct, frozen=True):
     """What of a prompt is cached.
 
     `length` tokens of it can be had: `pieces` (payloads, and how many tokens of each, from its first) one after the
     other, with `snapshot` where the model needs one. `cold`: some of it, of `cold_bytes`, is only on disk, and not in
-    `pieces` and `snapshot`; without it, `warm_length` tokens could be had. `parted`: so many tokens are those of some
-    cached text, usable or not. Unless that is the whole prompt, `closest` are up to 16 tokens of that text before that
-    place and 16 after it, beginning at `begin`; the cached text ends at `parted` where `closest` does. `nodes` is the
-    cache's own. A match keeps its payloads alive, outside of the cache's budget.
+    `pieces` and `snapshot`; without it, `warm_length` tokens could be had. `miss` is None where all tokens are those
+    of some cached text, usable or not. `nodes` is the cache's own. A match keeps its payloads alive, outside of the
+    cache's budget.
     """
 
     length: int
@@ -34,9 +46,7 @@ class Match(Struct, frozen=True):
     cold: bool
     cold_bytes: int
     warm_length: int
-    parted: int
-    begin: int
-    closest: list[int]
+    miss: Miss | None
     nodes: list[Node]
 
 
@@ -94,12 +104,13 @@ class PrefixCache:
             self._hits += length > 0
             self._misses += length == 0
             self._tokens += length
-        begin = max(parted - _AROUND, 0)
-        closest = []
+        miss = None
         if parted < len(tokens):
-            closest = [*tokens[begin:parted], *after(nodes or [self._memory.root], parted, _AROUND)]
+            begin = max(parted - _AROUND, 0)
+            cached = [*tokens[begin:parted], *after(nodes or [self._memory.root], parted, _AROUND)]
+            miss = Miss(parted, begin, cached, list(tokens[begin : begin + max(len(cached), 1)]))
         cold_bytes = sum(slot.nbytes for slot in missing)
-        return Match(length, pieces, snapshot, bool(missing), cold_bytes, warm_length, parted, begin, closest, path)
+        return Match(length, pieces, snapshot, bool(missing), cold_bytes, warm_length, miss, path)
 
     def covered(self, tokens: Sequence[int]) -> int:
         """Count the tokens whose payloads are in memory, from the first on."""

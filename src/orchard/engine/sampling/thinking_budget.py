@@ -13,11 +13,7 @@ from orchard.engine.sampling.params import SamplingParams
 _OVER = -1  # the reasoning is over, or there is none
 _AHEAD = -2  # the model may still begin it
 _MOST_BLANK = 8  # draws before the token that opens the reasoning
-
-
-def thinks(params: SamplingParams) -> bool:
-    """Return whether a row has a budget that can be kept."""
-    return params.thinking_budget is not None and params.think_end >= 0
+_UNLIMITED = SamplingParams(seed=0)  # stands for a row without a budget that can be kept
 
 
 class ThinkingBudgets:
@@ -29,16 +25,19 @@ class ThinkingBudgets:
 
     def add(self, params: SamplingParams, generated: Sequence[int]) -> None:
         """Append a row that has drawn the tokens `generated`."""
-        if thinks(params) or self._begun is not None:
+        limited = params.thinking_budget is not None and params.think_end >= 0
+        if limited or self._begun is not None:
             before = mx.array([_OVER] * len(self._rows), mx.int32) if self._begun is None else self._begun
-            self._begun = mx.concatenate([before, mx.array([_begun(params, generated)], mx.int32)])
-        self._rows.append(params)
+            begun = _begun(params, generated) if limited else _OVER
+            self._begun = mx.concatenate([before, mx.array([begun], mx.int32)])
+        self._rows.append(params if limited else _UNLIMITED)
 
     def keep(self, rows: Sequence[int]) -> None:
         """Keep only these rows, in this order."""
         self._rows = [self._rows[row] for row in rows]
         if self._begun is not None:
-            self._begun = self._begun[mx.array(list(rows))] if any(map(thinks, self._rows)) else None
+            limited = any(one is not _UNLIMITED for one in self._rows)
+            self._begun = self._begun[mx.array(list(rows))] if limited else None
 
     def state(self) -> list[mx.array]:
         """Return the arrays that must be computed along with a draw."""
@@ -48,12 +47,12 @@ class ThinkingBudgets:
         """Return the tokens (B,) that replace `token` (B,); each row has drawn so many before."""
         if self._begun is None:
             return token
-        ends = mx.array([one.think_end if thinks(one) else 0 for one in self._rows], mx.uint32)
+        ends = mx.array([max(one.think_end, 0) for one in self._rows], mx.uint32)
         due = self._due(drawn)
         if due is not None:
             token = mx.where(due, ends, token)
         begun = mx.where(token == ends, _OVER, self._begun)
-        ahead = [_may_open(one) and count < _MOST_BLANK for one, count in zip(self._rows, drawn, strict=True)]
+        ahead = [one.think_start >= 0 and count < _MOST_BLANK for one, count in zip(self._rows, drawn, strict=True)]
         if any(ahead):
             begun = mx.where(self._begun == _AHEAD, self._opened(token, drawn), begun)
         self._begun = begun
@@ -61,7 +60,7 @@ class ThinkingBudgets:
 
     def _due(self, drawn: Sequence[int]) -> mx.array | None:
         """Mark the rows (B,) that have spent their budgets; None where it can't be any."""
-        budgets = [one.thinking_budget if thinks(one) else None for one in self._rows]
+        budgets = [one.thinking_budget for one in self._rows]
         spent = [
             -1 if budget is None else max(count - budget, -1) for budget, count in zip(budgets, drawn, strict=True)
         ]
@@ -82,16 +81,10 @@ class ThinkingBudgets:
         return mx.where(token == starts, begun, mx.where(blank & ~last, _AHEAD, _OVER))
 
 
-def _may_open(params: SamplingParams) -> bool:
-    return thinks(params) and params.think_start >= 0
-
-
 def _begun(params: SamplingParams, generated: Sequence[int]) -> int:
     """Return what is known of the reasoning of a row that has drawn these tokens."""
-    if not thinks(params):
-        return _OVER
     begun = 0
-    if _may_open(params):
+    if params.think_start >= 0:
         blanks = len(list(itertools.takewhile(params.think_blank.__contains__, generated)))
         if blanks >= _MOST_BLANK:
             return _OVER
