@@ -15,7 +15,7 @@ from orchard.engine.batching.job import Drawn, EndReason
 from orchard.engine.sampling.params import Sample
 from orchard.formats import Format, choose
 from orchard.formats.families.tagged import Tagged
-from orchard.worker.output import ChoiceOutput, Detokenizer, StopFilter, StopStrings, Vocabulary
+from orchard.worker.output import ChoiceOutput, Detokenizer, StopFilter, Vocabulary
 from tests.support.models import make_tokenizer
 
 
@@ -138,7 +138,7 @@ def reference_stop(text: str, stops: list[str]) -> str:
 )
 def test_stop_strings_are_found_over_any_cut(text: str, stops: list[str], places: list[int]) -> None:
     edges = [0, *sorted(min(place, len(text)) for place in places), len(text)]
-    filter_ = StopFilter(StopStrings(stops))
+    filter_ = StopFilter(stops)
     out = "".join(filter_.feed(text[begin:end]) for begin, end in pairwise(edges))
     assert out + filter_.flush() == reference_stop(text, stops)
     assert (filter_.stopped_by is not None) == any(stop in text for stop in stops if stop)
@@ -160,13 +160,13 @@ def test_the_stop_string_that_ends_first_and_is_longest(
     stops: list[str], text: str, before: str, by: str | None
 ) -> None:
     for cuts in ([text], list(text)):
-        filter_ = StopFilter(StopStrings(stops))
+        filter_ = StopFilter(stops)
         assert "".join([filter_.feed(cut) for cut in cuts] + [filter_.flush()]) == before
         assert filter_.stopped_by == by
 
 
 def test_only_the_beginning_of_a_stop_string_is_held_back() -> None:
-    filter_ = StopFilter(StopStrings(["END", "\n\n"]))
+    filter_ = StopFilter(["END", "\n\n"])
     assert [filter_.feed(text) for text in ("aE", "N", "x\n", "y", "E")] == ["a", "", "ENx", "\ny", ""]
     assert filter_.flush() == "E"
 
@@ -190,7 +190,7 @@ def answer(
     answer_ = ChoiceOutput(
         Vocabulary(tokenizer),
         format_ or Tagged(),
-        StopStrings(stop),
+        stop,
         may_call=format_ is not None,
         one_call=one_call,
         hide_reasoning=hide_reasoning,
@@ -239,7 +239,7 @@ def test_what_only_began_a_stop_string_is_not_lost() -> None:
 
 def test_a_character_that_never_ends() -> None:
     tokenizer = byte_level()
-    found = ChoiceOutput(Vocabulary(tokenizer), Tagged(), StopStrings(()))
+    found = ChoiceOutput(Vocabulary(tokenizer), Tagged())
     (first, *_) = tokenizer.encode("😀", add_special_tokens=False)
     assert found.feed(Drawn("a", 0, Sample(first), "length")) == [Text("\ufffd")]
 
@@ -280,7 +280,7 @@ def test_hidden_reasoning_is_counted_all_the_same() -> None:
 def test_arguments_come_while_they_are_written() -> None:
     tokenizer = byte_level()
     text = f'<tool_call>{{"name": "f", "arguments": {{"a": "{"x" * 100}"}}}}</tool_call>'
-    found = ChoiceOutput(Vocabulary(tokenizer), qwen(), StopStrings(()))
+    found = ChoiceOutput(Vocabulary(tokenizer), qwen())
     batches = [found.feed(Drawn("a", 0, Sample(id_))) for id_ in tokenizer.encode(text, add_special_tokens=False)]
     sizes = [len(event.json) for events in batches for event in events if isinstance(event, ToolArgs)]
     assert sizes[0] == 65
@@ -358,7 +358,7 @@ UNKNOWN = 10**6
 
 
 def feed_tokens(tokens: Sequence[int], reason: EndReason, format_: Format | None = None) -> list[Event]:
-    found = ChoiceOutput(Vocabulary(byte_level()), format_ or Tagged(), StopStrings(()))
+    found = ChoiceOutput(Vocabulary(byte_level()), format_ or Tagged())
     drawn = [Drawn("a", 0, Sample(id_, -1.0), reason if n == len(tokens) else None) for n, id_ in enumerate(tokens, 1)]
     return [event for one in drawn for event in found.feed(one)]
 
@@ -410,7 +410,7 @@ def test_an_answer_that_is_nothing_but_blank_stays() -> None:
 
 
 def test_blank_text_is_not_held_back_where_no_call_can_follow() -> None:
-    found = ChoiceOutput(Vocabulary(byte_level()), Tagged(), StopStrings(()))
+    found = ChoiceOutput(Vocabulary(byte_level()), Tagged())
     (space,) = byte_level().encode(" ", add_special_tokens=False)
     assert found.feed(Drawn("a", 0, Sample(space))) == [Text(" ")]
 

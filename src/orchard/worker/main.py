@@ -71,17 +71,8 @@ def _any_file_limit() -> Iterator[None]:
         resource.setrlimit = set_limit
 
 
-class _Origin(logging.Filter):
-    """Names the worker's model in each line of the log."""
-
-    model = ""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.origin = f"worker[{self.model}]" if self.model else "worker"
-        return True
-
-
-_origin = _Origin()
+_log_fields = {"origin": "worker"}
+"""What stands in each line of the log beside the record's own: the worker, with the name of its model."""
 
 
 class Worker:
@@ -91,6 +82,7 @@ class Worker:
         self._writer = writer
         self._types = types
         self._service: Service | None = None
+        self._model = ""
         self._ready = False
         self._unloading: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -112,7 +104,7 @@ class Worker:
     def _receive(self, message: object) -> None:
         match message:
             case wire.Submit(request_id, task, priority):
-                self._loaded.submit(Request(request_id, _origin.model, self._types.tasks.decode(task), priority))
+                self._loaded.submit(Request(request_id, self._model, self._types.tasks.decode(task), priority))
             case wire.Cancel(request_id):
                 self._loaded.cancel(request_id)
             case wire.Pause(request_id):
@@ -125,7 +117,7 @@ class Worker:
             case wire.AskCache(number, request_id):
                 self._begin(self._report_cache(number, request_id))
             case wire.Load(name, path, options):
-                _origin.model = name
+                self._model, _log_fields["origin"] = name, f"worker[{name}]"
                 self._service = self._types.service(path, self._types.options.decode(options))
                 self._begin(self._load(self._service))
             case wire.LimitMemory(memory_bytes):
@@ -153,8 +145,11 @@ class Worker:
         self._ready = False
         await self._loaded.close(SAVE_SECONDS)
         self._service = self._unloading = None
-        _give_back_memory()
-        _origin.model = ""
+        gc.collect()
+        if sys.platform == "linux":  # return freed memory to the system, as far as the C library's heap allows it
+            with contextlib.suppress(OSError, AttributeError):  # not every C library has it
+                ctypes.CDLL(None).malloc_trim(0)
+        _log_fields["origin"] = "worker"
         self._say(wire.Unloaded(_rss_bytes()))
 
     async def _report_cache(self, number: int, request_id: str | None) -> None:
@@ -174,7 +169,7 @@ class Worker:
             _end(1)
 
     def _emit(self, events: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
-        self._writer.write(wire.encode(wire.Step(events, running, waiting)))
+        self._say(wire.Step(events, running, waiting))
 
     def _say(self, message: wire.FromWorker) -> None:
         self._writer.write(wire.encode(message))
@@ -197,14 +192,6 @@ def _rss_bytes() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def _give_back_memory() -> None:
-    """Return freed memory to the system, as far as the C library's heap allows it."""
-    gc.collect()
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):  # not every C library has it
-            ctypes.CDLL(None).malloc_trim(0)
-
-
 def _end(code: int) -> None:
     """End the process now, without the slow exit handlers of its libraries."""
     logging.shutdown()
@@ -225,10 +212,10 @@ def main() -> None:
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if args.log_file:
         handlers.append(WatchedFileHandler(args.log_file, encoding="utf-8"))
+    line = logging.Formatter("%(asctime)s %(levelname)-7s %(origin)s %(message)s", defaults=_log_fields)
     for handler in handlers:
-        handler.addFilter(_origin)
-    log_format = "%(asctime)s %(levelname)-7s %(origin)s %(message)s"
-    logging.basicConfig(level=args.log_level.upper(), format=log_format, handlers=handlers)
+        handler.setFormatter(line)
+    logging.basicConfig(level=args.log_level.upper(), handlers=handlers)
     # systemd's SIGTERM reaches every process of a service; it is the gateway that decides when a worker ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -2,7 +2,6 @@
 
 import codecs
 import json
-import logging
 import secrets
 import string
 from collections import deque
@@ -18,12 +17,9 @@ from orchard.engine.sampling.params import Sample
 from orchard.formats import Format
 from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Content, Piece, Thought
 
-log = logging.getLogger("orchard.worker")
-
 _ID_ALPHABET = string.ascii_letters + string.digits
 # GPT-2's alphabet: the byte that each character stands for.
 _BYTE_OF = {character: byte for byte, character in bytes_to_unicode().items()}
-_BYTES = codecs.charmap_build("".join(sorted(_BYTE_OF, key=_BYTE_OF.__getitem__)))
 
 
 class Vocabulary:
@@ -36,8 +32,8 @@ class Vocabulary:
     def __init__(self, tokenizer: Any) -> None:
         """`tokenizer`: any Hugging Face tokenizer, or mlx-lm's wrapper of one."""
         self._tokenizer = tokenizer
-        self._added = {id_: token.content.encode() for id_, token in tokenizer.added_tokens_decoder.items()}
-        self._bytes: dict[int, bytes] = {}
+        # Those that are known: of added tokens from the beginning, of others once they are asked for.
+        self._bytes = {id_: token.content.encode() for id_, token in tokenizer.added_tokens_decoder.items()}
         parts = _decoder_parts(tokenizer)
         self._byte_level = "ByteLevel" in parts
         self._space = None if self._byte_level or not parts.keys() & {"ByteFallback", "Metaspace"} else "▁"
@@ -48,7 +44,8 @@ class Vocabulary:
     def bytes_of(self, token: int) -> bytes:
         """Return a token's bytes; none for an id that the tokenizer doesn't know, as padded vocabularies have."""
         if (known := self._bytes.get(token)) is None:
-            known = self._bytes[token] = self._added[token] if token in self._added else self._compute(token)
+            piece = self._tokenizer.convert_ids_to_tokens(token)
+            known = self._bytes[token] = b"" if piece is None else self._spelled(piece, token)
         return known
 
     def logprob(self, sample: Sample, *, prompt: bool = False) -> Logprob:
@@ -62,7 +59,10 @@ class Vocabulary:
 
     def bounds(self) -> tuple[int, int]:
         """Return upper bounds of the characters and of the words in a token."""
-        texts = [*(text.decode() for text in self._added.values()), *self._texts()]
+        # All names at once: to ask for them one by one would take seconds.
+        pieces = self._tokenizer.get_vocab().items()
+        spelled = (self._bytes[id_] if id_ in self._bytes else self._spelled(piece, id_) for piece, id_ in pieces)
+        texts = [data.decode("utf-8", "replace") for data in spelled]
         return max(map(len, texts), default=1), max(map(len, map(str.split, texts)), default=1)
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -70,24 +70,8 @@ class Vocabulary:
         text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return text
 
-    def _texts(self) -> list[str]:
-        """Return the text of each token that was not added, all at once: one by one would take seconds."""
-        tokens = {name: id_ for name, id_ in self._tokenizer.get_vocab().items() if id_ not in self._added}
-        if self._space is not None:
-            return [name.replace(self._space, " ") for name in tokens]
-        if self._byte_level:
-            try:
-                # No text has the byte 255.
-                data, _ = codecs.charmap_encode("ÿ".join(tokens), "strict", _BYTES)
-                return [text.decode("utf-8", "replace") for text in data.split(b"\xff")]
-            except UnicodeEncodeError:
-                log.debug("the vocabulary has characters that stand for no byte")
-        return [self.bytes_of(id_).decode("utf-8", "replace") for id_ in tokens.values()]
-
-    def _compute(self, token: int) -> bytes:
-        piece = self._tokenizer.convert_ids_to_tokens(token)
-        if piece is None:
-            return b""
+    def _spelled(self, piece: str, token: int) -> bytes:
+        """Return the bytes of a token that is `piece` in the vocabulary and was not added to it."""
         if self._byte_level:
             # Like tokenizers: a token with a character outside the alphabet stands for itself.
             return bytes(_BYTE_OF[char] for char in piece) if all(c in _BYTE_OF for c in piece) else piece.encode()
@@ -150,30 +134,17 @@ class Detokenizer:
         return after[len(before) :]
 
 
-class StopStrings:
-    """The stop strings of a request, made ready to be looked for in each of its choices."""
-
-    def __init__(self, stops: Sequence[str]) -> None:
-        self.tables = [(stop, _failures(stop)) for stop in stops if stop]
-
-
 class StopFilter:
     """Cuts a text before the stop string that is completed first (the longest, where several end at one place).
 
-    What may be the beginning of a stop string is held back. Each character costs one step a stop string
-    (Knuth-Morris-Pratt), however the text is cut.
+    What may be the beginning of a stop string is held back, however the text is cut.
     """
 
-    def __init__(self, stops: StopStrings) -> None:
-        self._stops = stops.tables
-        self._matched = [0] * len(self._stops)
-        self._held = ""
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = [stop for stop in stops if stop]
+        self._longest = max(map(len, self._stops), default=0)
+        self.held = ""
         self.stopped_by: str | None = None
-
-    @property
-    def holds(self) -> bool:
-        """Whether characters are held back."""
-        return bool(self._held)
 
     def feed(self, text: str) -> str:
         """Read the next characters. Return those that certainly don't belong to a stop string."""
@@ -181,47 +152,21 @@ class StopFilter:
             return text
         if self.stopped_by:
             return ""
-        text = self._held + text
-        for place in range(len(self._held), len(text)):
-            if length := self._advance(text[place]):
-                self._held = ""
-                self.stopped_by = text[place + 1 - length : place + 1]
-                return text[: place + 1 - length]
-        certain = len(text) - max(self._matched)
-        self._held = text[certain:]
-        return text[:certain]
+        text = self.held + text
+        ends = {stop: text.index(stop) + len(stop) for stop in self._stops if stop in text}
+        if ends:
+            self.held, self.stopped_by = "", min(ends, key=lambda stop: (ends[stop], -len(stop)))
+            return text[: ends[self.stopped_by] - len(self.stopped_by)]
+        begin = max(0, len(text) - self._longest + 1)
+        while not any(stop.startswith(text[begin:]) for stop in self._stops):
+            begin += 1
+        self.held = text[begin:]
+        return text[:begin]
 
     def flush(self) -> str:
         """Return what was held back: the text ends here, or no stop string can reach beyond this place."""
-        held, self._held = self._held, ""
-        self._matched = [0] * len(self._stops)
+        held, self.held = self.held, ""
         return held
-
-    def _advance(self, char: str) -> int:
-        """Read one character. Return the length of the stop string that it completes, else 0."""
-        length = 0
-        for index, (stop, failures) in enumerate(self._stops):
-            matched = self._matched[index]
-            while matched and stop[matched] != char:
-                matched = failures[matched - 1]
-            matched += stop[matched] == char
-            if matched == len(stop):
-                length = max(length, matched)
-                matched = failures[-1]
-            self._matched[index] = matched
-        return length
-
-
-def _failures(stop: str) -> list[int]:
-    """For each prefix, the length of its longest proper suffix that is a prefix too."""
-    failures = [0] * len(stop)
-    length = 0
-    for place in range(1, len(stop)):
-        while length and stop[place] != stop[length]:
-            length = failures[length - 1]
-        length += stop[place] == stop[length]
-        failures[place] = length
-    return failures
 
 
 class ChoiceOutput:
@@ -238,7 +183,7 @@ class ChoiceOutput:
         self,
         vocabulary: Vocabulary,
         format_: Format,
-        stop: StopStrings,
+        stops: Sequence[str] = (),
         choice: int = 0,
         *,
         may_call: bool = False,
@@ -252,7 +197,7 @@ class ChoiceOutput:
         self._vocabulary = vocabulary
         self._detokenizer = Detokenizer(vocabulary)
         self._format = format_
-        self._stops = StopFilter(stop)
+        self._stops = StopFilter(stops)
         self._choice = choice
         self._logprobs: deque[tuple[int, Logprob]] = deque()
         self._position = 0  # of the first character that the stop filter has not given out yet
@@ -313,7 +258,7 @@ class ChoiceOutput:
                 break
             match piece:
                 case Content(text, start):
-                    if not self._stops.holds:
+                    if not self._stops.held:
                         self._position = start
                     events += self._text(self._stops.feed(text))
                 case Thought(text):
@@ -321,7 +266,10 @@ class ChoiceOutput:
                     if not self._hide_reasoning:
                         events.append(Reasoning(text, self._choice))
                 case CallStart():
-                    events += [*self._text(self._stops.flush()), *self._end_text(call=True), self._call(piece)]
+                    events += [*self._text(self._stops.flush()), *self._end_text(call=True)]
+                    id_ = piece.id or "call_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(24))
+                    events.append(ToolStart(self._calls, id_, piece.name, self._choice))
+                    self._calls += 1
                 case CallArguments(text):
                     events.append(ToolArgs(self._calls - 1, text, self._choice))
                 case CallEnd():
@@ -359,8 +307,3 @@ class ChoiceOutput:
         blank, beside = self._blank, call or self._beside_call
         self._blank, self._spoken, self._beside_call = None, False, call
         return [] if blank is None or beside else [blank]
-
-    def _call(self, call: CallStart) -> ToolStart:
-        index, self._calls = self._calls, self._calls + 1
-        id_ = call.id or "call_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(24))
-        return ToolStart(index, id_, call.name, self._choice)

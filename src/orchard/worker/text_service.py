@@ -8,28 +8,28 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
 
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.backends.text import TextModel, load
 from orchard.core.cache_report import CacheState
-from orchard.core.errors import OrchardError
+from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Count, generation
 from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, JobFailed
+from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job
 from orchard.engine.engine import Engine
 from orchard.engine.memory import recommended
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.formats.families.tagged import Tagged
 from orchard.worker.cache_reports import CacheReports
 from orchard.worker.echo import Echo
-from orchard.worker.grammar.constraint import Constraint
 from orchard.worker.lane import Lane
-from orchard.worker.output import ChoiceOutput, StopStrings, Vocabulary
+from orchard.worker.output import ChoiceOutput, Vocabulary
 from orchard.worker.prompt.prompter import Prepared, Prompter
 
 T = TypeVar("T")
@@ -165,14 +165,10 @@ class TextService(Service):
         reports = self._reports.find(request_id)
         if request_id is not None:
             return CacheState({}, reports)
-        counters: asyncio.Future[dict[str, int]] = self._loop.create_future()
-
-        def settle(found: dict[str, int]) -> None:
-            if not counters.done():
-                counters.set_result(found)
-
-        self._engine.report(self._on_loop(settle))
-        return CacheState(await counters, reports)
+        counters: Future[dict[str, int]] = Future()
+        self._engine.report(counters.set_result)
+        # The engine sets them also where nobody waits for them any more.
+        return CacheState(await asyncio.shield(asyncio.wrap_future(counters)), reports)
 
     def signs(self) -> Heartbeat:
         """Return the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
@@ -203,7 +199,11 @@ class TextService(Service):
                 self._end(request.id, Started(tokens), Finished((), Usage(tokens, 0)))
                 return
             prepared = await self._prompts.do(self._prompter.prepare, request.task)
-            grammar = await self._compile(prepared.constraint) if prepared.constraint else None
+            grammar, constraints = None, self._prompter.constraints
+            if (constraint := prepared.constraint) and constraints.known(constraint):
+                grammar = await self._prompts.do(constraints.compile, constraint)
+            elif constraint:
+                grammar = await self._grammars.do(constraints.compile, constraint, size=len(constraint.key))
             live.preparing = None
             self._begin(live, prepared, grammar)
         except OrchardError as error:
@@ -211,12 +211,6 @@ class TextService(Service):
         except Exception as error:
             log.exception("request %s could not be prepared", request.id)
             self._end(request.id, Failed("internal", f"the prompt could not be prepared: {type(error).__name__}"))
-
-    async def _compile(self, constraint: Constraint) -> BoundGrammar | None:
-        """Make a grammar, in the prompts' thread where nothing is to be compiled."""
-        constraints = self._prompter.constraints
-        lane, size = (self._prompts, 0) if constraints.known(constraint) else (self._grammars, len(constraint.key))
-        return await lane.do(constraints.compile, constraint, size=size)
 
     def _begin(self, live: _Live, prepared: Prepared, grammar: BoundGrammar | None) -> None:
         request, task = live.request, generation(live.request)
@@ -230,13 +224,12 @@ class TextService(Service):
             echoed = live.echo.begin() if live.echo else ()
             self._end(request.id, Started(live.prompt_tokens, sampling=live.sampling), *echoed, live.nothing())
             return
-        stops = StopStrings(task.stop)
         begin = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
         live.answers = [
             ChoiceOutput(
                 self._vocabulary,
                 begin() if task.prompt is None else Tagged(),
-                stops,
+                task.stop,
                 choice,
                 may_call=bool(task.tools),
                 one_call=not task.parallel_tool_calls,
@@ -286,7 +279,9 @@ class TextService(Service):
                 events.setdefault(drawn.job, []).extend(self._on_token(live, drawn))
         for broken in step.broken:
             if self._live.pop(broken.job, None):
-                events.setdefault(broken.job, []).append(_failed(broken))
+                other: FailureKind = "context_length_exceeded" if broken.too_large else "internal"
+                kind = "invalid_request" if broken.by_grammar else other
+                events.setdefault(broken.job, []).append(Failed(kind, broken.message))
         self._tell([(request_id, found) for request_id, found in events.items() if found])
 
     def _on_begun(self, live: _Live, begun: Begun) -> list[Event]:
@@ -326,9 +321,3 @@ class TextService(Service):
         if events or numbers != self._told:
             self._told = numbers
             self._emit(events, *numbers)
-
-
-def _failed(broken: JobFailed) -> Failed:
-    if broken.by_grammar:
-        return Failed("invalid_request", broken.message)
-    return Failed("context_length_exceeded" if broken.too_large else "internal", broken.message)

@@ -113,8 +113,11 @@ class _SchemaRewriter:
         if known.get("format") in MOMENTS and "pattern" not in known:  # llguidance's own have days no calendar has
             known["pattern"] = f"^(?:{MOMENTS[known.pop('format')]})$"
         known = _within(known)
-        if self._closing:
-            _close(known)
+        listed, required = known.get("properties"), known.get("required")
+        if self._closing and isinstance(listed, dict) and _OTHERS.isdisjoint(known):
+            known["additionalProperties"] = False
+            if isinstance(required, list):  # one that is required without being listed may be anything
+                listed |= {name: {} for name in required if isinstance(name, str) and name not in listed}
         return known
 
     def _says_nothing(self, key: str, value: Any) -> bool:
@@ -139,15 +142,6 @@ class _SchemaRewriter:
             rename = _without_nul if key == "patternProperties" else str
             return {rename(name): self.rewritten(one) for name, one in value.items()}
         return value if key in _VALUES else self.rewritten(value)
-
-
-def _close(schema: dict[str, Any]) -> None:
-    """Forbid further properties where a schema lists some and is silent on others."""
-    listed, required = schema.get("properties"), schema.get("required")
-    if isinstance(listed, dict) and _OTHERS.isdisjoint(schema):
-        schema["additionalProperties"] = False
-        if isinstance(required, list):  # one that is required without being listed may be anything
-            listed |= {name: {} for name in required if isinstance(name, str) and name not in listed}
 
 
 def _alternative(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

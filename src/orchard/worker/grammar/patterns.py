@@ -7,6 +7,7 @@ in other words.
 import math
 import re
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 from llguidance import regex_to_lark
 
@@ -48,32 +49,21 @@ def _one(tokens: list[str], pattern: str, *, start: bool, end: bool) -> str:
     while tokens and tokens[-1] == "$":
         end, tokens = True, tokens[:-1]
     if not {"^", "$"}.isdisjoint(tokens):
-        if not _is_group(tokens):
+        depths = _depths(tokens)
+        if depths[-1] or depths.count(0) > 1:  # more than one group
             raise ValueError(f"the pattern {pattern!r} has an anchor within it")
         return f"(?:{_found(tokens[1:-1], pattern, start=start, end=end)})"
     return f"{'' if start else _ANYTHING}(?:{''.join(tokens)}){'' if end else _ANYTHING}"
 
 
 def _alternatives(tokens: Sequence[str]) -> list[list[str]]:
-    found: list[list[str]] = [[]]
-    depth = 0
-    for part in tokens:
-        depth += part.startswith("(") - (part == ")")
-        if part == "|" and not depth:
-            found.append([])
-        else:
-            found[-1].append(part)
-    return found
+    bars = [place for place, depth in enumerate(_depths(tokens)) if tokens[place] == "|" and not depth]
+    return [list(tokens[before + 1 : bar]) for before, bar in pairwise([-1, *bars, len(tokens)])]
 
 
-def _is_group(tokens: Sequence[str]) -> bool:
-    """Return whether one group is all that there is."""
-    depth = 0
-    for place, part in enumerate(tokens):
-        depth += part.startswith("(") - (part == ")")
-        if not depth:
-            return part == ")" and place == len(tokens) - 1
-    return False
+def _depths(tokens: Sequence[str]) -> list[int]:
+    """Return how many groups are open behind each token."""
+    return list(accumulate(part.startswith("(") - (part == ")") for part in tokens))
 
 
 _YEAR = "(?:[1-9][0-9]{3}|0(?:[1-9][0-9]{2}|0(?:[1-9][0-9]|0[1-9])))"

@@ -69,11 +69,19 @@ class ShortestAnswers:
         `ends`: texts that end free text in it.
         """
         begin = _Place(CompiledGrammar(self._letters, text, limits).first)
-        hints = [tokens for end in ends if (tokens := self._spelled(end.encode()))]
+        spelled = ([self._token.get(bytes([letter])) for letter in end.encode()] for end in ends if end)
+        hints: list[Any] = [tokens for tokens in spelled if None not in tokens]
         found = self._straight(begin, hints) or self._straight(begin, hints, spaces=True)
         if shorter := self._shorter(begin, hints, found.length if found else _LONGEST):
             found = shorter
-        return None if found is None else self._rewritten(found.all_tokens())
+        if found is None:
+            return None
+        answer: list[int] = []
+        for special, group in itertools.groupby(found.all_tokens(), lambda token: token in self._special):
+            own = list(group)
+            letters = b"".join(self._letters.pieces[token] for token in own)
+            answer += own if special else self._alphabet.tokenize(letters)  # in the model's longer tokens
+        return answer
 
     def _straight(self, place: _Place, hints: list[list[int]], *, spaces: bool = False) -> _Place | None:
         """Take what looks shortest at each step; with `spaces`, white space rather than a comma."""
@@ -143,15 +151,3 @@ class ShortestAnswers:
                 depth += (letter in b"{[") - (letter in b"}]")
             escaped = quoted and letter in b"\\" and not escaped
         return _Place(matcher, tokens, place, place.length + len(tokens), max(depth, 0), quoted, escaped)
-
-    def _rewritten(self, tokens: list[int]) -> list[int]:
-        """Spell a text with the model's longer tokens."""
-        found: list[int] = []
-        for special, group in itertools.groupby(tokens, lambda token: token in self._special):
-            own = list(group)
-            found += own if special else self._alphabet.tokenize(b"".join(self._letters.pieces[token] for token in own))
-        return found
-
-    def _spelled(self, text: bytes) -> list[int] | None:
-        letters: list[Any] = [self._token.get(bytes([letter])) for letter in text]
-        return None if None in letters else letters

@@ -80,11 +80,6 @@ class _ValueKind(Struct, frozen=True):
             return None
         return [value for value in lists[0] if all(_among(value, more) for more in lists[1:])]
 
-    @property
-    def bound(self) -> bool:
-        """Whether anything is said of its values that are no strings."""
-        return any(_BINDING & part.keys() for part in self.parts)
-
     def having(self, types: frozenset[str]) -> "_ValueKind":
         """Return the part of it that has one of these types."""
         types &= self.types
@@ -105,7 +100,8 @@ class _Texts:
 
     def kept(self) -> KeptTexts:
         strings = [self._string(choice) for choice in self._choices if "string" in choice.types]
-        free = {type_ for choice in self._choices if not choice.bound for type_ in choice.types}
+        unbound = (choice for choice in self._choices if not any(_BINDING & part.keys() for part in choice.parts))
+        free = {type_ for choice in unbound for type_ in choice.types}
         others = self._types - {"string"}
         if ANY in strings and others <= free:
             return KeptTexts(ANY)
@@ -117,7 +113,8 @@ class _Texts:
         containers = [_container(choice) for choice in self._choices if choice.types & _CONTAINERS]
         if not texts and not containers:
             raise ValueError("nothing keeps it")
-        return KeptTexts(_any_of(texts), {**self._shared, **_either("anyOf", containers)} if containers else None)
+        within = self._shared | (containers[0] if len(containers) == 1 else {"anyOf": containers})
+        return KeptTexts(_any_of(texts), within if containers else None)
 
     def _of(self, schema: Any, depth: int) -> list[_ValueKind]:
         """Return the choices that a schema leaves."""
@@ -180,8 +177,8 @@ class _Texts:
             return []
         # Counted with what stands behind the text: where this is all that is asked, it costs next to nothing so.
         behind = len(self._end)
-        bounds = (int(least) + behind if least else 0, most if most == "" else int(most) + behind)
-        return [f"/(?s:.{{{bounds[0]},{bounds[1]}}})/"]
+        bounds = f"{int(least) + behind if least else 0},{most if most == '' else int(most) + behind}"
+        return [f"/(?s:.{{{bounds}}})/"]
 
     def _ended(self, terminal: str) -> str:
         return f"(({terminal}) {literal(self._end)})" if self._end else f"({terminal})"
@@ -265,10 +262,6 @@ def _among(value: Any, listed: list[Any]) -> bool:
 
 def _is_length(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value == int(value)
-
-
-def _either(key: str, schemas: list[dict[str, Any]]) -> dict[str, Any]:
-    return schemas[0] if len(schemas) == 1 else {key: schemas}
 
 
 def _any_of(terminals: Iterable[str]) -> str:

@@ -147,19 +147,18 @@ class _Writer:
         """Most templates get arguments as an object and refuse all else: one is put around what is no JSON object."""
         arguments: Any = part.arguments or "{}"
         if not self._takes.text_arguments:
-            found = _loaded(arguments)
+            try:
+                found = json.loads(arguments)
+            except (ValueError, RecursionError):
+                found = None
             arguments = found if isinstance(found, dict) else {"INVALID_JSON": arguments}
-        id_ = self._id(part)
+        id_ = part.id
+        if self._takes.ids == "short":
+            id_ = hashlib.sha256(id_.encode()).hexdigest()[:_SHORT_ID_CHARS]
+        elif self._takes.ids == "numbered":
+            id_ = f"functions.{part.name}:{next(self._count)}"
         self._calls[part.id] = part.name, id_
         return {"id": id_, "type": "function", "function": {"name": part.name, "arguments": arguments}}
-
-    def _id(self, part: ToolCallPart) -> str:
-        match self._takes.ids:
-            case "short":
-                return hashlib.sha256(part.id.encode()).hexdigest()[:_SHORT_ID_CHARS]
-            case "numbered":
-                return f"functions.{part.name}:{next(self._count)}"
-        return part.id
 
     def _result(self, part: ToolResultPart) -> Turn:
         texts = [piece.text for piece in part.parts if isinstance(piece, TextPart)]
@@ -266,13 +265,6 @@ def _joined(message: Message, kind: type[TextPart] | type[ReasoningPart]) -> str
     return "\n".join(part.text for part in message.parts if isinstance(part, kind))
 
 
-def _loaded(arguments: str) -> Any:
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        return None
-
-
 def _written(call: ToolCallPart) -> str:
     return f'<tool_call>\n{{"name": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}\n</tool_call>'
 
@@ -299,19 +291,15 @@ def variables_of(given: Mapping[str, Any], takes: TemplateCapabilities) -> dict[
     if efforts and effort in EFFORTS:
         del variables["reasoning_effort"]
         switched = thinks is False and switch and switch.name == efforts.name
-        if not switched and (nearest := _nearest(effort, efforts.taken, at_all=not takes.thinking_off)):
-            variables.setdefault(efforts.name, nearest)
+        # Where thinking can't be turned off, the effort "none" has a nearest one too; of two it is the greater one.
+        if not switched and (effort != "none" or "none" in efforts.taken or not takes.thinking_off):
+            place = EFFORTS.index(effort)
+            nearest = min(reversed(efforts.taken), key=lambda one: abs(EFFORTS.index(one) - place), default=None)
+            if nearest:
+                variables.setdefault(efforts.name, nearest)
     if switch and thinks is not None:
         variables = switch.set(on=bool(thinks)) | variables
     return variables
-
-
-def _nearest(effort: str, taken: tuple[str, ...], *, at_all: bool) -> str | None:
-    """Return the nearest effort of those `taken`, the greater one of two. `at_all`: "none" has a nearest one too."""
-    if effort == "none" and effort not in taken and not at_all:
-        return None
-    place = EFFORTS.index(effort)
-    return min(reversed(taken), key=lambda one: abs(EFFORTS.index(one) - place), default=None)
 
 
 def tools_of(tools: tuple[Tool, ...], takes: TemplateCapabilities) -> list[dict[str, Any]] | None:

@@ -1,5 +1,6 @@
 """Prompts without a conversation: text or tokens that a model goes on with, and the gap between two texts."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -43,14 +44,14 @@ class RawPrompts:
             message = f"{wrong} is no token id of this model: they go from 0 to {self._vocab_size - 1}"
             raise OrchardError("invalid_request", message, param=param)
 
-    def opened(self, tokens: tuple[int, ...]) -> list[int]:
+    def opened(self, tokens: Sequence[int]) -> list[int]:
         """Return the tokens of a prompt; an empty one is the beginning of a document."""
-        return list(tokens) or self._beginning()
+        bos = self._tokenizer.bos_token_id
+        return list(tokens) or [bos if bos is not None else min(self._tokenizer.eos_token_ids)]
 
     def encode(self, text: str) -> list[int]:
         """Tokenise a text, with what the tokenizer puts before it; an empty one is the beginning of a document."""
-        tokens: list[int] = self._tokenizer.encode(text, verbose=False)
-        return tokens or self._beginning()
+        return self.opened(self._tokenizer.encode(text, verbose=False))
 
     def around(self, before: list[int], suffix: str) -> list[int]:
         """Return the prompt for a text between two others. Raise OrchardError if the model can't fill in the middle."""
@@ -70,7 +71,3 @@ class RawPrompts:
         ids = [self._tokenizer.convert_tokens_to_ids(text) for text in texts]
         # What a tokenizer doesn't know is its token for unknown ones, or none.
         return None not in ids and self._tokenizer.convert_ids_to_tokens(ids) == texts
-
-    def _beginning(self) -> list[int]:
-        bos = self._tokenizer.bos_token_id
-        return [bos if bos is not None else min(self._tokenizer.eos_token_ids)]

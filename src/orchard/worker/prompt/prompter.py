@@ -92,14 +92,12 @@ class Prompter:
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
         self._window = context_window
-        own_defaults = [(name, getattr(options.defaults, name)) for name in SamplingDefaults.__struct_fields__]
-        self._defaults = replace(defaults, **{name: value for name, value in own_defaults if value is not None})
+        self._defaults = _given(defaults) | _given(options.defaults)
         self._max_tokens = options.max_tokens or max_new_tokens
-        self._thinks = options.enable_thinking
-        self._thinking_budget = options.thinking_budget
-        self._max_rows = options.decode_concurrency
+        self._options = options
         self._longest, self._most_words = (max(bound, 1) for bound in vocabulary.bounds())
-        self._xtc_keep = markers.xtc_keep(tokenizer)
+        # XTC leaves the tokens alone that end a line or a turn, as in mlx-lm.
+        self._xtc_keep = (*self._encode("\n"), *sorted(tokenizer.eos_token_ids))
         self._raw = RawPrompts(tokenizer, vocab_size)
         try:
             self.template = ChatTemplate(tokenizer, options.message_converter)
@@ -126,7 +124,7 @@ class Prompter:
         takes = self.template.takes
         family = choose(
             self.template.source,
-            markers.added_tokens(self._tokenizer),
+            frozenset(token.content for token in self._tokenizer.added_tokens_decoder.values()),
             tool_call_parser=options.tool_call_parser,
             reasoning_parser=options.reasoning_parser,
         )
@@ -168,10 +166,10 @@ class Prompter:
             # An effort stands beside what turns the thinking on or off.
             if own is not None and own in (switch.on, switch.off) and own not in EFFORTS:
                 given["enable_thinking"] = own == switch.on
-        if self._thinks is not None:
-            given.setdefault("enable_thinking", self._thinks)
+        if self._options.enable_thinking is not None:
+            given.setdefault("enable_thinking", self._options.enable_thinking)
         budget, thinks = task.thinking_budget, given.get("enable_thinking")
-        known = self._thinking_budget
+        known = self._options.thinking_budget
         # Who turns the thinking on doesn't mean a budget of 0.
         if budget is None and known is not None and thinks is not False and (known or not thinks):
             budget = given.setdefault("thinking_budget", known)
@@ -181,7 +179,14 @@ class Prompter:
     def _read(self, task: Generate, limit: int) -> _Rendered:
         """Return the prompt. Raise OrchardError if it has `limit` tokens or more."""
         if task.prompt is not None:
-            text, tokens = self._continued(task, task.prompt, limit)
+            if isinstance(task.prompt, str):
+                text, tokens = task.prompt, self._tokenize(task.prompt, "prompt", limit, raw=True)
+            else:
+                self._refuse_beyond(limit, len(task.prompt), "prompt")
+                self._raw.check(task.prompt, "prompt")
+                text, tokens = self._vocabulary.decode(task.prompt), self._raw.opened(task.prompt)
+            if task.suffix is not None:
+                tokens = self._raw.around(tokens, task.suffix)
             self._refuse_beyond(limit, len(tokens), "prompt")
             return _Rendered(text, tokens)
         if not self.template.exists:
@@ -195,24 +200,13 @@ class Prompter:
             raise _invalid("messages", "the model's chat template made an empty prompt of these messages")
         return _Rendered(text, tokens, self._budget(task, text), self._begins_thinking(text))
 
-    def _continued(self, task: Generate, prompt: str | tuple[int, ...], limit: int) -> tuple[str, list[int]]:
-        """Return the text and the tokens of a raw prompt."""
-        if isinstance(prompt, str):
-            text, tokens = prompt, self._tokenize(prompt, "prompt", limit, raw=True)
-        else:
-            self._refuse_beyond(limit, len(prompt), "prompt")
-            self._raw.check(prompt, "prompt")
-            tokens = self._raw.opened(prompt)
-            text = self._vocabulary.decode(prompt)
-        return text, tokens if task.suffix is None else self._raw.around(tokens, task.suffix)
-
     def _check(self, task: Generate) -> None:
         self._raw.check(tuple(task.sampling.logit_bias), "logit_bias")
         for token, bias in task.sampling.logit_bias.items():
             if not math.isfinite(bias):
                 raise _invalid("logit_bias", f"the bias of token {token} is not a number")
-        if not 1 <= task.n <= self._max_rows:
-            raise _invalid("n", f"n must be from 1 to {self._max_rows}")
+        if not 1 <= task.n <= self._options.decode_concurrency:
+            raise _invalid("n", f"n must be from 1 to {self._options.decode_concurrency}")
         least = 1 if task.prompt is None else 0
         if task.max_tokens is not None and task.max_tokens < least:
             raise _invalid("max_tokens", f"max_tokens must be at least {least}")
@@ -232,20 +226,13 @@ class Prompter:
         if task.thinking_budget is None or self._thinking is None or (task.continue_last and not _open_thought(task)):
             return None
         tail = text.rstrip()
-        if tail.endswith(self._thinking.start):
-            return task.thinking_budget
-        if tail.endswith(self._thinking.end) or task.template_args.get("enable_thinking") is False:
-            return None
-        return task.thinking_budget
+        ended = tail.endswith(self._thinking.end) or task.template_args.get("enable_thinking") is False
+        return None if ended and not tail.endswith(self._thinking.start) else task.thinking_budget
 
     def _params(self, sampling: Sampling, top_logprobs: int | None, rendered: _Rendered) -> SamplingParams:
         """Return the sampling parameters: the request's, else the model's defaults, else neutral ones."""
-        names = SamplingDefaults.__struct_fields__
-        wanted = [(name, getattr(sampling, name), getattr(self._defaults, name)) for name in names]
-        settled = {name: default if own is None else own for name, own, default in wanted}
-        known = {name: value for name, value in settled.items() if value is not None}
         return SamplingParams(
-            **{"seed": int.from_bytes(os.urandom(8)), **known},
+            **{"seed": int.from_bytes(os.urandom(8))} | self._defaults | _given(sampling),
             xtc_keep=self._xtc_keep,
             thinking_budget=rendered.budget,
             think_start=self._thinking.start_id if self._thinking and not rendered.opened else -1,
@@ -321,6 +308,12 @@ class Prompter:
             f"Please reduce the length of the {param}.",
             param=param,
         )
+
+
+def _given(sampling: Sampling | SamplingDefaults) -> dict[str, Any]:
+    """Return the sampling parameters that are set, of those that have defaults."""
+    found = {name: getattr(sampling, name) for name in SamplingDefaults.__struct_fields__}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _invalid(param: str, message: str) -> OrchardError:

@@ -33,11 +33,6 @@ def template_source(tokenizer: Any) -> str:
     return template or tokenizer.think_start or ""
 
 
-def added_tokens(tokenizer: Any) -> frozenset[str]:
-    """Return the texts of the tokens that were added to a tokenizer's vocabulary; tags are among them."""
-    return frozenset(token.content for token in tokenizer.added_tokens_decoder.values())
-
-
 def special_tokens(tokenizer: Any) -> dict[str, int]:
     """Return the ids of the tokens that are no text to a grammar, by their text; `tokenizer` is mlx-lm's wrapper."""
     added, template = tokenizer.added_tokens_decoder, template_source(tokenizer)
@@ -65,11 +60,6 @@ def thinking(tokenizer: Any, family: Family) -> ThinkingTags | None:
     cut = (tokenizer.encode(text, add_special_tokens=False) for text in _BLANK)
     blank = tuple(tokens[0] for tokens in cut if len(tokens) == 1)
     return ThinkingTags(tokenizer.think_start, tokenizer.think_end, start[0], end[0], blank)
-
-
-def xtc_keep(tokenizer: Any) -> tuple[int, ...]:
-    """Return the tokens that XTC leaves alone, as mlx-lm does: those that end a line or a turn."""
-    return (*tokenizer.encode("\n", add_special_tokens=False), *sorted(tokenizer.eos_token_ids))
 
 
 def turn_opener(tokenizer: Any, render: Callable[..., str]) -> int | None:

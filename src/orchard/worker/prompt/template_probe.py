@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import Literal
 
 from msgspec.structs import replace
@@ -51,40 +52,37 @@ _BLOCKS = re.compile(r"""['"]thinking['"]""")
 _RULES, _ASKED, _MORE = _said("system", "Qrules"), _said("user", "Qasked"), _said("user", "Qmore")
 
 
-class _Probe:
-    def __init__(self, render: Render) -> None:
-        self._render = render
+def _shows(
+    render: Render,
+    takes: TemplateCapabilities,
+    messages: list[Message],
+    *needles: str,
+    never: Sequence[str] = (),
+    tools: tuple[Tool, ...] = (),
+) -> bool:
+    """Return whether the template renders these messages, with the needles in this order."""
+    given = tools_of(tools, takes)
+    text = _rendered(render, turns_of(tuple(messages), takes), add_generation_prompt=False, tools=given)
+    if text is None:
+        return False
+    places = [text.rfind(needle) for needle in needles]
+    return -1 not in places and places == sorted(places) and not any(one in text for one in never)
 
-    def shows(
-        self,
-        takes: TemplateCapabilities,
-        messages: list[Message],
-        *needles: str,
-        never: Sequence[str] = (),
-        tools: tuple[Tool, ...] = (),
-    ) -> bool:
-        """Whether the template renders these messages, with the needles in this order."""
-        given = tools_of(tools, takes)
-        text = _rendered(self._render, turns_of(tuple(messages), takes), add_generation_prompt=False, tools=given)
-        if text is None:
-            return False
-        places = [text.rfind(needle) for needle in needles]
-        return -1 not in places and places == sorted(places) and not any(one in text for one in never)
 
-    def thinking(self, takes: TemplateCapabilities, source: str) -> TemplateCapabilities:
-        """Find out by which variables the template is told whether and how much the model thinks."""
-        turns = turns_of((_ASKED,), takes)  # Granite reads them only where there is no system message
-        prompt = partial(_rendered, self._render, turns, add_generation_prompt=True, tools=None)
-        if prompt() is None:
-            return takes
-        found = next((switch for switch in _SWITCHES if _switched(prompt, switch, source)), None)
-        return replace(
-            takes,
-            switch=None if found == _SWITCHES[0] else found,
-            thinking_off=prompt(enable_thinking=False) is not None,
-            thinking_budget=prompt(thinking_budget=100) is not None,
-            efforts=_efforts(prompt, source, found.set(on=True) if found else {}),
-        )
+def _thinking(render: Render, takes: TemplateCapabilities, source: str) -> TemplateCapabilities:
+    """Find out by which variables the template is told whether and how much the model thinks."""
+    turns = turns_of((_ASKED,), takes)  # Granite reads them only where there is no system message
+    prompt = partial(_rendered, render, turns, add_generation_prompt=True, tools=None)
+    if prompt() is None:
+        return takes
+    found = next((switch for switch in _SWITCHES if _switched(prompt, switch, source)), None)
+    return replace(
+        takes,
+        switch=None if found == _SWITCHES[0] else found,
+        thinking_off=prompt(enable_thinking=False) is not None,
+        thinking_budget=prompt(thinking_budget=100) is not None,
+        efforts=_efforts(prompt, source, found.set(on=True) if found else {}),
+    )
 
 
 def _switched(prompt: Callable[..., str | None], switch: Switch, source: str) -> bool:
@@ -127,8 +125,7 @@ def converted(takes: TemplateCapabilities, name: str | None) -> TemplateCapabili
 
 def probe(render: Render, source: str) -> TemplateCapabilities:
     """Return what a template can express; `render` takes turns and variables, `source` is the template's text."""
-    template = _Probe(render)
-    shows = template.shows
+    shows = partial(_shows, render)
     takes = TemplateCapabilities()
     takes = replace(takes, system=shows(takes, [_RULES, _ASKED], "Qrules", "Qasked"))
     takes = replace(takes, lone_system=not takes.system or shows(takes, [_RULES], "Qrules"))
@@ -140,7 +137,7 @@ def probe(render: Render, source: str) -> TemplateCapabilities:
         repeats=shows(takes, [*lead, _ASKED, _MORE], "Qasked", "Qmore"),
         tools=shows(takes, [*lead, _ASKED], "Qfunction", tools=_TOOLS),
     )
-    takes = template.thinking(takes, source)
+    takes = _thinking(render, takes, source)
     if _BLOCKS.search(source):
         takes = _in_blocks(shows, takes)
     if not takes.tools:  # the model gets to know of them in Hermes' way, and its calls are written so as well
@@ -177,12 +174,9 @@ def _in_blocks(shows: Callable[..., bool], takes: TemplateCapabilities) -> Templ
 
 def _forms(takes: TemplateCapabilities, source: str) -> Iterator[TemplateCapabilities]:
     """Yield the ways to write a call, the commonest first."""
-    if "<|tool_calls_section_begin|>" in source:
-        takes = replace(takes, ids="numbered")
-    for results_within in (False, True):
-        for ids in (takes.ids, "short"):
-            for text_arguments in (False, True):
-                yield replace(takes, results_within=results_within, ids=ids, text_arguments=text_arguments)
+    ids = ("numbered" if "<|tool_calls_section_begin|>" in source else "any", "short")
+    for results_within, one, text_arguments in product((False, True), ids, (False, True)):
+        yield replace(takes, results_within=results_within, ids=one, text_arguments=text_arguments)
 
 
 def _beside(shows: Callable[..., bool], takes: TemplateCapabilities) -> TemplateCapabilities:
