@@ -58,52 +58,52 @@ class Kept(ResponseStore):
         self.save(ResponseRecord(response(number, previous, conversation, **more), given, self.caller.user))
 
     def save(self, record: ResponseRecord) -> None:
-        store_responses.save(self, record)
+        self.run(store_responses.save, record)
 
     def load(self, id_: str) -> tuple[dict[str, Any], str | None]:
-        return store_responses.load(self, self.caller, id_)
+        return self.run(store_responses.load, self.caller, id_)
 
     def events(self, id_: str) -> bytes | None:
-        return store_responses.events(self, self.caller, id_)
+        return self.run(store_responses.events, self.caller, id_)
 
     def fail(self, id_: str) -> None:
-        store_responses.fail(self, self.caller, id_, "gone")
+        self.run(store_responses.fail, self.caller, id_, "gone")
 
     def delete(self, id_: str) -> None:
-        store_responses.delete(self, self.caller, id_)
+        self.run(store_responses.delete, self.caller, id_)
 
     def input_items(self, id_: str) -> list[str]:
-        found = store_responses.input_items(self, self.caller, id_, PageQuery(limit=100, order="asc"))
+        found = self.run(store_responses.input_items, self.caller, id_, PageQuery(limit=100, order="asc"))
         return [item for item, _ in found.items]
 
     def past(self, previous: str | None, conversation: str | None, references: Sequence[str] = ()) -> Past:
-        return store_responses.past(self, self.caller, previous, conversation, references)
+        return self.run(store_responses.past, self.caller, previous, conversation, references)
 
     def before(self, number: int) -> list[str]:
         """The texts that a response which goes on from this one builds upon."""
         return texts(self.past(f"resp_{number}", None).items)
 
     def create(self, id_: str, metadata: dict[str, str], items: Sequence[dict[str, Any]]) -> float:
-        return store_conversations.create(self, self.caller, id_, metadata, items)
+        return self.run(store_conversations.create, self.caller, id_, metadata, items)
 
     def conversation(self, id_: str) -> tuple[float, dict[str, str]]:
-        return store_conversations.load(self, self.caller, id_)
+        return self.run(store_conversations.load, self.caller, id_)
 
     def update(self, id_: str, metadata: dict[str, str]) -> float:
-        return store_conversations.update(self, self.caller, id_, metadata)
+        return self.run(store_conversations.update, self.caller, id_, metadata)
 
     def delete_conversation(self, id_: str) -> None:
-        store_conversations.delete(self, self.caller, id_)
+        self.run(store_conversations.delete, self.caller, id_)
 
     def add_items(self, id_: str, items: Sequence[dict[str, Any]]) -> None:
-        store_conversations.add_items(self, self.caller, id_, items)
+        self.run(store_conversations.add_items, self.caller, id_, items)
 
     def items(self, id_: str, wanted: PageQuery | None = None) -> list[str]:
-        found = store_conversations.items(self, self.caller, id_, wanted or PageQuery(limit=100, order="asc"))
+        found = self.run(store_conversations.items, self.caller, id_, wanted or PageQuery(limit=100, order="asc"))
         return [item for item, _ in found.items]
 
     def delete_item(self, id_: str, item: str) -> None:
-        store_conversations.delete_item(self, self.caller, id_, item)
+        self.run(store_conversations.delete_item, self.caller, id_, item)
 
 
 def message(text: str, role: str) -> dict[str, Any]:
@@ -541,8 +541,8 @@ def test_what_one_user_stores_is_not_there_for_another(store: Kept) -> None:
         missing("conversation_not_found", store.add_items, "conv_1", [])
         missing("conversation_not_found", store.delete_item, "conv_1", "msg_first")
         missing("conversation_not_found", store.past, None, "conv_1")
-        missing("conversation_not_found", store_conversations.item, store, other, "conv_1", "msg_first")
-        missing("conversation_not_found", store_conversations.related, store, other, "conv_1", [], [])
+        missing("conversation_not_found", store.run, store_conversations.item, other, "conv_1", "msg_first")
+        missing("conversation_not_found", store.run, store_conversations.related, other, "conv_1", [], [])
     for owner in (ANN, ADMIN):
         store.caller = owner
         assert store.load("resp_1")[0]["status"] == "completed"
@@ -677,7 +677,7 @@ def test_pages_give_every_item_once(count: int, limit: int, order: Order) -> Non
     listed: list[str] = []
     after, more = None, True
     while more:
-        found = store_conversations.items(store, ANYONE, "conv_1", PageQuery(after, limit, order))
+        found = store.run(store_conversations.items, ANYONE, "conv_1", PageQuery(after, limit, order))
         assert len(found.items) <= limit
         listed += [id_ for id_, _ in found.items]
         after, more = listed[-1] if listed else None, found.more
@@ -696,9 +696,9 @@ def test_a_page_is_all_that_is_read(store: Kept) -> None:
     tracemalloc.start()
     try:
         assert len(store.items("conv_1", PageQuery(first, 2, "asc"))) == 2
-        store_conversations.item(store, ANYONE, "conv_1", first)
+        store.run(store_conversations.item, ANYONE, "conv_1", first)
         call = message("new", "user")["id"]
-        assert store_conversations.related(store, ANYONE, "conv_1", [call], ["call_1"]) == []
+        assert store.run(store_conversations.related, ANYONE, "conv_1", [call], ["call_1"]) == []
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()

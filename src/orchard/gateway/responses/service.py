@@ -30,7 +30,7 @@ from orchard.gateway.store import responses as store_responses
 from orchard.gateway.store.items import Extent, Fields
 from orchard.gateway.store.responses import RUNNING, Past, ResponseRecord
 from orchard.gateway.store.side_files import Owner, SealKey
-from orchard.gateway.store.store import ResponseStore
+from orchard.gateway.store.store import ResponseStore, Transaction
 from orchard.gateway.summarize import internal_request
 from orchard.gateway.summarize.overflow import Overflow
 
@@ -70,13 +70,12 @@ class Responses:
         self._thread.shutdown()
         self._owner.release()
 
-    async def kept(self, function: Callable[Concatenate[ResponseStore, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function of the store, in its thread. Raise OrchardError."""
-        self._store.in_use = frozenset(self._gone_on_from) | self._runs.by_id.keys()
-        return await self._work(partial(function, self._store, *args, **kwargs))
+    async def kept(self, function: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function of the store, in its thread and in a transaction. Raise OrchardError."""
+        return await self._work(partial(self._store.run, function, *args, **kwargs))
 
     async def unkept(
-        self, function: Callable[Concatenate[ResponseStore, P], None], *args: P.args, **kwargs: P.kwargs
+        self, function: Callable[Concatenate[Transaction, P], None], *args: P.args, **kwargs: P.kwargs
     ) -> OrchardError | None:
         """Store an answer; return the error if that fails: the answer is whole all the same."""
         try:
@@ -104,7 +103,8 @@ class Responses:
         referred = [past.referenced[id_] for id_ in draft.references if id_ in past.referenced]
         extent = Extent(len(referred), sum(map(len, referred)), 0)
         extent.check("what the request refers to", self.settings.max_body_bytes)
-        needed = draft.compacted or any(_COMPACTION in item for item in past.items)
+        given = any(item.type == "compaction" for item in draft.body.items)
+        needed = given or any(_COMPACTION in item for item in past.items)
         call = draft.call(request_id, priority, past.items, past.referenced, await self.unsealer(needed))
         if past.items:
             what = "what this request goes on from, with its input,"
@@ -115,8 +115,9 @@ class Responses:
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Return the number of tokens of a request's input. Raise OrchardError."""
         call = await self.prepare(caller, draft, request_id, None)
-        # An answer would drop messages, so the input may be too long.
-        request = call.count if call.droppable() else self._overflow.as_answered(call.count)
+        request = replace(call.request, task=Count(generation(call.request)))
+        if not call.droppable():  # else an answer would drop messages, so the input may be too long
+            request = self._overflow.as_answered(request)
         return await internal_request.count(self.pool, request)
 
     async def compact(self, caller: Caller, draft: Draft, request_id: str, priority: str | None) -> bytes:
@@ -178,7 +179,7 @@ class Responses:
         Return the error if that fails.
         """
         gone = encoder.error and encoder.error.kind == "cancelled" and not call.body.background
-        if gone or not call.stored:
+        if gone or call.body.store is False:
             return None
         owner = None if encoder.ended else self._owner.token
         record = ResponseRecord(encoder.response(), call.input, caller.user, owner, events)
@@ -203,6 +204,7 @@ class Responses:
         return found
 
     async def _work(self, work: Callable[[], T]) -> T:
+        self._store.in_use = frozenset(self._gone_on_from) | self._runs.by_id.keys()
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def past(self, caller: Caller, draft: Draft) -> Past:
@@ -217,7 +219,7 @@ class Responses:
             # Often enough for what is in use to be renewed before it expires.
             await asyncio.sleep(min(_SWEEP_SECONDS, self.settings.responses_ttl / 2))
             with contextlib.suppress(OrchardError):
-                await self.kept(ResponseStore.sweep)
+                await self._work(self._store.sweep)
 
     async def _fits(self, call: ResponseCall, dropped: int) -> bool:
         request = call.without_oldest(dropped)

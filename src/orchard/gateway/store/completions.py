@@ -9,7 +9,7 @@ from msgspec import Struct
 from orchard.gateway.caller import Caller
 from orchard.gateway.store import items as store_items
 from orchard.gateway.store.items import Fields, Page, PageQuery
-from orchard.gateway.store.store import Transaction, in_transaction
+from orchard.gateway.store.store import Transaction
 
 _json = msgspec.json.Encoder().encode
 _VISIBLE = "t.expires > :now AND (:admin OR t.user IS :user)"
@@ -35,7 +35,6 @@ class CompletionFilter(Struct, frozen=True):
     metadata: Mapping[str, str] = {}
 
 
-@in_transaction
 def save(tx: Transaction, caller: Caller, completion: Fields, messages: Sequence[Fields]) -> None:
     """Store a chat completion with the messages of its request. Raise OrchardError ("payload_too_large")."""
     id_ = completion["id"]
@@ -46,13 +45,11 @@ def save(tx: Transaction, caller: Caller, completion: Fields, messages: Sequence
     tx.store.written(tx.db, id_)
 
 
-@in_transaction
 def load(tx: Transaction, caller: Caller, id_: str) -> bytes:
     """Return a completion as JSON."""
     return bytes(tx.find(_LIVE, "completion_not_found", caller, id_)[0])
 
 
-@in_transaction
 def update(tx: Transaction, caller: Caller, id_: str, metadata: Mapping[str, str]) -> bytes:
     """Replace a completion's metadata, and return the completion."""
     (stored,) = tx.find(_LIVE, "completion_not_found", caller, id_)
@@ -62,21 +59,18 @@ def update(tx: Transaction, caller: Caller, id_: str, metadata: Mapping[str, str
     return body
 
 
-@in_transaction
 def delete(tx: Transaction, caller: Caller, id_: str) -> None:
     """Delete a completion with its messages."""
     tx.find(_LIVE, "completion_not_found", caller, id_)
     tx.db.execute("DELETE FROM threads WHERE id = ?", (id_,))
 
 
-@in_transaction
 def messages(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
     """Return a page of the messages of its request. Raise OrchardError ("item_not_found")."""
     tx.find(_LIVE, "completion_not_found", caller, id_)
     return store_items.page(tx.db, store_items.THREAD, {"id": id_}, wanted)
 
 
-@in_transaction
 def completions(tx: Transaction, caller: Caller, only: CompletionFilter, wanted: PageQuery) -> Page:
     """Return a page of the caller's completions. Raise OrchardError ("item_not_found") if `after` is unknown."""
     given = tx.store.visible(caller, "") | {"model": only.model, "metadata": _text(only.metadata)}

@@ -9,7 +9,7 @@ from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Caller
 from orchard.gateway.store import items as store_items
 from orchard.gateway.store.items import Fields, Page, PageQuery
-from orchard.gateway.store.store import Transaction, in_transaction
+from orchard.gateway.store.store import Transaction
 
 _json = msgspec.json.Encoder().encode
 LIVE = """
@@ -26,7 +26,6 @@ ORDER BY l.place
 """  # noqa: S608
 
 
-@in_transaction
 def create(tx: Transaction, caller: Caller, id_: str, metadata: Fields, items: Sequence[Fields]) -> float:
     """Begin a conversation; return when it began. Raise OrchardError ("payload_too_large")."""
     created = tx.store.begin(tx.db, id_, caller.user, metadata)
@@ -34,14 +33,12 @@ def create(tx: Transaction, caller: Caller, id_: str, metadata: Fields, items: S
     return created
 
 
-@in_transaction
 def load(tx: Transaction, caller: Caller, id_: str) -> tuple[float, Fields]:
     """Return when a conversation began, and its metadata."""
     created, metadata = tx.find(LIVE, "conversation_not_found", caller, id_)
     return created, msgspec.json.decode(metadata)
 
 
-@in_transaction
 def update(tx: Transaction, caller: Caller, id_: str, metadata: Fields) -> float:
     """Replace a conversation's metadata; return when it began."""
     created, _ = tx.find(LIVE, "conversation_not_found", caller, id_)
@@ -50,14 +47,12 @@ def update(tx: Transaction, caller: Caller, id_: str, metadata: Fields) -> float
     return float(created)
 
 
-@in_transaction
 def delete(tx: Transaction, caller: Caller, id_: str) -> None:
     """Delete a conversation with its items and its responses."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
     tx.db.execute("DELETE FROM threads WHERE id = ?", (id_,))
 
 
-@in_transaction
 def related(tx: Transaction, caller: Caller, id_: str, ids: Sequence[str], calls: Sequence[str]) -> list[bytes]:
     """Return the items of a conversation that have one of these ids or call ids, oldest first."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
@@ -65,21 +60,18 @@ def related(tx: Transaction, caller: Caller, id_: str, ids: Sequence[str], calls
     return [item for (item,) in tx.db.execute(_RELATED, given)]
 
 
-@in_transaction
 def add_items(tx: Transaction, caller: Caller, id_: str, items: Sequence[Fields]) -> None:
     """Add items to a conversation. Raise OrchardError ("payload_too_large") if it would have too many."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
     _add(tx, id_, items)
 
 
-@in_transaction
 def items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
     """Return a page of a conversation's items. Raise OrchardError ("item_not_found") if `after` is none of them."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
     return store_items.page(tx.db, store_items.THREAD, {"id": id_}, wanted)
 
 
-@in_transaction
 def item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> bytes:
     """Return one item of a conversation. Raise OrchardError ("item_not_found")."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
@@ -89,7 +81,6 @@ def item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> bytes:
     return found
 
 
-@in_transaction
 def delete_item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> None:
     """Delete an item of a conversation. Raise OrchardError ("item_not_found")."""
     tx.find(LIVE, "conversation_not_found", caller, id_)

@@ -12,7 +12,7 @@ from orchard.gateway.caller import Caller
 from orchard.gateway.store import conversations as store_conversations
 from orchard.gateway.store import items as store_items
 from orchard.gateway.store.items import Extent, Fields, Page, PageQuery
-from orchard.gateway.store.store import Transaction, in_transaction
+from orchard.gateway.store.store import Transaction
 
 RUNNING = ("queued", "in_progress")
 """The statuses of a response that has not ended."""
@@ -52,7 +52,6 @@ class Past(Struct, frozen=True):
     extent: Extent = Extent(0, 0, 0)
 
 
-@in_transaction
 def save(tx: Transaction, record: ResponseRecord) -> None:
     """Store a response, or its new state. Raise OrchardError ("payload_too_large") if there is no room for it."""
     response = record.response
@@ -68,7 +67,6 @@ def save(tx: Transaction, record: ResponseRecord) -> None:
     tx.store.written(tx.db, thread)
 
 
-@in_transaction
 def load(tx: Transaction, caller: Caller, id_: str) -> tuple[Fields, str | None]:
     """Return a response, and the server that runs it, if it is not done."""
     _, owner, body = tx.find(_LIVE, "response_not_found", caller, id_)
@@ -78,7 +76,6 @@ def load(tx: Transaction, caller: Caller, id_: str) -> tuple[Fields, str | None]
     return response, owner
 
 
-@in_transaction
 def events(tx: Transaction, caller: Caller, id_: str) -> bytes | None:
     """Return the stream of a response that ran in the background."""
     tx.find(_LIVE, "response_not_found", caller, id_)
@@ -87,7 +84,6 @@ def events(tx: Transaction, caller: Caller, id_: str) -> bytes | None:
     return stream
 
 
-@in_transaction
 def fail(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:
     """Mark a response as failed because no server runs it any more."""
     _, _, body = tx.find(_LIVE, "response_not_found", caller, id_)
@@ -96,7 +92,6 @@ def fail(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:
     tx.db.execute("UPDATE responses SET status = 'failed', owner = NULL, body = ? WHERE id = ?", (done, id_))
 
 
-@in_transaction
 def delete(tx: Transaction, caller: Caller, id_: str) -> None:
     """Delete a response. Its output stays a part of the responses that continue it."""
     tx.find(_LIVE, "response_not_found", caller, id_)
@@ -104,7 +99,6 @@ def delete(tx: Transaction, caller: Caller, id_: str) -> None:
     _prune(tx.db, id_)
 
 
-@in_transaction
 def input_items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
     """Return a page of what a response was made of: the items before it, and its own input.
 
@@ -115,7 +109,6 @@ def input_items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) ->
     return store_items.page(tx.db, store_items.MADE_OF, {"id": id_}, wanted)
 
 
-@in_transaction
 def past(
     tx: Transaction,
     caller: Caller,

@@ -5,7 +5,6 @@ it, or a chat completion. Its time to live starts again whenever something is ad
 `conversations` and `completions` read and write threads.
 """
 
-import functools
 import logging
 import os
 import sqlite3
@@ -63,6 +62,10 @@ class ResponseStore:
         self._clock = clock
         self._freed = False
         self._log = Throttle(log)
+
+    def run(self, work: Callable[Concatenate["Transaction", P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function that reads or writes threads, in a transaction of its own."""
+        return self.file.run(lambda db: work(Transaction(self, db), *args, **kwargs))
 
     def visible(self, caller: Caller, id_: str) -> Fields:
         """Return the parameters of a query for something that a caller may see and that has not expired."""
@@ -152,18 +155,6 @@ class Transaction(NamedTuple):
             message = f"no {what} '{id_}' here: it is unknown, was not stored, was deleted, or has expired"
             raise OrchardError(kind, message, param=param)
         return row
-
-
-def in_transaction(
-    work: Callable[Concatenate[Transaction, P], T],
-) -> Callable[Concatenate[ResponseStore, P], T]:
-    """Make a function of a store out of one of a transaction: each call runs in a transaction of its own."""
-
-    @functools.wraps(work)
-    def run(store: ResponseStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return store.file.run(lambda db: work(Transaction(store, db), *args, **kwargs))
-
-    return run
 
 
 def _size(db: sqlite3.Connection) -> int:

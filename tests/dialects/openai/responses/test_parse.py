@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter, Request
 from orchard.core.tasks.generate import (
-    Count,
     Generate,
     Grammar,
     ImagePart,
@@ -421,14 +419,12 @@ def test_an_address_may_name_the_model() -> None:
     assert read(b'{"input": "Hi"}', "mine").call("req_1").request.model == "mine"
 
 
-def test_counting() -> None:
+def test_how_a_request_is_served() -> None:
     about = {"adapters": "poet", "ttl": 5, "priority": "background", "context_overflow": "summarize"}
     draft = read(json.dumps({"model": "m", "input": "Hi", **about}).encode())
-    task = Count(Generate((said("user", "Hi"),)))
-    # As when it is answered.
-    call = draft.call("req_1")
-    assert call.count == replace(call.request, task=task)
-    assert call.count == Request("req_1", "m", task, "background", Adapter("poet"), 5, "summarize")
+    task = Generate((said("user", "Hi"),))
+    request = Request("req_1", "m", task, "background", Adapter("poet"), 5, "summarize")
+    assert draft.call("req_1").request == request
 
 
 def test_a_prompt_that_is_only_to_be_cached() -> None:

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count, Message, ToolCallPart, ToolResultPart, generation
+from orchard.core.tasks.generate import Message, ToolCallPart, ToolResultPart, generation
 from orchard.dialects.openai.output import Fields
 from orchard.dialects.openai.responses import schema as wire
 from orchard.dialects.openai.responses.tools import ServedTool
@@ -63,16 +63,6 @@ class ResponseCall(Struct, frozen=True):
     def goes_on_from(self) -> str | None:
         """The id of the response or the conversation that this response continues."""
         return self.body.previous_response_id or self.body.conversation_id
-
-    @property
-    def count(self) -> Request:
-        """The request that counts the tokens of the input."""
-        return replace(self.request, task=Count(generation(self.request)))
-
-    @property
-    def stored(self) -> bool:
-        """Whether the response is to be kept."""
-        return self.body.store is not False
 
     def droppable(self) -> int:
         """Return how many of the oldest messages may be dropped where the input doesn't fit.

@@ -64,9 +64,9 @@ class ResponseEncoder:
         self._summarises = bool(call.about["reasoning"]["summary"])
         self._sealed = _SEALED in (call.body.include or ())
         self._sequence = 0
-        self._told: Literal["nothing", "created", "in_progress"] = "nothing"
+        self._begun = False
         self._items: list[OutputItem] = []
-        self._done: dict[int, Fields] = {}
+        self._done: list[Fields] = []
         self._end: Fields = {}
         # How tokens are sampled, as far as the request says; the model's defaults are known once it has started.
         asked = {name: getattr(call.body, name) for name in SettledSampling.__struct_fields__}
@@ -90,7 +90,7 @@ class ResponseEncoder:
 
     def response(self) -> Fields:
         """Return the response as it stands."""
-        output = [self._done.get(i) or item.snapshot("in_progress") for i, item in enumerate(self._items)]
+        output = [*self._done, *(item.snapshot() for item in self._items[len(self._done) :])]
         rest = {"completed_at": None, "error": None, "incomplete_details": None, "usage": None}
         told = {**asdict(self._sampling), **rest, **overflow(self.summary), **self._end}
         return {**self._call.about, "status": self._status, **told, "output": output}
@@ -109,13 +109,11 @@ class ResponseEncoder:
         if isinstance(event, Started):
             self.summary, self._sampling = event.summary, event.sampling
         yield from self._created()
-        if self._told == "created" and not (isinstance(event, Failed) and event.kind == "cancelled"):
-            self._told, self._status = "in_progress", "in_progress"
+        if not self._begun and not (isinstance(event, Failed) and event.kind == "cancelled"):
+            self._begun, self._status = True, "in_progress"
             yield self._lifecycle("in_progress")
         match event:
-            case Text() | Reasoning() | ToolStart() | ToolArgs() if self._call.body.warms_up:
-                pass
-            case Text() | Reasoning() | ToolStart() | ToolArgs():
+            case Text() | Reasoning() | ToolStart() | ToolArgs() if not self._call.body.warms_up:
                 yield from self._content(event)
             case Finished():
                 yield from self._finished(event)
@@ -123,8 +121,7 @@ class ResponseEncoder:
                 yield from self._failed(event)
 
     def _created(self) -> Iterator[bytes]:
-        if self._told == "nothing":
-            self._told = "created"
+        if not self._sequence:
             yield self._lifecycle("created")
 
     def _content(self, event: Text | Reasoning | ToolStart | ToolArgs) -> Iterator[bytes]:
@@ -169,8 +166,8 @@ class ResponseEncoder:
 
     def _failed(self, event: Failed) -> Iterator[bytes]:
         self.error, self.ended = in_own_words(event.error()), True
-        for place, item in enumerate(self._items):
-            self._done.setdefault(place, item.snapshot("incomplete"))
+        if len(self._done) < len(self._items):
+            self._items[-1].status = "incomplete"
         if event.kind == "cancelled":
             self._status = "cancelled"
             return
@@ -186,15 +183,16 @@ class ResponseEncoder:
             yield from self._close("completed")
         place = len(self._items)
         self._items.append(item)
-        yield self._write("response.output_item.added", {"output_index": place, "item": item.snapshot("in_progress")})
+        yield self._write("response.output_item.added", {"output_index": place, "item": item.snapshot()})
         yield from self._of_last(item.begin())
 
     def _close(self, status: Literal["completed", "incomplete"]) -> Iterator[bytes]:
         """End the item that is being written; the last one of an answer that was cut off is incomplete."""
         place, item = len(self._items) - 1, self._items[-1]
         yield from self._of_last(item.end())
-        self._done[place] = item.snapshot(status)
-        yield self._write("response.output_item.done", {"output_index": place, "item": self._done[place]})
+        item.status = status
+        self._done.append(item.snapshot())
+        yield self._write("response.output_item.done", {"output_index": place, "item": self._done[-1]})
 
     def _of_last(self, told: Told) -> Iterator[bytes]:
         about = {"item_id": self._items[-1].id, "output_index": len(self._items) - 1}

@@ -13,7 +13,6 @@ from orchard.dialects.openai.responses.seal import seal_reasoning
 from orchard.dialects.openai.responses.tools import ServedTool
 from orchard.dialects.openai.tools import custom_input
 
-Status = Literal["in_progress", "completed", "incomplete"]
 _HEAD = re.compile(r'\s*\{\s*"input"\s*:\s*"')
 _HEAD_CHARS = 64
 # Whole characters of a JSON string, with both halves of a surrogate pair.
@@ -33,6 +32,7 @@ class _Written:
 
     def __init__(self, id_: str) -> None:
         self.id = id_
+        self.status: Literal["in_progress", "completed", "incomplete"] = "in_progress"
         self._pieces: list[str] = []
 
     @property
@@ -68,10 +68,11 @@ class MessageItem(_Written):
         yield "output_text.done", {"content_index": 0, "text": self.text, "logprobs": logprobs}
         yield "content_part.done", {"content_index": 0, "part": _text_part(self.text, self._logprobs)}
 
-    def snapshot(self, status: Status) -> Fields:
+    def snapshot(self) -> Fields:
         """Return the message as far as it is written; it has no part before that begins."""
-        content = [_text_part(self.text, self._logprobs)] if self._pieces or status != "in_progress" else []
-        return {"id": self.id, "type": "message", "status": status, "role": "assistant", "content": content}
+        begun = self._pieces or self.status != "in_progress"
+        content = [_text_part(self.text, self._logprobs)] if begun else []
+        return {"id": self.id, "type": "message", "status": self.status, "role": "assistant", "content": content}
 
 
 class ReasoningItem(_Written):
@@ -104,16 +105,16 @@ class ReasoningItem(_Written):
             yield "reasoning_summary_text.done", {"summary_index": 0, "text": text}
             yield "reasoning_summary_part.done", {"summary_index": 0, "part": _part("summary_text", text)}
 
-    def snapshot(self, status: Status) -> Fields:
+    def snapshot(self) -> Fields:
         """Return the reasoning."""
         text = self.text
-        item: Fields = {"id": self.id, "type": "reasoning", "status": status, "summary": [], "content": []}
+        item: Fields = {"id": self.id, "type": "reasoning", "status": self.status, "summary": [], "content": []}
         if text:
             item["content"] = [_part("reasoning_text", text)]
             if self._summary:
                 item["summary"] = [_part("summary_text", text)]
         if self._sealed:
-            item["encrypted_content"] = seal_reasoning(text) if status != "in_progress" else None
+            item["encrypted_content"] = seal_reasoning(text) if self.status != "in_progress" else None
         return item
 
 
@@ -146,15 +147,15 @@ class CallItem(_Written):
             yield "custom_tool_call_input.delta", {"delta": text.removeprefix(self._told)}
         yield "custom_tool_call_input.done", {"input": text}
 
-    def snapshot(self, status: Status) -> Fields:
+    def snapshot(self) -> Fields:
         """Return the call."""
         custom = self._served.kind == "custom"
-        item: Fields = {"id": self.id, "type": "custom_tool_call" if custom else "function_call", "status": status}
+        item: Fields = {"id": self.id, "type": "custom_tool_call" if custom else "function_call", "status": self.status}
         item |= {"call_id": self._call_id, "name": self._served.name}
         if self._served.namespace is not None:
             item["namespace"] = self._served.namespace
         if custom:
-            return item | {"input": self._told if status == "in_progress" else self._whole_input()}
+            return item | {"input": self._told if self.status == "in_progress" else self._whole_input()}
         return item | {"arguments": self.text}
 
     def _whole_input(self) -> str:

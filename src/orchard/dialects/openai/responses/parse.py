@@ -54,11 +54,6 @@ class Draft(Struct, frozen=True):
     raw: RawBody
     references: list[str]
 
-    @property
-    def compacted(self) -> bool:
-        """Whether the input holds a compaction item."""
-        return any(item.type == "compaction" for item in self.body.items)
-
     def call(
         self,
         request_id: str,
