@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchard.cli.rm import rm
+from orchard.cli.models import rm
 from orchard.core.errors import OrchardError
 from tests.support.hub import LARGE, SIZE, Hub, run_hub
 from tests.support.model_folders import cache_model, make_model

@@ -153,7 +153,7 @@ def pull(
     revision: Annotated[str | None, typer.Option(help="A branch, a tag or a commit.")] = None,
 ) -> None:
     """Download a model into the local Hugging Face cache. Files that are already there are kept."""
-    from orchard.cli.pull import pull
+    from orchard.cli.models import pull
 
     pull(model, revision)
 
@@ -164,7 +164,7 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
     """Delete a model from the local Hugging Face cache."""
-    from orchard.cli.rm import rm
+    from orchard.cli.models import rm
 
     rm(model, sure=yes)
 

@@ -14,8 +14,7 @@ from typing import IO, NoReturn
 
 import typer
 
-from orchard.cli.client import AnswerPiece, ChatClient
-from orchard.cli.endpoint import ServerError
+from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError
 from orchard.cli.serve import url_of
 from orchard.cli.talk import ChatSession, command
 from orchard.config import Settings

@@ -36,7 +36,8 @@ def gather(
     above = layers.environment(variables, mistakes)
     top = layers.flags({name: value for name, value in flags.items() if value is not None}, models, mistakes)
     settings, places = layers.settings(file, above, top, mistakes)
-    notes = [*_notes(file), *layers.notes([above, top]), *layers.strange_variables(variables)]
+    from_file = [file.server, *file.models] if file else []
+    notes = [*layers.notes([*from_file, above, top]), *layers.strange_variables(variables)]
     return Gathered(settings, notes, places if file else None)
 
 
@@ -45,7 +46,7 @@ def check(config: Path) -> None:
     file, mistakes = _read(config)
     settings, places = layers.settings(file, {}, {}, mistakes)
     registry_of(settings, places)
-    for note in _notes(file):
+    for note in layers.notes([file.server, *file.models]):
         typer.echo(note)
     names = [
         (model.served_model_name or model.model_path) + (" (on demand)" if model.on_demand else "")
@@ -84,7 +85,3 @@ def _read(config: Path) -> tuple[File, list[str]]:
     from orchard.cli.settings import config_file
 
     return config_file.read(config)
-
-
-def _notes(file: File | None) -> list[str]:
-    return layers.notes([file.server, *file.models]) if file else []

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import httpx
 from rich.console import Console
@@ -44,30 +44,29 @@ def doctor(host: str, port: int) -> bool:
     well = True
     for finding in _examine(host, port):
         well = well and finding.status != "problem"
-        console.print(_row(finding))
+        row = Table.grid(padding=(0, 2))
+        row.add_column(width=7, style=_COLOURS[finding.status])
+        row.add_column(width=12)
+        row.add_column(overflow="fold")
+        row.add_row(finding.status, finding.name, Text(finding.seen))
+        if finding.advice:
+            row.add_row("", "", Text(finding.advice, style="italic"))
+        console.print(row)
     console.print("Orchard can run here." if well else "Orchard can't run here until the problems are solved.")
     return well
 
 
-def _row(finding: Finding) -> Table:
-    row = Table.grid(padding=(0, 2))
-    row.add_column(width=7, style=_COLOURS[finding.status])
-    row.add_column(width=12)
-    row.add_column(overflow="fold")
-    row.add_row(finding.status, finding.name, Text(finding.seen))
-    if finding.advice:
-        row.add_row("", "", Text(finding.advice, style="italic"))
-    return row
-
-
 def _examine(host: str, port: int) -> Iterator[Finding]:
     yield Finding("ok", "system", f"{platform.platform()}, Python {platform.python_version()}")
-    packages = _packages()
-    yield packages
-    if packages.status == "problem":
+    versions = {name: _version(name) for name in _PACKAGES}
+    if missing := [name for name, found in versions.items() if found is None]:
+        yield Finding("problem", "packages", f"missing: {', '.join(missing)}", "Reinstall Orchard.")
         return
+    installed = {"orchard": __version__} | versions
+    yield Finding("ok", "packages", ", ".join(f"{name} {found}" for name, found in installed.items()))
     yield from _conflicts()
     yield from _mlx()
+    from orchard.gateway.models import hub_cache
     from orchard.gateway.models.registry import resolve
     from orchard.gateway.models.sources import DEMO
 
@@ -77,16 +76,10 @@ def _examine(host: str, port: int) -> Iterator[Finding]:
         yield Finding("problem", "demo model", error.message, "Reinstall Orchard: the demo model belongs to it.")
     else:
         yield Finding("ok", "demo model", f"{decimal(entry.size_bytes)} in {entry.path}")
-    yield _cache()
+    root, repos = hub_cache.root(), hub_cache.repos()
+    advice = "'orchard models' lists those that can be served" if repos else "'orchard pull ID' downloads a model"
+    yield Finding("ok", "model cache", f"{len(repos) or 'none yet'} in {root}; {advice}")
     yield _address(host, port)
-
-
-def _packages() -> Finding:
-    versions = {name: _version(name) for name in _PACKAGES}
-    if missing := [name for name, found in versions.items() if found is None]:
-        return Finding("problem", "packages", f"missing: {', '.join(missing)}", "Reinstall Orchard.")
-    installed = {"orchard": __version__} | versions
-    return Finding("ok", "packages", ", ".join(f"{name} {found}" for name, found in installed.items()))
 
 
 def _version(package: str) -> str | None:
@@ -108,11 +101,17 @@ def _conflicts() -> Iterator[Finding]:
 
 
 def _mlx() -> Iterator[Finding]:
+    command = [sys.executable, "-m", "orchard.worker.probe"]  # MLX may end its process
     try:
-        seen = _probe()
-    except OrchardError as error:
-        yield Finding("problem", "MLX", error.message, _MLX_NEEDS)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True)
+    except subprocess.TimeoutExpired:
+        yield Finding("problem", "MLX", f"MLX computed nothing within {_PROBE_SECONDS} s", _MLX_NEEDS)
         return
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.strip().rpartition("\n")[2] or f"its process ended with {error.returncode}"
+        yield Finding("problem", "MLX", f"MLX doesn't work: {said}", _MLX_NEEDS)
+        return
+    seen = json.loads(done.stdout)
     memory = decimal(seen["memory_bytes"])
     yield Finding("ok", "MLX", f"computes on {seen['backend']}: {seen['device']}, {memory} of memory")
     if sys.platform == "darwin" and seen["backend"] == "cpu":
@@ -120,29 +119,6 @@ def _mlx() -> Iterator[Finding]:
     if sys.platform == "linux" and seen["backend"] == "cpu" and not shutil.which("g++"):
         advice = "Install g++. Without it everything works, but more slowly."
         yield Finding("warning", "compiler", "g++ is missing; MLX's CPU backend fuses operations with it", advice)
-
-
-def _probe() -> dict[str, Any]:
-    """Return what MLX finds in a separate process. Raise OrchardError with the last line of its errors."""
-    command = [sys.executable, "-m", "orchard.worker.probe"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True)
-    except subprocess.TimeoutExpired as error:
-        raise OrchardError("internal", f"MLX computed nothing within {_PROBE_SECONDS} s") from error
-    except subprocess.CalledProcessError as error:
-        said = error.stderr.strip().rpartition("\n")[2] or f"its process ended with {error.returncode}"
-        raise OrchardError("internal", f"MLX doesn't work: {said}") from error
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
-
-
-def _cache() -> Finding:
-    from orchard.gateway.models import hub_cache
-
-    root, repos = hub_cache.root(), hub_cache.repos()
-    if not repos:
-        return Finding("ok", "model cache", f"none yet in {root}; 'orchard pull ID' downloads a model")
-    return Finding("ok", "model cache", f"{len(repos)} in {root}; 'orchard models' lists those that can be served")
 
 
 def _address(host: str, port: int) -> Finding:

@@ -1,14 +1,24 @@
-"""`orchard models`."""
+"""`orchard models`, `orchard pull` and `orchard rm`: the models on this machine."""
 
+import asyncio
+import shutil
 import sys
+from pathlib import Path
 
+import typer
+from rich import progress
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
 from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.gateway.models import hub_cache
+from orchard.gateway.models.download import download
+from orchard.gateway.models.model_files import Folders
 from orchard.gateway.models.registry import Registry
+from orchard.gateway.models.sources import BUILT_IN_ALIASES, DEMO
 
 
 def models(settings: Settings) -> None:
@@ -26,3 +36,67 @@ def models(settings: Settings) -> None:
         table.add_row(*map(Text, cells))
     # What goes into a pipe or a file has no screen to fit.
     Console(width=None if sys.stdout.isatty() else 1000).print(table)
+
+
+def pull(repo: str, revision: str | None = None) -> None:
+    """Download a model, by its id or a built-in alias, and say what it is. Raise OrchardError with what went wrong."""
+    if repo == DEMO:
+        print(f"{DEMO} is bundled with Orchard: there is nothing to download")
+        return
+    repo = BUILT_IN_ALIASES.get(repo, repo)
+    try:
+        folder = _download(repo, revision)
+    except KeyboardInterrupt:
+        print("\norchard: stopped; the next 'orchard pull' keeps the files that are complete", file=sys.stderr)
+        sys.exit(130)
+    try:
+        files = Folders().read(folder)
+    except ValueError as error:
+        raise OrchardError("model_failed", f"{repo} is in {folder}, but can't be served: {error}") from None
+    typer.echo(f"{repo} is here: {files.kind}, {decimal(files.size_bytes)} in {folder}")
+
+
+def _download(repo: str, revision: str | None) -> str:
+    """Return the model's folder; while it is downloaded, a bar shows how far that is."""
+    columns = (
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    shown = progress.Progress(*columns, console=Console(stderr=True))
+
+    def show(done: int, total: int) -> None:
+        if not shown.task_ids:
+            shown.start()
+            shown.add_task(repo)
+        shown.update(shown.task_ids[0], completed=done, total=total)
+
+    try:
+        return asyncio.run(download(repo, revision, show))
+    finally:
+        if shown.task_ids:
+            shown.stop()
+
+
+def rm(repo: str, *, sure: bool = False) -> None:
+    """Delete a model, named by its id or a built-in alias, from the cache, once the user confirms it.
+
+    Raise OrchardError if the cache has nothing of it.
+    """
+    repo = BUILT_IN_ALIASES.get(repo, repo)
+    folder = hub_cache.folder_of(repo)
+    if folder is None:
+        where = f"the local Hugging Face cache ({hub_cache.root()})"
+        raise OrchardError("model_not_found", f"'{repo}' is not in {where}; 'orchard rm' deletes only from there")
+    # Links count nothing: what they point to is counted where it is.
+    files = (file for file in Path(folder).rglob("*") if file.is_file() and not file.is_symlink())
+    size = decimal(sum(file.stat().st_size for file in files))
+    if not sure and not typer.confirm(f"Delete {repo}, {size} in {folder}?"):
+        raise typer.Abort
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise OrchardError("internal", f"{folder} can't be deleted: {error.strerror}") from None
+    typer.echo(f"{repo} is deleted; {size} are free again")

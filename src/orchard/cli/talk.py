@@ -2,7 +2,7 @@
 
 import re
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, structs
 
-from orchard.cli.client import AnswerPiece, ChatClient
+from orchard.cli.endpoint import AnswerPiece, ChatClient
 from orchard.cli.settings.values import kind_of, printable
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults
@@ -94,30 +94,35 @@ def command(conversation: ChatSession, line: str) -> str | None:
     if found is None:
         return None
     name, rest = found[1], (found[2] or "").strip()
-    if (carry_out := _COMMANDS.get(name)) is None:
-        advice = '/help lists the commands (to send such a text, begin and end it with """)'
-        raise _wrong(f"there is no command /{printable(name)}; {advice}")
-    if rest and name in _ALONE:
+    if rest and name in ("think", "reset", "help"):
         raise _wrong(f"/{name} takes no argument")
-    return carry_out(conversation, rest)
+    talk = conversation.talk
+    match name:
+        case "system":
+            talk.system = rest
+            result = "the system prompt is set" if rest else "there is no system prompt"
+        case "set":
+            result = _set(talk, rest)
+        case "think":
+            talk.thinking = not talk.thinking
+            result = f"thinking is {'on' if talk.thinking else 'off'}"
+        case "reset":
+            talk.messages.clear()
+            result = "a new conversation begins"
+        case "save":
+            result = _save(talk, rest)
+        case "load":
+            conversation.talk = _load(rest)
+            result = f"the conversation continues after {len(conversation.talk.messages)} messages"
+        case "help":
+            result = HELP
+        case _:
+            advice = '/help lists the commands (to send such a text, begin and end it with """)'
+            raise _wrong(f"there is no command /{printable(name)}; {advice}")
+    return result
 
 
-def _reset(conversation: ChatSession, _: str) -> str:
-    conversation.talk.messages.clear()
-    return "a new conversation begins"
-
-
-def _think(conversation: ChatSession, _: str) -> str:
-    conversation.talk.thinking = not conversation.talk.thinking
-    return f"thinking is {'on' if conversation.talk.thinking else 'off'}"
-
-
-def _system(conversation: ChatSession, text: str) -> str:
-    conversation.talk.system = text
-    return "the system prompt is set" if text else "there is no system prompt"
-
-
-def _set(conversation: ChatSession, rest: str) -> str:
+def _set(talk: SavedTalk, rest: str) -> str:
     name, _, value = rest.partition(" ")
     names = TalkSettings.__struct_fields__
     if name not in names:
@@ -126,37 +131,35 @@ def _set(conversation: ChatSession, rest: str) -> str:
         read = kind_of(TalkSettings, name).read(value.strip()) if value.strip() else None
     except ValueError as error:
         raise _wrong(f"{name}: {error}") from error
-    talk = conversation.talk
     talk.settings = structs.replace(talk.settings, **{name: read})
     return f"{name} is {'the default' if read is None else read}"
 
 
-def _save(conversation: ChatSession, name: str) -> str:
+def _save(talk: SavedTalk, name: str) -> str:
     path = _path("save", name)
     try:
         # Readable for nobody else, and whole or not there.
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             file = Path(folder) / path.name
             file.touch(0o600)
-            file.write_bytes(msgspec.json.format(msgspec.json.encode(conversation.talk)) + b"\n")
+            file.write_bytes(msgspec.json.format(msgspec.json.encode(talk)) + b"\n")
             file.replace(path)
     except OSError as error:
         raise _wrong(f"{printable(name)} can't be written: {error.strerror or error}") from error
     return f"the conversation is saved in {printable(name)}"
 
 
-def _load(conversation: ChatSession, name: str) -> str:
+def _load(name: str) -> SavedTalk:
     try:
         with _path("load", name).open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
             raise _wrong(f"{printable(name)} has more than {_MOST_BYTES:,} bytes")
-        conversation.talk = msgspec.json.decode(data, type=SavedTalk)
+        return msgspec.json.decode(data, type=SavedTalk)
     except OSError as error:
         raise _wrong(f"{printable(name)} can't be read: {error.strerror or error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _wrong(f"{printable(name)} is not a conversation that /save wrote: {error}") from error
-    return f"the conversation continues after {len(conversation.talk.messages)} messages"
 
 
 def _path(command: str, name: str) -> Path:
@@ -170,15 +173,3 @@ def _path(command: str, name: str) -> Path:
 
 def _wrong(message: str) -> OrchardError:
     return OrchardError("invalid_request", message)
-
-
-_COMMANDS: dict[str, Callable[[ChatSession, str], str]] = {
-    "system": _system,
-    "set": _set,
-    "think": _think,
-    "reset": _reset,
-    "save": _save,
-    "load": _load,
-    "help": lambda *_: HELP,
-}
-_ALONE = ("think", "reset", "help")

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import yaml
 from yaml.composer import ComposerError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from orchard.cli.settings.layers import File, Layer, Mistakes, add, closest
+from orchard.cli.settings.layers import File, Given, Layer, Mistakes, closest, put
 from orchard.cli.settings.table import by_name
 from orchard.cli.settings.values import Raw
 from orchard.core.setting import Scope
@@ -19,12 +18,6 @@ _BLOCKS = ("server", "models")
 # What plain values resolve to; any other tag was written out.
 _TAGS = {f"tag:yaml.org,2002:{tag}" for tag in ("str", "int", "float", "bool", "null", "timestamp", "value", "merge")}
 _NULL = "tag:yaml.org,2002:null"
-
-
-class _Item(NamedTuple):
-    key: str
-    where: str
-    node: Node
 
 
 class _Loader(yaml.SafeLoader):
@@ -122,15 +115,14 @@ def _block(node: Node, path: Path, where: str, scopes: tuple[Scope, ...], mistak
             mistakes.append(f"{place}: {_stranger(key, scopes)}")
         elif not _is_null(value):
             try:
-                raw = _raw(value)
+                put(layer, setting, Given(setting.kind.read(_raw(value)), place), mistakes)
             except ValueError as error:
                 mistakes.append(f"{place}: {error}")
-            else:
-                add(layer, setting, raw, place, mistakes)
     return layer
 
 
-def _items(node: MappingNode, path: Path, mistakes: list[str]) -> Iterator[_Item]:
+def _items(node: MappingNode, path: Path, mistakes: list[str]) -> Iterator[tuple[str, str, Node]]:
+    """Yield the keys of a mapping, their places and their values."""
     seen: dict[str, int] = {}
     for key, value in node.value:
         line = key.start_mark.line + 1
@@ -140,7 +132,7 @@ def _items(node: MappingNode, path: Path, mistakes: list[str]) -> Iterator[_Item
             mistakes.append(f"{path}:{line}: {key.value}: is given twice, first in line {seen[key.value]}")
         else:
             seen[key.value] = line
-            yield _Item(key.value, f"{path}:{line}: {key.value}", value)
+            yield key.value, f"{path}:{line}: {key.value}", value
 
 
 def _stranger(key: str, scopes: tuple[Scope, ...]) -> str:

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from orchard.cli.settings.table import TABLE, Setting, flag_of
+from orchard.cli.settings.values import SWITCH
 from orchard.core.setting import GROUPS
 
 Function = TypeVar("Function", bound=Callable[..., None])
@@ -58,19 +59,16 @@ def _annotation(setting: Setting, name: str) -> Any:
         "rich_help_panel": GROUPS[setting.group],
         "show_default": False,
     }
-    if setting.kind.is_switch:
+    if setting.kind is SWITCH:
         names = flag if name.startswith("no_") else f"{flag}/--no-{flag[2:]}"
         return Annotated[bool | None, typer.Option(names, **more)]
-    option = typer.Option(flag, parser=_parser(setting), metavar=setting.kind.metavar, **more)
-    may_repeat = setting.kind.shape is list or setting.name == "model_path"
-    return Annotated[list[Any] | None, option] if may_repeat else Annotated[Any, option]
 
-
-def _parser(setting: Setting) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
         try:
             return setting.kind.read(text)
         except ValueError as error:
             raise typer.BadParameter(f"{error}.") from None
 
-    return parse
+    option = typer.Option(flag, parser=parse, metavar=setting.kind.metavar, **more)
+    may_repeat = setting.kind.shape is list or setting.name == "model_path"
+    return Annotated[list[Any] | None, option] if may_repeat else Annotated[Any, option]

@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,7 +11,7 @@ from msgspec import Struct
 from msgspec.inspect import StructType
 
 from orchard.cli.settings.table import Setting, by_name, by_variable, flag_of
-from orchard.cli.settings.values import Raw, fields_of, printable
+from orchard.cli.settings.values import fields_of, printable
 from orchard.config import ModelSettings, Settings
 from orchard.core.setting import Scope
 from orchard.core.tasks.text_options import TextOptions
@@ -57,27 +58,18 @@ class Mistakes(Exception):
         super().__init__("\n".join(self.lines))
 
 
-def add(layer: Layer, setting: Setting, raw: Raw, where: str, mistakes: list[str]) -> None:
-    """Read a value into a layer."""
-    try:
-        given = Given(setting.kind.read(raw), where)
-    except ValueError as error:
-        mistakes.append(f"{where}: {error}")
-        return
-    _put(layer, setting, given, mistakes)
-
-
 def environment(variables: Mapping[str, str], mistakes: list[str]) -> Layer:
     """Read the variables that are settings; an empty one counts as absent."""
     layer: Layer = {}
     for variable, text in sorted(variables.items()):
         setting = by_variable().get(variable)
         if setting and text.strip():
-            if setting.name == "model_path":
-                names = tuple(name.strip() for name in text.split(",") if name.strip())
-                _put(layer, setting, Given(names, variable), mistakes)
-            else:
-                add(layer, setting, text, variable, mistakes)
+            is_list = setting.name == "model_path"  # one name, but for here
+            try:
+                value = tuple(filter(None, map(str.strip, text.split(",")))) if is_list else setting.kind.read(text)
+                put(layer, setting, Given(value, variable), mistakes)
+            except ValueError as error:
+                mistakes.append(f"{variable}: {error}")
     return _settled(layer, mistakes)
 
 
@@ -102,7 +94,7 @@ def flags(given: Mapping[str, Any], models: Iterable[str], mistakes: list[str]) 
         # The flag of a list may be repeated, and each time hold several.
         is_list = setting.kind.shape is list
         read = tuple(dict.fromkeys(item for several in value for item in several)) if is_list else value
-        _put(layer, setting, Given(read, flag_of(name)), mistakes)
+        put(layer, setting, Given(read, flag_of(name)), mistakes)
     if names:
         layer["model_path"] = Given(tuple(names), "MODEL")
     return _settled(layer, mistakes)
@@ -117,7 +109,10 @@ def settings(
     above = _of(from_environment | from_flags, "all")
     layers = [_of(file_server, "all") | model | above for model in (file.models if file else ())]
     layers += _named(server, file is not None, mistakes)
-    models = tuple(_model(layer, mistakes) for layer in layers)
+    for layer in layers:
+        if "on_demand" in layer and layer["on_demand"].value:
+            layer.setdefault("ttl", Given(_ON_DEMAND_TTL, ""))
+    models = tuple(_filled(ModelSettings, layer, mistakes) for layer in layers)
     _check_names(models, layers, mistakes)
     keys = [key for name in ("api_keys", "api_key_file") if name in server for key in server[name].value]
     text = _filled(TextOptions, _of(server, "all"), mistakes)
@@ -130,21 +125,14 @@ def settings(
 
 def notes(layers: Iterable[Layer]) -> list[str]:
     """Return a warning for each value that has no effect."""
-    found = [
-        printable(f"{given.where}: {note}")
-        for layer in layers
-        for name, given in layer.items()
-        if (note := _note(by_name()[name], given.value))
-    ]
-    return list(dict.fromkeys(found))
-
-
-def _note(setting: Setting, value: Any) -> str | None:
-    if setting.group == "ignored" and value != setting.default:
-        return f"does nothing. {setting.help}"
-    if setting.name == "model_type" and KINDS[kind_called(value)].backend is None:
-        return f"models of the type {value} are not served yet"
-    return None
+    found = []
+    for name, (value, where) in chain.from_iterable(layer.items() for layer in layers):
+        setting = by_name()[name]
+        if setting.group == "ignored" and value != setting.default:
+            found.append(f"{where}: does nothing. {setting.help}")
+        elif name == "model_type" and KINDS[kind_called(value)].backend is None:
+            found.append(f"{where}: models of the type {value} are not served yet")
+    return list(dict.fromkeys(map(printable, found)))
 
 
 def closest(name: str, known: Iterable[str], prefix: str = "") -> str:
@@ -157,7 +145,8 @@ def closest(name: str, known: Iterable[str], prefix: str = "") -> str:
     return f"; did you mean `{prefix}{found[0]}`?" if found else ""
 
 
-def _put(layer: Layer, setting: Setting, given: Given, mistakes: list[str]) -> None:
+def put(layer: Layer, setting: Setting, given: Given, mistakes: list[str]) -> None:
+    """Put a value into a layer, unless another of its names has set another value there."""
     other = layer.get(setting.name)
     if other and other.value != given.value:
         mistakes.append(f"{given.where}: sets the same as {other.where}, but to another value")
@@ -186,20 +175,12 @@ def _named(server: Layer, has_file: bool, mistakes: list[str]) -> list[Layer]:
     names = server["model_path"].value if "model_path" in server else () if has_file else (_DEMO,)
     here = _of(server, "named", "all")
     where = here.pop("model_path").where if "model_path" in here else _DEMO
+    wrong = f"applies to one model, but {len(names)} are named" if names else "needs a MODEL on the command line"
     for name, given in _of(here, "named").items():
         if not names or (len(names) > 1 and name != "model_type"):
-            wrong = (
-                f"applies to one model, but {len(names)} are named" if names else "needs a MODEL on the command line"
-            )
             mistakes.append(f"{given.where}: {wrong}; in a file, each model has its own `{name}`")
             del here[name]
     return [here | {"model_path": Given(name, where)} for name in names]
-
-
-def _model(layer: Layer, mistakes: list[str]) -> ModelSettings:
-    if "on_demand" in layer and layer["on_demand"].value:
-        layer = {"ttl": Given(_ON_DEMAND_TTL, "")} | layer
-    return _filled(ModelSettings, layer, mistakes)
 
 
 def _filled(struct: type[S], layer: Layer, mistakes: list[str], **values: Any) -> S:

@@ -5,7 +5,7 @@ import ipaddress
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import cache, partial
 from pathlib import Path
@@ -39,27 +39,20 @@ class Kind(Struct, frozen=True):
     shape: type[str] | type[list[Any]] | type[dict[str, Any]] = str
     secret: bool = False
 
-    @property
-    def is_switch(self) -> bool:
-        """Whether it is on or off, so that its flag takes no value."""
-        return self.parse is _switch
-
     def read(self, raw: Raw) -> Any:
         """Return the value; a list becomes a tuple. Raise ValueError with what is wrong and what is allowed."""
         if self.shape is list and not isinstance(raw, dict):
-            return self._list([raw] if isinstance(raw, str) else raw)
+            texts = [raw] if isinstance(raw, str) else raw
+            items = [item.strip() for text in texts for item in text.split(",") if item.strip()]
+            if texts and not items:
+                raise ValueError(f"must be {self.words}, not empty")
+            return tuple(dict.fromkeys(self._one(item) for item in items))
         if self.shape is dict and isinstance(raw, dict):
             return {name: self._one(text) for name, text in raw.items()}
         if self.shape is str and isinstance(raw, str):
             return self._one(raw)
         found = "a list" if isinstance(raw, list) else "a mapping" if isinstance(raw, dict) else "a single value"
         raise ValueError(f"must be {self.words}, not {found}")
-
-    def _list(self, texts: Sequence[str]) -> tuple[Any, ...]:
-        items = [item.strip() for text in texts for item in text.split(",") if item.strip()]
-        if texts and not items:
-            raise ValueError(f"must be {self.words}, not empty")
-        return tuple(dict.fromkeys(self._one(item) for item in items))
 
     def _one(self, text: str) -> Any:
         try:
@@ -114,7 +107,8 @@ def kind(found: types.Type, name: str | None) -> Kind:
         case types.IntType() | types.FloatType():
             return _number(found)
         case types.LiteralType(values=values):
-            return _choice(values)
+            choices = {str(value): value for value in values}
+            return Kind("one of " + ", ".join(choices), f"[{'|'.join(choices)}]", _one_of(choices))
         case types.StrType():
             return TEXT
     raise TypeError(f"{found} needs a kind of its own")
@@ -147,14 +141,13 @@ def _range(low: float | None, least: float | None, most: float | None) -> str:
     return f"{above} and at most {most}" if above and most is not None else above
 
 
-def _choice(values: Sequence[Any]) -> Kind:
+def _one_of(values: Mapping[str, Any]) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
-        for value in values:
-            if text.strip().lower() == str(value):
-                return value
-        raise ValueError
+        if (word := text.strip().lower()) not in values:
+            raise ValueError
+        return values[word]
 
-    return Kind("one of " + ", ".join(map(str, values)), f"[{'|'.join(map(str, values))}]", parse)
+    return parse
 
 
 def or_zero(kind: Kind) -> Kind:
@@ -193,13 +186,6 @@ def shown_size(number: int) -> str:
     return f"{number // 1024**power}{('', 'KiB', 'MiB', 'GiB')[power]}"
 
 
-def _switch(text: str) -> bool:
-    try:
-        return _BOOLS[text.strip().lower()]
-    except KeyError:
-        raise ValueError from None
-
-
 def _text(text: str) -> str:
     # Bytes that are no UTF-8 reach flags and the environment as surrogates, which no JSON can hold.
     if not text.strip() or "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
@@ -208,7 +194,7 @@ def _text(text: str) -> str:
 
 
 def _host(text: str) -> str:
-    if not text.isprintable() or not text or any(map(str.isspace, text)):
+    if not text.isprintable() or text.split() != [text]:
         raise ValueError
     return text
 
@@ -227,15 +213,12 @@ def _allowed_host(text: str) -> str:
 def _format(text: str, *, option: str) -> str:
     # Imported here, as the formats are many, and a server is seldom told of one.
     from orchard.formats import choose
-
-    choose("", **{option: _text(text)})
-    return text
-
-
-def _converter(text: str) -> str:
     from orchard.formats.converters import converter
 
-    converter(_text(text))
+    if option == "message_converter":
+        converter(_text(text))
+    else:
+        choose("", **{option: _text(text)})
     return text
 
 
@@ -256,9 +239,8 @@ def _path(text: str, *, folder: bool, must_exist: bool) -> str:
 
 
 def _folder_here(text: str) -> str:
-    """Return the path as it is written, because requests may repeat it."""
     _path(text, folder=True, must_exist=True)
-    return text
+    return text  # as it is written, because requests may repeat it
 
 
 def _log_file(text: str) -> str:
@@ -284,9 +266,9 @@ def _origin(text: str) -> str:
 
 def _key(text: str) -> str:
     """Read a key, which travels in a header."""
-    if not (text.isascii() and text.isprintable()) or " " in text or not text:
+    if not text.isascii():
         raise ValueError
-    return text
+    return _host(text)
 
 
 def _key_file(text: str) -> tuple[str, ...]:
@@ -305,7 +287,8 @@ def _key_file(text: str) -> tuple[str, ...]:
     return tuple(keys)
 
 
-SWITCH = Kind("true or false", "", _switch)
+SWITCH = Kind("true or false", "", _one_of(_BOOLS))
+"""On or off, so that its flag takes no value."""
 TEXT = Kind("text that is not empty", "TEXT", _text)
 _KEYS = Kind("made of printable ASCII characters without spaces", "KEY", _key, list, secret=True)
 _FOLDER_HERE = Kind("an existing folder", "FOLDER", _folder_here)
@@ -329,6 +312,6 @@ KINDS = {
     "database": Kind("a file, or ':memory:'", "FILE", _database),
     "tool_call_parser": Kind("a name", "NAME", partial(_format, option="tool_call_parser")),
     "reasoning_parser": Kind("a name", "NAME", partial(_format, option="reasoning_parser")),
-    "message_converter": Kind("a name", "NAME", _converter),
+    "message_converter": Kind("a name", "NAME", partial(_format, option="message_converter")),
 }
 """The kinds that `orchard.core.setting.written_as` names."""
