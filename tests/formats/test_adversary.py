@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.formats import Family, choose
-from orchard.formats.families.also_hermes import also_hermes
-from orchard.formats.format_events import Content, Piece, Thought
-from orchard.formats.registry import CALLS
+from orchard.formats.format import Content, Piece, Thought
+from orchard.formats.registry import CALLS, also_hermes
 from tests.support.format_reading import TOOLS, Call, cut, marked, whole
 from tests.support.specimens.one import SPECIMENS, Specimen
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.formats import Format, choose
-from orchard.formats.format_events import CallArguments, CallStart, Content, Piece, Thought
+from orchard.formats.format import CallArguments, CallStart, Content, Piece, Thought
 from tests.formats.families.test_families import begin, family
 from tests.support.examples import some
 from tests.support.format_reading import TOOLS, Call, cut, marked, whole

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.formats import Family, choose
-from orchard.formats.families.also_hermes import also_hermes
+from orchard.formats.registry import also_hermes
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
 
 HERMES = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'

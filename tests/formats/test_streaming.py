@@ -7,7 +7,7 @@ import pytest
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats import choose
-from orchard.formats.format_events import CallArguments, Content
+from orchard.formats.format import CallArguments, Content
 from tests.support.format_reading import TOOLS, Call, parse, whole
 
 LONG = "word " * 100

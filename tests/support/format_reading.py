@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from orchard.core.tasks.generate import Tool
 from orchard.formats import Format
 from orchard.formats.call_grammar import CallsGrammar
-from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Content, Piece, Thought
+from orchard.formats.format import CallArguments, CallEnd, CallStart, Content, Piece, Thought
 from orchard.worker.grammar.json_schema import prepared_call
 
 

@@ -3,8 +3,7 @@
 `choose` finds a model's family. A family is a small file, and rows in `registry`.
 """
 
-from orchard.formats.format import Format
-from orchard.formats.format_events import Piece
+from orchard.formats.format import Format, Piece
 from orchard.formats.registry import Family, choose
 
 __all__ = ["Family", "Format", "Piece", "choose"]

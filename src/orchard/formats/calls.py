@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, CallsGrammar
-from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Piece
+from orchard.formats.format import CallArguments, CallEnd, CallStart, Piece
 from orchard.formats.schema import Signature, Signatures
 from orchard.formats.text_reader import OutputEnded, Reading, TextReader
 

@@ -10,7 +10,7 @@ from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading, T
 # Characters and whole escapes, as they may stand in a JSON string.
 _RUN = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))++')
 _BEGUN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
-_SCALAR = re.compile(r"[-+.\w]+")
+_SCALAR = re.compile(r"[-+.\w]*")
 _CLOSING = {"[": "]", "{": "}"}
 DEEPEST = 200
 """Arrays and objects within each other."""
@@ -73,7 +73,10 @@ def value(source: TextReader, give: Give) -> Reading[None]:
             yield from string(source, give)
             give('"')
         else:
-            give((yield from _scalar(source)))
+            word = yield from source.run_of(_SCALAR)
+            if loads(word) is None:
+                raise MalformedOutput
+            give(word)
         while opened:
             before = yield from source.spaces()
             if source.text[source.at] != opened[-1]:
@@ -89,20 +92,6 @@ def value(source: TextReader, give: Give) -> Reading[None]:
         give(before)
         if opened[-1] == "}":
             yield from _key(source, give)
-
-
-def _scalar(source: TextReader) -> Reading[str]:
-    found: list[str] = []
-    while (yield from source.peek()):
-        run = _SCALAR.match(source.text, source.at)
-        if not run:
-            break
-        source.at = run.end()
-        found.append(run[0])
-    word = "".join(found)
-    if loads(word) is None:
-        raise MalformedOutput
-    return word
 
 
 def _key(source: TextReader, give: Give) -> Reading[str]:

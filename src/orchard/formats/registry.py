@@ -6,19 +6,14 @@ The first row that fits is taken, so rows that look for more stand before those 
 from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from orchard.formats.calls import CallSyntax
-from orchard.formats.families import json_calls, named_calls, pair_calls, pythonic, xml_calls
+from orchard.formats.families import json_calls, literal_calls, named_calls, typed_calls, xml_calls
 from orchard.formats.families.addressed import FUNCTIONARY_3_2, MUSE, AddressedFamily
-from orchard.formats.families.apertus import APERTUS
-from orchard.formats.families.deepseek import V4, V32
-from orchard.formats.families.gemma import FUNCTION_GEMMA, GEMMA4
 from orchard.formats.families.harmony import HarmonyFamily
-from orchard.formats.families.kimi_k3 import KIMI_K3
 from orchard.formats.families.minimax_m3 import MINIMAX_M3
-from orchard.formats.families.mistral import MISTRAL, MISTRAL_LIST
 from orchard.formats.families.tagged import ReasoningTags, TaggedFamily
 
 Family = TaggedFamily | AddressedFamily | HarmonyFamily
@@ -77,10 +72,10 @@ _HY3 = has("'<tool_calls{}>'.format(", tokenizer="<tool_calls:opensource>")
 CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
     FamilyRow("minimax_m3", has("]<]minimax[>["), MINIMAX_M3),
     FamilyRow("minimax_m2", has("<minimax:tool_call>"), xml_calls.MINIMAX),
-    FamilyRow("longcat longcat_flash_lite", has("<longcat_tool_call>"), pair_calls.LONGCAT),
-    FamilyRow("hy_v3 hy3", _HY3, pair_calls.HY3),
-    FamilyRow("glm47 glm4_7 glm47_flash", has("</arg_key><arg_value>"), pair_calls.GLM_4_7),
-    FamilyRow("glm45 glm4_moe glm4 glm46", has("<arg_key>"), pair_calls.GLM),
+    FamilyRow("longcat longcat_flash_lite", has("<longcat_tool_call>"), xml_calls.LONGCAT),
+    FamilyRow("hy_v3 hy3", _HY3, xml_calls.HY3),
+    FamilyRow("glm47 glm4_7 glm47_flash", has("</arg_key><arg_value>"), xml_calls.GLM_4_7),
+    FamilyRow("glm45 glm4_moe glm4 glm46", has("<arg_key>"), xml_calls.GLM),
     FamilyRow("seed_oss", has("<seed:tool_call>"), xml_calls.SEED),
     FamilyRow("muse_glimmer muse_spark", has("<atem:function_calls>"), MUSE),
     FamilyRow("minicpm5", has("<param name="), xml_calls.MINICPM),
@@ -94,8 +89,8 @@ CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
         xml_calls.QWEN,
     ),
     FamilyRow("nemotron nemotron_json", has("<TOOLCALL>"), json_calls.NEMOTRON),
-    FamilyRow("mistral devstral", named_in_mistral, MISTRAL),
-    FamilyRow("mistral_list", has("[TOOL_CALLS]"), MISTRAL_LIST),
+    FamilyRow("mistral devstral", named_in_mistral, named_calls.MISTRAL),
+    FamilyRow("mistral_list", has("[TOOL_CALLS]"), named_calls.MISTRAL_LIST),
     FamilyRow("hunyuan", has("<tool_call>function_name"), named_calls.HUNYUAN),
     FamilyRow("hunyuan_a13b jamba minimax", has("<tool_calls>"), named_calls.HUNYUAN_LIST),
     # Its own template doesn't show how it writes calls.
@@ -108,23 +103,27 @@ CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
     FamilyRow("command_r_plus", has("Write 'Action:'", r"Write \'Action:\'"), json_calls.COMMAND_R),
     FamilyRow("internlm internlm2", tagged("<|action_start|>", "<|action_end|>"), json_calls.INTERN),
     FamilyRow("solar_open", has("<|tool_call:begin|>"), named_calls.SOLAR),
-    FamilyRow("apertus", tagged("<|tools_prefix|>", "<|tools_suffix|>"), APERTUS),
+    FamilyRow("apertus", tagged("<|tools_prefix|>", "<|tools_suffix|>"), json_calls.APERTUS),
     FamilyRow("gigachat31 gigachat3_1", has("<|function_call|>"), json_calls.GIGACHAT_3_1),
     FamilyRow("gigachat3", has("<|role_sep|>"), json_calls.GIGACHAT),
     FamilyRow("granite", has("<|tool_call|>"), json_calls.GRANITE),
     FamilyRow("harmony openai_gptoss openai gpt_oss", has("<|channel|>"), HarmonyFamily()),
-    FamilyRow("deepseek_v4", has_all("｜DSML｜", "tool_calls>"), V4),
-    FamilyRow("deepseek_v32 deepseek_v3_2", has("｜DSML｜"), V32),
+    FamilyRow("deepseek_v4", has_all("｜DSML｜", "tool_calls>"), typed_calls.V4),
+    FamilyRow("deepseek_v32 deepseek_v3_2", has("｜DSML｜"), typed_calls.V32),
     FamilyRow("deepseek_v3 deepseek_r1", has_all("<｜tool▁calls▁begin｜>", "```json"), named_calls.V3),
     FamilyRow("deepseek_v31 deepseek_v3_1", tagged("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"), named_calls.V31),
-    FamilyRow("kimi_k3", xtml, KIMI_K3),
+    FamilyRow("kimi_k3", xtml, typed_calls.KIMI_K3),
     FamilyRow("kimi_k2", tagged("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"), named_calls.KIMI),
-    FamilyRow("functiongemma function_gemma", tagged("<start_function_call>", "<end_function_call>"), FUNCTION_GEMMA),
-    FamilyRow("gemma4", tagged("<|tool_call>", "<tool_call|>"), GEMMA4),
-    FamilyRow("olmo3", has("<function_calls>"), pythonic.OLMO),
-    FamilyRow("lfm2", tagged("<|tool_call_start|>", "<|tool_call_end|>"), pythonic.LFM),
-    FamilyRow("pythonic llama4_pythonic", has("[func_name1("), pythonic.PYTHONIC),
-    FamilyRow("gemma3", has("<start_of_turn>"), pythonic.GEMMA3),
+    FamilyRow(
+        "functiongemma function_gemma",
+        tagged("<start_function_call>", "<end_function_call>"),
+        literal_calls.FUNCTION_GEMMA,
+    ),
+    FamilyRow("gemma4", tagged("<|tool_call>", "<tool_call|>"), literal_calls.GEMMA4),
+    FamilyRow("olmo3", has("<function_calls>"), literal_calls.OLMO),
+    FamilyRow("lfm2", tagged("<|tool_call_start|>", "<|tool_call_end|>"), literal_calls.LFM),
+    FamilyRow("pythonic llama4_pythonic", has("[func_name1("), literal_calls.PYTHONIC),
+    FamilyRow("gemma3", has("<start_of_turn>"), literal_calls.GEMMA3),
     FamilyRow(
         "hermes qwen qwen2_5 qwen3 qwen3_moe qwen3_next qwen3_vl ernie45 granite4 iquest_coder_v1 "
         "mixed_think_tool_handoff",
@@ -136,13 +135,13 @@ CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
 )
 
 _THINK = ReasoningTags("<think>", "</think>")
-_RESPONSE_TAGS = msgspec.structs.replace(_THINK, answer=("<response>", "</response>"))
-_TWO_TAGS = msgspec.structs.replace(_THINK, also=("<thinking>",), also_end="</thinking>")
-_HUNYUAN_TAGS = msgspec.structs.replace(_THINK, answer=("<answer>", "</answer>"), wraps=True)
+_RESPONSE_TAGS = replace(_THINK, answer=("<response>", "</response>"))
+_TWO_TAGS = replace(_THINK, also=("<thinking>",), also_end="</thinking>")
+_HUNYUAN_TAGS = replace(_THINK, answer=("<answer>", "</answer>"), wraps=True)
 _COHERE_TAGS = ReasoningTags(
     "<|START_THINKING|>", "<|END_THINKING|>", answer=("<|START_RESPONSE|>", "<|END_RESPONSE|>"), wraps=True
 )
-_COHERE_4_TAGS = msgspec.structs.replace(_COHERE_TAGS, answer=("<|START_TEXT|>", "<|END_TEXT|>"))
+_COHERE_4_TAGS = replace(_COHERE_TAGS, answer=("<|START_TEXT|>", "<|END_TEXT|>"))
 _GRANITE_PHRASES = ReasoningTags(
     "Here is my thought process:",
     "Here is my response:",
@@ -191,7 +190,7 @@ REASONING: tuple[FamilyRow[ReasoningTags | None], ...] = (
     _between("minimax_m3", "<mm:think>", "</mm:think>"),
     FamilyRow("harmony openai_gptoss gpt_oss muse_glimmer functionary_v3_2", has(), None),
     FamilyRow("mixed_think_tool_handoff", has(), _TWO_TAGS),
-    FamilyRow("deepseek_r1 minimax_m2", has(), msgspec.structs.replace(_THINK, assumed=True)),
+    FamilyRow("deepseek_r1 minimax_m2", has(), replace(_THINK, assumed=True)),
     _between(
         "think qwen3 qwen3_moe qwen3_next qwen3_vl qwen3_5 qwen3_coder iquest_coder_v1 hermes glm45 glm4_moe "
         "glm47 glm47_flash holo2 mimo nemotron nemotron_v3 nemotron3_nano step3p5 step_35 deepseek_v3 "
@@ -231,3 +230,20 @@ def _row(
             return row
     known = ", ".join(sorted({name for row in rows for name in row.names}))
     raise ValueError(f"'{name}' is no {option} that is known: they are {known}")
+
+
+def also_hermes(family: Family, *, described: bool = False) -> Family:
+    """Let a family read Hermes' calls too. `described`: its prompts describe tools in that way, so calls are forced so.
+
+    Those with a machine of their own are left as they are: their templates take tools and calls. Where nothing tells
+    how the model writes calls, it writes them as they are described.
+    """
+    if not isinstance(family, TaggedFamily) or family.syntax in (None, json_calls.HERMES):
+        return family
+    if described and family.syntax == json_calls.BARE:
+        return replace(family, name="hermes", syntax=json_calls.HERMES)
+    own = family.syntax
+    opens = tuple(dict.fromkeys((*own.opens, *json_calls.HERMES.opens)))
+    writes = json_calls.HERMES if described else own
+    both = json_calls.AlsoHermes(opens=opens, leads=own.leads, closes=own.closes, own=own, writes=writes)
+    return replace(family, syntax=both)

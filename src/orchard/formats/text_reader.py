@@ -4,6 +4,7 @@ Readers are generators: they yield where they need more text, and are resumed on
 is known to be over. So a reader is written as if the whole text lay before it.
 """
 
+import math
 import re
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from typing import TypeVar
@@ -14,7 +15,8 @@ Reading = Generator[None, None, T]
 
 _SPACE = " \t\r\n"
 _LONGEST_NAME = 256
-_NAME = re.compile(r"[\w.:/$-]+")
+_NAME = re.compile(r"[\w.:/$-]*")
+_SPACES = re.compile(r"[ \t\r\n]*")
 MOST_SPACES = 64  # more than these aren't held back for what may follow them
 
 
@@ -92,13 +94,26 @@ class TextReader:
             self.at += 1
         return found
 
+    def run_of(self, pattern: re.Pattern[str], most: float = math.inf) -> Reading[str]:
+        """Read as far as a pattern of any number of single characters goes. Return what was read, which may be nothing.
+
+        Raise MalformedOutput where that is more than `most` characters.
+        """
+        found = ""
+        while True:
+            match = pattern.match(self.text, self.at)
+            assert match
+            found += match[0]
+            if len(found) > most:
+                raise MalformedOutput
+            self.at = match.end()
+            if self.at < len(self.text):
+                return found
+            yield from self.more()
+
     def spaces(self) -> Reading[str]:
         """Read white space and return it."""
-        found = []
-        while (yield from self.peek()) in _SPACE:
-            found.append(self.text[self.at])
-            self.at += 1
-        return "".join(found)
+        return (yield from self.run_of(_SPACES))
 
     def choice(self, tags: Iterable[str], ends: Collection[str] = ()) -> Reading[str | None]:
         """Read the tag that stands here, the longest where several do; None, and nothing is read, where none does.
@@ -180,16 +195,10 @@ class TextReader:
 
     def name(self) -> Reading[str]:
         """Read the name of a function. Raise MalformedOutput where none stands here, or one longer than a name is."""
-        while (yield from self.peek()):
-            found = _NAME.match(self.text, self.at)
-            length = found.end() - self.at if found else 0
-            if not found or length > _LONGEST_NAME:
-                raise MalformedOutput
-            if found.end() < len(self.text):
-                self.at += length
-                return found[0]
-            yield from self.more()
-        raise MalformedOutput
+        name = yield from self.run_of(_NAME, _LONGEST_NAME)
+        if not name:
+            raise MalformedOutput
+        return name
 
     def name_before(self, tag: str, stops: str) -> Reading[str]:
         """Read a name up to a tag and over it. Return it without the white space and the quotes around it.

@@ -104,7 +104,7 @@ class TypedValueParser:
                 yield from literals.value(source, literals.PYTHON_OR_JSON, self._take)
             self._whole = True
         elif first in _DIGITS:
-            yield from literals.run_of(source, _NUMBER)
+            yield from source.run_of(_NUMBER)
         elif not (yield from source.choice(_CONSTANTS)):
             raise MalformedOutput
         yield from source.skip()
@@ -122,6 +122,19 @@ class TypedValueParser:
 
 def _inner(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def typed_value(calls: CallEmitter, types: Types, text: Callable[[Give], Reading[None]]) -> Reading[None]:
+    """Read a value of one of the types; `text` reads its text over the tag that ends it."""
+    value = TypedValueParser(types, calls.arguments)
+    calls.between = False
+    try:
+        yield from text(value.add)
+    except OutputEnded:
+        value.cut()
+        raise
+    value.end()
+    calls.between = True
 
 
 class TaggedArguments:
@@ -173,15 +186,7 @@ class TaggedArguments:
         ends: _Ends = {close: ((self._opens, *self._ends),)}
         if without:
             ends[without[0]] = tuple((tag,) for tag in without[1:])
-        value = TypedValueParser(types, give)
-        self._calls.between = False
-        try:
-            yield from self._text(source, ends, value.add, own_lines=own_lines)
-        except OutputEnded:
-            value.cut()
-            raise
-        value.end()
-        self._calls.between = True
+        yield from typed_value(self._calls, types, lambda give: self._text(source, ends, give, own_lines=own_lines))
 
     def _text(self, source: TextReader, ends: _Ends, give: Give, *, own_lines: bool) -> Reading[None]:
         """Read a value up to the first of the tags that is followed as it must be; the first of all is read too."""
@@ -268,12 +273,8 @@ def _values(schema: Any, types: Types, close: Sequence[str], kinds: Sequence[Typ
     if not may_be_text(types):
         yield types, concatenated(JsonValue(schema), *close)
         return
-    for one in _told(schema, types, kinds) or [types]:
-        yield one, concatenated(TextValue(close[0], schema, tuple(sorted(one or UNTOLD))), *close[1:])
-
-
-def _told(schema: Any, types: Types, kinds: Sequence[Types]) -> list[Types]:
-    """Return what a parameter may be of each of these kinds: none where its schema lists values of others."""
+    # What the parameter may be of each of these kinds: none where its schema lists values of others.
     listed_types = {type_of(value) for value in values(schema)}
-    found = [kind & (types or TEXT | OTHERS) for kind in kinds if not listed_types or kind & listed_types]
-    return [one for one in found if one]
+    told = [kind & (types or TEXT | OTHERS) for kind in kinds if not listed_types or kind & listed_types]
+    for one in list(filter(None, told)) or [types]:
+        yield one, concatenated(TextValue(close[0], schema, tuple(sorted(one or UNTOLD))), *close[1:])

@@ -15,7 +15,7 @@ from orchard.core.events import Event, FinishReason, Logprob, Reasoning, Text, T
 from orchard.engine.batching.job import Drawn
 from orchard.engine.sampling.params import Sample
 from orchard.formats import Format
-from orchard.formats.format_events import CallArguments, CallEnd, CallStart, Content, Piece, Thought
+from orchard.formats.format import CallArguments, CallEnd, CallStart, Content, Piece, Thought
 
 _ID_ALPHABET = string.ascii_letters + string.digits
 # GPT-2's alphabet: the byte that each character stands for.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from orchard.formats import Family, Format, choose
 from orchard.formats.calls import CallSyntax
-from orchard.formats.format_events import CallStart, Content, Piece
+from orchard.formats.format import CallStart, Content, Piece
 from orchard.formats.registry import CALLS
 from tests.support.examples import some
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats import choose
-from orchard.formats.format_events import Thought
+from orchard.formats.format import Thought
 from tests.support.format_reading import TOOLS, Call, cut, parse, whole
 
 FAMILY = choose("", tool_call_parser="harmony")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from orchard.formats import Format, choose
 from orchard.formats.families.tagged import Tagged
-from orchard.formats.format_events import CallArguments, Content
+from orchard.formats.format import CallArguments, Content
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
 
 CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'

@@ -18,7 +18,7 @@ from orchard.core.tasks.generate import Generate, Grammar, Message, TextPart, To
 from orchard.engine.sampling.grammar import BoundGrammar as Bound
 from orchard.engine.sampling.grammar import GrammarState, Masks
 from orchard.formats import Family, choose, registry
-from orchard.formats.format_events import CallArguments, CallStart
+from orchard.formats.format import CallArguments, CallStart
 from orchard.worker.grammar.constraint import Constraints
 from orchard.worker.grammar.writer import GrammarWriter
 from orchard.worker.output import Vocabulary

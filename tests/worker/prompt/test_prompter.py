@@ -26,7 +26,7 @@ from orchard.core.tasks.generate import (
     ToolResultPart,
 )
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
-from orchard.formats.format_events import CallStart
+from orchard.formats.format import CallStart
 from orchard.worker.output import Vocabulary
 from orchard.worker.prompt.prompter import Prompter
 from tests.support.models import WINDOW

@@ -18,8 +18,7 @@ from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, CallsGrammar, json_arguments
 from orchard.formats.calls import CallEmitter
 from orchard.formats.families.xml_calls import ATEM
-from orchard.formats.format import Format
-from orchard.formats.format_events import Headers
+from orchard.formats.format import Format, Headers
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signatures, signatures
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading

@@ -28,8 +28,7 @@ from orchard.formats.call_grammar import (
     optional,
 )
 from orchard.formats.calls import CallEmitter
-from orchard.formats.format import Format
-from orchard.formats.format_events import Headers
+from orchard.formats.format import Format, Headers
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature, Signatures, signatures
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading

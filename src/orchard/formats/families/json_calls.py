@@ -1,4 +1,4 @@
-"""Calls that are JSON objects with a name and arguments, in tags, in lists, or bare.
+"""Calls that are JSON objects: with a name and arguments, in tags, in lists, or bare; Apertus' with the name as a key.
 
 - Hermes and Qwen: https://huggingface.co/Qwen/Qwen3-8B/blob/main/tokenizer_config.json
 - Nemotron: https://huggingface.co/nvidia/NVIDIA-Nemotron-Nano-9B-v2/blob/main/tokenizer_config.json
@@ -9,6 +9,8 @@
 - InternLM 2.5: https://github.com/InternLM/InternLM/blob/main/agent/README.md
 - GigaChat 3: https://huggingface.co/ai-sage/GigaChat3-10B-A1.8B/blob/main/chat_template.jinja; 3.1 has a token for it
 - Llama 3: https://www.llama.com/docs/model-cards-and-prompt-formats/llama3_1
+- Apertus: a list of objects, each with the tool's name as its one key and the arguments as its value:
+  https://github.com/swiss-ai/apertus_format/blob/main/docs/format.md
 """
 
 import json
@@ -20,7 +22,7 @@ from orchard.formats.call_grammar import CallGrammar, json_arguments
 from orchard.formats.calls import CERTAIN, CallEmitter, CallSyntax
 from orchard.formats.json_text import arguments, plain, value, whole
 from orchard.formats.schema import Signature
-from orchard.formats.text_reader import MalformedOutput, Reading, TextReader
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading, TextReader
 
 _NAMES = ("name", "tool_name")
 _ARGUMENTS = ("arguments", "parameters")
@@ -206,3 +208,70 @@ INTERN = JsonCalls(
 _BRACKETS = tuple(f"{fence}{bracket}" for fence in ("", "```json\n", "```\n") for bracket in ("{", "[{"))
 LLAMA = JsonCalls(opens=("<|python_tag|>",), leads=_BRACKETS, key="parameters", separator="; ")
 BARE = JsonCalls(leads=_BRACKETS)
+
+
+class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
+    """Apertus' calls."""
+
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+        """Read a list of calls, and the tag that ends it."""
+        source = calls.source
+        yield from source.expect("[")
+        while True:
+            yield from _apertus_call(calls)
+            mark = yield from source.leading((",", "]"))
+            if mark == "]":
+                yield from source.leading((self.closes,))
+            if mark != ",":
+                return
+
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like."""
+        return CallGrammar(tool.name, f"{{{json.dumps(tool.name)}: ", json_arguments(tool), "}")
+
+
+def _apertus_call(calls: CallEmitter) -> Reading[None]:
+    source = calls.source
+    yield from source.expect("{")
+    yield from source.skip()
+    name = yield from plain(source)
+    if not name:
+        raise MalformedOutput
+    yield from source.expect(":")
+    yield from source.skip()
+    yield from arguments(source, calls.start(name), calls.arguments)
+    yield from calls.close("}")
+
+
+APERTUS = ApertusCalls(
+    opens=("<|tools_prefix|>",),
+    closes="<|tools_suffix|>",
+    prefix="<|tools_prefix|>[",
+    separator=", ",
+    suffix="]<|tools_suffix|>",
+)
+
+
+class AlsoHermes(CallSyntax, frozen=True, kw_only=True):
+    """A family's own calls and Hermes'.
+
+    `closes` is the family's own: Hermes' broken calls are read to their end in `read`.
+    """
+
+    own: CallSyntax
+
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+        """Read a calls; where both open so, JSON is Hermes'."""
+        source = calls.source
+        shared = opener in self.own.opens
+        if opener not in HERMES.opens or (shared and (yield from source.skip()) not in "{["):
+            yield from self.own.read(calls, opener)
+            return
+        try:
+            yield from HERMES.read(calls, opener)
+        except OutputEnded:
+            raise
+        except MalformedOutput:
+            if not calls.certain:
+                raise
+            yield from calls.rest(HERMES.closes)

@@ -13,7 +13,7 @@ from orchard.formats.call_grammar import CallGrammar, JsonValue, Node, Repetitio
 from orchard.formats.calls import CallEmitter, SectionSyntax
 from orchard.formats.schema import DEFINITIONS, Signature, definitions, within
 from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading
-from orchard.formats.xml_values import UNTOLD, TypedValueParser, Types, may_be_text
+from orchard.formats.xml_values import UNTOLD, Types, may_be_text, typed_value
 
 _MARK = "]<]minimax[>["
 _SECTION, _END_SECTION = f"{_MARK}<tool_call>", f"{_MARK}</tool_call>"
@@ -80,7 +80,7 @@ def _value(calls: CallEmitter, name: str, signature: Signature, depth: int) -> R
     close = f"{_CLOSE}{name}>"
     tag = (yield from source.choice((_OPEN, _OPEN_ITEM, close))) if types & _NESTED else None
     if tag is None:
-        yield from _scalar(calls, types, close)
+        yield from typed_value(calls, types, lambda give: source.until(close, give))
     elif tag == close:
         calls.arguments('""' if "string" in types else "[]" if "array" in types else "{}")
     elif not depth:
@@ -88,26 +88,11 @@ def _value(calls: CallEmitter, name: str, signature: Signature, depth: int) -> R
     else:
         source.at -= len(tag)
         kind = "array" if "array" in types and ("object" not in types or tag == _OPEN_ITEM) else "object"
-        yield from _elements(calls, _inner(signature, name, kind), kind, depth - 1)
+        found = _branch(_part(signature, name), kind)
+        items = found.get("items", True)
+        inner = _of_item(items, found) if kind == "array" else Signature(Tool("", parameters=found))
+        yield from _elements(calls, inner, kind, depth - 1)
         yield from source.literal(close)
-
-
-def _scalar(calls: CallEmitter, types: Types, close: str) -> Reading[None]:
-    value = TypedValueParser(types, calls.arguments)
-    calls.between = False
-    try:
-        yield from calls.source.until(close, value.add)
-    except OutputEnded:
-        value.cut()
-        raise
-    value.end()
-    calls.between = True
-
-
-def _inner(signature: Signature, name: str, kind: str) -> Signature:
-    """Return what is known of the members of an object, or of the items of an array, that is a parameter's value."""
-    found = _branch(_part(signature, name), kind)
-    return _of_item(found.get("items", True), found) if kind == "array" else Signature(Tool("", parameters=found))
 
 
 def _part(signature: Signature, name: str) -> Any:

@@ -9,6 +9,8 @@
   section, and JSON objects in it
 - Kimi K2: an id that has the name in it:
   https://huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md
+- Mistral, since its tokenizer's version 11; before, a list as JSON:
+  https://github.com/mistralai/mistral-common/blob/main/src/mistral_common/tokens/tokenizers/instruct.py
 - Solar Open: an id and a name: https://huggingface.co/upstage/Solar-Open-100B/blob/main/chat_template.jinja
 
 Where a call has an id, the chat template shows it to the model again, so it is kept.
@@ -21,8 +23,8 @@ from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, Node, Terminal, concatenated, json_arguments
-from orchard.formats.calls import CallEmitter, SectionSyntax
-from orchard.formats.families.json_calls import TOOL_CALLS, read_arguments
+from orchard.formats.calls import CallEmitter, CallSyntax, SectionSyntax
+from orchard.formats.families.json_calls import TOOL_CALLS, JsonCalls, read_arguments
 from orchard.formats.json_text import arguments
 from orchard.formats.text_reader import MalformedOutput, Reading, TextReader
 
@@ -162,3 +164,40 @@ SOLAR = NamedCalls(
     id_grammar=lambda name: concatenated(Terminal(r"/[0-9A-Za-z_\-]{1,40}/"), _SOLAR_NAME, name, _SOLAR_ARGUMENTS),
     end="<|tool_call:end|>",
 )
+
+_CALLS, _ID, _ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
+
+_MISTRAL_JSON = JsonCalls(opens=(_CALLS,), prefix=f"{_CALLS}[", separator=", ", suffix="]")
+
+
+class MistralCalls(CallSyntax, frozen=True, kw_only=True):
+    """Mistral's calls as names with arguments. A list is read as well."""
+
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+        """Read the calls behind one opener."""
+        source = calls.source
+        if (yield from source.skip()) in "[{":
+            yield from _MISTRAL_JSON.read(calls, opener)
+            return
+        while True:
+            name = yield from source.name()
+            id_ = None
+            yield from source.skip()
+            if (yield from source.choice((_ID,))):
+                yield from source.skip()
+                id_ = yield from source.name()
+            yield from source.leading((_ARGUMENTS,))
+            if (yield from source.skip()) != "{":
+                raise MalformedOutput
+            yield from arguments(source, calls.start(name, id_), calls.arguments)
+            calls.end()
+            if not (yield from source.leading((_CALLS,))):
+                return
+
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like."""
+        return CallGrammar(tool.name, f"{_CALLS}{tool.name}{_ARGUMENTS}", json_arguments(tool), "")
+
+
+MISTRAL = MistralCalls(opens=(_CALLS,))
+MISTRAL_LIST = replace(MISTRAL, writes=_MISTRAL_JSON)

@@ -21,8 +21,7 @@ from msgspec import Struct
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallsGrammar
 from orchard.formats.calls import CallEmitter, CallSyntax
-from orchard.formats.format import Format
-from orchard.formats.format_events import Content, Piece
+from orchard.formats.format import Content, Format, Piece
 from orchard.formats.schema import Signatures, signatures
 from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnded, Reading, begun
 

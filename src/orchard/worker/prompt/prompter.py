@@ -24,7 +24,7 @@ from orchard.core.tasks.generate import (
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
 from orchard.formats import Family, choose
-from orchard.formats.families.also_hermes import also_hermes
+from orchard.formats.registry import also_hermes
 from orchard.worker.grammar.constraint import Constraint, Constraints
 from orchard.worker.grammar.process import GrammarProcess
 from orchard.worker.output import Vocabulary

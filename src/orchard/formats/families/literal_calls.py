@@ -1,10 +1,17 @@
-"""Calls written as Python: `[f(a=1, b="x"), g()]`, bare, in tags or in a fenced block.
+"""Calls with arguments in notations that are not JSON.
+
+Python's: `[f(a=1, b="x"), g()]`, bare, in tags or in a fenced block.
 
 - Llama 3.2 and 4: https://github.com/meta-llama/llama-models/blob/main/models/llama3_2/text_prompt_format.md (a list,
   mostly bare, sometimes in `<|python_start|>`)
 - Olmo 3: https://huggingface.co/allenai/Olmo-3-7B-Instruct/blob/main/chat_template.jinja (one call a line, in tags)
 - LFM2: https://huggingface.co/LiquidAI/LFM2-1.2B/blob/main/chat_template.jinja (a list, in tags)
 - Gemma 3: https://ai.google.dev/gemma/docs/capabilities/function-calling (a fenced block called `tool_code`)
+
+Gemma's: `call:name{key:value,…}` in tags, with strings between tags of their own.
+
+- FunctionGemma: https://ai.google.dev/gemma/docs/functiongemma/formatting-and-best-practices
+- Gemma 4: https://ai.google.dev/gemma/docs/core/prompt-formatting-gemma4
 """
 
 import re
@@ -13,8 +20,7 @@ from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar
 from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.families.json_calls import JsonCalls
-from orchard.formats.literal_grammars import keywords, python_value
-from orchard.formats.literals import PYTHON, arguments, run_of
+from orchard.formats.literals import PYTHON, Notation, arguments, keywords, python_value, quoted_value
 from orchard.formats.text_reader import MalformedOutput, Reading
 
 _NAME_CHARS = re.compile(r"[\w.\-]*")
@@ -72,7 +78,7 @@ class Pythonic(CallSyntax, frozen=True, kw_only=True):
         """Read a name and the bracket behind it."""
         source = calls.source
         yield from source.skip()
-        name = yield from run_of(source, _NAME_CHARS)
+        name = yield from source.run_of(_NAME_CHARS)
         yield from source.expect("(")
         return name
 
@@ -104,3 +110,31 @@ GEMMA3 = Pythonic(
     wrapper="print",
     module="default_api.",
 )
+
+_CALL = "call:"
+
+
+class GemmaCalls(CallSyntax, frozen=True, kw_only=True):
+    """One call between tags; `quote` stands around strings. Strings as in JSON are read as well."""
+
+    quote: str
+
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+        """Read a call and its end tag."""
+        source = calls.source
+        yield from source.expect(_CALL)
+        name = (yield from source.word("{", "\n<}")).strip()
+        if not name:
+            raise MalformedOutput
+        notation = Notation((self.quote, '"'), ":", "}", words=True)
+        yield from arguments(source, notation, calls.start(name), calls.arguments)
+        yield from calls.close(self.closes)
+
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like."""
+        body = keywords(tool, ":", ",", quoted_value(self.quote))
+        return CallGrammar(tool.name, f"{self.opens[0]}{_CALL}{tool.name}{{", body, f"}}{self.closes}")
+
+
+FUNCTION_GEMMA = GemmaCalls(opens=("<start_function_call>",), closes="<end_function_call>", quote="<escape>")
+GEMMA4 = GemmaCalls(opens=("<|tool_call>",), closes="<tool_call|>", quote='<|"|>')

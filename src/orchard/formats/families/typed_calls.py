@@ -1,0 +1,123 @@
+"""Calls of which each argument stands in a tag that says its name and its type.
+
+- DeepSeek-V3.2: https://huggingface.co/deepseek-ai/DeepSeek-V3.2/blob/main/encoding/encoding_dsv32.py; its tags say
+  whether an argument is a string. V4 names the outer tag anew
+- Kimi K3, whose tags are written as a token, text and a token:
+  https://github.com/ggml-org/llama.cpp/blob/master/models/templates/Kimi-K3.jinja
+"""
+
+import re
+
+from orchard.core.tasks.generate import Tool
+from orchard.formats.call_grammar import CallGrammar, Terminal, concatenated
+from orchard.formats.calls import CallEmitter, SectionSyntax
+from orchard.formats.json_text import arguments
+from orchard.formats.schema import Signature
+from orchard.formats.text_reader import MalformedOutput, Reading
+from orchard.formats.xml_values import OTHERS, TEXT, TaggedArguments, Types, arguments_grammar, may_be_text
+
+_MARK = "｜DSML｜"
+_EACH, _END_CALL = f"<{_MARK}invoke name=", f"</{_MARK}invoke>"
+_PARAMETER, _END_PARAMETER = f"<{_MARK}parameter name=", f"</{_MARK}parameter>"
+_SAID = {'string="true"': TEXT, 'string="false"': OTHERS}
+
+
+class DsmlCalls(SectionSyntax, frozen=True, kw_only=True):
+    """Calls as tags."""
+
+    def read_call(self, calls: CallEmitter) -> Reading[None]:
+        """Read a call from behind what opens it, over the tag that ends it."""
+        source = calls.source
+        name = yield from _quoted(calls)
+        yield from source.literal(">")
+        written = TaggedArguments(calls, calls.start(name), _PARAMETER, (_END_CALL,))
+        while (yield from written.tag()) == _PARAMETER:
+            parameter = yield from _quoted(calls)
+            attribute = (yield from source.word(">", "<\n")).strip()
+            yield from written.read(parameter, _END_PARAMETER, said=_SAID.get(attribute, frozenset()))
+        calls.end()
+
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like."""
+
+        def opening(name: str, types: Types) -> tuple[str]:
+            return (f'{_PARAMETER}"{name}" string="{"true" if may_be_text(types) else "false"}">',)
+
+        body = arguments_grammar(Signature(tool), opening, (_END_PARAMETER, "\n"), tuple(_SAID.values()))
+        return CallGrammar(tool.name, f'{_EACH}"{tool.name}">\n', body, f"{_END_CALL}\n")
+
+
+def _quoted(calls: CallEmitter) -> Reading[str]:
+    """Read a name in quotes."""
+    yield from calls.source.literal('"')
+    name = yield from calls.source.word('"', "<>\n")
+    if not name:
+        raise MalformedOutput
+    return name
+
+
+def _dsml(section: str) -> DsmlCalls:
+    opening, closing = f"<{_MARK}{section}>", f"</{_MARK}{section}>"
+    # V3.2 leaves the outer tag out now and then.
+    return DsmlCalls(opens=(opening, _EACH), each=_EACH, closes=closing, prefix=f"{opening}\n", suffix=closing)
+
+
+V32 = _dsml("function_calls")
+V4 = _dsml("tool_calls")
+
+_OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
+_SECTION, _END_SECTION = f"{_OPEN}tools{_SEP}", f"{_CLOSE}tools{_SEP}"
+_K3_CALL, _K3_END_CALL = f"{_OPEN}call", f"{_CLOSE}call{_SEP}"
+_ARGUMENT, _END_ARGUMENT = f"{_OPEN}argument", f"{_CLOSE}argument{_SEP}"
+_JSON, _END_JSON = f"{_OPEN}json", f"{_CLOSE}json{_SEP}"
+_KINDS = {"string": TEXT, "number": Types({"number", "integer"})} | {
+    kind: Types({kind}) for kind in ("boolean", "null", "array", "object")
+}
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+
+
+class KimiK3Calls(SectionSyntax, frozen=True, kw_only=True):
+    """Kimi K3's calls."""
+
+    def read_call(self, calls: CallEmitter) -> Reading[None]:
+        """Read a call from behind what opens it, over the tag that ends it."""
+        source = calls.source
+        name = (yield from _attributes(calls, "tool"))["tool"]
+        signature = calls.start(name)
+        yield from source.skip()
+        if (yield from source.choice((_JSON,))):
+            yield from source.word(_SEP, "<\n")
+            yield from arguments(source, signature, calls.arguments)
+            for tag in (_END_JSON, _K3_END_CALL):
+                yield from source.expect(tag)
+        else:
+            written = TaggedArguments(calls, signature, _ARGUMENT, (_K3_END_CALL,))
+            while (yield from written.tag()) == _ARGUMENT:
+                told = yield from _attributes(calls, "key")
+                said = _KINDS.get(told.get("type", ""), frozenset())
+                yield from written.read(told["key"], _END_ARGUMENT, said=said)
+        calls.end()
+
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like; the model counts its calls itself."""
+
+        def opening(name: str, types: Types) -> tuple[str, ...]:
+            known = "string" if may_be_text(types) else min(types - {"null"} or types)
+            return _OPEN, f'argument key="{name}" type="{"number" if known == "integer" else known}"', _SEP
+
+        close, kinds = (_CLOSE, "argument", _SEP), tuple(_KINDS.values())
+        body = arguments_grammar(Signature(tool), opening, close, kinds)
+        number = Terminal("/[0-9]{1,4}/")
+        begin = f'{_K3_CALL} tool="{tool.name}" index="'
+        return CallGrammar(tool.name, begin, concatenated(number, '"', _SEP, body), _K3_END_CALL)
+
+
+def _attributes(calls: CallEmitter, wanted: str) -> Reading[dict[str, str]]:
+    """Read the rest of a tag. Return its attributes, which have the one that is wanted."""
+    found: dict[str, str] = dict(_ATTRIBUTE.findall((yield from calls.source.word(_SEP, "\n"))))
+    if not found.get(wanted):
+        raise MalformedOutput
+    return {name: value.replace("&quot;", '"').replace("&amp;", "&") for name, value in found.items()}
+
+
+KIMI_K3 = KimiK3Calls(opens=(_SECTION,), each=_K3_CALL, closes=_END_SECTION, prefix=_SECTION, suffix=_END_SECTION)
