@@ -22,8 +22,8 @@ from orchard.cli import chat, doctor
 from orchard.cli import serve as serve_command
 from orchard.cli.app import app
 from orchard.cli.bench import LoadProfile, bench
+from orchard.cli.chat import HELP, ChatSession
 from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError, sse_data
-from orchard.cli.talk import HELP, ChatSession
 from orchard.core.errors import OrchardError
 from tests.support.serving import Server, serve
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from orchard.cli import chat
+from orchard.cli.chat import HELP, ChatSession, Turn, command
 from orchard.cli.endpoint import AnswerPiece, ChatClient
-from orchard.cli.talk import HELP, ChatSession, Turn, command
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults
 from tests.cli.test_app import reader

@@ -9,8 +9,8 @@ import typer
 from typer.core import TyperGroup
 
 from orchard import __version__
-from orchard.cli.settings.flags import LongHelp, with_settings
 from orchard.cli.settings.layers import Mistakes
+from orchard.cli.settings.table import LongHelp, with_settings
 from orchard.cli.settings.values import printable
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
