@@ -16,6 +16,8 @@ def describe(model_id: str, context_window: int | None, created: int = 0, able: 
     `context_window` is in tokens, None where it isn't known; `created` in seconds since the epoch, 0 where it isn't
     known; of `able`, what it can do, only "thinking" is of use here.
     """
+    yes, no = {"supported": True}, {"supported": False}
+    thinks = {"supported": "thinking" in able}
     return {
         "type": "model",
         "id": model_id,
@@ -24,32 +26,26 @@ def describe(model_id: str, context_window: int | None, created: int = 0, able: 
         "lifecycle": "active",
         "max_input_tokens": context_window,
         "max_tokens": context_window,
-        "capabilities": _capabilities(able),
-    }
-
-
-def _capabilities(able: Collection[str]) -> dict[str, Any]:
-    yes, no = {"supported": True}, {"supported": False}
-    thinks = {"supported": "thinking" in able}
-    return {
-        "batch": no,
-        "citations": no,
-        "code_execution": no,
-        "context_management": {
-            **yes,
-            "clear_thinking_20251015": no,
-            "clear_tool_uses_20250919": no,
-            "compact_20260112": yes,
-        },
-        "effort": {**thinks, **dict.fromkeys(("low", "medium", "high", "xhigh", "max"), thinks)},
-        "image_input": no,
-        "pdf_input": no,
-        "server_tools": {**no, "code_execution": no, "web_search": no},
-        "structured_outputs": yes,
-        "thinking": {
-            **thinks,
-            # A model that does not think takes these two as well.
-            "types": {"adaptive": thinks, "enabled": thinks, "disabled": yes, "between_tools": yes},
+        "capabilities": {
+            "batch": no,
+            "citations": no,
+            "code_execution": no,
+            "context_management": {
+                **yes,
+                "clear_thinking_20251015": no,
+                "clear_tool_uses_20250919": no,
+                "compact_20260112": yes,
+            },
+            "effort": {**thinks, **dict.fromkeys(("low", "medium", "high", "xhigh", "max"), thinks)},
+            "image_input": no,
+            "pdf_input": no,
+            "server_tools": {**no, "code_execution": no, "web_search": no},
+            "structured_outputs": yes,
+            "thinking": {
+                **thinks,
+                # A model that does not think takes these two as well.
+                "types": {"adaptive": thinks, "enabled": thinks, "disabled": yes, "between_tools": yes},
+            },
         },
     }
 

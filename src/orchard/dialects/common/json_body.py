@@ -225,20 +225,17 @@ def _plain(kind: inspect.Type) -> inspect.Type:
 def _resolve(kind: inspect.Type, path: str) -> inspect.Type:
     """Return the type at a path such as `.messages[0].role`."""
     for step in _STEP.finditer(path):
-        children = (_child(member, step["name"], step["index"]) for member in _members(kind))
-        kind = next((child for child in children if child is not None), inspect.AnyType())
+        children: list[inspect.Type] = []
+        for member in _members(kind):
+            match member:
+                case inspect.StructType():
+                    children += [field.type for field in member.fields if field.encode_name == step["name"]]
+                case inspect.ListType() if step["index"] not in (None, "..."):
+                    children.append(member.item_type)
+                case inspect.DictType() if step["index"] == "...":
+                    children.append(member.value_type)
+        kind = children[0] if children else inspect.AnyType()
     return kind
-
-
-def _child(kind: inspect.Type, name: str | None, index: str | None) -> inspect.Type | None:
-    match kind:
-        case inspect.StructType() if name:
-            return next((field.type for field in kind.fields if field.encode_name == name), None)
-        case inspect.ListType() if index and index != "...":
-            return kind.item_type
-        case inspect.DictType() if index == "...":
-            return kind.value_type
-    return None
 
 
 def _describe(kind: inspect.Type) -> str:

@@ -102,6 +102,10 @@ def _task(body: wire.Body, stable_prompts: bool) -> Generate:
     last = messages[-1]
     tools, must_call = choose(body, conversation.added_tools, free_form)
     thinks = body.thinking is None or body.thinking.type in ("enabled", "adaptive")
+    variables = {
+        "enable_thinking": thinks if body.thinking else None,
+        "reasoning_effort": body.output_config.effort if body.output_config else None,
+    }
     return Generate(
         messages=messages,
         # The assistant's own message is not complete, unless it waits for a result.
@@ -114,7 +118,7 @@ def _task(body: wire.Body, stable_prompts: bool) -> Generate:
         sampling=Sampling(temperature=body.temperature, top_p=body.top_p, top_k=body.top_k),
         max_tokens=1 if body.max_tokens == 0 else body.max_tokens,
         stop=tuple(body.stop_sequences or ()),
-        template_args=_template_args(body),
+        template_args={name: value for name, value in variables.items() if value is not None},
         thinking_budget=body.thinking.budget_tokens if body.thinking and thinks else None,
         hide_reasoning=not thinks,
     )
@@ -304,15 +308,6 @@ def _overflow(body: wire.Body) -> Overflow | None:
     if body.context_overflow is None and isinstance(managed, dict) and asks_for(managed.get("edits"), _COMPACT):
         return "summarize"
     return body.context_overflow
-
-
-def _template_args(body: wire.Body) -> dict[str, Any]:
-    args: dict[str, Any] = {}
-    if body.thinking:
-        args["enable_thinking"] = body.thinking.type in ("enabled", "adaptive")
-    if body.output_config and body.output_config.effort:
-        args["reasoning_effort"] = body.output_config.effort
-    return args
 
 
 def _refuse_unsupported(body: wire.Body) -> None:

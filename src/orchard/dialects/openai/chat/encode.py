@@ -162,8 +162,9 @@ class ChatEncoder:
                 chunk = self._tool_start(event)
             case ToolArgs() if event.json:
                 chunk = self._tool_args(event)
-            case Finished():
-                chunk = self._finished(event)
+            case Finished(reasons, used):
+                ends = b"".join(self._ended(choice, reason) for choice, reason in enumerate(reasons))
+                chunk = ends + self._frame.end(used, self._summary)
             case Failed():
                 chunk = failed_chunk(event)
             case Started(summary=Summary() as summary):
@@ -213,12 +214,9 @@ class ChatEncoder:
             return b""
         return self._delta(event.choice, {"tool_calls": [{"index": event.index, "function": function}]})
 
-    def _finished(self, event: Finished) -> bytes:
-        chunks = []
-        for choice, reason in enumerate(event.reasons):
-            chunks.append(self._custom_input(choice))
-            # After nothing but thinking, the content has been null so far.
-            is_null = choice in self._without_answer - self._without_role
-            delta = {"content": ""} if is_null else {}
-            chunks.append(self._delta(choice, delta, first="", reason=self._call.finish_reason(reason)))
-        return b"".join(chunks) + self._frame.end(event.usage, self._summary)
+    def _ended(self, choice: int, reason: str) -> bytes:
+        before = self._custom_input(choice)
+        # After nothing but thinking, the content has been null so far.
+        is_null = choice in self._without_answer and choice not in self._without_role
+        delta = {"content": ""} if is_null else {}
+        return before + self._delta(choice, delta, first="", reason=self._call.finish_reason(reason))

@@ -1,6 +1,5 @@
 """The way in of Chat Completions: a body becomes a `core.Request`; what can't be served is refused with the reason."""
 
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from orchard.core.tasks.generate import Generate, Grammar, Tool
@@ -48,6 +47,8 @@ def _task(body: wire.Body) -> Generate:
     refuse_set(body, _UNSUPPORTED)
     if body.modalities is not None and set(body.modalities) != {"text"}:
         raise invalid("modalities", "must be ['text']: this server answers with text only.")
+    if body.top_logprobs and not body.logprobs:
+        raise invalid("top_logprobs", "is only allowed when `logprobs` is true.")
     free_form = FreeForm()
     messages = MessageReader(free_form).read(body.messages)
     tools, must_call = _tools(body, free_form)
@@ -71,7 +72,7 @@ def _task(body: wire.Body) -> Generate:
         ),
         stop=stops(body),
         n=body.n or 1,
-        top_logprobs=_top_logprobs(body),
+        top_logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         template_args=variables,
         thinking_budget=budget,
         hide_reasoning=hidden,
@@ -130,8 +131,9 @@ def _tools(body: wire.Body, free_form: FreeForm) -> tuple[tuple[Tool, ...], bool
     for i, function in enumerate(body.functions or ()):
         _add(tools, function, f"functions[{i}]")
     new, old = body.tool_choice, body.function_call
-    _need_tools("tool_choice", new, body.tools)
-    _need_tools("function_call", old, body.functions)
+    for param, choice, given in (("tool_choice", new, body.tools), ("function_call", old, body.functions)):
+        if choice not in (None, "none", "auto") and not given:
+            raise invalid(param, "is only allowed when tools are given.")
     if "none" in (new, old):
         return (), False
     if isinstance(new, wire.ToolChoice) and new.type == "allowed_tools":
@@ -158,11 +160,6 @@ def _add_custom(tools: Tools, custom: wire.Custom, where: str) -> None:
     add_custom(tools, where, custom.name, custom.description, syntax=wanted.syntax, definition=wanted.definition)
 
 
-def _need_tools(param: str, choice: object, given: Sequence[object] | None) -> None:
-    if choice not in (None, "none", "auto") and not given:
-        raise invalid(param, "is only allowed when tools are given.")
-
-
 def _name(named: wire.ToolName | wire.ToolChoice, where: str) -> str:
     if named.type == "custom":
         return required(named.custom, f"{where}.custom").name
@@ -178,11 +175,3 @@ def _response_format(wanted: wire.ResponseFormat | None, free_form: FreeForm) ->
     fields = "response_format.json_schema.schema", "response_format.schema"
     schema = _same(fields[0], own.json_schema, fields[1], bare)
     return json_schema(schema, "response_format", fields[bare is not None], free_form, strict=bool(own.strict))
-
-
-def _top_logprobs(body: wire.Body) -> int | None:
-    if body.logprobs:
-        return body.top_logprobs or 0
-    if body.top_logprobs:
-        raise invalid("top_logprobs", "is only allowed when `logprobs` is true.")
-    return None
