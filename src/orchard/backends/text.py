@@ -11,15 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import mlx_lm.utils
 from mlx.utils import tree_flatten
 from mlx_lm.models.cache import make_prompt_cache
-from mlx_lm.utils import (
-    load_adapters,
-    load_config,
-    load_model,
-    load_tokenizer,
-    maybe_set_recommended_wired_limit,
-)
 
 from orchard.backends import cuda
 from orchard.core.errors import OrchardError
@@ -87,7 +81,7 @@ def load(
     folder = Path(path)
     template = _template(Path(options.chat_template_file)) if options.chat_template_file else None
     with _loading(folder):
-        reason = absurd_size(load_config(folder))
+        reason = absurd_size(mlx_lm.utils.load_config(folder))
     if reason:  # reading the tokenizer would make lists of as many layers, too
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
     # Reading weights and reading a large vocabulary hardly disturb each other.
@@ -98,7 +92,7 @@ def load(
             _adapt(network, Path(options.adapter_path))
         _evaluate(folder, network, progress)
         tokenizer = reading.result()
-    maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
+    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
     cuda.adapt(network)
     probe = network(mx.array([[0]], mx.uint32))
     defaults, max_new_tokens = _generation_config(folder)
@@ -140,7 +134,7 @@ def _loading(folder: Path) -> Iterator[None]:
 def _network(folder: Path) -> tuple[Any, dict[str, Any]]:
     try:
         with _loading(folder):
-            network, config = load_model(folder, lazy=True)
+            network, config = mlx_lm.utils.load_model(folder, lazy=True)
     finally:
         # A network begins with random weights that are never computed. The key would keep a record of all of them.
         mx.eval(mx.random.state)
@@ -170,7 +164,7 @@ def _adapt(network: Any, adapter: Path) -> None:
         for name in ("adapter_config.json", "adapters.safetensors"):
             if not (adapter / name).is_file():
                 raise FileNotFoundError(f"it has no {name}")
-        load_adapters(network, str(adapter))
+        mlx_lm.utils.load_adapters(network, str(adapter))
         network.eval()  # the layers that were added are in training mode
         names: Any = mx.load(str(adapter / "adapters.safetensors"))
         mx.eval([array for name, array in tree_flatten(network.parameters()) if name in names])
@@ -248,12 +242,12 @@ def _template(file: Path) -> str:
 def _tokenizer(folder: Path, template: str | None) -> Any:
     """Load a tokenizer, with a chat template in place of its own where one is given."""
     try:
-        eos_token_ids = load_config(folder).get("eos_token_id")
+        eos_token_ids = mlx_lm.utils.load_config(folder).get("eos_token_id")
         # An explicit False: by default transformers asks on the terminal whether code of the folder may run.
         extra: dict[str, Any] = {"trust_remote_code": False}
         if template is not None:
             extra["chat_template"] = template
-        tokenizer = load_tokenizer(folder, tokenizer_config_extra=extra, eos_token_ids=eos_token_ids)
+        tokenizer = mlx_lm.utils.load_tokenizer(folder, tokenizer_config_extra=extra, eos_token_ids=eos_token_ids)
         if template is not None:
             tokenizer._chat_template = None  # one that is Python code
         return tokenizer

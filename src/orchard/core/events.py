@@ -235,16 +235,14 @@ class Collector:
     """A stream that is gathered, batch by batch, into whole answers."""
 
     def __init__(self) -> None:
-        self._choices: defaultdict[int, _Gathered] = defaultdict(_Gathered)
-        self._outputs: list[Output] = []
-        self._summary: Summary | None = None
         self.result: Collected | None = None
+        self.clear()
 
     def clear(self) -> None:
         """Forget all events."""
-        self._choices.clear()
-        self._outputs.clear()
-        self._summary = None
+        self._choices: defaultdict[int, _Gathered] = defaultdict(_Gathered)
+        self._outputs: list[Output] = []
+        self._summary: Summary | None = None
 
     def add(self, events: Iterable[Event]) -> None:
         """Add the next events; `Finished` sets `result`. Raise OrchardError on `Failed`."""

@@ -65,7 +65,14 @@ def context_window(config: Mapping[str, Any]) -> int | None:
 
     Where the text model has a part of its own in it, that part says so before the whole does.
     """
-    return next(filter(None, map(_window, _text_parts(config))), None)
+    for part in _text_parts(config):
+        said = next((value for key in _WINDOW_KEYS if (value := _tokens(part.get(key)))), None)
+        model_type = part.get("model_type")
+        if said is None and isinstance(model_type, str):
+            said = _UNSAID_WINDOWS.get(model_type)
+        if said:
+            return _scaled(said, part)
+    return None
 
 
 def _text_parts(config: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
@@ -75,14 +82,6 @@ def _text_parts(config: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[s
             if isinstance(part := config.get(name), dict):
                 yield from _text_parts(part, depth + 1)
     yield config
-
-
-def _window(config: Mapping[str, Any]) -> int | None:
-    said = next((value for key in _WINDOW_KEYS if (value := _tokens(config.get(key)))), None)
-    if said is None:
-        model_type = config.get("model_type")
-        said = _UNSAID_WINDOWS.get(model_type) if isinstance(model_type, str) else None
-    return _scaled(said, config) if said else None
 
 
 def _scaled(said: int, config: Mapping[str, Any]) -> int:

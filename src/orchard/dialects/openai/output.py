@@ -21,10 +21,8 @@ _json = msgspec.json.Encoder().encode
 
 def logprob(token: TokenLogprob) -> float | None:
     """Return a token's log-probability as a number that JSON has; None for the first token of a prompt."""
-    if token.logprob is None:
-        return None
-    # The comparison is false for NaN as well.
-    return token.logprob if token.logprob > _LEAST_LOGPROB else _LEAST_LOGPROB
+    # NaN is greater than nothing, so it becomes the least one as well.
+    return None if token.logprob is None else max(_LEAST_LOGPROB, token.logprob)
 
 
 def logprob_entries(sampled: Iterable[Logprob], *, named: bool = False, with_bytes: bool = True) -> list[Fields]:

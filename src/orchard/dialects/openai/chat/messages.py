@@ -45,7 +45,8 @@ class MessageReader:
 
     def read(self, messages: Sequence[wire.Message]) -> tuple[Message, ...]:
         """Return the conversation. Raise OrchardError naming the field of a message that can't be read."""
-        items = sum(map(_items, messages))
+        lists = [found for message in messages for found in (message.content, message.tool_calls)]
+        items = sum(len(found) for found in lists if isinstance(found, list))
         if items > MAX_ITEMS:
             raise invalid("messages", f"hold {items} content parts and tool calls; at most {MAX_ITEMS} are allowed.")
         return tuple(self._message(message, f"messages[{i}]") for i, message in enumerate(messages))
@@ -103,11 +104,6 @@ class MessageReader:
         if message.name not in self._legacy_ids:
             raise invalid(param, "must be the name of a function call in an earlier assistant message.")
         return ToolResultPart(self._legacy_ids[message.name], _content(message, where))
-
-
-def _items(message: wire.Message) -> int:
-    parts = len(message.content) if isinstance(message.content, list) else 0
-    return parts + len(message.tool_calls or ())
 
 
 def _content(message: wire.Message, where: str) -> tuple[TextPart | ImagePart, ...]:
