@@ -27,7 +27,7 @@ test: $(VENV)/.dev ## run every test, in about four minutes (ARGS=... goes to py
 	$(PYTEST) $(ARGS)
 
 test-deep: $(VENV)/.dev ## run every test with many more examples and fuzzed requests
-	ORCHARD_FUZZ=10000 $(PYTEST) --hypothesis-profile deep $(ARGS)
+	FUZZ_REQUESTS=10000 $(PYTEST) --hypothesis-profile deep $(ARGS)
 
 test-clients: $(VENV)/.serve $(VENV)/.clients ## run real clients against a server (needs Node 22 and npm)
 	ORCHARD=$(abspath $(VENV)/bin/orchard) $(CLIENTS)/bin/python -m pytest tests/clients $(ARGS)

@@ -1,6 +1,6 @@
 """Requests that real clients sent, made wrong at random: nothing fails, and whatever is refused is refused well.
 
-`make test-deep` sends 10,000; `ORCHARD_FUZZ` says how many else, and `ORCHARD_FUZZ_SEED` chooses others.
+`make test-deep` sends 10,000. `FUZZ_REQUESTS` says how many else, and `FUZZ_SEED` chooses others.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ from tests.support.serving import Server, serve
 REQUESTS = [
     Captured(**json.loads(line)) for line in Path(__file__).with_name("requests.jsonl").read_text().splitlines()
 ]
-AMOUNT = int(os.environ.get("ORCHARD_FUZZ", "400"))
-SEED = os.environ.get("ORCHARD_FUZZ_SEED", "1")
+AMOUNT = int(os.environ.get("FUZZ_REQUESTS", "400"))
+SEED = os.environ.get("FUZZ_SEED", "1")
 AT_ONCE = 8
 
 
