@@ -17,7 +17,6 @@ from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
 from orchard.gateway.routes.paging import OldestFirst
 from orchard.gateway.store import completions as store_completions
-from orchard.gateway.store.completions import CompletionFilter
 
 _JSON = "application/json"
 _METADATA = re.compile(r"metadata\[(.+)\]", re.DOTALL)
@@ -42,8 +41,8 @@ def _add_stored(routes: APIRouter, site: AppState) -> None:
     async def list_completions(http: Request, wanted: OldestFirst, model: str | None = None) -> Response:
         """List stored completions, of one model or with some metadata: `metadata[key]=value`, which may be repeated."""
         named = ((_METADATA.fullmatch(name), value) for name, value in http.query_params.multi_items())
-        only = CompletionFilter(model, {match[1]: value for match, value in named if match})
-        found = await kept(store_completions.completions, http.state.caller, only, wanted)
+        metadata = {match[1]: value for match, value in named if match}
+        found = await kept(store_completions.completions, http.state.caller, model, metadata, wanted)
         return Response(stored.page(found.items, found.more), media_type=_JSON)
 
     @routes.get(one, response_class=Response)

@@ -4,14 +4,12 @@ may not see doesn't exist for it: OrchardError ("completion_not_found")."""
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from msgspec import Struct
 
 from orchard.gateway.caller import Caller
 from orchard.gateway.store import items as store_items
 from orchard.gateway.store.items import Fields, Page, PageQuery
 from orchard.gateway.store.store import Transaction
 
-_json = msgspec.json.Encoder().encode
 _VISIBLE = "t.expires > :now AND (:admin OR t.user IS :user)"
 _LIVE = f"SELECT c.body FROM completions c JOIN threads t ON t.id = c.id WHERE c.id = :id AND {_VISIBLE}"  # noqa: S608
 # Those that have all of the wanted metadata, perhaps among others.
@@ -28,18 +26,11 @@ WITH listed AS (
 _CONTENT = "SELECT c.id, c.body FROM listed l JOIN completions c ON c.number = l.number"
 
 
-class CompletionFilter(Struct, frozen=True):
-    """Which completions are listed: those of a model, and those with all of this metadata."""
-
-    model: str | None = None
-    metadata: Mapping[str, str] = {}
-
-
 def save(tx: Transaction, caller: Caller, completion: Fields, messages: Sequence[Fields]) -> None:
     """Store a chat completion with the messages of its request. Raise OrchardError ("payload_too_large")."""
     id_ = completion["id"]
     tx.store.begin(tx.db, id_, caller.user)
-    row = (id_, completion["model"], _text(completion["metadata"]), _json(completion))
+    row = (id_, completion["model"], _text(completion["metadata"]), msgspec.json.encode(completion))
     tx.db.execute("INSERT INTO completions (id, model, metadata, body) VALUES (?, ?, ?, ?)", row)
     store_items.insert(tx.db, id_, messages)
     tx.store.written(tx.db, id_)
@@ -53,7 +44,7 @@ def load(tx: Transaction, caller: Caller, id_: str) -> bytes:
 def update(tx: Transaction, caller: Caller, id_: str, metadata: Mapping[str, str]) -> bytes:
     """Replace a completion's metadata, and return the completion."""
     (stored,) = tx.find(_LIVE, "completion_not_found", caller, id_)
-    body = _json(msgspec.json.decode(stored) | {"metadata": metadata})
+    body = msgspec.json.encode(msgspec.json.decode(stored) | {"metadata": metadata})
     tx.db.execute("UPDATE completions SET metadata = ?, body = ? WHERE id = ?", (_text(metadata), body, id_))
     tx.store.written(tx.db, id_)
     return body
@@ -71,12 +62,17 @@ def messages(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Pa
     return store_items.page(tx.db, store_items.THREAD, {"id": id_}, wanted)
 
 
-def completions(tx: Transaction, caller: Caller, only: CompletionFilter, wanted: PageQuery) -> Page:
-    """Return a page of the caller's completions. Raise OrchardError ("item_not_found") if `after` is unknown."""
-    given = tx.store.visible(caller, "") | {"model": only.model, "metadata": _text(only.metadata)}
+def completions(
+    tx: Transaction, caller: Caller, model: str | None, metadata: Mapping[str, str], wanted: PageQuery
+) -> Page:
+    """Return a page of the caller's completions: those of a model, if one is given, with all of this metadata.
+
+    Raise OrchardError ("item_not_found") if `after` is unknown.
+    """
+    given = tx.store.visible(caller, "") | {"model": model, "metadata": _text(metadata)}
     return store_items.page(tx.db, _LISTED, given, wanted, _CONTENT)
 
 
 def _text(metadata: Mapping[str, str]) -> str:
     """Return metadata as text, the only form of JSON that SQLite reads."""
-    return _json(metadata).decode()
+    return msgspec.json.encode(metadata).decode()

@@ -11,7 +11,6 @@ from orchard.gateway.store import items as store_items
 from orchard.gateway.store.items import Fields, Page, PageQuery
 from orchard.gateway.store.store import Transaction
 
-_json = msgspec.json.Encoder().encode
 LIVE = """
 SELECT created, metadata FROM threads
 WHERE id = :id AND metadata NOT NULL AND expires > :now AND (:admin OR user IS :user)
@@ -42,7 +41,7 @@ def load(tx: Transaction, caller: Caller, id_: str) -> tuple[float, Fields]:
 def update(tx: Transaction, caller: Caller, id_: str, metadata: Fields) -> float:
     """Replace a conversation's metadata; return when it began."""
     created, _ = tx.find(LIVE, "conversation_not_found", caller, id_)
-    tx.db.execute("UPDATE threads SET metadata = ? WHERE id = ?", (_json(metadata), id_))
+    tx.db.execute("UPDATE threads SET metadata = ? WHERE id = ?", (msgspec.json.encode(metadata), id_))
     tx.store.written(tx.db, id_)
     return float(created)
 
@@ -56,7 +55,7 @@ def delete(tx: Transaction, caller: Caller, id_: str) -> None:
 def related(tx: Transaction, caller: Caller, id_: str, ids: Sequence[str], calls: Sequence[str]) -> list[bytes]:
     """Return the items of a conversation that have one of these ids or call ids, oldest first."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
-    given = {"id": id_, "ids": _json(ids), "calls": _json(calls).decode()}
+    given = {"id": id_, "ids": msgspec.json.encode(ids), "calls": msgspec.json.encode(calls).decode()}
     return [item for (item,) in tx.db.execute(_RELATED, given)]
 
 
@@ -77,7 +76,7 @@ def item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> bytes:
     tx.find(LIVE, "conversation_not_found", caller, id_)
     found = store_items.some(tx.db, store_items.THREAD, id_, [item_id]).get(item_id)
     if found is None:
-        raise _no_item(id_, item_id)
+        raise OrchardError("item_not_found", f"no item '{item_id}' in conversation '{id_}'")
     return found
 
 
@@ -85,14 +84,10 @@ def delete_item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> None
     """Delete an item of a conversation. Raise OrchardError ("item_not_found")."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
     if not tx.db.execute("DELETE FROM items WHERE thread = ? AND id = ?", (id_, item_id)).rowcount:
-        raise _no_item(id_, item_id)
+        raise OrchardError("item_not_found", f"no item '{item_id}' in conversation '{id_}'")
 
 
 def _add(tx: Transaction, id_: str, items: Sequence[Fields]) -> None:
     store_items.insert(tx.db, id_, items)
     store_items.extent(tx.db, store_items.THREAD, id_).check(f"conversation '{id_}'", tx.store.max_past_bytes)
     tx.store.written(tx.db, id_)
-
-
-def _no_item(id_: str, item_id: str) -> OrchardError:
-    return OrchardError("item_not_found", f"no item '{item_id}' in conversation '{id_}'")

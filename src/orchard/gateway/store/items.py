@@ -13,14 +13,11 @@ from msgspec import Struct
 from orchard.core.errors import OrchardError
 
 Fields = dict[str, Any]
-Listed = list[tuple[str, bytes]]
-"""Items: the id and the JSON of each."""
 Order = Literal["asc", "desc"]
 
 MAX_ITEMS = 8192
 MAX_PARTS = 32_768
 
-_json = msgspec.json.Encoder().encode
 
 # A conversation gets a response's input and output when the response is done.
 _SAID = "(r.status IS NULL OR r.status IN ('completed', 'incomplete'))"
@@ -77,9 +74,9 @@ class PageQuery(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    """Some items of a list. `more`: others follow."""
+    """Some items of a list: the id and the JSON of each. `more`: others follow."""
 
-    items: Listed
+    items: list[tuple[str, bytes]]
     more: bool = False
 
 
@@ -92,7 +89,7 @@ class Extent(Struct, frozen=True):
 
     def plus(self, items: Iterable[Fields]) -> "Extent":
         """Return the size with these items added."""
-        sizes = [(len(_json(item)), _parts(item)) for item in items]
+        sizes = [(len(msgspec.json.encode(item)), _parts(item)) for item in items]
         return Extent(
             self.items + len(sizes), self.bytes + sum(size for size, _ in sizes), self.parts + sum(n for _, n in sizes)
         )
@@ -114,19 +111,19 @@ def insert(
     db: sqlite3.Connection, thread: str, items: Sequence[Fields], *, response: str | None = None, output: int = 0
 ) -> None:
     """Add items to a thread."""
-    rows = [(item["id"], thread, response, output, _json(item), _parts(item)) for item in items]
+    rows = [(item["id"], thread, response, output, msgspec.json.encode(item), _parts(item)) for item in items]
     db.executemany("INSERT INTO items (id, thread, response, output, item, parts) VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
-def every(db: sqlite3.Connection, listed: str, id_: str) -> Listed:
+def every(db: sqlite3.Connection, listed: str, id_: str) -> list[bytes]:
     """Return all listed items, oldest first."""
-    return db.execute(f"{listed} {_ITEMS} ORDER BY l.place", {"id": id_}).fetchall()
+    return [item for _, item in db.execute(f"{listed} {_ITEMS} ORDER BY l.place", {"id": id_})]
 
 
 def some(db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str]) -> dict[str, bytes]:
     """Return those listed items that have one of these ids, by their ids; of several with one id, the newest."""
     query = f"{listed} {_ITEMS} WHERE i.id IN (SELECT value FROM json_each(:ids)) ORDER BY l.place"  # noqa: S608
-    return dict(db.execute(query, {"id": id_, "ids": _json(ids).decode()}))
+    return dict(db.execute(query, {"id": id_, "ids": msgspec.json.encode(ids).decode()}))
 
 
 def extent(db: sqlite3.Connection, listed: str, id_: str) -> Extent:

@@ -17,7 +17,6 @@ from orchard.gateway.store.store import Transaction
 RUNNING = ("queued", "in_progress")
 """The statuses of a response that has not ended."""
 
-_json = msgspec.json.Encoder().encode
 _LIVE = """
 SELECT r.status, r.owner, r.body FROM responses r JOIN threads t ON t.id = r.thread
 WHERE r.id = :id AND r.body NOT NULL AND t.expires > :now AND (:admin OR t.user IS :user)
@@ -57,7 +56,7 @@ def save(tx: Transaction, record: ResponseRecord) -> None:
     response = record.response
     id_, parent = response["id"], response["previous_response_id"]
     thread = _thread(tx, record)
-    body = _json({**response, "output": []})
+    body = msgspec.json.encode({**response, "output": []})
     row = (id_, thread, parent, response["status"], record.owner, body, record.events)
     tx.db.execute("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     # All again, so that one response's items stay together if several run in one conversation.
@@ -88,7 +87,7 @@ def fail(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:
     """Mark a response as failed because no server runs it any more."""
     _, _, body = tx.find(_LIVE, "response_not_found", caller, id_)
     failed = {"status": "failed", "error": {"code": "server_error", "message": reason}}
-    done = _json(msgspec.json.decode(body) | failed)
+    done = msgspec.json.encode(msgspec.json.decode(body) | failed)
     tx.db.execute("UPDATE responses SET status = 'failed', owner = NULL, body = ? WHERE id = ?", (done, id_))
 
 
@@ -134,12 +133,12 @@ def past(
         listed, begin = store_items.THREAD, conversation
     else:
         # The chain that ends with the response of the newest one.
-        given = tx.store.visible(caller, "") | {"ids": _json(references).decode()}
+        given = tx.store.visible(caller, "") | {"ids": msgspec.json.encode(references).decode()}
         newest = tx.db.execute(_NEWEST, given).fetchone()
         return Past([], store_items.some(tx.db, store_items.UP_TO, newest[0], references) if newest else {})
     found = store_items.extent(tx.db, listed, begin)
     found.check("what this request continues", tx.store.max_past_bytes)
-    return Past([item for _, item in store_items.every(tx.db, listed, begin)], {}, found)
+    return Past(store_items.every(tx.db, listed, begin), {}, found)
 
 
 def _thread(tx: Transaction, record: ResponseRecord) -> str:
@@ -149,12 +148,10 @@ def _thread(tx: Transaction, record: ResponseRecord) -> str:
         query, key = "SELECT id FROM threads WHERE id = ?", response["conversation"]["id"]
     else:
         query, key = "SELECT thread FROM responses WHERE id = ?", response["previous_response_id"]
-    row = tx.db.execute(query, (key,)).fetchone()
-    if row is None:
-        row = (response["id"],)
-        tx.store.begin(tx.db, row[0], record.user)
-    thread: str = row[0]
-    return thread
+    if row := tx.db.execute(query, (key,)).fetchone():
+        return str(row[0])
+    tx.store.begin(tx.db, response["id"], record.user)
+    return str(response["id"])
 
 
 def _prune(db: sqlite3.Connection, id_: str | None) -> None:
@@ -167,7 +164,6 @@ def _prune(db: sqlite3.Connection, id_: str | None) -> None:
         db.execute("DELETE FROM responses WHERE id = ?", (id_,))
         if db.execute("SELECT metadata IS NULL FROM threads WHERE id = ?", (thread,)).fetchone()[0]:
             db.execute("DELETE FROM items WHERE response = ?", (id_,))
-            empty = not db.execute("SELECT 1 FROM responses WHERE thread = ?", (thread,)).fetchone()
-            if empty:
+            if not db.execute("SELECT 1 FROM responses WHERE thread = ?", (thread,)).fetchone():
                 db.execute("DELETE FROM threads WHERE id = ?", (thread,))
         id_ = parent

@@ -5,17 +5,14 @@ What they do blocks: use the store's thread.
 
 import contextlib
 import fcntl
-import logging
 import os
 import secrets
 import uuid
 from pathlib import Path
 
 from orchard.core.errors import OrchardError
-from orchard.gateway.store.database import MEMORY
+from orchard.gateway.store.database import MEMORY, log
 from orchard.gateway.throttle import Throttle
-
-log = logging.getLogger("orchard.gateway.store.store")
 
 _KEY_BYTES = 32
 

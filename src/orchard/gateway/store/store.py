@@ -5,27 +5,25 @@ it, or a chat completion. Its time to live starts again whenever something is ad
 `conversations` and `completions` read and write threads.
 """
 
-import logging
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Set
+from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
+from msgspec import Raw
 
 from orchard.config import Settings
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.gateway.caller import Caller
-from orchard.gateway.store import archive
-from orchard.gateway.store.database import StoreFile
-from orchard.gateway.store.items import Fields, bytes_of_thread
+from orchard.gateway.store import items as store_items
+from orchard.gateway.store.database import StoreFile, log
+from orchard.gateway.store.items import Fields
 from orchard.gateway.throttle import Throttle
 
-log = logging.getLogger("orchard.gateway.store.store")
-
 _LEFT = 0.9  # of the room, once it is full: the next response doesn't fill it again
-_json = msgspec.json.Encoder().encode
 # The threads of what requests and runs continue, which are given by their own ids.
 _USED = """
 SELECT value FROM json_each(:used)
@@ -74,7 +72,7 @@ class ResponseStore:
     def begin(self, db: sqlite3.Connection, id_: str, user: str | None, metadata: Fields | None = None) -> float:
         """Begin a thread, unless it exists, and return the time; `metadata`: it is a conversation object."""
         now = self._clock()
-        about = None if metadata is None else _json(metadata)
+        about = None if metadata is None else msgspec.json.encode(metadata)
         query = "INSERT OR IGNORE INTO threads (id, created, expires, metadata, user) VALUES (?, ?, ?, ?, ?)"
         db.execute(query, (id_, now, now + self._ttl, about, user))
         return now
@@ -88,7 +86,7 @@ class ResponseStore:
         db.execute("UPDATE threads SET expires = ? WHERE id = ?", (now + self._ttl, thread))
         if _size(db) <= self._max_bytes:
             return
-        needed = bytes_of_thread(db, thread)
+        needed = store_items.bytes_of_thread(db, thread)
         if needed <= self._max_bytes:
             self._make_room(db, now, kept=thread)
             needed = _size(db)
@@ -101,7 +99,7 @@ class ResponseStore:
 
         def work(db: sqlite3.Connection) -> int:
             now = self._clock()
-            db.execute(_RENEW, {"used": self._used(), "expires": now + self._ttl})
+            db.execute(_RENEW, {"used": msgspec.json.encode(self.in_use), "expires": now + self._ttl})
             expired = db.execute("SELECT id FROM threads WHERE expires <= ?", (now,)).fetchall()
             return sum(self._end(db, thread, now, forced=False) for (thread,) in expired) + self._make_room(db, now)
 
@@ -114,7 +112,7 @@ class ResponseStore:
         gone = 0
         enough = self._max_bytes * (_LEFT if _size(db) > self._max_bytes else 1)
         while _size(db) > enough:
-            given = {"used": self._used(), "kept": kept}
+            given = {"used": msgspec.json.encode(self.in_use), "kept": kept}
             oldest = db.execute(_LEAST_RECENTLY_USED, given).fetchone()
             if oldest is None:
                 break
@@ -122,14 +120,11 @@ class ResponseStore:
         self._freed = self._freed or bool(gone)
         return gone
 
-    def _used(self) -> bytes:
-        return _json(list(self.in_use))
-
     def _end(self, db: sqlite3.Connection, thread: str, now: float, *, forced: bool) -> bool:
         """Archive a thread and delete it; unless forced, it stays if it can't be archived."""
         if self._archive is not None:
             try:
-                archive.write(self._archive, thread, archive.archived(db, thread, now))
+                _write(self._archive, thread, _archived(db, thread, now))
             except OSError as error:
                 self._log.error("conversation %s can't be archived in %s: %s", thread, self._archive, error)
                 if not forced:
@@ -155,6 +150,36 @@ class Transaction(NamedTuple):
             message = f"no {what} '{id_}' here: it is unknown, was not stored, was deleted, or has expired"
             raise OrchardError(kind, message, param=param)
         return row
+
+
+def _archived(db: sqlite3.Connection, thread: str, now: float) -> Fields:
+    """Return a thread in the form in which it is archived."""
+    created, metadata = db.execute("SELECT created, metadata FROM threads WHERE id = ?", (thread,)).fetchone()
+    responses = []
+    query = "SELECT id, body FROM responses WHERE thread = ? AND body NOT NULL"
+    for id_, body in db.execute(query, (thread,)).fetchall():
+        query = "SELECT item FROM items WHERE response = ? AND output = ? ORDER BY number"
+        given, output = ([Raw(item) for (item,) in db.execute(query, (id_, side))] for side in (0, 1))
+        responses.append(msgspec.json.decode(body) | {"input": given, "output": output})
+    found: Fields = {"id": thread, "created_at": created, "archived_at": now}
+    if completion := db.execute("SELECT body FROM completions WHERE id = ?", (thread,)).fetchone():
+        messages = [Raw(message) for message in store_items.every(db, store_items.THREAD, thread)]
+        return found | {"completion": Raw(completion[0]), "messages": messages}
+    if metadata is not None:
+        items = [Raw(item) for item in store_items.every(db, store_items.THREAD, thread)]
+        found |= {"metadata": msgspec.json.decode(metadata), "items": items}
+    return found | {"responses": responses}
+
+
+def _write(folder: str, name: str, conversation: Fields) -> None:
+    """Write `name`.json, which only its owner may read; replace a file of that name. Raise OSError."""
+    target = Path(folder) / f"{name}.json"
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished = target.with_suffix(".tmp")
+    file = os.open(unfinished, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(file, "wb") as out:
+        out.write(msgspec.json.format(msgspec.json.encode(conversation)))
+    os.replace(unfinished, target)
 
 
 def _size(db: sqlite3.Connection) -> int:
