@@ -30,7 +30,7 @@ async def test_the_end_is_told_when_it_can_be_found() -> None:
             kept.set()
             await may_keep.wait()
 
-    run = Run(lambda: ResponseEncoder(call), begin, keep, None)
+    run = Run(call, begin, keep, None)
     told: list[bytes] = []
 
     async def watch() -> None:
@@ -59,7 +59,7 @@ async def test_a_run_that_is_followed_before_its_work_begins_does_not_begin_anew
     async def keep(encoder: ResponseEncoder, events: bytes | None) -> None:
         assert encoder
 
-    run = Run(lambda: ResponseEncoder(call), begin, keep, None)
+    run = Run(call, begin, keep, None)
     making = asyncio.create_task(run.make())
     await run.stored
     follower = run.follow(-1, 60)
@@ -85,7 +85,7 @@ async def test_a_run_restarts_until_somebody_follows_it() -> None:
         for _ in range(10):
             await asyncio.sleep(0)
 
-    run = Run(lambda: ResponseEncoder(call), begin, keep, None)
+    run = Run(call, begin, keep, None)
     making = asyncio.create_task(run.make())
     stream.push([Started(1), Text("lost")])
     await settled()
@@ -130,7 +130,7 @@ async def test_nothing_is_begun_that_cannot_be_stored() -> None:
     async def keep(encoder: ResponseEncoder, events: bytes | None) -> OrchardError:
         return OrchardError("unavailable", "the disk is full")
 
-    run = Run(lambda: ResponseEncoder(call), begin, keep, None)
+    run = Run(call, begin, keep, None)
     await run.make()
     with pytest.raises(OrchardError, match="the disk is full"):
         await run.stored

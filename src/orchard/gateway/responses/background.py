@@ -1,17 +1,14 @@
 """Responses that run in the background, whether or not anybody waits for them."""
 
 import asyncio
-import logging
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from functools import partial
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed
+from orchard.dialects.openai.responses.call import ResponseCall
 from orchard.dialects.openai.responses.encode import ResponseEncoder
 from orchard.gateway.replies.event_stream import EventStream
-
-log = logging.getLogger("orchard.gateway.responses.service")
 
 _WAIT_SECONDS = 60.0
 _CANCELLED = Failed("cancelled", "the response was cancelled")
@@ -26,7 +23,7 @@ class Run:
 
     def __init__(
         self,
-        encoder: Callable[[], ResponseEncoder],
+        call: ResponseCall,
         begin: Callable[[], Awaitable[EventStream]],
         keep: Callable[[ResponseEncoder, bytes | None], Awaitable[OrchardError | None]],
         user: str | None,
@@ -36,7 +33,7 @@ class Run:
         `keep` returns the error if that fails.
         """
         self.user = user
-        self._make_encoder = encoder
+        self._call = call
         self._begin = begin
         self._keep = keep
         self._stream: EventStream | None = None
@@ -87,7 +84,7 @@ class Run:
             await self._go_on([failed])
 
     def _begin_anew(self) -> None:
-        self.encoder = self._make_encoder()
+        self.encoder = ResponseEncoder(self._call)
         self._events = self.encoder.queued()
 
     async def _go_on(self, events: Sequence[Event]) -> None:
@@ -122,32 +119,6 @@ class Run:
         self._events += told
         self._news.set()
         self._news = asyncio.Event()
-
-
-class Runs:
-    """All responses that this server runs in the background."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.by_id: dict[str, Run] = {}
-
-    def start(self, id_: str, run: Run) -> None:
-        """Begin a run. Raise OrchardError ("overloaded") if there are too many."""
-        if len(self.by_id) >= self._most:
-            message = f"{self._most} responses run in the background already"
-            raise OrchardError("overloaded", message, param="background", retry_after=5)
-        self.by_id[id_] = run
-        run.task = asyncio.create_task(run.make())
-        run.task.add_done_callback(partial(self._end, id_))
-
-    async def close(self, reason: Failed) -> None:
-        """End all of them, and wait until they are stored."""
-        await asyncio.gather(*(run.stop(reason) for run in self.by_id.values()))
-
-    def _end(self, id_: str, task: asyncio.Task[None]) -> None:
-        del self.by_id[id_]
-        if not task.cancelled() and (error := task.exception()):
-            log.error("response %s broke", id_, exc_info=error)
 
 
 def pack(events: list[bytes]) -> bytes:

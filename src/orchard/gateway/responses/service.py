@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,7 @@ from orchard.gateway.caller import Caller
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
 from orchard.gateway.replies.event_stream import EventStream
-from orchard.gateway.responses.background import Run, Runs
+from orchard.gateway.responses.background import Run
 from orchard.gateway.store import responses as store_responses
 from orchard.gateway.store.items import Extent, Fields
 from orchard.gateway.store.responses import RUNNING, Past, ResponseRecord
@@ -33,6 +34,8 @@ from orchard.gateway.store.side_files import Owner, SealKey
 from orchard.gateway.store.store import ResponseStore, Transaction
 from orchard.gateway.summarize import internal_request
 from orchard.gateway.summarize.overflow import Overflow
+
+log = logging.getLogger("orchard.gateway.responses.service")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,7 +55,7 @@ class Responses:
         self._store = ResponseStore(settings)
         self._owner = Owner(self._store.file.path)
         self._seal_key = SealKey(self._store.file.path)
-        self._runs = Runs(settings.responses_max_background)
+        self._runs: dict[str, Run] = {}
         self._gone_on_from: Counter[str] = Counter()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._sweeper: asyncio.Task[None] | None = None
@@ -65,7 +68,8 @@ class Responses:
         """End what runs in the background, and close the store."""
         if self._sweeper:
             self._sweeper.cancel()
-        await self._runs.close(Failed("shutting_down", "the server was shut down before this response was done"))
+        reason = Failed("shutting_down", "the server was shut down before this response was done")
+        await asyncio.gather(*(run.stop(reason) for run in self._runs.values()))
         await self._work(self._store.file.close)
         self._thread.shutdown()
         self._owner.release()
@@ -87,7 +91,7 @@ class Responses:
     @contextlib.contextmanager
     def going_on_from(self, call: ResponseCall) -> Iterator[None]:
         """Keep what a call continues for as long as this lasts."""
-        used = Counter(filter(None, [call.goes_on_from]))
+        used = Counter(filter(None, [call.body.previous_response_id or call.body.conversation_id]))
         self._gone_on_from += used
         try:
             yield
@@ -159,12 +163,23 @@ class Responses:
     async def begin(self, caller: Caller, call: ResponseCall) -> Run:
         """Make a response in the background. Raise OrchardError if it can't begin, or can't be stored."""
         await self._work(self._owner.hold)
+        most = self.settings.responses_max_background
+        if len(self._runs) >= most:
+            message = f"{most} responses run in the background already"
+            raise OrchardError("overloaded", message, param="background", retry_after=5)
         begin, keep = partial(self.open, call), partial(self.keep, caller, call)
-        run = Run(partial(ResponseEncoder, call), begin, keep, caller.user)
+        run = Run(call, begin, keep, caller.user)
         with self.going_on_from(call):
-            self._runs.start(call.id, run)
+            self._runs[call.id] = run
+            run.task = asyncio.create_task(run.make())
+            run.task.add_done_callback(partial(self._end, call.id))
             await run.stored
         return run
+
+    def _end(self, id_: str, task: asyncio.Task[None]) -> None:
+        del self._runs[id_]
+        if not task.cancelled() and (error := task.exception()):
+            log.error("response %s broke", id_, exc_info=error)
 
     async def stop(self, caller: Caller, id_: str) -> None:
         """End the run of a response, if this server runs it, and wait until it is stored."""
@@ -187,7 +202,7 @@ class Responses:
 
     def run(self, caller: Caller, id_: str) -> Run | None:
         """Return the run of a response, if this server runs it in the background and the caller may see it."""
-        run = self._runs.by_id.get(id_)
+        run = self._runs.get(id_)
         return run if run and caller.sees(run.user) else None
 
     async def settled(self, caller: Caller, id_: str) -> Fields:
@@ -204,7 +219,7 @@ class Responses:
         return found
 
     async def _work(self, work: Callable[[], T]) -> T:
-        self._store.in_use = frozenset(self._gone_on_from) | self._runs.by_id.keys()
+        self._store.in_use = frozenset(self._gone_on_from) | self._runs.keys()
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def past(self, caller: Caller, draft: Draft) -> Past:

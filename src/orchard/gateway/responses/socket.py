@@ -29,7 +29,6 @@ LIFETIME_SECONDS = 3600.0
 _MOST_WAITING = 16
 _WAIT_SECONDS = 60.0
 _GONE = Failed("cancelled", "the client closed the connection")
-_json = msgspec.json.Encoder().encode
 
 
 class ResponsesSocket:
@@ -182,4 +181,9 @@ class ResponsesSocket:
         except OrchardError as error:
             log.warning("%s is not kept for its connection: %s", call.id, error.message)
         else:
-            self._last = call.id, Past([*past.items, *map(_json, call.input), *map(_json, output)], {}, extent)
+            self._last = (
+                call.id,
+                Past(
+                    [*past.items, *map(msgspec.json.encode, call.input), *map(msgspec.json.encode, output)], {}, extent
+                ),
+            )

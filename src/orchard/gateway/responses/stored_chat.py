@@ -15,8 +15,6 @@ from orchard.gateway.replies.event_stream import EventStream, whole
 from orchard.gateway.responses.service import Responses
 from orchard.gateway.store import completions as store_completions
 
-_json = msgspec.json.Encoder().encode
-
 
 class StoredChat(EventResponse):
     """Answers like any chat completion, and stores the answer with its request."""
@@ -39,7 +37,7 @@ class StoredChat(EventResponse):
         if unkept := await self._unkept(completion):
             completion["store"] = False
             headers |= not_stored_header(unkept)
-        return Response(_json(completion), headers=headers, media_type="application/json")
+        return Response(msgspec.json.encode(completion), headers=headers, media_type="application/json")
 
     async def _ending(self, body: bytes) -> bytes:
         completion = self._gathering.completion()

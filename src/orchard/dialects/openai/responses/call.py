@@ -59,11 +59,6 @@ class ResponseCall(Struct, frozen=True):
         """The id of the response."""
         return f"resp_{self.hex}"
 
-    @property
-    def goes_on_from(self) -> str | None:
-        """The id of the response or the conversation that this response continues."""
-        return self.body.previous_response_id or self.body.conversation_id
-
     def droppable(self) -> int:
         """Return how many of the oldest messages may be dropped where the input doesn't fit.
 
