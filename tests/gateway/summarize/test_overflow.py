@@ -451,12 +451,13 @@ async def test_the_oldest_summaries_are_forgotten() -> None:
     summaries = Summaries(most=2)
     summaries.put(b"a", "a")
     summaries.put(b"b", "b")
-    assert summaries.get(b"a") == "a"
+    assert summaries.longest([b"-", b"a"], lambda _: True) == (1, "a")
     summaries.put(b"c", "c")
-    assert [summaries.get(name) for name in (b"a", b"b", b"c")] == ["a", None, "c"]
-    assert summaries.longest([b"-", b"a", b"c", b"x"], lambda _: True) == 2
-    assert summaries.longest([b"-", b"a", b"c", b"x"], lambda count: count != 2) == 1
-    assert summaries.longest([b"-", b"x"], lambda _: True) == 0
+    found = [summaries.longest([b"-", name], lambda _: True) for name in (b"a", b"b", b"c")]
+    assert found == [(1, "a"), (0, ""), (1, "c")]
+    assert summaries.longest([b"-", b"a", b"c", b"x"], lambda _: True) == (2, "c")
+    assert summaries.longest([b"-", b"a", b"c", b"x"], lambda count: count != 2) == (1, "a")
+    assert summaries.longest([b"-", b"x"], lambda _: True) == (0, "")
 
 
 async def test_a_failure_is_not_kept() -> None:

@@ -143,9 +143,15 @@ class Meter:
         """Take the next events, at least one; those of a request that was begun anew may repeat."""
         if self._ended:
             return
-        content = type(events[0])
-        if content is Started:
-            self._start(events[0])  # type: ignore[arg-type]
+        first = events[0]
+        content = type(first)
+        if isinstance(first, Started):
+            if not self._started:
+                self._started = True
+                self._model.prompts += 1
+                self._model.cache_hits += first.cached_tokens > 0
+                self._model.prompt_tokens += first.prompt_tokens
+                self._model.cached_tokens += first.cached_tokens
             content = type(events[1]) if len(events) > 1 else Failed
         if content is not Finished and content is not Failed:
             self._batch()
@@ -163,15 +169,6 @@ class Meter:
         if not self._ended:
             self._ended = True
             self._model.requests[self._route, outcome] += 1
-
-    def _start(self, started: Started) -> None:
-        if not self._started:
-            self._started = True
-            model = self._model
-            model.prompts += 1
-            model.cache_hits += started.cached_tokens > 0
-            model.prompt_tokens += started.prompt_tokens
-            model.cached_tokens += started.cached_tokens
 
     def _batch(self) -> None:
         now = self._clock()

@@ -64,7 +64,7 @@ class InternalRequest:
 
     def __init__(self, pool: Pool, request: Request) -> None:
         self._pool = pool
-        self._origin = request
+        self.origin = request
         self._numbers = itertools.count(1)
 
     async def answer(self, task: Generate) -> Collected:
@@ -76,4 +76,4 @@ class InternalRequest:
         return await count(self._pool, self._request(Count(task)))
 
     def _request(self, task: Generate | Count) -> Request:
-        return replace(self._origin, id=f"{self._origin.id}-{next(self._numbers)}", task=task)
+        return replace(self.origin, id=f"{self.origin.id}-{next(self._numbers)}", task=task)

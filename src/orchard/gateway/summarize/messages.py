@@ -85,16 +85,15 @@ class LongConversation:
 
 def _torn(messages: Sequence[Message]) -> list[bool]:
     """Return for each place whether a cut before that message would part a call from one of its results."""
-    begins = [0] * (len(messages) + 1)  # how many more spans from a call to its result cover this place than the last
+    reach = [0] * len(messages)  # the place of the last result of a message's calls
     calls: dict[str, int] = {}
     for place, message in enumerate(messages):
         for part in message.parts:
             if isinstance(part, ToolCallPart):
                 calls[part.id] = place
             elif isinstance(part, ToolResultPart) and part.call_id in calls:
-                begins[calls[part.call_id] + 1] += 1
-                begins[place + 1] -= 1
-    return [open_ > 0 for open_ in itertools.accumulate(begins)]
+                reach[calls[part.call_id]] = place
+    return [False, *(end > place for place, end in enumerate(itertools.accumulate(reach, max)))]
 
 
 def transcript(messages: Iterable[Message]) -> list[str]:
@@ -159,8 +158,11 @@ def piece(transcript: Sequence[str], place: ReadPosition, chars: int) -> tuple[s
     return "".join(taken), ReadPosition(message, char)
 
 
-def summariser(transcript: str, earlier: str, max_tokens: int) -> Generate:
-    """Return the task of summarising a part of a conversation, with the summary of what came before it."""
+def summariser(transcript: str, earlier: str, max_tokens: int, guides: Sequence[Message] = ()) -> Generate:
+    """Return the task of summarising a part of a conversation, with the summary of what came before it.
+
+    `guides` are system messages that the model follows in this.
+    """
     part = "this part of the conversation" if earlier else "this conversation"
     what = "the summary and this part of the conversation together" if earlier else part
     texts = [
@@ -170,7 +172,7 @@ def summariser(transcript: str, earlier: str, max_tokens: int) -> Generate:
         _WISHES.format(what=what, words=max(1, int(max_tokens * _WORDS_PER_TOKEN))),
     ]
     return Generate(
-        (Message("user", (TextPart("\n\n".join(texts)),)),),
+        (*guides, Message("user", (TextPart("\n\n".join(texts)),))),
         sampling=_PLAIN,
         max_tokens=max_tokens,
         # Templates that can't turn the thinking off open it: then it ends at once.

@@ -43,17 +43,17 @@ class Overflow:
     """Shortens a server's conversations that are too long, and has its summaries."""
 
     def __init__(self, pool: Pool, settings: Settings) -> None:
-        self._pool = pool
+        self.pool = pool
         self._otherwise = settings.context_overflow
         self._summaries = Summaries()
 
     def open(self, request: Request) -> EventStream:
         """Begin a request; the caller closes the stream, as one of the pool. Raise OrchardError."""
-        stream = self._pool.open(self.as_answered(request))
+        stream = self.pool.open(self.as_answered(request))
         task = request.task
         if not self._is_wanted(request) or not isinstance(task, Generate) or task.prompt is not None:
             return stream
-        return _Shortening(self, self._pool, request, stream)
+        return _Shortening(self, request, stream)
 
     def as_answered(self, request: Request) -> Request:
         """Return a request to count that fails if an answer would: if nothing would be summarised for it."""
@@ -66,8 +66,8 @@ class Overflow:
 
     async def summarise(self, request: Request) -> Made:
         """Make a summary of a whole conversation, guided by its system messages. Raise OrchardError."""
-        task, inquiry = generation(request), InternalRequest(self._pool, request)
-        entry = self._pool.find(request.model, request.adapter).entry
+        task, inquiry = generation(request), InternalRequest(self.pool, request)
+        entry = self.pool.find(request.model, request.adapter).entry
         guides = [message for message in task.messages if message.role == "system"]
         texts = transcript(task.messages)
         names = keys(f"{entry.id}\0{msgspec.json.encode(guides).decode()}" if guides else entry.id, texts)
@@ -78,8 +78,8 @@ class Overflow:
 
     async def shorten(self, request: Request, refused: Failed) -> Shortened:
         """Return a request that fits. Raise OrchardError ("context_length_exceeded") if there is none."""
-        task, inquiry = generation(request), InternalRequest(self._pool, request)
-        entry = self._pool.find(request.model, request.adapter).entry
+        task, inquiry = generation(request), InternalRequest(self.pool, request)
+        entry = self.pool.find(request.model, request.adapter).entry
         conversation = LongConversation(task.messages)
         count = conversation.furthest
         if not count:
@@ -90,7 +90,7 @@ class Overflow:
         share = max(1, window // _SHARE)
         answer = min(task.max_tokens or share, share)
         # A cut that does not move from turn to turn leaves the prompt's head as it is, and costs no new summary.
-        if known := await self._known(request, conversation, names, inquiry, window - answer):
+        if known := await self._known(inquiry, conversation, names, window - answer):
             return known
         kept = await inquiry.count(replace(task, messages=conversation.with_summary(count, "")))
         room = Room(window, min(share, _MOST_SUMMARY, window - answer - kept))
@@ -103,7 +103,7 @@ class Overflow:
             if error.kind != "context_length_exceeded":
                 raise
             # It may have come far enough.
-            known = await self._known(request, conversation, names, inquiry, window - answer)
+            known = await self._known(inquiry, conversation, names, window - answer)
             if known is None:
                 raise
             return Shortened(known.request, Summary(known.summary.messages, *maker.spent))
@@ -111,18 +111,13 @@ class Overflow:
         return _shortened(request, conversation, count, made)
 
     async def _known(
-        self,
-        request: Request,
-        conversation: LongConversation,
-        names: Sequence[bytes],
-        inquiry: InternalRequest,
-        most: int,
+        self, inquiry: InternalRequest, conversation: LongConversation, names: Sequence[bytes], most: int
     ) -> Shortened | None:
         """Return the request with the longest summary that is known already, if that makes it short enough."""
-        known = self._summaries.longest(names, conversation.may_replace)
+        known, text = self._summaries.longest(names, conversation.may_replace)
         if not known:
             return None
-        found = _shortened(request, conversation, known, Made(self._summaries.get(names[known]) or ""))
+        found = _shortened(inquiry.origin, conversation, known, Made(text))
         if known == conversation.furthest:
             return found
         tokens = await unless_too_long(inquiry.count(generation(found.request)))
@@ -148,11 +143,10 @@ async def _limit(entry: ModelEntry, inquiry: InternalRequest, task: Generate, re
 class _Shortening(EventStream):
     """A request's events, or those of its shortened form; it is shortened only if its first event refuses it."""
 
-    def __init__(self, overflow: Overflow, pool: Pool, request: Request, inner: EventStream) -> None:
+    def __init__(self, overflow: Overflow, request: Request, inner: EventStream) -> None:
         super().__init__()
         self._inner = inner
         self._overflow = overflow
-        self._pool = pool
         self._request = request
         self._refused: Failed | None = None
         self._work: asyncio.Task[Shortened] | None = None
@@ -204,7 +198,7 @@ class _Shortening(EventStream):
             if self._closed:
                 raise self._closed.error()
             found = work.result()
-            self._inner, self._summary = self._pool.open(found.request), found.summary
+            self._inner, self._summary = self._overflow.pool.open(found.request), found.summary
             self._inner.may_restart(self.forget)
         except OrchardError as error:
             self._inner = EventStream()

@@ -1,11 +1,10 @@
 """Summaries: made piece by piece, kept by what they replace, and shared by requests that need the same one at once."""
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message
@@ -41,13 +40,8 @@ class Summaries:
     def __init__(self, most: int = _MOST_KEPT) -> None:
         self._most = most
         self._kept: OrderedDict[bytes, str] = OrderedDict()
-        self._jobs: dict[bytes, _Job] = {}
-
-    def get(self, key: bytes) -> str | None:
-        """Return a summary; None if it is unknown."""
-        if key in self._kept:
-            self._kept.move_to_end(key)
-        return self._kept.get(key)
+        self._work: dict[bytes, asyncio.Future[Made]] = {}
+        self._waiters: Counter[bytes] = Counter()
 
     def put(self, key: bytes, text: str) -> None:
         """Keep a summary; if there are too many, drop the one that was used least recently."""
@@ -56,35 +50,35 @@ class Summaries:
         if len(self._kept) > self._most:
             self._kept.popitem(last=False)
 
-    def longest(self, keys: Sequence[bytes], allowed: Callable[[int], bool]) -> int:
-        """Return the most messages for which there is a summary; `keys` has a key for each number. 0: there is none."""
-        known = (count for count in range(len(keys) - 1, 0, -1) if keys[count] in self._kept and allowed(count))
-        return next(known, 0)
+    def longest(self, keys: Sequence[bytes], allowed: Callable[[int], bool]) -> tuple[int, str]:
+        """Return the most messages for which there is a summary, and that; `keys` has a key for each number.
+
+        Without any, it is an empty summary of 0 messages.
+        """
+        for count in range(len(keys) - 1, 0, -1):
+            if keys[count] in self._kept and allowed(count):
+                self._kept.move_to_end(keys[count])
+                return count, self._kept[keys[count]]
+        return 0, ""
 
     async def made(self, key: bytes, make: Callable[[], Awaitable[Made]]) -> Made:
         """Wait until the first who asked has made it: the others have spent nothing. Raise what making it raises.
 
         The work ends if nobody waits any more.
         """
-        job = self._jobs.get(key)
-        shared = job is not None
-        if job is None:
-            job = self._jobs[key] = _Job(asyncio.ensure_future(make()))
-        job.waiters += 1
+        shared = key in self._work
+        if not shared:
+            self._work[key] = asyncio.ensure_future(make())
+        work = self._work[key]
+        self._waiters[key] += 1
         try:
-            made = await asyncio.shield(job.work)
+            made = await asyncio.shield(work)
         finally:
-            job.waiters -= 1
-            if not job.waiters:
-                del self._jobs[key]
-                job.work.cancel()
+            self._waiters[key] -= 1
+            if not self._waiters[key]:
+                del self._waiters[key], self._work[key]
+                work.cancel()
         return Made(made.text) if shared else made
-
-
-class _Job:
-    def __init__(self, work: "asyncio.Future[Made]") -> None:
-        self.work = work
-        self.waiters = 0
 
 
 class Maker:
@@ -100,7 +94,7 @@ class Maker:
         guided_by: Sequence[Message] = (),
     ) -> None:
         """Begin with no tokens spent. `guided_by`: the system messages with which the model summarises."""
-        self._guided_by = tuple(guided_by)
+        self._guided_by = guided_by
         self._inquiry = inquiry
         self._summaries = summaries
         self._transcript = transcript
@@ -111,8 +105,8 @@ class Maker:
 
     async def make(self, room: Room) -> Made:
         """Return the summary; go on from the longest part that is known. Raise OrchardError."""
-        done = self._summaries.longest(self._keys, lambda _: True)
-        place, text = ReadPosition(done), self._summaries.get(self._keys[done]) or ""
+        done, text = self._summaries.longest(self._keys, lambda _: True)
+        place = ReadPosition(done)
         for _ in range(_MOST_PIECES):
             if place.message == len(self._transcript):
                 return Made(text, *self.spent)
@@ -150,8 +144,7 @@ class Maker:
         raise _failed("the earlier messages can't be summarised in the context window")
 
     def _task(self, transcript: str, earlier: str, room: Room) -> Generate:
-        task = summariser(transcript, earlier, room.summary)
-        return replace(task, messages=(*self._guided_by, *task.messages))
+        return summariser(transcript, earlier, room.summary, self._guided_by)
 
 
 def _failed(message: str) -> OrchardError:
