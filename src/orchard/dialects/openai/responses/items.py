@@ -217,19 +217,15 @@ def _part(part: wire.Part, where: str, role: Role) -> TextPart | ImagePart:
         case kind if kind in TEXTS:
             return TextPart(required(part.text, f"{where}.text"))
         case kind if kind in _IMAGES and role != "assistant":
-            return _picture(part, where)
+            if part.image_url is None:
+                reason = ": this server keeps no files" if part.file_id else ""
+                raise invalid(f"{where}.image_url", f"is required{reason}.")
+            url = part.image_url if isinstance(part.image_url, str) else part.image_url.url
+            return image_part(url, f"{where}.image_url")
         case "input_file" if role != "assistant":
             return _file(part, where)
     allowed = ("output_text", "refusal") if role == "assistant" else ("input_text", "input_image", "input_file")
     raise not_one_of(f"{where}.type", allowed, f" in a message of role '{role}'")
-
-
-def _picture(part: wire.Part, where: str) -> ImagePart:
-    if part.image_url is None:
-        reason = ": this server keeps no files" if part.file_id else ""
-        raise invalid(f"{where}.image_url", f"is required{reason}.")
-    url = part.image_url if isinstance(part.image_url, str) else part.image_url.url
-    return image_part(url, f"{where}.image_url")
 
 
 def _file(part: wire.Part, where: str) -> TextPart:

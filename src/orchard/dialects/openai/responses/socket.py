@@ -25,7 +25,6 @@ class CreateEvent(Body, kw_only=True):
 
 
 _EVENT = BodyType(CreateEvent)
-_json = msgspec.json.Encoder().encode
 
 
 def parse(event: bytes, default: str | None) -> Draft:
@@ -69,4 +68,4 @@ def too_old_event(seconds: float) -> str:
 
 
 def _event(status: int, error: dict[str, Any]) -> str:
-    return _json({"type": "error", "status": status, "error": error}).decode()
+    return msgspec.json.encode({"type": "error", "status": status, "error": error}).decode()

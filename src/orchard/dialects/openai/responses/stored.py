@@ -27,7 +27,6 @@ _PART_DEFAULTS: dict[str, Fields] = {
     "input_image": {"detail": "auto"},
     "refusal": {"refusal": ""},
 }
-_json = msgspec.json.Encoder().encode
 
 
 class _RawItems(msgspec.Struct):
@@ -82,7 +81,7 @@ def _normalised(given: Fields) -> Fields:
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         item["content"] = [_part(part, item["role"]) for part in parts]
     elif kind == "function_call" and not isinstance(item["arguments"], str):
-        item["arguments"] = _json(item["arguments"]).decode()
+        item["arguments"] = msgspec.json.encode(item["arguments"]).decode()
     elif kind in OUTPUTS and not isinstance(item["output"], str):
         item["output"] = [_part(part, "tool") for part in item["output"]]
     return item

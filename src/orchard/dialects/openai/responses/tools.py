@@ -70,71 +70,62 @@ def toolbox(
             flat += [(f"{where}.tools[{i}]", entry.name, tool) for i, tool in enumerate(entry.tools or ())]
         else:
             flat.append((where, None, entry))
-    table = _ToolTable(free_form, Counter(tool.name for _, _, tool in flat))
+    names = Counter(tool.name for _, _, tool in flat)
+    tools = Tools(free_form)
+    served: dict[str, ServedTool] = {}
     for where, namespace, tool in flat:
-        table.add(tool, where, namespace)
-    tools, must_call = table.chosen(choice)
-    return Toolbox(tools, must_call, table.served)
-
-
-class _ToolTable:
-    def __init__(self, free_form: FreeForm, names: Counter[str | None]) -> None:
-        """`names`: how often the tools' own names occur."""
-        self._tools = Tools(free_form)
-        self._names = names
-        self.served: dict[str, ServedTool] = {}
-
-    def add(self, entry: wire.NamedTool, where: str, namespace: str | None) -> None:
-        match entry.type:
-            case "function":
-                seen = self._serve("function", entry, where, namespace)
-                self._tools.add(where, seen, entry.description, entry.parameters, entry.strict)
-            case "custom":
-                seen, syntax, definition = self._serve("custom", entry, where, namespace), None, ""
-                if entry.format and entry.format.type == "grammar":
-                    syntax, definition = entry.format.syntax, entry.format.definition or ""
-                    if not (syntax and definition):
-                        raise invalid(f"{where}.format", "must have `syntax` ('lark' or 'regex') and `definition`.")
-                add_custom(self._tools, where, seen, entry.description, syntax=syntax, definition=definition)
-            case kind if kind not in _HOSTED:
-                raise not_one_of(f"{where}.type", ("function", "custom", "namespace", *sorted(_HOSTED)))
-
-    def _serve(
-        self, kind: Literal["function", "custom"], entry: wire.NamedTool, where: str, namespace: str | None
-    ) -> str:
-        """Return the name that the model sees: with the namespace where another tool has the same."""
-        name = entry.name
-        if not name:
+        if tool.type in _HOSTED:
+            continue
+        if tool.type not in ("function", "custom"):
+            raise not_one_of(f"{where}.type", ("function", "custom", "namespace", *sorted(_HOSTED)))
+        if not tool.name:
             raise invalid(f"{where}.name", "is required: a tool has its name beside its type.")
-        seen = f"{namespace}__{name}" if namespace and self._names[name] > 1 else name
-        self.served.setdefault(seen, ServedTool(kind, name, namespace))
-        return seen
+        # With the namespace where another tool has the same name.
+        seen = f"{namespace}__{tool.name}" if namespace and names[tool.name] > 1 else tool.name
+        if tool.type == "function":
+            served.setdefault(seen, ServedTool("function", tool.name, namespace))
+            tools.add(where, seen, tool.description, tool.parameters, tool.strict)
+        else:
+            served.setdefault(seen, ServedTool("custom", tool.name, namespace))
+            _add_custom(tools, tool, where, seen)
+    return Toolbox(*_chosen(choice, tools, served), served)
 
-    def chosen(self, choice: str | wire.ToolChoice | None) -> tuple[tuple[Tool, ...], bool]:
-        """Return the tools that may be called, and whether one must be."""
-        match choice:
-            case "none":
-                return (), False
-            case "required" if not self.served:
-                raise invalid("tool_choice", "may only be 'required' when there are tools to call.")
-            case None | str():
-                return self._tools.all(), choice == "required"
-        if choice.type == "allowed_tools":
-            names: list[str] = []
-            for i, tool in enumerate(choice.tools or ()):
-                if tool.type not in _HOSTED:
-                    names += self._find(tool.type, tool.name, f"tool_choice.tools[{i}]")
-            if choice.mode == "required" and not names:
-                raise invalid("tool_choice", "requires a call, and allows no tool that this server has.")
-            return self._tools.pick(names, "tool_choice.tools"), choice.mode == "required"
-        if choice.type not in ("function", "custom"):
-            raise not_one_of(
-                "tool_choice.type", ("function", "custom", "allowed_tools"), ": other tools can't run here"
-            )
-        return self._tools.pick(self._find(choice.type, choice.name, "tool_choice"), "tool_choice"), True
 
-    def _find(self, kind: str | None, name: str | None, where: str) -> list[str]:
-        found = [seen for seen, served in self.served.items() if (served.kind, served.name) == (kind, name)]
-        if not found:
-            raise invalid(f"{where}.name", "names a tool that is not among the given tools.")
-        return found
+def _add_custom(tools: Tools, tool: wire.NamedTool, where: str, seen: str) -> None:
+    syntax, definition = None, ""
+    if tool.format and tool.format.type == "grammar":
+        syntax, definition = tool.format.syntax, tool.format.definition or ""
+        if not (syntax and definition):
+            raise invalid(f"{where}.format", "must have `syntax` ('lark' or 'regex') and `definition`.")
+    add_custom(tools, where, seen, tool.description, syntax=syntax, definition=definition)
+
+
+def _chosen(
+    choice: str | wire.ToolChoice | None, tools: Tools, served: Mapping[str, ServedTool]
+) -> tuple[tuple[Tool, ...], bool]:
+    """Return the tools that may be called, and whether one must be."""
+    match choice:
+        case "none":
+            return (), False
+        case "required" if not served:
+            raise invalid("tool_choice", "may only be 'required' when there are tools to call.")
+        case None | str():
+            return tools.all(), choice == "required"
+    if choice.type == "allowed_tools":
+        names: list[str] = []
+        for i, tool in enumerate(choice.tools or ()):
+            if tool.type not in _HOSTED:
+                names += _find(served, tool.type, tool.name, f"tool_choice.tools[{i}]")
+        if choice.mode == "required" and not names:
+            raise invalid("tool_choice", "requires a call, and allows no tool that this server has.")
+        return tools.pick(names, "tool_choice.tools"), choice.mode == "required"
+    if choice.type not in ("function", "custom"):
+        raise not_one_of("tool_choice.type", ("function", "custom", "allowed_tools"), ": other tools can't run here")
+    return tools.pick(_find(served, choice.type, choice.name, "tool_choice"), "tool_choice"), True
+
+
+def _find(served: Mapping[str, ServedTool], kind: str | None, name: str | None, where: str) -> list[str]:
+    found = [seen for seen, tool in served.items() if (tool.kind, tool.name) == (kind, name)]
+    if not found:
+        raise invalid(f"{where}.name", "names a tool that is not among the given tools.")
+    return found
