@@ -10,7 +10,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from orchard.core.events import Event, Reasoning, Text, ToolArgs, ToolStart, merge
-from orchard.core.tasks.generate import Tool
+from orchard.core.tasks.generate import Generate, Tool
 from orchard.engine.batching.job import Drawn, EndReason
 from orchard.engine.sampling.params import Sample
 from orchard.formats import Format, choose
@@ -190,10 +190,12 @@ def answer(
     answer_ = ChoiceOutput(
         Vocabulary(tokenizer),
         format_ or Tagged(),
-        stop,
-        may_call=format_ is not None,
-        one_call=one_call,
-        hide_reasoning=hide_reasoning,
+        Generate(
+            stop=tuple(stop),
+            tools=(Tool("f"),) if format_ else (),
+            parallel_tool_calls=not one_call,
+            hide_reasoning=hide_reasoning,
+        ),
     )
     events: list[Event] = []
     for place, id_ in enumerate(ids):
@@ -239,7 +241,7 @@ def test_what_only_began_a_stop_string_is_not_lost() -> None:
 
 def test_a_character_that_never_ends() -> None:
     tokenizer = byte_level()
-    found = ChoiceOutput(Vocabulary(tokenizer), Tagged())
+    found = ChoiceOutput(Vocabulary(tokenizer), Tagged(), Generate())
     (first, *_) = tokenizer.encode("😀", add_special_tokens=False)
     assert found.feed(Drawn("a", 0, Sample(first), "length")) == [Text("\ufffd")]
 
@@ -280,7 +282,7 @@ def test_hidden_reasoning_is_counted_all_the_same() -> None:
 def test_arguments_come_while_they_are_written() -> None:
     tokenizer = byte_level()
     text = f'<tool_call>{{"name": "f", "arguments": {{"a": "{"x" * 100}"}}}}</tool_call>'
-    found = ChoiceOutput(Vocabulary(tokenizer), qwen())
+    found = ChoiceOutput(Vocabulary(tokenizer), qwen(), Generate())
     batches = [found.feed(Drawn("a", 0, Sample(id_))) for id_ in tokenizer.encode(text, add_special_tokens=False)]
     sizes = [len(event.json) for events in batches for event in events if isinstance(event, ToolArgs)]
     assert sizes[0] == 65
@@ -358,7 +360,7 @@ UNKNOWN = 10**6
 
 
 def feed_tokens(tokens: Sequence[int], reason: EndReason, format_: Format | None = None) -> list[Event]:
-    found = ChoiceOutput(Vocabulary(byte_level()), format_ or Tagged())
+    found = ChoiceOutput(Vocabulary(byte_level()), format_ or Tagged(), Generate())
     drawn = [Drawn("a", 0, Sample(id_, -1.0), reason if n == len(tokens) else None) for n, id_ in enumerate(tokens, 1)]
     return [event for one in drawn for event in found.feed(one)]
 
@@ -410,7 +412,7 @@ def test_an_answer_that_is_nothing_but_blank_stays() -> None:
 
 
 def test_blank_text_is_not_held_back_where_no_call_can_follow() -> None:
-    found = ChoiceOutput(Vocabulary(byte_level()), Tagged())
+    found = ChoiceOutput(Vocabulary(byte_level()), Tagged(), Generate())
     (space,) = byte_level().encode(" ", add_special_tokens=False)
     assert found.feed(Drawn("a", 0, Sample(space))) == [Text(" ")]
 

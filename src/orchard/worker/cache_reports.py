@@ -3,6 +3,8 @@
 import json
 import logging
 
+from msgspec.structs import replace
+
 from orchard.core.cache_report import CacheReport
 from orchard.engine.batching.job import Begun
 from orchard.worker.output import Vocabulary
@@ -21,7 +23,18 @@ class CacheReports:
 
     def add(self, begun: Begun, prompt_tokens: int) -> None:
         """Add the report on a job that the engine has begun."""
-        report = self._report(begun, prompt_tokens)
+        known = f"{begun.cached_tokens} of {prompt_tokens} tokens were cached"
+        report = CacheReport(begun.job, prompt_tokens, begun.cached_tokens, known)
+        if miss := begun.miss:
+            length = miss.place - miss.begin
+            before = self._vocabulary.decode(miss.given[:length])
+            cached, given = (self._vocabulary.decode(tokens[length:]) for tokens in (miss.cached, miss.given))
+            place = f"token {miss.place} of {prompt_tokens}"
+            differs = f"{place}: the closest cached text {_goes_on(cached)}, this prompt {_goes_on(given)}"
+            if not miss.place and not cached:
+                differs = "no cached text begins like this prompt"
+            summary = f"{known}; {differs}"
+            report = replace(report, summary=summary, parted_at=miss.place, before=before, cached=cached, given=given)
         self._reports[begun.job] = report
         if len(self._reports) > KEPT:
             del self._reports[next(iter(self._reports))]
@@ -32,28 +45,6 @@ class CacheReports:
         if request_id is None:
             return list(self._reports.values())
         return [self._reports[request_id]] if request_id in self._reports else []
-
-    def _report(self, begun: Begun, prompt_tokens: int) -> CacheReport:
-        known = f"{begun.cached_tokens} of {prompt_tokens} tokens were cached"
-        if (miss := begun.miss) is None:
-            return CacheReport(begun.job, prompt_tokens, begun.cached_tokens, known)
-        length = miss.place - miss.begin
-        before = self._vocabulary.decode(miss.given[:length])
-        cached, given = (self._vocabulary.decode(tokens[length:]) for tokens in (miss.cached, miss.given))
-        place = f"token {miss.place} of {prompt_tokens}"
-        differs = f"{place}: the closest cached text {_goes_on(cached)}, this prompt {_goes_on(given)}"
-        if not miss.place and not cached:
-            differs = "no cached text begins like this prompt"
-        return CacheReport(
-            begun.job,
-            prompt_tokens,
-            begun.cached_tokens,
-            f"{known}; {differs}",
-            miss.place,
-            before,
-            cached,
-            given,
-        )
 
 
 def _goes_on(text: str) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from orchard.core.events import Event, FinishReason, Logprob, Reasoning, Text, TokenLogprob, ToolArgs, ToolStart
+from orchard.core.tasks.generate import Generate
 from orchard.engine.batching.job import Drawn
 from orchard.engine.sampling.params import Sample
 from orchard.formats import Format
@@ -34,7 +35,10 @@ class Vocabulary:
         self._tokenizer = tokenizer
         # Those that are known: of added tokens from the beginning, of others once they are asked for.
         self._bytes = {id_: token.content.encode() for id_, token in tokenizer.added_tokens_decoder.items()}
-        parts = _decoder_parts(tokenizer)
+        decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
+        state = json.loads(decoder.__getstate__()) if decoder else {"decoders": []}
+        # The parts of its decoder by type, as in tokenizer.json.
+        parts: dict[str, dict[str, Any]] = {part["type"]: part for part in state.get("decoders", [state])}
         self._byte_level = "ByteLevel" in parts
         self._space = None if self._byte_level or not parts.keys() & {"ByteFallback", "Metaspace"} else "▁"
         self.exact = self._byte_level or self._space is not None
@@ -80,15 +84,6 @@ class Vocabulary:
         if len(piece) == 6 and piece.startswith("<0x"):
             return bytes([int(piece[3:5], 16)])
         return bytes(piece.replace(self._space, " "), "utf-8")
-
-
-def _decoder_parts(tokenizer: Any) -> dict[str, dict[str, Any]]:
-    """Return the parts of a tokenizer's decoder by type, as in tokenizer.json; none if it has no decoder."""
-    decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
-    if decoder is None:
-        return {}
-    state = json.loads(decoder.__getstate__())
-    return {part["type"]: part for part in state.get("decoders", [state])}
 
 
 class Detokenizer:
@@ -176,28 +171,17 @@ class ChoiceOutput:
     request before it has an answer. A token's log-probability travels with the text that has the first of the token's
     characters; tokens of tags, calls, reasoning and stop strings have none. Nor have those of blank text beside a call,
     which is dropped: some agents take it for an answer.
-    `completion_tokens` counts every token fed, `reasoning_tokens` those in the reasoning, its tags included.
+    `completion_tokens` counts every token fed, `reasoning_tokens` those in the reasoning, its tags included; it may
+    be hidden.
     """
 
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        format_: Format,
-        stops: Sequence[str] = (),
-        choice: int = 0,
-        *,
-        may_call: bool = False,
-        one_call: bool = False,
-        hide_reasoning: bool = False,
-    ) -> None:
-        """`may_call`: the format may find calls. With `one_call` the answer ends with its first tool call.
-
-        Hidden reasoning is counted all the same.
-        """
+    def __init__(self, vocabulary: Vocabulary, format_: Format, task: Generate, choice: int = 0) -> None:
+        """Read the answer to `task` with its format. Where only one call is wanted, the answer ends with the first."""
         self._vocabulary = vocabulary
         self._detokenizer = Detokenizer(vocabulary)
         self._format = format_
-        self._stops = StopFilter(stops)
+        self._task = task
+        self.stops = StopFilter(task.stop)
         self._choice = choice
         self._logprobs: deque[tuple[int, Logprob]] = deque()
         self._position = 0  # of the first character that the stop filter has not given out yet
@@ -206,9 +190,6 @@ class ChoiceOutput:
         self._blank: Text | None = None  # held back: the text since the last call or thought, as long as it is blank
         self._spoken = False  # that text is not blank
         self._beside_call = False  # that text follows a call
-        self._may_call = may_call
-        self._one_call = one_call
-        self._hide_reasoning = hide_reasoning
         self.completion_tokens = 0
         self.reasoning_tokens = 0
         self.reason: FinishReason | None = None
@@ -229,11 +210,14 @@ class ChoiceOutput:
         if drawn.reason and not self._complete:
             events += self._events(self._format.feed(self._detokenizer.finish()))
             events += self._events(self._format.finish(cut_off=drawn.reason == "length"))
-            events += self._text(self._stops.flush())
-            events += self._textless()
+            events += self._text(self.stops.flush())
+            # Log-probabilities of the last tokens, where these have no text and follow the answer's.
+            last = tuple(logprob for place, logprob in self._logprobs if place >= self._position)
+            if last and not (self._complete or self._format.thinking or self._position < self._detokenizer.position):
+                events += self._said(Text("", self._choice, last))
         if self._complete or drawn.reason:
             events += self._end_text()
-        if self._stops.stopped_by is not None:
+        if self.stops.stopped_by is not None:
             self.reason = "stop"
         elif self._complete:
             self.reason = "tool_calls"
@@ -242,14 +226,9 @@ class ChoiceOutput:
         return events
 
     @property
-    def stopped_by(self) -> str | None:
-        """The stop string that ended the answer, if one did."""
-        return self._stops.stopped_by
-
-    @property
     def _complete(self) -> bool:
         """Whether nothing may follow, whatever the model goes on to write."""
-        return self._stops.stopped_by is not None or (self._one_call and self._called)
+        return self.stops.stopped_by is not None or (self._called and not self._task.parallel_tool_calls)
 
     def _events(self, pieces: list[Piece]) -> list[Event]:
         events: list[Event] = []
@@ -258,15 +237,15 @@ class ChoiceOutput:
                 break
             match piece:
                 case Content(text, start):
-                    if not self._stops.held:
+                    if not self.stops.held:
                         self._position = start
-                    events += self._text(self._stops.feed(text))
+                    events += self._text(self.stops.feed(text))
                 case Thought(text):
-                    events += [*self._text(self._stops.flush()), *self._end_text()]
-                    if not self._hide_reasoning:
+                    events += [*self._text(self.stops.flush()), *self._end_text()]
+                    if not self._task.hide_reasoning:
                         events.append(Reasoning(text, self._choice))
                 case CallStart():
-                    events += [*self._text(self._stops.flush()), *self._end_text(call=True)]
+                    events += [*self._text(self.stops.flush()), *self._end_text(call=True)]
                     id_ = piece.id or "call_" + "".join(secrets.choice(_ID_ALPHABET) for _ in range(24))
                     events.append(ToolStart(self._calls, id_, piece.name, self._choice))
                     self._calls += 1
@@ -287,18 +266,11 @@ class ChoiceOutput:
                 logprobs.append(logprob)
         return self._said(Text(text, self._choice, tuple(logprobs)))
 
-    def _textless(self) -> list[Event]:
-        """Return the log-probabilities of the last tokens, where these have no text and follow the answer's."""
-        if self._complete or self._format.thinking or self._position < self._detokenizer.position:
-            return []
-        logprobs = tuple(logprob for place, logprob in self._logprobs if place >= self._position)
-        return self._said(Text("", self._choice, logprobs)) if logprobs else []
-
     def _said(self, event: Text) -> list[Event]:
         """Return a text, unless a call may follow that it would be blank beside."""
         if self._blank:
             event = Text(self._blank.text + event.text, self._choice, self._blank.logprobs + event.logprobs)
-        self._spoken |= not self._may_call or bool(event.text.strip())
+        self._spoken |= not self._task.tools or bool(event.text.strip())
         self._blank = None if self._spoken else event
         return [event] if self._spoken else []
 

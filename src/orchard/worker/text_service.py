@@ -57,21 +57,15 @@ class _Live:
         self.begun = False
         self.echo: Echo | None = None
 
-    def finished(self) -> Finished | None:
-        """Return the last event once every choice has ended."""
-        reasons = tuple(answer.reason for answer in self.answers if answer.reason)
-        if len(reasons) < len(self.answers):
-            return None
+    def finished(self) -> Finished:
+        """Return the last event; a request that wants no token but those of its prompt has no answers."""
+        reasons: list[FinishReason] = [answer.reason for answer in self.answers if answer.reason]
+        reasons = reasons or ["length"] * generation(self.request).n
         completion = sum(answer.completion_tokens for answer in self.answers)
         reasoning = sum(answer.reasoning_tokens for answer in self.answers)
-        stops = tuple(answer.stopped_by for answer in self.answers)
+        stops = tuple(answer.stops.stopped_by for answer in self.answers)
         usage = Usage(self.prompt_tokens, completion, reasoning, self.cached_tokens)
-        return Finished(reasons, usage, stops if any(stops) else ())
-
-    def nothing(self) -> Finished:
-        """Return the last event of a request that wants no token but those of its prompt."""
-        reasons: list[FinishReason] = ["length"] * generation(self.request).n
-        return Finished(tuple(reasons), Usage(self.prompt_tokens, 0, 0, self.cached_tokens))
+        return Finished(tuple(reasons), usage, stops if any(stops) else ())
 
 
 class TextService(Service):
@@ -118,19 +112,10 @@ class TextService(Service):
 
     def _adopt(self, model: TextModel) -> None:
         """Keep what the model's surroundings need, but not the model: the engine's thread frees it."""
-        tokenizer = model.tokenizer
-        self._vocabulary = Vocabulary(tokenizer)
+        self._vocabulary = Vocabulary(model.tokenizer)
         self._reports = CacheReports(self._vocabulary)
-        self._prompter = Prompter(
-            tokenizer,
-            self._vocabulary,
-            model.context_window,
-            model.vocab_size,
-            model.defaults,
-            max_new_tokens=model.max_new_tokens,
-            options=self._options,
-        )
-        self._end_compiling = self._prompter.close
+        self._prompter = Prompter(model, self._vocabulary, self._options)
+        self._end_compiling = self._prompter.grammars.close
         self._prompter.template.check()
 
     def submit(self, request: Request) -> None:
@@ -222,19 +207,11 @@ class TextService(Service):
         scored = live.echo.top_logprobs if live.echo else None
         if not prepared.max_tokens and scored is None:
             echoed = live.echo.begin() if live.echo else ()
-            self._end(request.id, Started(live.prompt_tokens, sampling=live.sampling), *echoed, live.nothing())
+            self._end(request.id, Started(live.prompt_tokens, sampling=live.sampling), *echoed, live.finished())
             return
         begin = partial(self._prompter.family.begin, prepared.text, task.tools, forced=task.must_call)
         live.answers = [
-            ChoiceOutput(
-                self._vocabulary,
-                begin() if task.prompt is None else Tagged(),
-                task.stop,
-                choice,
-                may_call=bool(task.tools),
-                one_call=not task.parallel_tool_calls,
-                hide_reasoning=task.hide_reasoning,
-            )
+            ChoiceOutput(self._vocabulary, begin() if task.prompt is None else Tagged(), task, choice)
             for choice in range(task.n if prepared.max_tokens else 0)
         ]
         self._engine.submit(
@@ -297,7 +274,7 @@ class TextService(Service):
     def _on_token(self, live: _Live, drawn: Drawn) -> list[Event]:
         if not live.answers:  # the engine has drawn a token because it had to; the prompt was all that was wanted
             del self._live[drawn.job]
-            return [live.nothing()]
+            return [live.finished()]
         answer = live.answers[drawn.choice]
         if answer.reason:  # a stop string ended this choice; the engine will know in a moment
             return []
@@ -310,9 +287,9 @@ class TextService(Service):
             return [Failed("internal", f"the model's output could not be read: {type(error).__name__}")]
         if answer.reason and not drawn.reason:
             self._engine.cancel(drawn.job, drawn.choice)
-        if finished := live.finished():
+        if all(one.reason for one in live.answers):
             del self._live[drawn.job]
-            events.append(finished)
+            events.append(live.finished())
         return events
 
     def _tell(self, events: list[tuple[str, list[Event]]]) -> None:

@@ -1,4 +1,5 @@
 import copy
+import dataclasses
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -37,8 +38,8 @@ def prompter(model: TextModel, window: int = WINDOW) -> Prompter:
 
 
 def like(model: TextModel, tokenizer: Any, window: int = WINDOW, **options: Any) -> Prompter:
-    known = (Vocabulary(tokenizer), window, model.vocab_size, model.defaults)
-    return Prompter(tokenizer, *known, options=TextOptions(**options))
+    model = dataclasses.replace(model, tokenizer=tokenizer, context_window=window)
+    return Prompter(model, Vocabulary(tokenizer), TextOptions(**options))
 
 
 def said(role: Role, *parts: Part | str, name: str | None = None) -> Message:
@@ -322,12 +323,8 @@ def test_without_a_seed_every_answer_has_its_own(model: TextModel) -> None:
 def test_how_long_an_answer_becomes(
     model: TextModel, default: int | None, generation: int | None, wanted: int | None, expected: int | str
 ) -> None:
-    tokenizer = model.tokenizer
-    options = TextOptions(max_tokens=default)
-    known = (Vocabulary(tokenizer), WINDOW, model.vocab_size, model.defaults)
-    prepared = Prompter(tokenizer, *known, max_new_tokens=generation, options=options).prepare(
-        ask("Hi", max_tokens=wanted)
-    )
+    own = like(dataclasses.replace(model, max_new_tokens=generation), model.tokenizer, max_tokens=default)
+    prepared = own.prepare(ask("Hi", max_tokens=wanted))
     assert prepared.max_tokens == (WINDOW - len(prepared.tokens) if expected == "left" else expected)
 
 
@@ -484,7 +481,7 @@ def test_a_model_begins_to_think_where_there_is_room_for_its_answer_too(
     constraint = own.prepare(task).constraint
     assert constraint
     grammar = own.constraints.compile(constraint)
-    own.close()
+    own.grammars.close()
     assert grammar
     assert bool(grammar.reasoning) is thinks
 

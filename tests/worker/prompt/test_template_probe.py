@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 from transformers.utils.chat_template_utils import render_jinja_template
 
+from orchard.formats.converters import converter
 from orchard.worker.prompt.chat_messages import EFFORTS, Efforts, Switch, TemplateCapabilities
-from orchard.worker.prompt.template_probe import converted, probe
+from orchard.worker.prompt.template_probe import probe
 
 TOOLS = "{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}{% endif %}"
 CALLS = "{% for c in m.tool_calls or [] %}{{ c.function.name + c.function.arguments | tojson }}{% endfor %}"
@@ -182,6 +184,5 @@ def test_what_a_template_takes(source: str, expected: TemplateCapabilities | Non
 
 def test_a_named_converter_goes_before_what_was_found_out() -> None:
     found = TemplateCapabilities(tools=True, calls=False, text_arguments=True)
-    assert converted(found, None) == found
-    assert converted(found, "GLM4-MoE") == TemplateCapabilities()
-    assert converted(found, "mistral") == TemplateCapabilities(ids="short")
+    assert replace(found, **converter("GLM4-MoE")) == TemplateCapabilities()
+    assert replace(found, **converter("mistral")) == TemplateCapabilities(ids="short")

@@ -19,13 +19,10 @@ def exclusive(branches: Sequence[Any], root: dict[str, Any]) -> bool:
     objects = [schema for schema in known if _types(schema) == {"object"}]
     others = [schema for schema in known if _types(schema) != {"object"}]
     some_object = [{"type": "object"}] if objects else []
-    return _apart([*others, *some_object]) and (len(objects) < 2 or _tagged(objects, root))
-
-
-def _tagged(objects: Sequence[dict[str, Any]], root: dict[str, Any]) -> bool:
     needed = [_required(schema) for schema in objects]
-    common = [name for name in needed[0] if all(name in names for names in needed)]
-    return any(_apart([_target(properties[name], root) for properties in needed]) for name in common)
+    common = [name for name in needed[0] if all(name in names for names in needed)] if objects else []
+    tagged = any(_apart([_target(properties[name], root) for properties in needed]) for name in common)
+    return _apart([*others, *some_object]) and (len(objects) < 2 or tagged)
 
 
 def _apart(schemas: Sequence[Any]) -> bool:

@@ -65,37 +65,30 @@ _COMMON = {
     "DIGIT": "[0-9]",
     "HEXDIGIT": "[a-fA-F0-9]",
     "INT": "[0-9]+",
-    "SIGNED_INT": r"[+\-]?[0-9]+",
     "DECIMAL": r"(?:[0-9]+\.[0-9]*|\.[0-9]+)",
     "FLOAT": r"(?:[0-9]+[eE][+\-]?[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+\-]?[0-9]+)?)",
-    "SIGNED_FLOAT": r"[+\-]?(?:[0-9]+[eE][+\-]?[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+\-]?[0-9]+)?)",
     "NUMBER": r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+\-]?[0-9]+)?",
-    "SIGNED_NUMBER": r"[+\-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+\-]?[0-9]+)?",
     "LCASE_LETTER": "[a-z]",
     "UCASE_LETTER": "[A-Z]",
     "LETTER": "[A-Za-z]",
     "WORD": "[A-Za-z]+",
     "CNAME": "[_A-Za-z][_A-Za-z0-9]*",
 }
+_COMMON |= {f"SIGNED_{name}": rf"[+\-]?{_COMMON[name]}" for name in ("INT", "FLOAT", "NUMBER")}
 """The terminals that can be imported (https://github.com/lark-parser/lark/blob/master/lark/grammars/common.lark)."""
 _ESCAPED = {code: json.dumps(chr(code)) for code in (*range(32), ord('"'), ord("\\"))}
 _PLAIN = r"\x22\\\x00-\x1f"  # within a class: the characters that a JSON string escapes
 
 
-def check(source: str) -> None:
-    """Raise ValueError, with what is wrong, where a grammar can't be read."""
+def embedded(source: str, *, json: bool) -> EmbeddedGrammar:
+    """Return the node for the texts of a grammar, as they are or as they stand in a JSON string.
+
+    Raise ValueError, with what is wrong, where the grammar can't be read, or has what can't be said so.
+    """
     if len(source) > MOST_CHARACTERS:
         raise ValueError(f"it has {len(source):,} characters; there may be {MOST_CHARACTERS:,}")
     if reason := LLMatcher(byte_tokenizer(), source).get_error():
         raise ValueError(reason)
-
-
-def embedded(source: str, *, json: bool) -> EmbeddedGrammar:
-    """Return the node for the texts of a grammar, as they are or as they stand in a JSON string.
-
-    Raise ValueError, with a sentence, where the grammar has what can't be said so.
-    """
-    check(source)
     return EmbeddedGrammar("".join(_Rewriter(source, json=json).lines()))
 
 
@@ -131,47 +124,42 @@ class _Rewriter:
         self._source = source
         self._json = json
         self._classes: set[str] = set()
-        self._ignored = 0
-        self._skips = re.search(r"^\s*%ignore\s", source, re.MULTILINE) is not None
-        self._in_rule = False
 
     def lines(self) -> Iterator[str]:
+        """Yield the grammar anew, piece by piece."""
+        skips = re.search(r"^\s*%ignore\s", self._source, re.MULTILINE) is not None
+        ignored, in_rule = 0, False
         for found in _TOKEN.finditer(self._source):
-            yield self._token(found)
-        if not self._skips:
-            yield "\nstart: r_start\n"
-            return
-        yield f"\nskip: ({' | '.join(f'skip_{number}' for number in range(self._ignored))})*\nstart: skip r_start\n"
+            if found["space"] or found["alternative"]:
+                yield "\n" if "\n" in found[0] else " "
+            elif found["operator"]:
+                yield found[0]
+            elif found["rule"]:
+                in_rule |= found["starts"] is not None
+                yield f"r_{found['rule']}{found['starts'] or ''}"
+            elif found["imported"]:
+                if found["imported"] not in _COMMON:
+                    raise ValueError(f"it imports {found['imported']}, which is not known")
+                name = found["alias"] or found["imported"]
+                yield f"\nt_{name.lower()}: {self._regex(_COMMON[found['imported']], '')}\n"
+            elif found["ignore"]:
+                yield f"skip_{ignored}:"
+                ignored, in_rule = ignored + 1, False
+            elif found["defines"]:
+                in_rule = False
+                yield f"t_{found['terminal'].lower()}:"
+            else:
+                expression = self._terminal(found)
+                yield f"(({expression}) skip)" if in_rule and skips else f"({expression})"
+        if skips:
+            yield f"\nskip: ({' | '.join(f'skip_{number}' for number in range(ignored))})*\n"
+        yield f"\nstart: {'skip ' if skips else ''}r_start\n"
 
-    def _token(self, found: re.Match[str]) -> str:
-        """Write one token of the grammar anew."""
-        if found["space"] or found["alternative"]:
-            return "\n" if "\n" in found[0] else " "
+    def _terminal(self, found: re.Match[str]) -> str:
+        """Return the expression for a terminal, or what stands in the place of one."""
         if found["unknown"]:
             place = self._source[found.start() :].split("\n")[0][:40]
             raise ValueError(f"{place!r} can't be kept within a call")
-        if found["rule"] or found["operator"]:
-            self._in_rule |= found["starts"] is not None
-            return f"r_{found['rule']}{found['starts'] or ''}" if found["rule"] else found[0]
-        return self._definition(found) or self._terminal(self._atoms(found))
-
-    def _definition(self, found: re.Match[str]) -> str:
-        """Write what begins the definition of a terminal; "" where nothing does."""
-        if found["imported"]:
-            if found["imported"] not in _COMMON:
-                raise ValueError(f"it imports {found['imported']}, which is not known")
-            name = found["alias"] or found["imported"]
-            return f"\nt_{name.lower()}: {self._regex(_COMMON[found['imported']], '')}\n"
-        if found["ignore"]:
-            self._ignored, self._in_rule = self._ignored + 1, False
-            return f"skip_{self._ignored - 1}:"
-        if found["defines"]:
-            self._in_rule = False
-            return f"t_{found['terminal'].lower()}:"
-        return ""
-
-    def _atoms(self, found: re.Match[str]) -> str:
-        """Write a terminal, or what stands in the place of one."""
         if found["terminal"]:
             return f"t_{found['terminal'].lower()}"
         if found["regex"]:
@@ -180,9 +168,6 @@ class _Rewriter:
             return self._class(f"[{_code(found[0][1])}-{_code(found[0][-2])}]", "")
         value = json.loads(re.sub(r"(?<!\\)((?:\\\\)*)\\x(..)", r"\1\\u00\2", found["text"]))
         return " ".join(self._class(_code(char), "i" if found["caseless"] else "") for char in value) or '""'
-
-    def _terminal(self, expression: str) -> str:
-        return f"(({expression}) skip)" if self._in_rule and self._skips else f"({expression})"
 
     def _regex(self, regex: str, flags: str) -> str:
         """Return the expression of rules for a regular expression."""

@@ -10,10 +10,10 @@ from typing import Any
 from llguidance import LLMatcher
 
 from orchard.formats.call_grammar import JsonValue, Literal, Node, Terminal, TextValue, concatenated, one_of, replaced
-from orchard.worker.grammar import text_schema
 from orchard.worker.grammar.branches import exclusive
 from orchard.worker.grammar.lark import ANY, fault, fault_within, regex, text_up_to
 from orchard.worker.grammar.patterns import MOMENTS
+from orchard.worker.grammar.text_schema import Texts
 
 # Between the parts of JSON: a space, or a newline and an indentation.
 _WHITE_SPACE = {"whitespace_pattern": r"\x20|\n[\x20\t]{0,16}"}
@@ -69,7 +69,7 @@ def prepared_call(body: Node, tokens: Container[str] = (), *, lenient: bool = Fa
 def _prepared_text(value: TextValue, tokens: Container[str], *, lenient: bool) -> Node:
     end, schema, types = value.end, value.schema, value.types
     _check(schema)
-    kept = text_schema.kept(schema, types, end, lenient=lenient)
+    kept = Texts(schema, types, end, lenient=lenient).kept()
     terminal = kept.text
     if terminal and (reason := fault(text_up_to(end, terminal))):
         if not lenient:
@@ -77,7 +77,7 @@ def _prepared_text(value: TextValue, tokens: Container[str], *, lenient: bool) -
         return _up_to(end, ANY, tokens)
     options = []
     if terminal:
-        alone = text_schema.kept(schema, types, lenient=lenient).text if end in tokens else terminal
+        alone = Texts(schema, types, lenient=lenient).kept().text if end in tokens else terminal
         options.append(_up_to(end, alone, tokens))
     if kept.json is not None:
         options.append(concatenated(JsonValue(prepared(kept.json, lenient=lenient)), end))

@@ -56,16 +56,6 @@ class KeptTexts(Struct, frozen=True):
     json: dict[str, Any] | None = None
 
 
-def kept(schema: Any, types: Collection[str], end: str = "", *, lenient: bool = False) -> KeptTexts:
-    """Return which texts keep a schema, with `end` behind them, in texts that have it there and nowhere else.
-
-    `types`: what is read in a text, if it may be that. A string is kept apart from what would be read as something else
-    that the schema has no place for. Raise ValueError, with a sentence, where the schema can't be kept; `lenient`:
-    keywords that can't be kept say nothing.
-    """
-    return _Texts(schema, types, end, lenient=lenient).kept()
-
-
 class _ValueKind(Struct, frozen=True):
     """One kind of value that keeps a schema: of any of these types, and keeping all of these parts of the schema."""
 
@@ -88,8 +78,15 @@ class _ValueKind(Struct, frozen=True):
         return _ValueKind(self.parts, types)
 
 
-class _Texts:
-    def __init__(self, schema: Any, types: Collection[str], end: str, *, lenient: bool) -> None:
+class Texts:
+    """The texts that keep a schema, with `end` behind them, in texts that have it there and nowhere else.
+
+    `types`: what is read in a text, if it may be that. A string is kept apart from what would be read as something else
+    that the schema has no place for.
+    """
+
+    def __init__(self, schema: Any, types: Collection[str], end: str = "", *, lenient: bool) -> None:
+        """Raise ValueError, with a sentence, where it can't be kept; `lenient`: such keywords of it say nothing."""
         self._root = schema if isinstance(schema, dict) else {}
         self._shared = definitions(self._root)
         self._end = end
@@ -99,6 +96,7 @@ class _Texts:
         self._choices = [one for choice in self._of(schema, _DEEPEST) if (one := choice.having(self._types)).types]
 
     def kept(self) -> KeptTexts:
+        """Return what keeps the schema. Raise ValueError as above."""
         strings = [self._string(choice) for choice in self._choices if "string" in choice.types]
         unbound = (choice for choice in self._choices if not any(_BINDING & part.keys() for part in choice.parts))
         free = {type_ for choice in unbound for type_ in choice.types}
@@ -196,7 +194,7 @@ class _Texts:
         """Return the strings that are none of a schema's."""
         try:
             alone = {**self._shared, **schema} if isinstance(schema, dict) else schema
-            within = _Texts(alone, {"string"}, self._end, lenient=False)
+            within = Texts(alone, {"string"}, self._end, lenient=False)
             if any(choice.listed is None for choice in within._choices):
                 raise ValueError("it must list values")  # to negate a pattern may cost any time
             found = [within._string(choice) for choice in within._choices]

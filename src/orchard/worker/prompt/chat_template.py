@@ -6,14 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message, TextPart
+from orchard.formats.converters import converter
 from orchard.worker.lane import within
 from orchard.worker.prompt.chat_messages import TemplateCapabilities, Turn, tools_of, turns_of, variables_of
 from orchard.worker.prompt.special_tokens import template_source, turn_opener
-from orchard.worker.prompt.template_probe import converted, probe
+from orchard.worker.prompt.template_probe import probe
 
 log = logging.getLogger("orchard.worker")
 
@@ -42,7 +44,7 @@ class ChatTemplate:
         self.source = template_source(tokenizer)
         self.opener = turn_opener(tokenizer, self._fill) if self.exists else None
         takes = probe(self._fill, self.source) if self.exists else TemplateCapabilities()
-        self.takes = converted(takes, message_converter)
+        self.takes = takes if message_converter is None else replace(takes, **converter(message_converter))
         log.debug("the chat template: %s", self.takes)
 
     def check(self) -> None:

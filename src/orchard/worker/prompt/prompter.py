@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import (
     Generate,
@@ -72,33 +73,21 @@ class Prompter:
     reason "length".
     """
 
-    def __init__(
-        self,
-        tokenizer: Any,
-        vocabulary: Vocabulary,
-        context_window: int,
-        vocab_size: int,
-        defaults: SamplingDefaults,
-        *,
-        max_new_tokens: int | None = None,
-        options: TextOptions,
-    ) -> None:
-        """`tokenizer` is mlx-lm's wrapper, `vocab_size` the width of the logits.
-
-        `defaults` and `max_new_tokens` are of the model's generation_config.json; the options override them.
+    def __init__(self, model: TextModel, vocabulary: Vocabulary, options: TextOptions) -> None:
+        """Prepare for a model, which is not kept; the options override what its generation_config.json says.
 
         Raise OrchardError (model_failed) if the options name an unknown parser or converter.
         """
-        self._tokenizer = tokenizer
+        self._tokenizer = tokenizer = model.tokenizer
         self._vocabulary = vocabulary
-        self._window = context_window
-        self._defaults = _given(defaults) | _given(options.defaults)
-        self._max_tokens = options.max_tokens or max_new_tokens
+        self._window = model.context_window
+        self._defaults = _given(model.defaults) | _given(options.defaults)
+        self._max_tokens = options.max_tokens or model.max_new_tokens
         self._options = options
         self._longest, self._most_words = (max(bound, 1) for bound in vocabulary.bounds())
         # XTC leaves the tokens alone that end a line or a turn, as in mlx-lm.
         self._xtc_keep = (*self._encode("\n"), *sorted(tokenizer.eos_token_ids))
-        self._raw = RawPrompts(tokenizer, vocab_size)
+        self._raw = RawPrompts(tokenizer, model.vocab_size)
         try:
             self.template = ChatTemplate(tokenizer, options.message_converter)
             self.family = self._family(options)
@@ -106,13 +95,13 @@ class Prompter:
             raise OrchardError("model_failed", str(error)) from error
         self._thinking = markers.thinking(tokenizer, self.family)
         special = markers.special_tokens(tokenizer)
-        self._grammars = GrammarProcess(special)
+        self.grammars = GrammarProcess(special)
         self.constraints = Constraints(
             tokenizer,
             vocabulary.bytes_of if vocabulary.exact else None,
-            vocab_size,
+            model.vocab_size,
             special=special,
-            write=self._grammars.write,
+            write=self.grammars.write,
         )
         log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
 
@@ -129,10 +118,6 @@ class Prompter:
             reasoning_parser=options.reasoning_parser,
         )
         return family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
-
-    def close(self) -> None:
-        """End what compiles grammars. Any thread may call this."""
-        self._grammars.close()
 
     def prepare(self, task: Generate) -> Prepared:
         """Render, tokenise and check. Raise OrchardError if the request is wrong."""

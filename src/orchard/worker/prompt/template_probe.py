@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Message, Part, ReasoningPart, TextPart, Tool, ToolCallPart, ToolResultPart
-from orchard.formats.converters import converter
 from orchard.worker.prompt.chat_messages import EFFORTS, Efforts, Switch, TemplateCapabilities, Turn, tools_of, turns_of
 
 Render = Callable[..., str]
@@ -116,11 +115,6 @@ def _rendered(render: Render, turns: list[Turn], **variables: object) -> str | N
         raise OrchardError("model_failed", error.message) from error
     except Exception:  # templates refuse by raising whatever they like
         return None
-
-
-def converted(takes: TemplateCapabilities, name: str | None) -> TemplateCapabilities:
-    """Apply the converter of that name. Raise ValueError, which lists the known ones."""
-    return takes if name is None else replace(takes, **converter(name))
 
 
 def probe(render: Render, source: str) -> TemplateCapabilities:
