@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Collection
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -94,12 +95,7 @@ def _read_folders(folder: str, kind: str) -> ModelFiles:
     """Read a model whose weights lie in sub-folders. Raise ValueError, OSError."""
     if not KINDS[kind].in_folders:
         raise ValueError("it has no config.json")
-    sizes = [
-        os.stat(os.path.join(place, name)).st_size
-        for place, _, files in os.walk(folder)
-        for name in files
-        if name.endswith(".safetensors")
-    ]
+    sizes = [path.stat().st_size for path in Path(folder).rglob("*.safetensors")]
     if not sizes:
         raise ValueError("it has no weights in safetensors files")
     return ModelFiles(kind, None, (), sum(sizes), _created(folder))
