@@ -15,7 +15,6 @@ from orchard.core.events import (
     Event,
     Failed,
     Finished,
-    Output,
     Reasoning,
     Started,
     Summary,
@@ -150,28 +149,25 @@ class MessagesEncoder:
         return _sse({"type": "ping"}) if self._started else b": keep-alive\n\n"
 
     def _event(self, event: Event) -> bytes:
+        if isinstance(event, Failed):
+            return _sse(error_body(event.error(), self._call.request.id))
+        if isinstance(event, Started):
+            self._summary = event.summary
+            return self._start(Usage(event.prompt_tokens, 0, 0, event.cached_tokens))
+        written = b"" if self._started else self._start(Usage(0, 0))
         match event:
-            case Started():
-                self._summary = event.summary
-                return self._start(Usage(event.prompt_tokens, 0, 0, event.cached_tokens))
-            case Failed():
-                return _sse(error_body(event.error(), self._call.request.id))
-        begun = b"" if self._started else self._start(Usage(0, 0))
-        return begun + (self._finished(event) if isinstance(event, Finished) else self._content(event))
-
-    def _content(self, event: Text | Reasoning | ToolStart | ToolArgs | Output) -> bytes:
-        written = b""
-        match event:
+            case Finished():
+                written += self._finished(event)
             case _ if self._call.warms_up:
                 pass
             case Text():
-                written = self._text(event.text)
+                written += self._text(event.text)
             case Reasoning() if event.text:
-                written = self._thinking(event.text)
+                written += self._thinking(event.text)
             case ToolStart():
-                written = self._opened("tool_use", _tool_use(event.id, event.name, {}))
+                written += self._opened("tool_use", _tool_use(event.id, event.name, {}))
             case ToolArgs() if event.json:
-                written = self._delta({"type": "input_json_delta", "partial_json": event.json})
+                written += self._delta({"type": "input_json_delta", "partial_json": event.json})
         return written
 
     def _start(self, used: Usage) -> bytes:
