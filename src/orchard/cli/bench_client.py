@@ -166,18 +166,6 @@ class BenchClient:
         self.model = ids[0]
         return self.model
 
-    async def ask(
-        self,
-        messages: Sequence[Message],
-        max_tokens: int,
-        *,
-        begun: asyncio.Event | None = None,
-        enough: asyncio.Event | None = None,
-    ) -> TimedAnswer:
-        """Stream one answer; `begun` is set once text came or none will, and once `enough` is set it is hung up."""
-        stream = await self.stream(messages, max_tokens, begun=begun, enough=enough)
-        return stream.answer()
-
     async def stream(
         self,
         messages: Sequence[Message],
@@ -187,7 +175,10 @@ class BenchClient:
         begun: asyncio.Event | None = None,
         enough: asyncio.Event | None = None,
     ) -> Stream:
-        """Do the same and leave the parsing for later. The answer is greedy unless `sampling` says otherwise."""
+        """Stream one answer, and leave the parsing for later. It is greedy unless `sampling` says otherwise.
+
+        `begun` is set once text came or none will, and once `enough` is set it is hung up.
+        """
         body = {
             "model": self.model,
             "messages": list(messages),

@@ -291,15 +291,11 @@ def python_value(schema: dict[str, Any]) -> Node:
     return JsonValue(schema)
 
 
-def quoted_value(quote: str) -> ValueGrammar:
-    """Return what makes grammars in Gemma's notation: strings between two tags, names without quotes."""
-    return partial(_quoted_value, quote, _DEEPEST_GRAMMAR)
-
-
-def _quoted_value(quote: str, depth: int, schema: dict[str, Any]) -> Node:
+def quoted_value(quote: str, schema: dict[str, Any], depth: int = _DEEPEST_GRAMMAR) -> Node:
+    """Return the grammar of an argument in Gemma's notation: strings between two tags, names without quotes."""
     keys = schema.keys() - _NOTES - {*DEFINITIONS}
     kind = schema.get("type")
-    inner = partial(_quoted_value, quote, depth - 1)
+    inner = partial(quoted_value, quote, depth=depth - 1)
     listed_values = values(schema)
     strings = kind == "string" or (not kind and listed_values and all(isinstance(one, str) for one in listed_values))
     if strings and keys <= _STRING:

@@ -13,7 +13,6 @@ from orchard.formats.calls import CallSyntax
 from orchard.formats.families import json_calls, literal_calls, named_calls, typed_calls, xml_calls
 from orchard.formats.families.addressed import FUNCTIONARY_3_2, MUSE, AddressedFamily
 from orchard.formats.families.harmony import HarmonyFamily
-from orchard.formats.families.minimax_m3 import MINIMAX_M3
 from orchard.formats.families.tagged import ReasoningTags, TaggedFamily
 
 Family = TaggedFamily | AddressedFamily | HarmonyFamily
@@ -70,7 +69,7 @@ def xtml(template: str, tokens: Collection[str]) -> bool:
 _HY3 = has("'<tool_calls{}>'.format(", tokenizer="<tool_calls:opensource>")
 
 CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
-    FamilyRow("minimax_m3", has("]<]minimax[>["), MINIMAX_M3),
+    FamilyRow("minimax_m3", has("]<]minimax[>["), xml_calls.MINIMAX_M3),
     FamilyRow("minimax_m2", has("<minimax:tool_call>"), xml_calls.MINIMAX),
     FamilyRow("longcat longcat_flash_lite", has("<longcat_tool_call>"), xml_calls.LONGCAT),
     FamilyRow("hy_v3 hy3", _HY3, xml_calls.HY3),
@@ -238,7 +237,7 @@ def also_hermes(family: Family, *, described: bool = False) -> Family:
     Those with a machine of their own are left as they are: their templates take tools and calls. Where nothing tells
     how the model writes calls, it writes them as they are described.
     """
-    if not isinstance(family, TaggedFamily) or family.syntax in (None, json_calls.HERMES):
+    if not isinstance(family, TaggedFamily) or family.syntax == json_calls.HERMES:
         return family
     if described and family.syntax == json_calls.BARE:
         return replace(family, name="hermes", syntax=json_calls.HERMES)

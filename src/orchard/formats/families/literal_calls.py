@@ -15,6 +15,7 @@ Gemma's: `call:name{key:value,…}` in tags, with strings between tags of their 
 """
 
 import re
+from functools import partial
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar
@@ -132,7 +133,7 @@ class GemmaCalls(CallSyntax, frozen=True, kw_only=True):
 
     def call(self, tool: Tool) -> CallGrammar:
         """Return what one call of a tool looks like."""
-        body = keywords(tool, ":", ",", quoted_value(self.quote))
+        body = keywords(tool, ":", ",", partial(quoted_value, self.quote))
         return CallGrammar(tool.name, f"{self.opens[0]}{_CALL}{tool.name}{{", body, f"}}{self.closes}")
 
 

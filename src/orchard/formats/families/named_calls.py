@@ -35,14 +35,14 @@ class NamedCalls(SectionSyntax, frozen=True, kw_only=True):
     """Calls as names. `head` reads what stands between `each` and the arguments; it returns the name and the id.
 
     `begin` is what the model writes before the arguments, with `{}` in the name's place, or before the id; `id_grammar`
-    is that of the rest of the head, by the name. `end` is what the model writes behind the arguments, and `end_call`
-    the tag in it.
+    is that of the rest of the head, by the name. `end_call` is the tag behind the arguments, and `fence` what the model
+    writes before it.
     """
 
     head: Callable[[TextReader], Reading[tuple[str, str | None]]]
     begin: str
-    end: str
     end_call: str
+    fence: str = ""
     id_grammar: Callable[[str], Node] | None = None
 
     def read_call(self, calls: CallEmitter) -> Reading[None]:
@@ -58,7 +58,8 @@ class NamedCalls(SectionSyntax, frozen=True, kw_only=True):
     def call(self, tool: Tool) -> CallGrammar:
         """Return what one call of a tool looks like; the model makes up its id itself."""
         head = self.id_grammar(tool.name) if self.id_grammar else ""
-        return CallGrammar(tool.name, self.begin.format(tool.name), concatenated(head, json_arguments(tool)), self.end)
+        body = concatenated(head, json_arguments(tool))
+        return CallGrammar(tool.name, self.begin.format(tool.name), body, f"{self.fence}{self.end_call}")
 
 
 class HunyuanCalls(NamedCalls, frozen=True, kw_only=True):
@@ -113,10 +114,9 @@ V31 = NamedCalls(
     head=_deepseek_head,
     prefix=_SECTION,
     begin=f"{_EACH}{{}}{_SEPARATOR}",
-    end=_END_CALL,
     suffix="<｜tool▁calls▁end｜>",
 )
-V3 = replace(V31, begin=f"{_EACH}function{_SEPARATOR}{{}}\n```json\n", end=f"\n```{_END_CALL}", separator="\n")
+V3 = replace(V31, begin=f"{_EACH}function{_SEPARATOR}{{}}\n```json\n", fence="\n```", separator="\n")
 FUNCTIONARY = NamedCalls(
     opens=("<function=",),
     each="<function=",
@@ -124,7 +124,6 @@ FUNCTIONARY = NamedCalls(
     closes="</function>",
     head=_functionary_head,
     begin="<function={}>",
-    end="</function>",
 )
 HUNYUAN = HunyuanCalls(
     opens=("<tool_calls>",),
@@ -134,7 +133,7 @@ HUNYUAN = HunyuanCalls(
     head=_hunyuan_head,
     prefix="<tool_calls>",
     begin="<tool_call>{}\n```json\n",
-    end="\n```</tool_call>",
+    fence="\n```",
     separator="\n",
     suffix="</tool_calls>",
 )
@@ -149,7 +148,6 @@ KIMI = NamedCalls(
     prefix="<|tool_calls_section_begin|>",
     begin="<|tool_call_begin|>functions.{}:",
     id_grammar=lambda name: concatenated(Terminal("/[0-9]{1,4}/"), _KIMI_ARGUMENTS),
-    end="<|tool_call_end|>",
     suffix="<|tool_calls_section_end|>",
 )
 _SOLAR_NAME, _SOLAR_ARGUMENTS = "<|tool_call:name|>", "<|tool_call:args|>"
@@ -162,7 +160,6 @@ SOLAR = NamedCalls(
     prefix="<|tool_calls|>",
     begin="<|tool_call:begin|>",
     id_grammar=lambda name: concatenated(Terminal(r"/[0-9A-Za-z_\-]{1,40}/"), _SOLAR_NAME, name, _SOLAR_ARGUMENTS),
-    end="<|tool_call:end|>",
 )
 
 _CALLS, _ID, _ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"

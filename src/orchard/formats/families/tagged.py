@@ -56,17 +56,15 @@ class TaggedFamily(Struct, frozen=True):
     """A family of models for this state machine."""
 
     name: str
-    reasoning: ReasoningTags | None = None
-    syntax: CallSyntax | None = None
+    reasoning: ReasoningTags | None
+    syntax: CallSyntax
+    headers = None
+    """What these models write is one message."""
 
     @property
     def reasoning_tags(self) -> tuple[str, str] | None:
         """The texts that open and end the reasoning."""
         return (self.reasoning.start, self.reasoning.end) if self.reasoning else None
-
-    @property
-    def headers(self) -> None:
-        """None: what these models write is one message."""
 
     def begin(self, prompt: str, tools: Sequence[Tool] = (), *, forced: bool = False) -> Format:
         """Make the format of one answer to a rendered prompt."""
@@ -79,9 +77,9 @@ class TaggedFamily(Struct, frozen=True):
         syntax = self.syntax if tools else None
         return Tagged(reasoning, syntax, signatures(tools), thinking=thinking, wrapped=wrapped, forced=forced)
 
-    def calls(self, tools: Sequence[Tool]) -> CallsGrammar | None:
-        """Return what the model would write for one or more calls of these tools; None where it can't call."""
-        return self.syntax.grammar(tools) if self.syntax else None
+    def calls(self, tools: Sequence[Tool]) -> CallsGrammar:
+        """Return what the model would write for one or more calls of these tools."""
+        return self.syntax.grammar(tools)
 
 
 class Tagged(Format):
