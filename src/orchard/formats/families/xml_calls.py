@@ -28,7 +28,7 @@ from orchard.formats.call_grammar import CallGrammar, JsonValue, Node, Repetitio
 from orchard.formats.calls import CallEmitter, CallSyntax, SectionSyntax
 from orchard.formats.families.json_calls import read_call
 from orchard.formats.schema import DEFINITIONS, Signature, definitions, within
-from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser
 from orchard.formats.xml_values import UNTOLD, TaggedArguments, Types, arguments_grammar, may_be_text, typed_value
 
 _CDATA, _END_CDATA = "<![CDATA[", "]]>"
@@ -54,33 +54,33 @@ class XmlCalls(CallSyntax, frozen=True, kw_only=True):
     line: str = "\n"
     cdata: bool = False
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read calls, and the tag that ends them all."""
-        source = calls.source
+        reader = calls.reader
         if opener != self.each:
-            if (yield from source.skip()) == "{":  # as in Hermes' format, which the template may not show
+            if (yield from reader.skip()) == "{":  # as in Hermes' format, which the template may not show
                 yield from read_call(calls)
                 yield from calls.close(self.closes)
                 return
-            yield from source.literal(self.each)
+            yield from reader.literal(self.each)
         while True:
             if (yield from self._call(calls)) == self.closes:
                 calls.end()
                 return
-            if (yield from calls.close(self.closes)) or not (yield from source.leading((self.each,))):
+            if (yield from calls.close(self.closes)) or not (yield from reader.leading((self.each,))):
                 return
 
-    def _call(self, calls: CallEmitter) -> Reading[str]:
+    def _call(self, calls: CallEmitter) -> Parser[str]:
         """Read a call from behind what opens it, and the tag that ends it, which may be the section's. Return it."""
-        signature = calls.start((yield from calls.source.name_before(">", "<\n")))
+        signature = calls.start((yield from calls.reader.name_before(">", "<\n")))
         ends = (self.end_call, self.closes)
         arguments = TaggedArguments(calls, signature, self.parameter, ends, newlines=self.newlines)
         # Qwen's models forget the last parameter's end tag now and then.
         without = (self.end_call, self.closes, self.opens[0]) if self.opens[0] != self.each else ()
         while (tag := (yield from arguments.tag())) == self.parameter:
-            name = yield from calls.source.name_before(">", "<\n")
+            name = yield from calls.reader.name_before(">", "<\n")
             close = self.end_parameter
-            if self.cdata and (yield from calls.source.choice((_CDATA,))):
+            if self.cdata and (yield from calls.reader.choice((_CDATA,))):
                 close = f"{_END_CDATA}{close}"
             yield from arguments.read(name, close, without)
         return tag
@@ -175,25 +175,25 @@ class PairCalls(SectionSyntax, frozen=True, kw_only=True):
     line: str = "\n"
     behind_name: str = ""
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read calls; LongCat's and some of GLM's are JSON."""
-        if not self.section and (yield from calls.source.skip()) == "{":
+        if not self.section and (yield from calls.reader.skip()) == "{":
             yield from read_call(calls)
             yield from calls.close(self.closes)
         else:
             yield from SectionSyntax.read(self, calls, opener)
 
-    def read_call(self, calls: CallEmitter) -> Reading[None]:
+    def read_call(self, calls: CallEmitter) -> Parser[None]:
         """Read a call from behind what opens it, over the tag that ends it."""
-        source = calls.source
-        yield from source.skip()
-        name = yield from source.name()
+        reader = calls.reader
+        yield from reader.skip()
+        name = yield from reader.name()
         if self.behind_name:
-            yield from source.leading((self.behind_name,))
+            yield from reader.leading((self.behind_name,))
         arguments = TaggedArguments(calls, calls.start(name), self.key[0], (self.end_call,))
         while (yield from arguments.tag()) == self.key[0]:
-            parameter = yield from source.word(self.key[1], "<\n")
-            yield from source.expect(self.value[0])
+            parameter = yield from reader.word(self.key[1], "<\n")
+            yield from reader.expect(self.value[0])
             yield from arguments.read(parameter.strip(), self.value[1])
         calls.end()
 
@@ -248,9 +248,9 @@ _OBJECT = {"type", "properties", "required"}
 class MiniMaxM3Calls(SectionSyntax, frozen=True, kw_only=True):
     """MiniMax M3's calls."""
 
-    def read_call(self, calls: CallEmitter) -> Reading[None]:
+    def read_call(self, calls: CallEmitter) -> Parser[None]:
         """Read a call from behind what opens it, over the tag that ends it."""
-        name = yield from calls.source.name_before(">", "<\n")
+        name = yield from calls.reader.name_before(">", "<\n")
         signature = calls.start(name) or Signature(Tool(name))
         calls.between = True
         yield from _elements(calls, signature, "object", _DEEPEST)
@@ -262,7 +262,7 @@ class MiniMaxM3Calls(SectionSyntax, frozen=True, kw_only=True):
         return CallGrammar(tool.name, f'{_CALL}"{tool.name}">', body, f"{_END_CALL}\n")
 
 
-def _elements(calls: CallEmitter, signature: Signature, kind: str, depth: int) -> Reading[None]:
+def _elements(calls: CallEmitter, signature: Signature, kind: str, depth: int) -> Parser[None]:
     """Read the elements of an object or an array, up to the tag that closes it."""
     before, end = ("[", "]") if kind == "array" else ("{", "}")
     empty = before + end
@@ -276,40 +276,40 @@ def _elements(calls: CallEmitter, signature: Signature, kind: str, depth: int) -
     calls.arguments(empty)
 
 
-def _opened(calls: CallEmitter) -> Reading[str | None]:
+def _opened(calls: CallEmitter) -> Parser[str | None]:
     """Read a tag that opens an element; return its name. None, and nothing is read, where one closes."""
-    source = calls.source
-    yield from source.skip()
-    tag = yield from source.choice((_OPEN, _CLOSE))
+    reader = calls.reader
+    yield from reader.skip()
+    tag = yield from reader.choice((_OPEN, _CLOSE))
     if tag == _OPEN:
-        if not (name := (yield from source.word(">", "<\n"))):
+        if not (name := (yield from reader.word(">", "<\n"))):
             raise MalformedOutput
         return name
     if tag is None:
-        raise OutputEnded if source.final and _CLOSE.startswith(source.text[source.at :]) else MalformedOutput
-    source.at -= len(tag)
+        raise OutputEnded if reader.final and _CLOSE.startswith(reader.text[reader.at :]) else MalformedOutput
+    reader.at -= len(tag)
     return None
 
 
-def _value(calls: CallEmitter, name: str, signature: Signature, depth: int) -> Reading[None]:
+def _value(calls: CallEmitter, name: str, signature: Signature, depth: int) -> Parser[None]:
     """Read the value of an element and the tag that closes it."""
-    source, types = calls.source, signature.types(name) or UNTOLD
+    reader, types = calls.reader, signature.types(name) or UNTOLD
     close = f"{_CLOSE}{name}>"
-    tag = (yield from source.choice((_OPEN, _OPEN_ITEM, close))) if types & _NESTED else None
+    tag = (yield from reader.choice((_OPEN, _OPEN_ITEM, close))) if types & _NESTED else None
     if tag is None:
-        yield from typed_value(calls, types, lambda give: source.until(close, give))
+        yield from typed_value(calls, types, lambda emit: reader.until(close, emit))
     elif tag == close:
         calls.arguments('""' if "string" in types else "[]" if "array" in types else "{}")
     elif not depth:
         raise MalformedOutput
     else:
-        source.at -= len(tag)
+        reader.at -= len(tag)
         kind = "array" if "array" in types and ("object" not in types or tag == _OPEN_ITEM) else "object"
         found = _branch(_part(signature, name), kind)
         items = found.get("items", True)
         inner = _of_item(items, found) if kind == "array" else Signature(Tool("", parameters=found))
         yield from _elements(calls, inner, kind, depth - 1)
-        yield from source.literal(close)
+        yield from reader.literal(close)
 
 
 def _part(signature: Signature, name: str) -> Any:
