@@ -43,7 +43,10 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
     for note in notes:
         print(f"orchard: {note}", file=sys.stderr)
     sock = bind(settings.host, settings.port)
-    _raise_file_limit()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     names = [entry.id for entry in registry.configured()] or [DEMO]
     text = banner(names, base_url(settings.host, sock), has_keys=settings.asks_for_keys)
     if not settings.asks_for_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
@@ -83,13 +86,6 @@ Orchard {__version__} listens at {url}
   OpenAI SDKs   base_url="{url}/v1", {sdk_key}
   reference     {url}/docs
 Ctrl-C stops it."""
-
-
-def _raise_file_limit() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class ProgressLine:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 
 from orchard.formats.schema import Signature, encodable, fitted, loads
-from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, TextReader, run
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, TextReader
 
 # Characters and whole escapes, as they may stand in a JSON string.
 _RUN = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))++')
@@ -134,7 +134,7 @@ def whole(text: str, signature: Signature | None) -> str:
     reader = TextReader(text.strip(), final=True)
     found: list[str] = []
     try:
-        run(arguments(reader, signature, found.append))
+        list(arguments(reader, signature, found.append))  # it never waits for more of a text that is final
     except OutputEnded:
         raise MalformedOutput from None
     if reader.at < len(reader.text):

@@ -237,7 +237,7 @@ def also_hermes(family: Family, *, described: bool = False) -> Family:
     Those with a machine of their own are left as they are: their templates take tools and calls. Where nothing tells
     how the model writes calls, it writes them as they are described.
     """
-    if not isinstance(family, TaggedFamily) or family.syntax == json_calls.HERMES:
+    if not isinstance(family, TaggedFamily) or family.syntax in (None, json_calls.HERMES):
         return family
     if described and family.syntax == json_calls.BARE:
         return replace(family, name="hermes", syntax=json_calls.HERMES)

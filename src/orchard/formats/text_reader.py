@@ -48,14 +48,11 @@ class TextReader:
 
     def append(self, text: str) -> None:
         """Take the next characters. What was read is dropped from `text`, so the cost is that of what is new."""
-        if self.at:
-            if self._mark < self.at:
-                self._kept.append(self.text[self._mark : self.at])
-            self._before += self.at
-            self.text = self.text[self.at :] + text
-            self.at = self._mark = 0
-        else:
-            self.text += text
+        if self._mark < self.at:
+            self._kept.append(self.text[self._mark : self.at])
+        self._before += self.at
+        self.text = self.text[self.at :] + text
+        self.at = self._mark = 0
 
     def mark(self) -> None:
         """Forget what was read: it has been given out."""
@@ -70,11 +67,9 @@ class TextReader:
 
     def back(self) -> None:
         """Go back to the last mark."""
-        if self._kept:
-            kept = "".join(self._kept)
-            self.text, self._before, self._mark = kept + self.text, self._before - len(kept), 0
-            self._kept.clear()
-        self.at = self._mark
+        place, kept = self.place, self.kept()
+        self.text, self._before = kept + self.text[self.at :], place - len(kept)
+        self.at = self._mark = 0
 
     def more(self) -> Parser[None]:
         """Wait for more text. Raise OutputEnded where none comes."""
@@ -240,13 +235,3 @@ def begun(text: str, tag: str, start: int = 0) -> int:
             return len(text) - place
         place = text.find(first, place + 1)
     return 0
-
-
-def run(parser: Parser[T]) -> T:
-    """Let a parser read a text that is final."""
-    try:
-        next(parser)
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
-    raise AssertionError("the text was not final")

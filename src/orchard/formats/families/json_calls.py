@@ -269,9 +269,7 @@ class AlsoHermes(CallSyntax, frozen=True, kw_only=True):
             return
         try:
             yield from HERMES.read(calls, opener)
-        except OutputEnded:
-            raise
-        except MalformedOutput:
-            if not calls.certain:
+        except MalformedOutput as broken:
+            if isinstance(broken, OutputEnded) or not calls.certain:
                 raise
             yield from calls.rest(HERMES.closes)

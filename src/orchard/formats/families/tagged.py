@@ -56,8 +56,8 @@ class TaggedFamily(Struct, frozen=True):
     """A family of models for this state machine."""
 
     name: str
-    reasoning: ReasoningTags | None
-    syntax: CallSyntax
+    reasoning: ReasoningTags | None = None
+    syntax: CallSyntax | None = None
     headers = None
     """What these models write is one message."""
 
@@ -77,9 +77,9 @@ class TaggedFamily(Struct, frozen=True):
         syntax = self.syntax if tools else None
         return Tagged(reasoning, syntax, signatures(tools), thinking=thinking, wrapped=wrapped, forced=forced)
 
-    def calls(self, tools: Sequence[Tool]) -> CallsGrammar:
-        """Return what the model would write for one or more calls of these tools."""
-        return self.syntax.grammar(tools)
+    def calls(self, tools: Sequence[Tool]) -> CallsGrammar | None:
+        """Return what the model would write for one or more calls of these tools; None where it can't call."""
+        return self.syntax.grammar(tools) if self.syntax else None
 
 
 class Tagged(Format):
@@ -175,7 +175,8 @@ class Tagged(Format):
     def _answer(self) -> Parser[None]:
         """Read text, and the calls in it. It ends with OutputEnded only."""
         reader, reasoning = self._reader, self._reasoning
-        closing = self._closing()
+        wrapping = reasoning.answer[1] if reasoning and reasoning.answer and self._wrapped else ""
+        closing = tuple(filter(None, (wrapping, reasoning.over))) if reasoning else ()
         strays = (reasoning.start, reasoning.end, reasoning.alone) if reasoning and reasoning.alone else ()
         tags = (*self._syntax.opens, *closing, *strays)
         while True:
@@ -193,14 +194,6 @@ class Tagged(Format):
                 yield from reader.skip("\n")
             else:
                 yield from self._calls(tag)
-
-    def _closing(self) -> tuple[str, ...]:
-        """Return the tags that end the answer and are no part of it."""
-        reasoning = self._reasoning
-        if not reasoning:
-            return ()
-        wrapping = reasoning.answer[1] if self._wrapped and reasoning.answer else ""
-        return tuple(tag for tag in (wrapping, reasoning.over) if tag)
 
     def _stray(self, place: int, strays: tuple[str, ...]) -> Parser[None]:
         """Read a tag of reasoning within the answer, and the reasoning behind it, if it opens some."""

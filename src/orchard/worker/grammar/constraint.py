@@ -239,7 +239,10 @@ def _calls(tools: tuple[Tool, ...], family: Family) -> tuple[ToolCalls, ...]:
             if loose is None:
                 raise strict_refusal(tool.name, str(error)) from error
             grammar = loose
-        found.append(ToolCalls(tool.name, grammar, loose, tool.input_grammar))
+        if grammar:
+            found.append(ToolCalls(tool.name, grammar, loose, tool.input_grammar))
+        elif tool.input_grammar is not None:
+            raise strict_refusal(tool.name, "how this model writes calls is not known", of_input=True)
     return tuple(found)
 
 
