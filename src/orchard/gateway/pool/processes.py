@@ -5,8 +5,6 @@ import asyncio
 import contextvars
 
 from orchard.config import Settings
-from orchard.gateway.pool.waiting import Timer
-from orchard.gateway.pool.watchdog import Watchdog
 from orchard.gateway.pool.worker_process import WorkerProcess
 from orchard.kinds import Backend
 
@@ -15,16 +13,14 @@ _MOST_GROWTH_BYTES = 512 * 2**20
 
 
 class Processes:
-    """Starts processes, watches over them, and hands them on from one model to the next."""
+    """Starts processes, and hands them on from one model to the next."""
 
     def __init__(self, settings: Settings) -> None:
         self._memory_bytes: int | None = None
         self._settings = settings
-        self._interval = Watchdog(settings.watchdog_timeout).interval
         self._tasks: dict[WorkerProcess, asyncio.Task[None]] = {}
         self.spare: list[WorkerProcess] = []
         """Those that have no model."""
-        self._ticking = Timer(self._tick)
         self._closing = False
 
     @property
@@ -81,7 +77,6 @@ class Processes:
     async def close(self) -> None:
         """End all processes, and wait until they are gone."""
         self._closing = True
-        self._ticking.stop()
         tasks = list(self._tasks.values())
         for worker in self.all:
             worker.close()
@@ -102,15 +97,7 @@ class Processes:
         task = asyncio.create_task(worker.run(), context=contextvars.Context())
         self._tasks[worker] = task
         task.add_done_callback(lambda _: self._tasks.pop(worker))
-        if not self._ticking.running:
-            self._ticking.start(self._interval)
         return worker
-
-    def _tick(self) -> None:
-        for worker in self.all:
-            worker.tick()
-        if self._tasks:
-            self._ticking.start(self._interval)
 
 
 def _is_starting(worker: WorkerProcess) -> bool:

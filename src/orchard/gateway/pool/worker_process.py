@@ -17,6 +17,7 @@ from orchard.core.request import Request
 from orchard.core.task import LoadOptions
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.crash_reason import CrashReason, reap, without_folders
+from orchard.gateway.pool.waiting import Timer
 from orchard.gateway.pool.watchdog import Watchdog
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.kinds import Backend
@@ -58,6 +59,7 @@ class WorkerProcess:
         """What it took before its first load."""
         self._settings = settings
         self._watchdog = Watchdog(settings.watchdog_timeout)
+        self._ticking = Timer(self.tick)
         self._streams: dict[str, EventStream] = {}
         self._questions: dict[int, asyncio.Future[CacheState]] = {}
         self._numbers = itertools.count()
@@ -79,9 +81,10 @@ class WorkerProcess:
         return not self._closing
 
     async def run(self) -> None:
-        """Start the process and carry its frames until it is gone."""
+        """Start the process, watch over it and carry its frames until it is gone."""
         try:
             reader = await self._spawn()
+            self._ticking.start(self._watchdog.interval)
             while (message := await wire.read(reader)) is not None:
                 self._receive(message)
         except wire.WireError as error:
@@ -149,9 +152,10 @@ class WorkerProcess:
         self._become("unloading")
 
     def tick(self) -> None:
-        """Ping the process, and kill it where it has work and has been silent for too long; called at each interval."""
+        """Ping the process, and kill it if it has work and has been silent for too long; do so again soon."""
         if self.phase in ("ending", "gone"):
             return
+        self._ticking.start(self._watchdog.interval)
         least = _START_SECONDS if self.phase == "starting" else 0.0
         if not self._streams and self.phase in ("idle", "ready"):
             self._watchdog.heard()
