@@ -97,7 +97,11 @@ def read_call(calls: CallEmitter, *, only_known: bool = False) -> Parser[None]:
             id_ = yield from plain(reader)
         elif key in _ARGUMENTS and name and not started:
             started = True
-            yield from _arguments(calls, name, id_)
+            signature = calls.start(name, id_)
+            if first == "{":
+                yield from arguments(reader, signature, calls.arguments)
+            else:
+                calls.arguments(_whole((yield from _collected(reader)), signature))
         elif key in _ARGUMENTS and not started:
             late = yield from _collected(reader)
         else:
@@ -110,8 +114,7 @@ def read_call(calls: CallEmitter, *, only_known: bool = False) -> Parser[None]:
     if not name:
         raise MalformedOutput
     if not started:
-        signature = calls.start(name, id_)
-        calls.arguments(_whole(late, signature))
+        calls.arguments(_whole(late, calls.start(name, id_)))
 
 
 def read_arguments(calls: CallEmitter, name: str, end: str) -> Parser[None]:
@@ -126,14 +129,6 @@ def read_arguments(calls: CallEmitter, name: str, end: str) -> Parser[None]:
     if fence:
         yield from reader.leading((_FENCE,))
     yield from calls.close(end)
-
-
-def _arguments(calls: CallEmitter, name: str, id_: str | None) -> Parser[None]:
-    reader, signature = calls.reader, calls.start(name, id_)
-    if (yield from reader.peek()) == "{":
-        yield from arguments(reader, signature, calls.arguments)
-    else:
-        calls.arguments(_whole((yield from _collected(reader)), signature))
 
 
 def _collected(reader: TextReader, most: int | None = None) -> Parser[str]:
