@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import Any
 
 from llguidance import regex_to_lark
 
@@ -20,11 +21,13 @@ _ANYTHING = "(?s:.*)"
 _EDGES = {"\\A", "\\z", "\\Z", "\\G"}
 
 
-def searched(pattern: str) -> str:
+def searched(pattern: Any) -> str:
     """Return a terminal of llguidance's Lark for the texts in which a pattern is found.
 
     Raise ValueError, with a sentence, where it is none, or can't be kept.
     """
+    if not isinstance(pattern, str):
+        raise ValueError("a pattern is a string")
     tokens = _TOKEN.findall(pattern)
     if tokens[-1:] == ["\\"]:
         raise ValueError(f"the pattern {pattern!r} ends within an escape")

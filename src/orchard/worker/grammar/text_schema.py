@@ -106,9 +106,12 @@ class Texts:
         apart = sorted({_READ[type_] for type_ in others if type_ not in free or type_ in _CONTAINERS})
         held = f" & ~{self._ended(_any_of(apart))}" if apart else ""
         texts = [f"({_any_of(strings)}){held}"] if strings else []
+        containers = []
         for choice in self._choices:
             texts += [self._scalar(choice, type_) for type_ in sorted(choice.types - {"string"} - _CONTAINERS)]
-        containers = [_container(choice) for choice in self._choices if choice.types & _CONTAINERS]
+            if types := sorted(choice.types & _CONTAINERS):
+                parts = [*choice.parts, {"type": types}]
+                containers.append({"allOf": parts} if len(parts) > 2 else parts[0] | parts[-1])
         if not texts and not containers:
             raise ValueError("nothing keeps it")
         within = self._shared | (containers[0] if len(containers) == 1 else {"anyOf": containers})
@@ -160,7 +163,10 @@ class Texts:
         for part in choice.parts:
             found += self._lengths(part)
             if (pattern := part.get("pattern")) is not None:
-                found += map(self._ended, self._searched(pattern))
+                try:
+                    found.append(self._ended(searched(pattern)))
+                except ValueError as error:
+                    self._refuse(str(error))
             if isinstance(name := part.get("format"), str) and name in FORMATS:
                 found.append(self._ended(FORMATS[name]))
             if "not" in part:
@@ -180,15 +186,6 @@ class Texts:
 
     def _ended(self, terminal: str) -> str:
         return f"(({terminal}) {literal(self._end)})" if self._end else f"({terminal})"
-
-    def _searched(self, pattern: Any) -> list[str]:
-        try:
-            if not isinstance(pattern, str):
-                raise ValueError("a pattern is a string")
-            return [searched(pattern)]
-        except ValueError as error:
-            self._refuse(str(error))
-            return []
 
     def _excluded(self, schema: Any) -> list[str]:
         """Return the strings that are none of a schema's."""
@@ -229,12 +226,6 @@ def _named(schema: dict[str, Any]) -> frozenset[str]:
 
 def _with_integers(types: Collection[str]) -> frozenset[str]:
     return frozenset(types) | (frozenset({"integer"}) if "number" in types else frozenset())
-
-
-def _container(choice: _ValueKind) -> dict[str, Any]:
-    """Return the schema of the arrays and objects of a choice."""
-    parts, types = choice.parts, {"type": sorted(choice.types & _CONTAINERS)}
-    return {"allOf": [*parts, types]} if len(parts) > 1 else {**(parts[0] if parts else {}), **types}
 
 
 def _bounded(choices: int) -> None:

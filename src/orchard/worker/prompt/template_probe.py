@@ -1,7 +1,7 @@
 """Finds out what a chat template takes, by rendering small conversations: templates differ more than their names do."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from typing import Literal
@@ -144,7 +144,10 @@ def probe(render: Render, source: str) -> TemplateCapabilities:
     )
     called = [_ASKED, _said("assistant", _CALL), _told(_CALL, "Qresult")]
     needles = ["Qvalue", "response:Qfunction", "Qresult"] if _WITHIN.search(source) else ["Qvalue", "Qresult"]
-    for form in _forms(takes, source):
+    # The ways to write a call, the commonest first.
+    ids = ("numbered" if "<|tool_calls_section_begin|>" in source else "any", "short")
+    for within, own_ids, as_text in product((False, True), ids, (False, True)):
+        form = replace(takes, results_within=within, ids=own_ids, text_arguments=as_text)
         # The object must not be written as Python would write it.
         if shows(form, called, *needles, never=("'Qname': 'Qvalue'",), tools=_TOOLS):
             # Mistral's older ones leave the system message out while the last message is a result.
@@ -164,13 +167,6 @@ def _in_blocks(shows: Callable[..., bool], takes: TemplateCapabilities) -> Templ
     if shows(takes, thought, "Qthought") or not shows(blocks, thought, "Qthought", "Qsaid", never=printed):
         return takes
     return blocks
-
-
-def _forms(takes: TemplateCapabilities, source: str) -> Iterator[TemplateCapabilities]:
-    """Yield the ways to write a call, the commonest first."""
-    ids = ("numbered" if "<|tool_calls_section_begin|>" in source else "any", "short")
-    for results_within, one, text_arguments in product((False, True), ids, (False, True)):
-        yield replace(takes, results_within=results_within, ids=one, text_arguments=text_arguments)
 
 
 def _beside(shows: Callable[..., bool], takes: TemplateCapabilities) -> TemplateCapabilities:
