@@ -254,4 +254,5 @@ def test_a_good_arrow_is_not(tmp_path: Path, file: str, code: str) -> None:
 def test_gateway_and_command_line_leave_mlx_alone(module: str) -> None:
     program = f"import sys, {module}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert MLX.isdisjoint(loaded.split())
+    # The first scrape imports prometheus_client, which takes long.
+    assert (MLX | {"prometheus_client"}).isdisjoint(loaded.split())

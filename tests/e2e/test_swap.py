@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from orchard.config import ModelSettings
 from orchard.core.tasks.text_options import TextOptions
@@ -14,13 +15,14 @@ from tests.support.serving import serve
 PROMPT = "Which words are these? " + " ".join(f"word{number}" for number in range(60))
 
 
-def test_a_model_that_comes_back_still_knows_its_prompts(tmp_path: Path) -> None:
-    shutil.copytree(MODEL_PATH, tmp_path / "a")  # with the files' times: it has been calibrated
-    shutil.copytree(MODEL_PATH, tmp_path / "b", copy_function=shutil.copyfile)  # without: it is another model
+@pytest.mark.parametrize("unloads", [False, True])
+def test_a_model_that_comes_back_still_knows_its_prompts(tmp_path: Path, unloads: bool) -> None:
+    for name in "ab":
+        shutil.copytree(MODEL_PATH, tmp_path / name, copy_function=shutil.copyfile)
     options = TextOptions(prompt_cache_dir=str(tmp_path / "prompts"))
     models = [ModelSettings(model_path=str(tmp_path / name), text=options) for name in "ab"]
     with (
-        serve((), models=models, max_loaded_models=1, spare=False) as server,
+        serve((), models=models, max_loaded_models=1) as server,
         httpx.Client(base_url=server.url, timeout=60) as client,
     ):
 
@@ -31,7 +33,8 @@ def test_a_model_that_comes_back_still_knows_its_prompts(tmp_path: Path) -> None
 
         first = ask("a")
         assert first["prompt_tokens_details"]["cached_tokens"] == 0
-        client.post("/v1/models/a/unload").raise_for_status()
-        assert ask("a")["prompt_tokens_details"]["cached_tokens"] == first["prompt_tokens"] - 1
-        ask("b")
+        if unloads:
+            client.post("/v1/models/a/unload").raise_for_status()
+        else:
+            ask("b")
         assert ask("a")["prompt_tokens_details"]["cached_tokens"] == first["prompt_tokens"] - 1

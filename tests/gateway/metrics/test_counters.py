@@ -145,19 +145,19 @@ def test_a_count_of_tokens_reads_no_prompt(metrics: Metrics) -> None:
 
 def test_what_the_pool_says_of_loads_and_crashes(metrics: Metrics) -> None:
     counted = metrics.models["apple"]
-    counted.load.add(2.0)
+    counted.load.add(2.0625)
     counted.failed_loads += 1
     counted.unloads["idle",] += 3
     counted.crashes += 2
     counted.restarts += 1
-    assert value(metrics, "orchard_model_load_seconds_sum", model="apple") == 2
+    assert value(metrics, "orchard_model_load_seconds_sum", model="apple") == 2.0625
     assert value(metrics, "orchard_model_load_failures_total", model="apple") == 1
     assert value(metrics, "orchard_model_unloads_total", model="apple", reason="idle") == 3
     assert value(metrics, "orchard_worker_crashes_total", model="apple") == 2
     assert value(metrics, "orchard_worker_restarts_total", model="apple") == 1
     model = stats(metrics, NOW, None)["models"]["apple"]
     fields = ("loads", "load_seconds", "load_failures", "unloads", "crashes", "restarts")
-    assert [model[name] for name in fields] == [1, 2.0, 1, 3, 2, 1]
+    assert [model[name] for name in fields] == [1, 2.062, 1, 3, 2, 1]
 
 
 def test_state_and_memory(metrics: Metrics) -> None:

@@ -5,10 +5,16 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from orchard.config import Settings
+from orchard.dialects.anthropic import errors as anthropic_errors
+from orchard.dialects.openai import errors as openai_errors
 from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool.pool import Pool
+from orchard.gateway.replies.errors import Dialects
 from orchard.gateway.routes.app import create_app
 from tests.support.gateway_client import body
 
@@ -83,3 +89,15 @@ async def test_who_has_no_key_is_told_so_in_the_dialect_of_the_route(
         for method in ("POST", "GET", "PATCH"):
             response = await http.request(method, path, headers=headers)
             assert (response.status_code, dialect(response)) == (401, told), method
+
+
+def test_a_route_of_the_method_goes_before_one_of_another() -> None:
+    async def nothing(http: Request) -> Response:
+        return Response()
+
+    dialects = Dialects()
+    dialects.add([Route("/{name}", nothing, methods=["POST"])], openai_errors.fail_azure)
+    dialects.add([Route("/one", nothing, methods=["GET"])], anthropic_errors.fail)
+    about = {"type": "http", "path": "/one", "headers": []}
+    assert dialects.of(about | {"method": "GET"}) is anthropic_errors.fail
+    assert dialects.of(about | {"method": "DELETE"}) is openai_errors.fail_azure

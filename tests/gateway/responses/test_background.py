@@ -1,6 +1,7 @@
 """A response in the background is told of when it is stored."""
 
 import asyncio
+import json
 from types import SimpleNamespace
 from typing import cast
 
@@ -8,13 +9,14 @@ import pytest
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
-from orchard.core.events import Finished, Started, Text, Usage
+from orchard.core.events import Failed, Finished, Started, Text, Usage
 from orchard.dialects.openai.responses.encode import ResponseEncoder
 from orchard.dialects.openai.responses.parse import parse as read
-from orchard.gateway.caller import Caller
+from orchard.gateway.caller import ANYONE, Caller
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.responses.background import Run
 from orchard.gateway.responses.service import Responses, _Answer
+from orchard.gateway.store.responses import ResponseRecord
 
 
 async def test_the_end_is_told_when_it_can_be_found() -> None:
@@ -135,3 +137,34 @@ async def test_nothing_is_begun_that_cannot_be_stored() -> None:
     with pytest.raises(OrchardError, match="the disk is full"):
         await run.stored
     assert not began
+
+
+async def test_whoever_waits_for_a_run_hears_of_a_bug_in_storing_it() -> None:
+    call = read(b'{"model": "m", "input": "Hi", "background": true}').call("req_1")
+
+    async def begin() -> EventStream:
+        raise AssertionError("it must not begin")
+
+    async def keep(encoder: ResponseEncoder, events: bytes | None) -> None:
+        raise RuntimeError("a bug")
+
+    run = Run(call, begin, keep, None)
+    with pytest.raises(RuntimeError, match="a bug"):
+        await run.make()
+    with pytest.raises(OrchardError, match="could not be stored"):
+        await run.stored
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_what_nobody_waits_for_any_more_is_stored_only_in_the_background(background: bool) -> None:
+    call = read(json.dumps({"model": "m", "input": "Hi", "background": background}).encode()).call("req_1")
+    encoder = ResponseEncoder(call)
+    encoder.each([Started(1), Failed("cancelled", "gone")])
+    kept: list[ResponseRecord] = []
+
+    async def unkept(_: object, record: ResponseRecord) -> None:
+        kept.append(record)
+
+    responses = SimpleNamespace(unkept=unkept)
+    assert await Responses.keep(cast(Responses, responses), ANYONE, call, encoder) is None
+    assert [record.response["status"] for record in kept] == ["cancelled"] * background

@@ -22,7 +22,7 @@ from orchard.formats.call_grammar import CallGrammar, json_arguments
 from orchard.formats.calls import CERTAIN, CallEmitter, CallSyntax
 from orchard.formats.json_text import arguments, plain, value, whole
 from orchard.formats.schema import Signature
-from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, TextReader
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading, TextReader
 
 _NAMES = ("name", "tool_name")
 _ARGUMENTS = ("arguments", "parameters")
@@ -43,31 +43,31 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
     begin: str = ""
     end: str = ""
 
-    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read the calls behind an opener, which may itself be the beginning of the JSON."""
-        reader = calls.reader
-        reader.at -= len(opener) - len(opener.rstrip("[{"))
+        source = calls.source
+        source.at -= len(opener) - len(opener.rstrip("[{"))
         fenced = opener.startswith(_FENCE)
         only_known = opener in self.leads
         ends = (_FENCE,) if fenced else (self.closes,) if self.closes else ()
-        in_list = (yield from reader.skip()) == "["
-        reader.at += in_list
+        in_list = (yield from source.skip()) == "["
+        source.at += in_list
         while True:
             yield from read_call(calls, only_known=only_known)
             if in_list:
                 calls.end()
-                mark = yield from reader.leading((",", "]"))
+                mark = yield from source.leading((",", "]"))
                 if mark == "]":
-                    yield from reader.leading(ends)
+                    yield from source.leading(ends)
                 if mark != ",":
                     return
             elif (yield from calls.close(*ends)):
                 return
             else:  # another one may follow, Llama's behind a semicolon or a comma
-                mark = yield from reader.leading(("{", ";", ","))
+                mark = yield from source.leading(("{", ";", ","))
                 if not mark:
                     return
-                reader.at -= mark == "{"
+                source.at -= mark == "{"
 
     def call(self, tool: Tool) -> CallGrammar:
         """Return what one call of a tool looks like."""
@@ -75,63 +75,68 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
         return CallGrammar(tool.name, begin, json_arguments(tool), f"}}{self.end}")
 
 
-def read_call(calls: CallEmitter, *, only_known: bool = False) -> Parser[None]:
+def read_call(calls: CallEmitter, *, only_known: bool = False) -> Reading[None]:
     """Read one call's object, all but its end.
 
     Raise MalformedOutput where it has no name or, with `only_known`, there is no such tool.
     """
-    reader = calls.reader
-    yield from reader.expect("{")
+    source = calls.source
+    yield from source.expect("{")
     name, id_, late, started = "", None, "", False
     before = 0  # characters that no call needs, where a name is waited for
     while True:
-        yield from reader.skip()
-        key = yield from plain(reader)
-        yield from reader.expect(":")
-        first = yield from reader.skip()
+        yield from source.skip()
+        key = yield from plain(source)
+        yield from source.expect(":")
+        first = yield from source.skip()
         if key in _NAMES:
-            name = yield from plain(reader)
+            name = yield from plain(source)
             if not name or (only_known and name not in calls.tools):
                 raise MalformedOutput
         elif key == "id" and first == '"':
-            id_ = yield from plain(reader)
+            id_ = yield from plain(source)
         elif key in _ARGUMENTS and name and not started:
             started = True
-            signature = calls.start(name, id_)
-            if first == "{":
-                yield from arguments(reader, signature, calls.arguments)
-            else:
-                calls.arguments(_whole((yield from _collected(reader)), signature))
+            yield from _arguments(calls, name, id_)
         elif key in _ARGUMENTS and not started:
-            late = yield from _collected(reader)
+            late = yield from _collected(source)
         else:
             # An answer in JSON mustn't wait for its end.
             most = CERTAIN - before if only_known and not name else None
-            before += len((yield from _collected(reader, most)))
-        yield from reader.skip()
-        if (yield from reader.choice((",", "}"))) == "}":
+            before += len((yield from _collected(source, most)))
+        yield from source.skip()
+        if (yield from source.choice((",", "}"))) == "}":
             break
     if not name:
         raise MalformedOutput
     if not started:
-        calls.arguments(_whole(late, calls.start(name, id_)))
+        signature = calls.start(name, id_)
+        calls.arguments(_whole(late, signature))
 
 
-def read_arguments(calls: CallEmitter, name: str, end: str) -> Parser[None]:
+def read_arguments(calls: CallEmitter, name: str, end: str) -> Reading[None]:
     """Read the rest of a call whose name stands before it: JSON arguments, in a fenced block or not, and `end`."""
-    reader = calls.reader
+    source = calls.source
     if not name:
         raise MalformedOutput
-    yield from reader.skip()
-    fence = yield from reader.choice(_FENCE_OPENS)
-    yield from reader.skip()
-    yield from arguments(reader, calls.start(name), calls.arguments)
+    yield from source.skip()
+    fence = yield from source.choice(_FENCE_OPENS)
+    yield from source.skip()
+    yield from arguments(source, calls.start(name), calls.arguments)
     if fence:
-        yield from reader.leading((_FENCE,))
+        yield from source.leading((_FENCE,))
     yield from calls.close(end)
 
 
-def _collected(reader: TextReader, most: int | None = None) -> Parser[str]:
+def _arguments(calls: CallEmitter, name: str, id_: str | None) -> Reading[None]:
+    source, signature = calls.source, calls.start(name, id_)
+    if (yield from source.peek()) == "{":
+        yield from arguments(source, signature, calls.arguments)
+    else:
+        calls.arguments(_whole((yield from _collected(source)), signature))
+
+
+def _collected(source: TextReader, most: int | None = None) -> Reading[str]:
     """Read a value of any kind. Raise MalformedOutput where it has more than `most` characters."""
     found: list[str] = []
     left = most
@@ -142,7 +147,7 @@ def _collected(reader: TextReader, most: int | None = None) -> Parser[str]:
         if left is not None and (left := left - len(text)) < 0:
             raise MalformedOutput
 
-    yield from value(reader, take)
+    yield from value(source, take)
     return "".join(found)
 
 
@@ -208,15 +213,15 @@ BARE = JsonCalls(leads=_BRACKETS)
 class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
     """Apertus' calls."""
 
-    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read a list of calls, and the tag that ends it."""
-        reader = calls.reader
-        yield from reader.expect("[")
+        source = calls.source
+        yield from source.expect("[")
         while True:
             yield from _apertus_call(calls)
-            mark = yield from reader.leading((",", "]"))
+            mark = yield from source.leading((",", "]"))
             if mark == "]":
-                yield from reader.leading((self.closes,))
+                yield from source.leading((self.closes,))
             if mark != ",":
                 return
 
@@ -225,16 +230,16 @@ class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
         return CallGrammar(tool.name, f"{{{json.dumps(tool.name)}: ", json_arguments(tool), "}")
 
 
-def _apertus_call(calls: CallEmitter) -> Parser[None]:
-    reader = calls.reader
-    yield from reader.expect("{")
-    yield from reader.skip()
-    name = yield from plain(reader)
+def _apertus_call(calls: CallEmitter) -> Reading[None]:
+    source = calls.source
+    yield from source.expect("{")
+    yield from source.skip()
+    name = yield from plain(source)
     if not name:
         raise MalformedOutput
-    yield from reader.expect(":")
-    yield from reader.skip()
-    yield from arguments(reader, calls.start(name), calls.arguments)
+    yield from source.expect(":")
+    yield from source.skip()
+    yield from arguments(source, calls.start(name), calls.arguments)
     yield from calls.close("}")
 
 
@@ -255,16 +260,18 @@ class AlsoHermes(CallSyntax, frozen=True, kw_only=True):
 
     own: CallSyntax
 
-    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read a calls; where both open so, JSON is Hermes'."""
-        reader = calls.reader
+        source = calls.source
         shared = opener in self.own.opens
-        if opener not in HERMES.opens or (shared and (yield from reader.skip()) not in "{["):
+        if opener not in HERMES.opens or (shared and (yield from source.skip()) not in "{["):
             yield from self.own.read(calls, opener)
             return
         try:
             yield from HERMES.read(calls, opener)
-        except MalformedOutput as broken:
-            if isinstance(broken, OutputEnded) or not calls.certain:
+        except OutputEnded:
+            raise
+        except MalformedOutput:
+            if not calls.certain:
                 raise
             yield from calls.rest(HERMES.closes)

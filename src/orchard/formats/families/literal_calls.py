@@ -15,14 +15,13 @@ Gemma's: `call:name{key:value,…}` in tags, with strings between tags of their 
 """
 
 import re
-from functools import partial
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar
 from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.families.json_calls import JsonCalls
 from orchard.formats.literals import PYTHON, Notation, arguments, keywords, python_value, quoted_value
-from orchard.formats.text_reader import MalformedOutput, Parser
+from orchard.formats.text_reader import MalformedOutput, Reading
 
 _NAME_CHARS = re.compile(r"[\w.\-]*")
 _NAME = re.compile(r"[^\W\d][\w.\-]*")
@@ -41,27 +40,27 @@ class Pythonic(CallSyntax, frozen=True, kw_only=True):
     wrapper: str = ""
     module: str = ""
 
-    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read the calls behind an opener, which may itself be a list's bracket."""
-        reader = calls.reader
+        source = calls.source
         bare = opener.endswith("[")
-        if not bare and (lead := (yield from reader.leading(("[{", "{")))):
+        if not bare and (lead := (yield from source.leading(("[{", "{")))):
             yield from JsonCalls(closes=self.closes).read(calls, lead)
             return
-        in_list = bare or (yield from reader.leading(("[",))) is not None
+        in_list = bare or (yield from source.leading(("[",))) is not None
         ends = (self.closes,) if self.closes and not bare else ()
         while True:
             yield from self._call(calls, known=bare)
             tag = yield from calls.close(",", "]") if in_list else calls.close(",", *ends)
-            if tag == "]" or (tag and in_list and (yield from reader.leading(("]",)))):
-                yield from reader.leading(ends)
-            elif tag == "," or (tag is None and not in_list and reader.at < len(reader.text)):
+            if tag == "]" or (tag and in_list and (yield from source.leading(("]",)))):
+                yield from source.leading(ends)
+            elif tag == "," or (tag is None and not in_list and source.at < len(source.text)):
                 continue
             return
 
-    def _call(self, calls: CallEmitter, *, known: bool) -> Parser[None]:
+    def _call(self, calls: CallEmitter, *, known: bool) -> Reading[None]:
         """Read a call, all but its end."""
-        reader = calls.reader
+        source = calls.source
         name = yield from self._opened(calls)
         wrapped = name == self.wrapper and name not in calls.tools
         if wrapped:
@@ -71,16 +70,16 @@ class Pythonic(CallSyntax, frozen=True, kw_only=True):
         if not _NAME.fullmatch(name) or (known and name not in calls.tools):
             raise MalformedOutput
         signature = calls.start(name)
-        yield from arguments(reader, PYTHON, signature, calls.arguments)
+        yield from arguments(source, PYTHON, signature, calls.arguments)
         if wrapped:
-            yield from reader.expect(")")
+            yield from source.expect(")")
 
-    def _opened(self, calls: CallEmitter) -> Parser[str]:
+    def _opened(self, calls: CallEmitter) -> Reading[str]:
         """Read a name and the bracket behind it."""
-        reader = calls.reader
-        yield from reader.skip()
-        name = yield from reader.run_of(_NAME_CHARS)
-        yield from reader.expect("(")
+        source = calls.source
+        yield from source.skip()
+        name = yield from source.run_of(_NAME_CHARS)
+        yield from source.expect("(")
         return name
 
     def call(self, tool: Tool) -> CallGrammar:
@@ -120,20 +119,20 @@ class GemmaCalls(CallSyntax, frozen=True, kw_only=True):
 
     quote: str
 
-    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
         """Read a call and its end tag."""
-        reader = calls.reader
-        yield from reader.expect(_CALL)
-        name = (yield from reader.word("{", "\n<}")).strip()
+        source = calls.source
+        yield from source.expect(_CALL)
+        name = (yield from source.word("{", "\n<}")).strip()
         if not name:
             raise MalformedOutput
         notation = Notation((self.quote, '"'), ":", "}", words=True)
-        yield from arguments(reader, notation, calls.start(name), calls.arguments)
+        yield from arguments(source, notation, calls.start(name), calls.arguments)
         yield from calls.close(self.closes)
 
     def call(self, tool: Tool) -> CallGrammar:
         """Return what one call of a tool looks like."""
-        body = keywords(tool, ":", ",", partial(quoted_value, self.quote))
+        body = keywords(tool, ":", ",", quoted_value(self.quote))
         return CallGrammar(tool.name, f"{self.opens[0]}{_CALL}{tool.name}{{", body, f"}}{self.closes}")
 
 

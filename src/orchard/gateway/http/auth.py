@@ -1,33 +1,48 @@
 """API keys: a request without a valid one is refused."""
 
-from starlette.datastructures import Headers
+from collections.abc import Iterator
+
 from starlette.types import Scope
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Callers
 
-_HEADERS = ("x-api-key", "api-key")
+_HEADERS = (b"x-api-key", b"api-key")
 # The paths that probes request before they know of a key.
 _OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/")}
 
 
-def check_key(callers: Callers, scope: Scope) -> None:
-    """Set the caller of a request (`request.state.caller`), whose key is Authorization: Bearer, x-api-key or api-key.
+class Keys:
+    """Lets requests pass that have one of the keys, as `Authorization: Bearer`, x-api-key or api-key.
 
-    OPTIONS, by which browsers ask what they may send, needs no key. Raise OrchardError("unauthorized").
+    OPTIONS, by which browsers ask what they may send, needs no key.
     """
-    headers = Headers(scope=scope)
-    given = [value for name in _HEADERS for value in headers.getlist(name)]
-    for value in headers.getlist("authorization"):
-        scheme, _, key = value.partition(" ")
-        if scheme.lower() == "bearer":
-            given.append(key)
-    # Stripped as bytes: the last byte of a letter may look like a space of Latin-1.
-    caller = scope["state"]["caller"] = callers.identify(key.encode("latin-1").strip() for key in given)
+
+    def __init__(self, callers: Callers) -> None:
+        self._callers = callers
+
+    def check(self, scope: Scope) -> None:
+        """Set the caller of a request (`request.state.caller`). Raise OrchardError("unauthorized")."""
+        given = list(_given(scope))
+        caller = scope["state"]["caller"] = self._callers.identify(given)
+        if not caller.known and not _is_open(scope):
+            wrong = "the API key is wrong" if given else "an API key is needed"
+            message = f"{wrong}: send one of this server's keys as 'Authorization: Bearer KEY', x-api-key or api-key"
+            raise OrchardError("unauthorized", message)
+        if scope.get("method") == "POST":
+            self._callers.remember(scope["state"]["id"], caller)
+
+
+def _is_open(scope: Scope) -> bool:
     method = scope.get("method")  # a WebSocket has none
-    if not caller.known and method != "OPTIONS" and (method, scope["path"]) not in _OPEN:
-        wrong = "the API key is wrong" if given else "an API key is needed"
-        message = f"{wrong}: send one of this server's keys as 'Authorization: Bearer KEY', x-api-key or api-key"
-        raise OrchardError("unauthorized", message)
-    if method == "POST":
-        callers.remember(scope["state"]["id"], caller)
+    return method == "OPTIONS" or (method, scope["path"]) in _OPEN
+
+
+def _given(scope: Scope) -> Iterator[bytes]:
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            scheme, _, key = value.partition(b" ")
+            if scheme.lower() == b"bearer":
+                yield key.strip()
+        elif name in _HEADERS:
+            yield value.strip()

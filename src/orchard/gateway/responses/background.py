@@ -101,7 +101,6 @@ class Run:
         if self._stream:
             self._stream.may_restart(None)
         while True:
-            news = self._news
             if shown < len(self._events):
                 told = self._events[shown:]
                 shown += len(told)
@@ -111,7 +110,7 @@ class Run:
             else:
                 try:
                     async with asyncio.timeout(keep_alive):
-                        await news.wait()
+                        await self._news.wait()
                 except TimeoutError:
                     yield b""
 

@@ -181,9 +181,5 @@ class ResponsesSocket:
         except OrchardError as error:
             log.warning("%s is not kept for its connection: %s", call.id, error.message)
         else:
-            self._last = (
-                call.id,
-                Past(
-                    [*past.items, *map(msgspec.json.encode, call.input), *map(msgspec.json.encode, output)], {}, extent
-                ),
-            )
+            added = [msgspec.json.encode(item) for item in (*call.input, *output)]
+            self._last = call.id, Past([*past.items, *added], {}, extent)

@@ -20,10 +20,22 @@ from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.gateway.models.registry import ModelEntry
 from orchard.gateway.replies.errors import names_anthropic
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import TEXT, generation, object_of
+from orchard.gateway.routes.openapi import generation
 
 # The schema of its errors, for the OpenAPI.
-ERROR = object_of(type={"const": "error"}, error=object_of(type=TEXT, message=TEXT), request_id=TEXT)
+ERROR = {
+    "type": "object",
+    "required": ["type", "error", "request_id"],
+    "properties": {
+        "type": {"const": "error"},
+        "error": {
+            "type": "object",
+            "required": ["type", "message"],
+            "properties": {"type": {"type": "string"}, "message": {"type": "string"}},
+        },
+        "request_id": {"type": "string"},
+    },
+}
 
 
 class _AnthropicRoute(APIRoute):

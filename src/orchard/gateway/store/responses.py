@@ -78,9 +78,8 @@ def load(tx: Transaction, caller: Caller, id_: str) -> tuple[Fields, str | None]
 def events(tx: Transaction, caller: Caller, id_: str) -> bytes | None:
     """Return the stream of a response that ran in the background."""
     tx.find(_LIVE, "response_not_found", caller, id_)
-    (found,) = tx.db.execute("SELECT events FROM responses WHERE id = ?", (id_,)).fetchone()
-    stream: bytes | None = found
-    return stream
+    row: tuple[bytes | None] = tx.db.execute("SELECT events FROM responses WHERE id = ?", (id_,)).fetchone()
+    return row[0]
 
 
 def fail(tx: Transaction, caller: Caller, id_: str, reason: str) -> None:

@@ -383,6 +383,12 @@ def test_a_stream_that_fails_before_anything_else_begins_all_the_same() -> None:
     assert kinds == ["response.created", "response.in_progress", "error", "response.failed"]
 
 
+def test_a_response_that_is_cancelled_before_it_began() -> None:
+    encoder = ResponseEncoder(make_call())
+    told = events_of(encoder.encode([Failed("cancelled", "Gone.")]))
+    assert [event["type"] for event in told] == ["response.created"]
+
+
 def test_a_cancelled_response() -> None:
     encoder = ResponseEncoder(make_call(background=True))
     told = b"".join(encoder.queued()) + encoder.encode([Started(5), Text("Hel")])

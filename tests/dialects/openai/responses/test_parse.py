@@ -305,6 +305,15 @@ def test_tools() -> None:
     assert "a+" in (custom.description or "")
 
 
+def test_the_namespace_tells_tools_of_one_name_apart() -> None:
+    tools = [
+        {"type": "namespace", "name": name, "tools": [{**FUNCTION, "name": tool} for tool in ("send", name)]}
+        for name in ("mail", "post")
+    ]
+    names = [tool.name for tool in task(tools=tools).tools]
+    assert names == ["mail__send", "mail", "post__send", "post"]
+
+
 def test_the_grammar_of_a_custom_tool_is_kept() -> None:
     form = {"type": "grammar", "syntax": "lark", "definition": "start: /a/"}
     (tool,) = task(tools=[{"type": "custom", "name": "run", "format": form}]).tools
