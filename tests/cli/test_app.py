@@ -1,8 +1,7 @@
-"""The command line as a user meets it: most tests run it as a process."""
+"""The command line as a user meets it."""
 
 import http.server
 import itertools
-import os
 import re
 import signal
 import socket
@@ -25,31 +24,11 @@ from orchard.cli.bench import LoadProfile, bench
 from orchard.cli.chat import HELP, ChatSession
 from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError, sse_data
 from orchard.core.errors import OrchardError
+from tests.support.command import clean, orchard, orchard_process, refused
 from tests.support.serving import Server, serve
 
 COMMANDS = ("serve", "chat", "models", "pull", "rm", "bench", "doctor", "config")
 SLOW = '{"pieces": 1000, "text": "tick ", "interval": 0.02}'
-
-
-def clean(**env: str) -> dict[str, str]:
-    """The environment without what a developer may have set for Orchard, and with colours off."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("ORCHARD_")}
-    return {**kept, "NO_COLOR": "1", "COLUMNS": "200", **env}
-
-
-def orchard(*args: str, stdin: str = "", **env: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "orchard", *args]
-    return subprocess.run(
-        command, input=stdin, capture_output=True, text=True, timeout=100, env=clean(**env), check=False
-    )
-
-
-def refused(done: "subprocess.CompletedProcess[str]") -> str:
-    """The one line with which a command ends that a user can mend."""
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("orchard: ")
-    return line
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +65,12 @@ class TestCommands:
         assert "orchard" not in CliRunner().invoke(app, ["nonsense"]).output.split("No such command")[1]
 
     def test_version(self) -> None:
-        assert re.fullmatch(r"orchard \d+\.\d+\.\d+\n", orchard("--version").stdout)
+        assert re.fullmatch(r"orchard \d+\.\d+\.\d+\n", orchard_process("--version").stdout)
 
 
 class TestServe:
     def test_a_missing_model(self) -> None:
-        assert "no model 'nonsuch'" in refused(orchard("serve", "nonsuch"))
+        assert "no model 'nonsuch'" in refused(orchard_process("serve", "nonsuch"))
 
     def test_a_folder_that_is_no_model(self, tmp_path: Path) -> None:
         assert "has no config.json" in refused(orchard("serve", str(tmp_path)))
@@ -151,7 +130,7 @@ class TestServe:
 
 class TestDoctor:
     def test_a_sound_installation(self, tmp_path: Path) -> None:
-        done = orchard("doctor", "--port", "0", HF_HUB_CACHE=str(tmp_path / "none"))
+        done = orchard_process("doctor", "--port", "0", HF_HUB_CACHE=str(tmp_path / "none"))
         assert done.returncode == 0, done.stdout
         for words in ("Python 3", "mlx-lm ", "computes on ", "demo model", "none yet in ", "is free", "can run here"):
             assert words in done.stdout

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from orchard.cli.app import app
 from orchard.cli.config import check
 from orchard.cli.settings.layers import Mistakes
-from tests.cli.test_app import clean, orchard, refused
+from tests.support.command import clean, orchard, refused
 
 WRONG = "server:\n  prot: 1\nmodels:\n  - {model_path: a, kv_bits: 5}\n"
 

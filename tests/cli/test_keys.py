@@ -1,8 +1,5 @@
 """API keys and origins on the command line."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ from orchard.cli.endpoint import first_key
 from orchard.cli.settings.values import KINDS
 from orchard.config import Settings
 from orchard.gateway.pool import worker_process
+from tests.support.command import orchard, orchard_process
 from tests.support.serving import serve
 
 
@@ -113,23 +111,19 @@ def test_clients_send_the_first_of_several() -> None:
     assert [first_key(given) for given in (None, "", "a", "a, b", " ")] == [None, None, "a", "a", None]
 
 
-def test_the_chat_sends_its_key() -> None:
-    def say(key: str, url: str) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, "-m", "orchard", "chat", "-m", "hello there", "--url", url]
-        environment = os.environ | {"ORCHARD_API_KEY": key}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+SAY = ("chat", "-m", "hello there", "--url")
 
+
+def test_the_chat_sends_its_key() -> None:
     with serve(api_keys=("the-key",)) as server:
-        assert say("the-key,another", server.url).stdout == "hello there\n"
-        refused = say("wrong", server.url)
+        assert orchard(*SAY, server.url, ORCHARD_API_KEY="the-key,another").stdout == "hello there\n"
+        refused = orchard(*SAY, server.url, ORCHARD_API_KEY="wrong")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "the API key is wrong" in refused.stderr
 
 
 def test_help_shows_no_key() -> None:
-    command = [sys.executable, "-m", "orchard", "serve", "--help"]
-    environment = os.environ | {"ORCHARD_API_KEY": "the-secret", "COLUMNS": "200"}
-    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    shown = orchard_process("serve", "--help", ORCHARD_API_KEY="the-secret").stdout
     assert "--api-key-file" in shown
     assert "the-secret" not in shown
 
