@@ -13,6 +13,11 @@ settings.load_profile("fast")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _what_is_found_out_of_models(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """It is remembered in a folder of the tests' own."""
+def _environment(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is found out about models is remembered in a folder of the tests' own, and no certificate is trusted.
+
+    No test uses TLS, and for each HTTP client, reading the certificates takes longer than most requests.
+    """
     os.environ["ORCHARD_CACHE_DIR"] = str(tmp_path_factory.mktemp("orchard-cache"))
+    os.environ.pop("SSL_CERT_FILE", None)
+    os.environ["SSL_CERT_DIR"] = str(tmp_path_factory.mktemp("no-certificates"))

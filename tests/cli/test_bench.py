@@ -130,7 +130,7 @@ class Stage:
         return await self.time.play(Bench(self.client, load).run(scenario))
 
     async def ask(self) -> TimedAnswer:
-        return await self.time.play(self.client.ask([{"role": "user", "content": "x"}], 5))
+        return (await self.time.play(self.client.stream([{"role": "user", "content": "x"}], 5))).answer()
 
     def prompts(self) -> list[str]:
         return [" ".join(message["content"] for message in body["messages"]) for body in self.server.bodies]
@@ -265,7 +265,7 @@ class TestAnswers:
     async def test_a_connection_that_is_refused(self) -> None:
         async with BenchClient("http://127.0.0.1:9") as client:
             client.model = "m"
-            assert (await client.ask([], 1)).error
+            assert (await client.stream([], 1)).error
             with pytest.raises(ServerError, match="no server answers"):
                 await client.choose(None)
 

@@ -10,7 +10,7 @@ from tests.support.serving import Server, serve
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """One server with the bundled demo model for all end-to-end tests that leave it as it was."""
-    with serve([resolve("demo")]) as running:
+    with serve([resolve("demo")], spare=False) as running:
         running.until("demo", state="ready")
         yield running
 

@@ -17,7 +17,7 @@ HELLO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Say hell
 @pytest.fixture(scope="module")
 def locked() -> Iterator[Server]:
     """A server that asks for a key."""
-    with serve([resolve("demo")], api_keys=("the-key",)) as running:
+    with serve([resolve("demo")], api_keys=("the-key",), spare=False) as running:
         running.until("demo", state="ready")
         yield running
 

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -37,6 +38,7 @@ def server(hub: Hub, cache: Path) -> Iterator[Server]:
     with serve(
         (),
         env={**hub.env, "HF_HUB_CACHE": str(cache), "HF_HOME": str(cache)},
+        spare=False,
         models=(ModelSettings(model_path="demo", aliases=("claude-alias",)),),
         fallback_model="demo",
         allow_download=True,
@@ -86,7 +88,7 @@ def test_a_request_waits_for_a_download(server: Server, hub: Hub, cache: Path) -
         rest = list(lines)
     assert rest[-2:] == ["data: [DONE]", ""]
     assert any('"content":' in line and '"org/demo-copy"' in line for line in rest)
-    listed = {model["id"]: model for model in httpx.get(f"{server.url}/v1/models").json()["data"]}
+    listed = _listed(server)
     assert listed["org/demo-copy"]["loaded"]
     assert listed["org/demo-copy"]["owned_by"] == "org"
     # From now on it is here, and nobody asks the hub again.
@@ -95,7 +97,11 @@ def test_a_request_waits_for_a_download(server: Server, hub: Hub, cache: Path) -
     assert whole["model"] == "org/demo-copy"
     assert hub.asked == []
     shutil.rmtree(cache / "models--org--demo-copy")
-    assert "org/demo-copy" not in {model["id"] for model in httpx.get(f"{server.url}/v1/models").json()["data"]}
+    assert "org/demo-copy" not in _listed(server)
+
+
+def _listed(server: Server) -> dict[str, Any]:
+    return {model["id"]: model for model in httpx.get(f"{server.url}/v1/models", timeout=60).json()["data"]}
 
 
 def test_a_download_that_fails_is_an_error(server: Server, claude: Anthropic) -> None:

@@ -13,7 +13,7 @@ from orchard.demo import MODEL_PATH
 from orchard.gateway.models.registry import resolve
 from tests.support.serving import Server, serve
 
-WINDOW = 640
+WINDOW = 480
 REPLACED = 7
 """Of the conversation's 13 messages; the last six stay."""
 HEADER = "x-orchard-summarized-messages"
@@ -27,7 +27,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     shutil.copytree(MODEL_PATH, folder)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": WINDOW}))
-    with serve([resolve(str(folder))]) as running:
+    with serve([resolve(str(folder))], spare=False) as running:
         running.until("small", state="ready", timeout=60)
         yield running
 
@@ -48,7 +48,7 @@ def talk(turns: int = 12) -> list[Any]:
     """A conversation of one message more than that. It is always the same, so that its summary is made only once."""
     said = {"user": "Tell me more of the sea, and of what there is to be seen of it.", "assistant": "I do. " * 8}
     roles = [("user", "assistant")[i % 2] for i in range(turns)]
-    return [*({"role": role, "content": f"{i}: " + f"{said[role]} " * 2} for i, role in enumerate(roles)), user(LAST)]
+    return [*({"role": role, "content": f"{i}: {said[role]}"} for i, role in enumerate(roles)), user(LAST)]
 
 
 def user(text: str) -> Any:

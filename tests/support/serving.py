@@ -23,7 +23,7 @@ from orchard.gateway.models.registry import ModelEntry, Registry
 FAKE = ModelEntry("fake", "fake", 1000, "fake")
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["orchard.gateway.http.server", "orchard.gateway.routes.app", __name__])
+_processes.set_forkserver_preload(["orchard.gateway.http.server", "tests.support.warm_gateway", __name__])
 
 
 class ServerProcess:
@@ -62,29 +62,34 @@ class Server:
         self._headers = {"x-api-key": key}
 
     def health(self, model: str = "fake") -> dict[str, Any]:
-        answer = httpx.get(f"{self.url}/health", headers=self._headers, timeout=60)
-        health: dict[str, Any] = answer.json()["models"][model]
-        return health
+        return self.until(model)
 
     def until(self, model: str = "fake", timeout: float = 60, **expected: object) -> dict[str, Any]:
         """Ask /health until the model's fields are as expected."""
         deadline = time.monotonic() + timeout
-        while True:
-            health = self.health(model)
-            if all(health[key] == value for key, value in expected.items()):
-                return health
-            assert time.monotonic() < deadline, f"{health} does not become {expected}"
-            time.sleep(0.02)
+        with httpx.Client(base_url=self.url, headers=self._headers, timeout=60) as client:
+            while True:
+                health: dict[str, Any] = client.get("/health").json()["models"][model]
+                if all(health[key] == value for key, value in expected.items()):
+                    return health
+                assert time.monotonic() < deadline, f"{health} does not become {expected}"
+                time.sleep(0.02)
 
 
 @contextlib.contextmanager
 def serve(
-    models: Sequence[ModelEntry] = (FAKE,), /, *, env: Mapping[str, str] | None = None, **settings: Any
+    models: Sequence[ModelEntry] = (FAKE,),
+    /,
+    *,
+    env: Mapping[str, str] | None = None,
+    spare: bool = True,
+    **settings: Any,
 ) -> Iterator[Server]:
     """Run a server on a free port; it must end well on SIGTERM unless the test ended it.
 
     `text` are the options of models that have none of their own; all of them are configured. Without any, those are
-    served that the settings name, and those that are found. `env` is added to the environment.
+    served that the settings name, and those that are found. `env` is added to the environment. `spare`: whether a spare
+    process is started after a load; importing MLX into one that no test uses takes longer than most tests.
     """
     here = Settings(port=0, **{"responses_path": ":memory:"} | settings)
     given = [replace(one, options=here.text) if one.options == TextOptions() else one for one in models]
@@ -92,7 +97,10 @@ def serve(
     ours, theirs = _processes.Pipe(duplex=False)
     # As connections, file descriptors travel to the new process.
     output = [Connection(os.dup(number), readable=False) for number in (1, 2)]
-    forked = _processes.Process(target=_run, args=(here, configured, {**os.environ, **(env or {})}, output, theirs))
+    environment = {**os.environ, **(env or {})}
+    forked = _processes.Process(
+        target=_run, args=(here, configured, environment, output, theirs), kwargs={"spare": spare}
+    )
     forked.start()
     for end in (theirs, *output):
         end.close()
@@ -116,10 +124,12 @@ def _run(
     environment: Mapping[str, str],
     output: Sequence["Connection[Any, Any]"],
     answer: "Connection[int, Any]",
+    *,
+    spare: bool,
 ) -> None:
     """Be the server: with this environment, and with this standard output and error."""
     from orchard.gateway.http import server
-    from orchard.gateway.pool.pool import Pool
+    from orchard.gateway.pool import pool as pools
     from orchard.gateway.routes.app import create_app
 
     os.setpgid(0, 0)  # what a terminal or a supervisor would send signals to
@@ -128,8 +138,10 @@ def _run(
     for number, connection in enumerate(output, start=1):
         os.dup2(connection.fileno(), number)
         connection.close()
+    if not spare:
+        pools._REFILL_SECONDS = 3600.0
     sock = server.bind(settings.host, settings.port)
     answer.send(sock.getsockname()[1])
     answer.close()
-    pool = Pool(Registry(models, settings) if models else Registry.from_settings(settings), settings)
+    pool = pools.Pool(Registry(models, settings) if models else Registry.from_settings(settings), settings)
     server.run(create_app(pool, settings), pool, settings, sock)

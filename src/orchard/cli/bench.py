@@ -62,7 +62,7 @@ class Bench:
     async def warm(self, scenarios: Sequence[str]) -> None:
         """Find out how many tokens a word has, and let the server compile. Raise OrchardError if it does not answer."""
         short, long = [
-            await self._client.ask([_user(_words("calibration", count))], 1) for count in _CALIBRATION
+            (await self._client.stream([_user(_words("calibration", count))], 1)).answer() for count in _CALIBRATION
         ]  # one after the other, as the model may have to load
         if error := short.error or long.error:
             raise OrchardError("internal", f"{self._client.url} does not answer: {error}")
@@ -71,7 +71,7 @@ class Bench:
             self._words_per_token = (_CALIBRATION[1] - _CALIBRATION[0]) / tokens
         await self._together(_WARM_STREAMS, _WARM_STREAMS, "warm", min(_WARM_TOKENS, self._load.max_tokens))
         if {"shared", "growing", "long", "again"} & set(scenarios):
-            await self._client.ask([_user(self._prompt("warm prefix", 0, self._load.prefix_tokens))], _FIRST_TOKENS)
+            await self._client.stream([_user(self._prompt("warm prefix", 0, self._load.prefix_tokens))], _FIRST_TOKENS)
         if "mixed" in scenarios:
             await self._together(_WARM_STREAMS, _WARM_STREAMS, "warm mixed", _FIRST_TOKENS, self._sampling)
 
@@ -86,7 +86,7 @@ class Bench:
     async def shared(self) -> Figures:
         """Run users with one system prompt, which one request before them brought into the cache."""
         prefix = {"role": "system", "content": self._prompt("shared", 0, self._load.prefix_tokens)}
-        await self._client.ask([prefix, _user("Hello")], _FIRST_TOKENS)
+        await self._client.stream([prefix, _user("Hello")], _FIRST_TOKENS)
         questions = [_user(self._prompt("shared", user + 1, _TURN_TOKENS)) for user in range(_USERS)]
         streams = [self._client.stream([prefix, question], _REPLY_TOKENS) for question in questions]
         return figures("shared", [stream.answer() for stream in await asyncio.gather(*streams)])
@@ -97,7 +97,7 @@ class Bench:
         answers = []
         for turn in range(_TURNS):
             messages.append(_user(self._prompt("growing", turn + 1, _TURN_TOKENS)))
-            answers.append(await self._client.ask(messages, _REPLY_TOKENS))
+            answers.append((await self._client.stream(messages, _REPLY_TOKENS)).answer())
             messages.append({"role": "assistant", "content": answers[-1].text or "ok"})
         return figures("growing", answers[1:])
 
@@ -109,10 +109,10 @@ class Bench:
         for event in begun:
             await event.wait()
         prompt = _user(self._prompt("long", 0, 2 * self._load.prefix_tokens))
-        arrival = await self._client.ask([prompt], _FIRST_TOKENS)
+        arrival = (await self._client.stream([prompt], _FIRST_TOKENS)).answer()
         arrived.set()
         others = [answer for answers in await asyncio.gather(*running) for answer in answers]
-        await self._client.ask([_user("Hello")], 1)  # the server has noticed by now that the others hung up
+        await self._client.stream([_user("Hello")], 1)  # the server has noticed by now that the others hung up
         gaps = [
             end - begin
             for answer in others
@@ -136,7 +136,8 @@ class Bench:
         """Open a conversation that is the same in each run with this seed: cold at first, then cached."""
         prefix = {"role": "system", "content": self._prompt("again", 0, self._load.prefix_tokens)}
         question = _user(self._prompt("again", 1, _TURN_TOKENS))
-        return figures("again", [await self._client.ask([prefix, question], _FIRST_TOKENS)])
+        opened = await self._client.stream([prefix, question], _FIRST_TOKENS)
+        return figures("again", [opened.answer()])
 
     async def _together(
         self,
@@ -162,7 +163,7 @@ class Bench:
         most = _RUNNING_TIMES * self._load.max_tokens
         while not arrived.is_set() and not (answers and answers[-1].error):
             prompt = _user(self._prompt(f"long {index}", len(answers), _TURN_TOKENS))
-            answers.append(await self._client.ask([prompt], most, begun=begun, enough=arrived))
+            answers.append((await self._client.stream([prompt], most, begun=begun, enough=arrived)).answer())
         return answers
 
     def _prompt(self, name: str, index: int, tokens: int) -> str:

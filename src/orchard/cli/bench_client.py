@@ -100,16 +100,6 @@ class Stream:
         """Parse what was read so far."""
         answer = TimedAnswer(self.sent, self.ended, error=self.error)
         done = self.cut
-        try:
-            for now, data in self._events():
-                done = data == b"[DONE]" or _take(answer, msgspec.json.decode(data, type=ChatChunk), now) or done
-        except msgspec.DecodeError as error:
-            answer.error = answer.error or f"what came is no chat completion ({error})"
-        if not done:
-            answer.error = answer.error or "the answer broke off"
-        return answer
-
-    def _events(self) -> Iterator[tuple[float, bytes]]:
         now = self.sent
 
         def chunks() -> Iterator[bytes]:
@@ -117,8 +107,14 @@ class Stream:
             for now, data in self.reads:  # noqa: B007 - an event came with the read that completed it
                 yield data
 
-        for data in sse_data(chunks()):
-            yield now, data
+        try:
+            for data in sse_data(chunks()):
+                done = data == b"[DONE]" or _take(answer, msgspec.json.decode(data, type=ChatChunk), now) or done
+        except msgspec.DecodeError as error:
+            answer.error = answer.error or f"what came is no chat completion ({error})"
+        if not done:
+            answer.error = answer.error or "the answer broke off"
+        return answer
 
 
 class BenchClient:
@@ -166,18 +162,6 @@ class BenchClient:
         self.model = ids[0]
         return self.model
 
-    async def ask(
-        self,
-        messages: Sequence[Message],
-        max_tokens: int,
-        *,
-        begun: asyncio.Event | None = None,
-        enough: asyncio.Event | None = None,
-    ) -> TimedAnswer:
-        """Stream one answer; `begun` is set once text came or none will, and once `enough` is set it is hung up."""
-        stream = await self.stream(messages, max_tokens, begun=begun, enough=enough)
-        return stream.answer()
-
     async def stream(
         self,
         messages: Sequence[Message],
@@ -187,7 +171,10 @@ class BenchClient:
         begun: asyncio.Event | None = None,
         enough: asyncio.Event | None = None,
     ) -> Stream:
-        """Do the same and leave the parsing for later. The answer is greedy unless `sampling` says otherwise."""
+        """Stream one answer, and leave the parsing for later. It is greedy unless `sampling` says otherwise.
+
+        `begun` is set once text came or none will, and once `enough` is set it is hung up.
+        """
         body = {
             "model": self.model,
             "messages": list(messages),
@@ -240,7 +227,8 @@ def figures(scenario: str, answers: Sequence[TimedAnswer], *, gaps: Sequence[flo
     result.tokens = sum(answer.tokens for answer in well)
     seconds = max(answer.ended for answer in answers) - min(answer.sent for answer in answers)
     result.tokens_s = round(result.tokens / seconds, 1) if seconds else None
-    if rates := [rate for answer in well if (rate := _rate(answer))]:
+    spans = [(answer, answer.stamps[-1] - answer.stamps[0]) for answer in well if answer.stamps]
+    if rates := [(answer.tokens - 1) / seconds for answer, seconds in spans if seconds]:
         result.stream_tokens_s = round(statistics.median(rates), 1)
     firsts = [answer.first - answer.sent for answer in well]
     result.ttft_p50_ms, result.ttft_p99_ms, _ = _spread(firsts)
@@ -267,12 +255,6 @@ def _take(answer: TimedAnswer, chunk: ChatChunk, now: float) -> bool:
             answer.text += delta.content or ""
         done = done or choice.finish_reason is not None
     return done
-
-
-def _rate(answer: TimedAnswer) -> float | None:
-    if len(answer.stamps) < 2 or answer.stamps[-1] == answer.stamps[0]:
-        return None
-    return (answer.tokens - 1) / (answer.stamps[-1] - answer.stamps[0])
 
 
 def _spread(seconds: Sequence[float]) -> tuple[float | None, float | None, float | None]:

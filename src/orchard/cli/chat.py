@@ -225,7 +225,15 @@ def converse(talk: ChatSession, read: Callable[[str], str]) -> None:
             if text := _block(line.removeprefix(_BLOCK), read):
                 _answer(talk, text)
         elif line:
-            _take(talk, line)
+            try:
+                said = command(talk, line)
+            except OrchardError as error:
+                typer.secho(error.message, fg="red", err=True)
+                continue
+            if said is None:
+                _answer(talk, line)
+            else:
+                typer.secho(said, dim=True)
 
 
 def _block(first: str, read: Callable[[str], str]) -> str:
@@ -239,19 +247,6 @@ def _block(first: str, read: Callable[[str], str]) -> str:
         return ""
     lines[-1] = lines[-1].removesuffix(_BLOCK)
     return "\n".join(lines).strip()
-
-
-def _take(talk: ChatSession, line: str) -> None:
-    """Run a command, or answer a message."""
-    try:
-        said = command(talk, line)
-    except OrchardError as error:
-        typer.secho(error.message, fg="red", err=True)
-        return
-    if said is None:
-        _answer(talk, line)
-    else:
-        typer.secho(said, dim=True)
 
 
 def show(pieces: Iterable[AnswerPiece], *, plain: bool = False) -> None:

@@ -1,6 +1,6 @@
 """Model output formats: how reasoning, text and tool calls are told apart in what a model writes.
 
-`choose` finds a model's family. A family is a small file, and rows in `registry`.
+`choose` finds a model's family: rows of `registry`, made of the syntaxes in `families`.
 """
 
 from orchard.formats.format import Format, Piece

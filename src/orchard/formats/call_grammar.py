@@ -38,7 +38,7 @@ class JsonValue(Struct, frozen=True, tag=True):
 class TextValue(Struct, frozen=True, tag=True):
     """A text up to the tag `end`, which it doesn't contain, and that tag.
 
-    The text is a value that keeps `schema`: a string as it is, all else as JSON. `types` are what a reader may take it
+    The text is a value that keeps `schema`: a string as it is, all else as JSON. `types` are what a parser may take it
     for; a text that is none of them is a string. One node serves strings and JSON, because where a text ends can't be
     told before the tag is there. `end` may have newlines around it; "": the text itself shows where it ends.
     """

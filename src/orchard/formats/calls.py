@@ -1,4 +1,4 @@
-"""How families describe their calls, and where readers of calls put what they find."""
+"""How families describe their calls, and where parsers of calls put what they find."""
 
 from collections.abc import Sequence
 
@@ -8,21 +8,21 @@ from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar, CallsGrammar
 from orchard.formats.format import CallArguments, CallEnd, CallStart, Piece
 from orchard.formats.schema import Signature, Signatures
-from orchard.formats.text_reader import OutputEnded, Reading, TextReader
+from orchard.formats.text_reader import OutputEnded, Parser, TextReader
 
 CERTAIN = 64
 """Characters of arguments from which on a call is not taken back."""
 
 
 class CallEmitter:
-    """Takes what a reader finds in `source` of one or more calls, and gives it out as events.
+    """Takes what a parser finds in `reader` of one or more calls, and gives it out as events.
 
     A call is held back until it is over or has enough arguments: where it breaks before that, it was text.
     """
 
-    def __init__(self, source: TextReader, tools: Signatures, out: list[Piece], *, forced: bool = False) -> None:
+    def __init__(self, reader: TextReader, tools: Signatures, out: list[Piece], *, forced: bool = False) -> None:
         """`out` gets what is certain. `forced`: a grammar keeps the calls, and nothing is held back."""
-        self.source = source
+        self.reader = reader
         self.tools = tools
         self.made = False  # a call was completed
         self.between = False  # what is being read is no part of the arguments
@@ -56,23 +56,23 @@ class CallEmitter:
             self._release()
 
     def end(self) -> None:
-        """End the call where the source is now."""
+        """End the call where the reader is now."""
         self._release()
         self._out.append(CallEnd())
         self._open = False
         self.made = True
 
-    def close(self, *tags: str) -> Reading[str | None]:
+    def close(self, *tags: str) -> Parser[str | None]:
         """Read the one of the tags that follows, end the call behind it, and return it.
 
         Where another text follows, the call ends here all the same, because its arguments are complete. Return None.
         """
-        source = self.source
-        tag = yield from source.leading(tags)
-        if not tag and source.final:
-            rest = source.text[source.at :].lstrip()
+        reader = self.reader
+        tag = yield from reader.leading(tags)
+        if not tag and reader.final:
+            rest = reader.text[reader.at :].lstrip()
             if any(tag.startswith(rest) for tag in tags):  # the end has cut the tag off
-                source.at = len(source.text)
+                reader.at = len(reader.text)
         self.end()
         return tag
 
@@ -87,24 +87,24 @@ class CallEmitter:
         if text:
             self._out.append(CallArguments(text))
 
-    def rest(self, closes: str) -> Reading[None]:
+    def rest(self, closes: str) -> Parser[None]:
         """Give out a broken call's text up to the tag that ends it, "" for the end of the answer, and end the call."""
-        source = self.source
+        reader = self.reader
 
-        def give(text: str) -> None:
+        def emit(text: str) -> None:
             self.raw(text)
-            source.mark()
+            reader.mark()
 
-        self.raw(source.kept())
+        self.raw(reader.kept())
         try:
             while not closes:
-                source.at = len(source.text)
-                self.raw(source.kept())
-                yield from source.more()
-            yield from source.until(closes, give)
+                reader.at = len(reader.text)
+                self.raw(reader.kept())
+                yield from reader.more()
+            yield from reader.until(closes, emit)
         except OutputEnded:
-            source.at = len(source.text)
-            self.raw(source.kept())
+            reader.at = len(reader.text)
+            self.raw(reader.kept())
             raise
         self.end()
 
@@ -114,7 +114,7 @@ class CallEmitter:
             self._start = None
         self.raw("".join(self._held))
         self._held.clear()
-        self.source.mark()
+        self.reader.mark()
 
 
 class CallSyntax(Struct, frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ class CallSyntax(Struct, frozen=True, kw_only=True):
     suffix: str = ""
     writes: "CallSyntax | None" = None
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read calls from behind their `opener` over what ends them. What follows is text.
 
         For each call: `calls.start`, `calls.arguments` as they come, `calls.end`. Raise MalformedOutput (or let
@@ -168,19 +168,19 @@ class SectionSyntax(CallSyntax, frozen=True, kw_only=True):
         """The text that opens a section; "" where there is none."""
         return self.opens[0] if self.opens[0] != self.each else ""
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read calls, and the tag that ends them all."""
-        source = calls.source
+        reader = calls.reader
         if not self.section:
             yield from self.read_call(calls)
             return
         if opener == self.section:
-            yield from source.expect(self.each)
+            yield from reader.expect(self.each)
         yield from self.read_call(calls)
-        while (yield from source.leading((self.each,))):
+        while (yield from reader.leading((self.each,))):
             yield from self.read_call(calls)
-        yield from source.leading((self.closes,))
+        yield from reader.leading((self.closes,))
 
-    def read_call(self, calls: CallEmitter) -> Reading[None]:
+    def read_call(self, calls: CallEmitter) -> Parser[None]:
         """Read a call from behind `each` over its end."""
         raise NotImplementedError

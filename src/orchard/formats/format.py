@@ -6,7 +6,7 @@ from itertools import groupby
 from msgspec import Struct
 
 from orchard.formats.schema import Signatures
-from orchard.formats.text_reader import OutputEnded, Reading, TextReader
+from orchard.formats.text_reader import OutputEnded, Parser, TextReader
 
 
 class Content(Struct, frozen=True):
@@ -63,19 +63,19 @@ class Format:
         """`tools`: none where calls are text. `forced`: a grammar keeps the calls."""
         self._tools = tools
         self._forced = forced
-        self._source = TextReader()
+        self._reader = TextReader()
         self._out: list[Piece] = []
-        self._reader = self._read()
+        self._parser = self._read()
 
-    def _read(self) -> Reading[None]:
-        """Read the answer: wait for more of `_source` and append what is found to `_out`."""
+    def _read(self) -> Parser[None]:
+        """Read the answer: wait for more of `_reader` and append what is found to `_out`."""
         raise NotImplementedError
 
     def feed(self, text: str) -> list[Piece]:
         """Take the next characters. Return what is certain by now."""
         if text:
-            self._source.append(text)
-            next(self._reader)
+            self._reader.append(text)
+            next(self._parser)
         return self._taken()
 
     def finish(self, *, cut_off: bool = False) -> list[Piece]:
@@ -84,15 +84,15 @@ class Format:
         `cut_off`: the model had more to say. Then what has begun as a tag is none of the answer, and a call whose name
         is known is one, of which the end is missing.
         """
-        self._source.final, self._source.cut_off = True, cut_off
+        self._reader.final, self._reader.cut_off = True, cut_off
         with suppress(OutputEnded):
-            next(self._reader, None)
+            next(self._parser, None)
         return self._taken()
 
     def _content(self, text: str) -> None:
-        """Give out a piece of the answer that ends where the source is now."""
+        """Give out a piece of the answer that ends where the reader is now."""
         if text:
-            self._out.append(Content(text, self._source.place - len(text)))
+            self._out.append(Content(text, self._reader.place - len(text)))
 
     def _thought(self, text: str) -> None:
         """Give out a piece of the reasoning."""
@@ -106,5 +106,5 @@ class Format:
                 taken.append(CallArguments("".join(piece.text for piece in run if isinstance(piece, CallArguments))))
             else:
                 taken += run
-        self._out.clear()  # readers hold on to the list
+        self._out.clear()  # parsers hold on to the list
         return taken

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import JsonValue, Literal, Node, Repetition, TextValue, concatenated, one_of, optional
-from orchard.formats.json_text import DEEPEST, Give
+from orchard.formats.json_text import DEEPEST, Emit
 from orchard.formats.schema import DEFINITIONS, PARAMETER_NAME, Signature, encodable, fitted, values, within
-from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading, TextReader, begun
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, TextReader, begun
 
 
 class Notation(Struct, frozen=True):
@@ -65,99 +65,99 @@ ValueGrammar = Callable[[dict[str, Any]], Node]
 """Returns the grammar of a value that keeps a schema."""
 
 
-def arguments(source: TextReader, notation: Notation, signature: Signature | None, give: Give) -> Reading[None]:
-    """Read arguments from behind their opening bracket, over the closing one; `give` gets a JSON object's text.
+def arguments(reader: TextReader, notation: Notation, signature: Signature | None, emit: Emit) -> Parser[None]:
+    """Read arguments from behind their opening bracket, over the closing one; `emit` gets a JSON object's text.
 
     Text is made a value of a type that its parameter may have, where it stands for one.
     """
-    give("{")
+    emit("{")
     before = ""
-    while (yield from source.skip()) != notation.close:
-        name = yield from _key(source, notation, _NAME)
-        yield from source.literal(notation.assign)
-        yield from source.skip()
-        give(f"{before}{_dumps(name)}: ")
+    while (yield from reader.skip()) != notation.close:
+        name = yield from _key(reader, notation, _NAME)
+        yield from reader.literal(notation.assign)
+        yield from reader.skip()
+        emit(f"{before}{_dumps(name)}: ")
         before = ", "
         types = signature.types(name) if signature else frozenset()
-        quoted = (yield from source.peek()) in {quote[0] for quote in notation.quotes}
+        quoted = (yield from reader.peek()) in {quote[0] for quote in notation.quotes}
         if quoted and types and "string" not in types:
-            text = yield from _whole_string(source, notation)
-            give(fitted(text, types) or _dumps(text))
-        elif notation.words and "string" in types and not quoted and source.text[source.at] not in _CLOSING:
-            word = yield from _free_word(source)
-            give("null" if word == "null" else fitted(word, types) or _dumps(word))
+            text = yield from _whole_string(reader, notation)
+            emit(fitted(text, types) or _dumps(text))
+        elif notation.words and "string" in types and not quoted and reader.text[reader.at] not in _CLOSING:
+            word = yield from _free_word(reader)
+            emit("null" if word == "null" else fitted(word, types) or _dumps(word))
         else:
-            yield from value(source, notation, give)
-        if (yield from source.skip()) != ",":
+            yield from value(reader, notation, emit)
+        if (yield from reader.skip()) != ",":
             break
-        source.at += 1
-    yield from source.literal(notation.close)
-    give("}")
+        reader.at += 1
+    yield from reader.literal(notation.close)
+    emit("}")
 
 
-def value(source: TextReader, notation: Notation, give: Give) -> Reading[None]:
-    """Read a value of any kind; `give` gets its JSON text piece by piece."""
+def value(reader: TextReader, notation: Notation, emit: Emit) -> Parser[None]:
+    """Read a value of any kind; `emit` gets its JSON text piece by piece."""
     opened: list[str] = []  # what will close the lists and objects that the value stands in
     before = ""
     while True:
-        char = yield from source.skip()
+        char = yield from reader.skip()
         if not opened or char != opened[-1]:
-            give(before)
+            emit(before)
             before = ""
             if opened and opened[-1] == "}":
-                key = yield from _key(source, notation, _NAME if notation.words else None)
-                yield from source.literal(":")
-                give(f"{_dumps(key)}: ")
-                char = yield from source.skip()
+                key = yield from _key(reader, notation, _NAME if notation.words else None)
+                yield from reader.literal(":")
+                emit(f"{_dumps(key)}: ")
+                char = yield from reader.skip()
             if char in notation.lists or char == "{":
-                source.at += 1
-                give("{" if char == "{" else "[")
+                reader.at += 1
+                emit("{" if char == "{" else "[")
                 opened.append(_CLOSING[char])
                 if len(opened) > DEEPEST:
                     raise MalformedOutput
                 continue
-            yield from _scalar(source, notation, give)
-        while opened and (yield from source.skip()) == opened[-1]:
-            source.at += 1
-            give("}" if opened.pop() == "}" else "]")
+            yield from _scalar(reader, notation, emit)
+        while opened and (yield from reader.skip()) == opened[-1]:
+            reader.at += 1
+            emit("}" if opened.pop() == "}" else "]")
         if not opened:
             return
-        yield from source.literal(",")
+        yield from reader.literal(",")
         before = ", "
 
 
-def _key(source: TextReader, notation: Notation, bare: re.Pattern[str] | None) -> Reading[str]:
+def _key(reader: TextReader, notation: Notation, bare: re.Pattern[str] | None) -> Parser[str]:
     """Read a name, in quotes or `bare`, or a constant that is one, and the white space behind it."""
-    if (yield from source.peek()) in {quote[0] for quote in notation.quotes}:
-        key = yield from _whole_string(source, notation)
+    if (yield from reader.peek()) in {quote[0] for quote in notation.quotes}:
+        key = yield from _whole_string(reader, notation)
     else:
-        key = (yield from source.run_of(bare or _WORD)).rstrip()
+        key = (yield from reader.run_of(bare or _WORD)).rstrip()
         if not key:
             raise MalformedOutput
         if not bare:
             key = _constant(key)
-    yield from source.skip()
+    yield from reader.skip()
     return key
 
 
-def _scalar(source: TextReader, notation: Notation, give: Give) -> Reading[None]:
-    if (yield from source.peek()) in {quote[0] for quote in notation.quotes}:
-        quote = yield from _quote(source, notation)
-        give('"')
-        yield from _string(source, notation, quote, lambda text: give(_dumps(text)[1:-1]))
-        give('"')
+def _scalar(reader: TextReader, notation: Notation, emit: Emit) -> Parser[None]:
+    if (yield from reader.peek()) in {quote[0] for quote in notation.quotes}:
+        quote = yield from _quote(reader, notation)
+        emit('"')
+        yield from _string(reader, notation, quote, lambda text: emit(_dumps(text)[1:-1]))
+        emit('"')
     elif notation.words:
-        word = yield from _free_word(source)
+        word = yield from _free_word(reader)
         try:
-            give(_constant(word))
+            emit(_constant(word))
         except MalformedOutput:
-            give(_dumps(word))
+            emit(_dumps(word))
     else:
-        give(_constant((yield from source.run_of(_WORD))))
+        emit(_constant((yield from reader.run_of(_WORD))))
 
 
-def _free_word(source: TextReader) -> Reading[str]:
-    word = (yield from source.run_of(_FREE_WORD)).rstrip()
+def _free_word(reader: TextReader) -> Parser[str]:
+    word = (yield from reader.run_of(_FREE_WORD)).rstrip()
     if not word:
         raise MalformedOutput
     return word
@@ -181,56 +181,56 @@ def _constant(word: str) -> str:
     raise MalformedOutput
 
 
-def _quote(source: TextReader, notation: Notation) -> Reading[str]:
-    quote = yield from source.choice(notation.quotes)
+def _quote(reader: TextReader, notation: Notation) -> Parser[str]:
+    quote = yield from reader.choice(notation.quotes)
     if quote is None:
-        raise OutputEnded if source.final else MalformedOutput
+        raise OutputEnded if reader.final else MalformedOutput
     return quote
 
 
-def _whole_string(source: TextReader, notation: Notation) -> Reading[str]:
-    quote = yield from _quote(source, notation)
+def _whole_string(reader: TextReader, notation: Notation) -> Parser[str]:
+    quote = yield from _quote(reader, notation)
     found: list[str] = []
-    yield from _string(source, notation, quote, found.append)
+    yield from _string(reader, notation, quote, found.append)
     return "".join(found)
 
 
-def _string(source: TextReader, notation: Notation, quote: str, give: Give) -> Reading[None]:
-    """Read a string from behind its opening quote, over the closing one; `give` gets what it stands for."""
+def _string(reader: TextReader, notation: Notation, quote: str, emit: Emit) -> Parser[None]:
+    """Read a string from behind its opening quote, over the closing one; `emit` gets what it stands for."""
     if quote[0] not in "'\"":
-        yield from source.until(quote, give)
+        yield from reader.until(quote, emit)
         return
     stops = re.compile(rf"\\|{quote}")
     while True:
-        mark = stops.search(source.text, source.at)
-        stop = mark.start() if mark else len(source.text) - begun(source.text, quote, source.at)
-        if stop > source.at:
-            found, source.at = source.text[source.at : stop], stop
-            give(found)
+        mark = stops.search(reader.text, reader.at)
+        stop = mark.start() if mark else len(reader.text) - begun(reader.text, quote, reader.at)
+        if stop > reader.at:
+            found, reader.at = reader.text[reader.at : stop], stop
+            emit(found)
         if not mark:
-            yield from source.more()
+            yield from reader.more()
         elif mark[0] == quote:
-            source.at += len(quote)
+            reader.at += len(quote)
             return
         else:
-            give((yield from _escape(source, notation)))
+            emit((yield from _escape(reader, notation)))
 
 
-def _escape(source: TextReader, notation: Notation) -> Reading[str]:
+def _escape(reader: TextReader, notation: Notation) -> Parser[str]:
     """Read what begins with a backslash; where that is no escape, the backslash is meant."""
-    while len(source.text) - source.at < 2:
-        yield from source.more()
-    char = source.text[source.at + 1]
+    while len(reader.text) - reader.at < 2:
+        yield from reader.more()
+    char = reader.text[reader.at + 1]
     if char == "/" and notation.slashes:
-        source.at += 2
+        reader.at += 2
         return char
     if char in _SIMPLE_ESCAPES:
-        source.at += 2
+        reader.at += 2
         return _SIMPLE_ESCAPES[char]
-    while _BEGUN_ESCAPE.fullmatch(source.text, source.at) and not source.final:
-        yield from source.more()
-    found = _ESCAPE.match(source.text, source.at)
-    source.at += len(found[0]) if found else 1
+    while _BEGUN_ESCAPE.fullmatch(reader.text, reader.at) and not reader.final:
+        yield from reader.more()
+    found = _ESCAPE.match(reader.text, reader.at)
+    reader.at += len(found[0]) if found else 1
     code = int(found[0].lstrip("\\xuU"), 16 if char in "xuU" else 8) if found else 0x5C
     return chr(code) if code <= 0x10FFFF else "\ufffd"
 
@@ -291,15 +291,11 @@ def python_value(schema: dict[str, Any]) -> Node:
     return JsonValue(schema)
 
 
-def quoted_value(quote: str) -> ValueGrammar:
-    """Return what makes grammars in Gemma's notation: strings between two tags, names without quotes."""
-    return partial(_quoted_value, quote, _DEEPEST_GRAMMAR)
-
-
-def _quoted_value(quote: str, depth: int, schema: dict[str, Any]) -> Node:
+def quoted_value(quote: str, schema: dict[str, Any], depth: int = _DEEPEST_GRAMMAR) -> Node:
+    """Return the grammar of an argument in Gemma's notation: strings between two tags, names without quotes."""
     keys = schema.keys() - _NOTES - {*DEFINITIONS}
     kind = schema.get("type")
-    inner = partial(_quoted_value, quote, depth - 1)
+    inner = partial(quoted_value, quote, depth=depth - 1)
     listed_values = values(schema)
     strings = kind == "string" or (not kind and listed_values and all(isinstance(one, str) for one in listed_values))
     if strings and keys <= _STRING:

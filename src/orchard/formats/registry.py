@@ -13,7 +13,6 @@ from orchard.formats.calls import CallSyntax
 from orchard.formats.families import json_calls, literal_calls, named_calls, typed_calls, xml_calls
 from orchard.formats.families.addressed import FUNCTIONARY_3_2, MUSE, AddressedFamily
 from orchard.formats.families.harmony import HarmonyFamily
-from orchard.formats.families.minimax_m3 import MINIMAX_M3
 from orchard.formats.families.tagged import ReasoningTags, TaggedFamily
 
 Family = TaggedFamily | AddressedFamily | HarmonyFamily
@@ -70,7 +69,7 @@ def xtml(template: str, tokens: Collection[str]) -> bool:
 _HY3 = has("'<tool_calls{}>'.format(", tokenizer="<tool_calls:opensource>")
 
 CALLS: tuple[FamilyRow[CallSyntax | Family], ...] = (
-    FamilyRow("minimax_m3", has("]<]minimax[>["), MINIMAX_M3),
+    FamilyRow("minimax_m3", has("]<]minimax[>["), xml_calls.MINIMAX_M3),
     FamilyRow("minimax_m2", has("<minimax:tool_call>"), xml_calls.MINIMAX),
     FamilyRow("longcat longcat_flash_lite", has("<longcat_tool_call>"), xml_calls.LONGCAT),
     FamilyRow("hy_v3 hy3", _HY3, xml_calls.HY3),

@@ -1,7 +1,7 @@
 """The text of an answer as it comes, and how to read it piece by piece.
 
-Readers are generators: they yield where they need more text, and are resumed once some was appended or once the text
-is known to be over. So a reader is written as if the whole text lay before it.
+Parsers are generators: they yield where they need more text, and are resumed once some was appended or once the text
+is known to be over. So a parser is written as if the whole text lay before it.
 """
 
 import math
@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
-Reading = Generator[None, None, T]
-"""A reader; what it returns is what it has read."""
+Parser = Generator[None, None, T]
+"""A parser; what it returns is what it has read."""
 
 _SPACE = " \t\r\n"
 _LONGEST_NAME = 256
@@ -21,11 +21,11 @@ MOST_SPACES = 64  # more than these aren't held back for what may follow them
 
 
 class MalformedOutput(Exception):
-    """The text is not what a reader expects; `TextReader.at` is the first character that doesn't fit."""
+    """The text is not what a parser expects; `TextReader.at` is the first character that doesn't fit."""
 
 
 class OutputEnded(MalformedOutput):
-    """The text is over where a reader expects more."""
+    """The text is over where a parser expects more."""
 
 
 class TextReader:
@@ -48,14 +48,11 @@ class TextReader:
 
     def append(self, text: str) -> None:
         """Take the next characters. What was read is dropped from `text`, so the cost is that of what is new."""
-        if self.at:
-            if self._mark < self.at:
-                self._kept.append(self.text[self._mark : self.at])
-            self._before += self.at
-            self.text = self.text[self.at :] + text
-            self.at = self._mark = 0
-        else:
-            self.text += text
+        if self._mark < self.at:
+            self._kept.append(self.text[self._mark : self.at])
+        self._before += self.at
+        self.text = self.text[self.at :] + text
+        self.at = self._mark = 0
 
     def mark(self) -> None:
         """Forget what was read: it has been given out."""
@@ -70,31 +67,29 @@ class TextReader:
 
     def back(self) -> None:
         """Go back to the last mark."""
-        if self._kept:
-            kept = "".join(self._kept)
-            self.text, self._before, self._mark = kept + self.text, self._before - len(kept), 0
-            self._kept.clear()
-        self.at = self._mark
+        place, kept = self.place, self.kept()
+        self.text, self._before = kept + self.text[self.at :], place - len(kept)
+        self.at = self._mark = 0
 
-    def more(self) -> Reading[None]:
+    def more(self) -> Parser[None]:
         """Wait for more text. Raise OutputEnded where none comes."""
         if self.final:
             raise OutputEnded
         yield
 
-    def peek(self) -> Reading[str]:
+    def peek(self) -> Parser[str]:
         """Return the next character without reading it."""
         while self.at >= len(self.text):
             yield from self.more()
         return self.text[self.at]
 
-    def skip(self, chars: str = _SPACE) -> Reading[str]:
+    def skip(self, chars: str = _SPACE) -> Parser[str]:
         """Read over white space, or over `chars`. Return the character after it."""
         while (found := (yield from self.peek())) in chars:
             self.at += 1
         return found
 
-    def run_of(self, pattern: re.Pattern[str], most: float = math.inf) -> Reading[str]:
+    def run_of(self, pattern: re.Pattern[str], most: float = math.inf) -> Parser[str]:
         """Read as far as a pattern of any number of single characters goes. Return what was read, which may be nothing.
 
         Raise MalformedOutput where that is more than `most` characters.
@@ -111,11 +106,11 @@ class TextReader:
                 return found
             yield from self.more()
 
-    def spaces(self) -> Reading[str]:
+    def spaces(self) -> Parser[str]:
         """Read white space and return it."""
         return (yield from self.run_of(_SPACES))
 
-    def choice(self, tags: Iterable[str], ends: Collection[str] = ()) -> Reading[str | None]:
+    def choice(self, tags: Iterable[str], ends: Collection[str] = ()) -> Parser[str | None]:
         """Read the tag that stands here, the longest where several do; None, and nothing is read, where none does.
 
         One of `ends` is also there where the end of the text has cut it off. Raise OutputEnded where a limit did that.
@@ -136,7 +131,7 @@ class TextReader:
                 return found
             yield from self.more()
 
-    def leading(self, tags: Iterable[str]) -> Reading[str | None]:
+    def leading(self, tags: Iterable[str]) -> Parser[str | None]:
         """Read white space and the tag after it; None, and nothing is read, where another text follows.
 
         A tag that a limit has cut off is taken out of the text.
@@ -156,12 +151,12 @@ class TextReader:
                 return None
             yield from self.more()
 
-    def literal(self, tag: str) -> Reading[None]:
+    def literal(self, tag: str) -> Parser[None]:
         """Read a tag. Raise MalformedOutput where something else stands here."""
         if not (yield from self.choice((tag,))):
             raise OutputEnded if self.final and tag.startswith(self.text[self.at :]) else MalformedOutput
 
-    def expect(self, tag: str) -> Reading[None]:
+    def expect(self, tag: str) -> Parser[None]:
         """Read white space and the tag behind it. Raise MalformedOutput where something else stands there."""
         yield from self.skip()
         yield from self.literal(tag)
@@ -180,27 +175,27 @@ class TextReader:
             return len(text), ""
         return len(text) - max([begun(text, tag, at) for tag in tags]), ""
 
-    def until(self, tag: str, give: Callable[[str], object]) -> Reading[None]:
-        """Read up to a tag and over it; `give` gets the text before it as it comes."""
+    def until(self, tag: str, emit: Callable[[str], object]) -> Parser[None]:
+        """Read up to a tag and over it; `emit` gets the text before it as it comes."""
         while True:
             end = self.text.find(tag, self.at)
             stop = end if end >= 0 else len(self.text) - begun(self.text, tag, self.at)
             if stop > self.at:
                 found, self.at = self.text[self.at : stop], stop
-                give(found)
+                emit(found)
             if end >= 0:
                 self.at += len(tag)
                 return
             yield from self.more()
 
-    def name(self) -> Reading[str]:
+    def name(self) -> Parser[str]:
         """Read the name of a function. Raise MalformedOutput where none stands here, or one longer than a name is."""
         name = yield from self.run_of(_NAME, _LONGEST_NAME)
         if not name:
             raise MalformedOutput
         return name
 
-    def name_before(self, tag: str, stops: str) -> Reading[str]:
+    def name_before(self, tag: str, stops: str) -> Parser[str]:
         """Read a name up to a tag and over it. Return it without the white space and the quotes around it.
 
         Raise MalformedOutput where there is no name, and what `word` raises.
@@ -210,7 +205,7 @@ class TextReader:
             raise MalformedOutput
         return name
 
-    def word(self, tag: str, stops: str) -> Reading[str]:
+    def word(self, tag: str, stops: str) -> Parser[str]:
         """Read up to a tag and over it. Return the text before it.
 
         Raise MalformedOutput where a character of `stops` comes before it, or the text is longer than a name ever is.
@@ -240,13 +235,3 @@ def begun(text: str, tag: str, start: int = 0) -> int:
             return len(text) - place
         place = text.find(first, place + 1)
     return 0
-
-
-def run(reading: Reading[T]) -> T:
-    """Let a reader read a source that is final."""
-    try:
-        next(reading)
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
-    raise AssertionError("the source was not final")

@@ -12,9 +12,9 @@ from typing import Any
 from orchard.formats import json_text, literals
 from orchard.formats.call_grammar import JsonValue, Node, Repetition, TextValue, concatenated, one_of, optional
 from orchard.formats.calls import CERTAIN, CallEmitter
-from orchard.formats.json_text import Give
+from orchard.formats.json_text import Emit
 from orchard.formats.schema import PARAMETER_NAME, WORDS, Signature, fitted, type_of, values, within
-from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnded, Reading, TextReader, begun
+from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnded, Parser, TextReader, begun
 
 Types = frozenset[str]
 _ANY_NAME = "{}"
@@ -42,31 +42,31 @@ class TypedValueParser:
     until there is enough of it: it becomes a string where it breaks before that, and goes on raw where it does later.
     """
 
-    def __init__(self, types: Types, give: Give) -> None:
-        """`types`: those that the value may have. `give` gets its JSON text piece by piece."""
+    def __init__(self, types: Types, emit: Emit) -> None:
+        """`types`: those that the value may have. `emit` gets its JSON text piece by piece."""
         self._types = types
-        self._give = give
-        self._source = TextReader()
+        self._give = emit
+        self._reader = TextReader()
         self._held: list[str] = []
         self._found: list[str] = []  # its JSON text, as something else than a string
         self._length = 0
         self._whole = False  # an array or an object was read to its end
         self._certain = False  # it is no string
-        self._reader = self._read() if types - {"string"} else None
-        if not self._reader:
-            give('"')
+        self._parser = self._read() if types - {"string"} else None
+        if not self._parser:
+            emit('"')
 
     def add(self, text: str) -> None:
         """Take the next characters."""
-        if not self._reader:
+        if not self._parser:
             self._give(text if self._certain else _inner(text))
             return
         self._held.append(text)
-        self._source.append(text)
+        self._reader.append(text)
         try:
-            next(self._reader)
+            next(self._parser)
         except MalformedOutput:
-            self._reader = None
+            self._parser = None
             self._give(self._rest() if self._certain else f'"{_inner("".join(self._held))}')
         if self._certain:
             self._held.clear()
@@ -75,7 +75,7 @@ class TypedValueParser:
         """End the value."""
         if self._certain:
             self.cut()
-        elif not self._reader:
+        elif not self._parser:
             self._give('"')
         elif self._whole:
             self._give("".join(self._found))
@@ -85,33 +85,33 @@ class TypedValueParser:
 
     def cut(self) -> None:
         """End the text within the value. Of a value that is certain, what is held back is given out raw."""
-        if self._certain and self._reader:
+        if self._certain and self._parser:
             self._give(self._rest())
 
     def _rest(self) -> str:
-        return self._source.kept() + self._source.text[self._source.at :]
+        return self._reader.kept() + self._reader.text[self._reader.at :]
 
-    def _read(self) -> Reading[None]:
+    def _read(self) -> Parser[None]:
         """Read a value that is no string, and white space behind it. Raise MalformedOutput where there is none."""
-        source = self._source
-        first = yield from source.skip()
+        reader = self._reader
+        first = yield from reader.skip()
         if not any(first in _BEGINNINGS.get(one, "") for one in self._types):
             raise MalformedOutput
         if first in "[({":
             if "string" in self._types:
-                yield from json_text.value(source, self._take)
+                yield from json_text.value(reader, self._take)
             else:
-                yield from literals.value(source, literals.PYTHON_OR_JSON, self._take)
+                yield from literals.value(reader, literals.PYTHON_OR_JSON, self._take)
             self._whole = True
         elif first in _DIGITS:
-            yield from source.run_of(_NUMBER)
-        elif not (yield from source.choice(_CONSTANTS)):
+            yield from reader.run_of(_NUMBER)
+        elif not (yield from reader.choice(_CONSTANTS)):
             raise MalformedOutput
-        yield from source.skip()
+        yield from reader.skip()
         raise MalformedOutput
 
     def _take(self, text: str) -> None:
-        self._source.mark()
+        self._reader.mark()
         self._found.append(text)
         self._length += len(text)
         if self._length > CERTAIN and "string" not in self._types:
@@ -124,7 +124,7 @@ def _inner(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def typed_value(calls: CallEmitter, types: Types, text: Callable[[Give], Reading[None]]) -> Reading[None]:
+def typed_value(calls: CallEmitter, types: Types, text: Callable[[Emit], Parser[None]]) -> Parser[None]:
     """Read a value of one of the types; `text` reads its text over the tag that ends it."""
     value = TypedValueParser(types, calls.arguments)
     calls.between = False
@@ -155,59 +155,59 @@ class TaggedArguments:
         self._before = "{"
         calls.between = True
 
-    def tag(self) -> Reading[str]:
+    def tag(self) -> Parser[str]:
         """Read the tag that begins a parameter, or one that ends them all; return it.
 
         Raise MalformedOutput where another text stands.
         """
-        source = self._calls.source
-        yield from source.skip()
-        tag = yield from source.choice((self._opens, *self._ends), ends=self._ends)
+        reader = self._calls.reader
+        yield from reader.skip()
+        tag = yield from reader.choice((self._opens, *self._ends), ends=self._ends)
         if tag is None:
             raise MalformedOutput
         if tag != self._opens:
             self._calls.arguments("{}" if self._before == "{" else "}")
         return tag
 
-    def read(self, name: str, close: str, without: Tags = (), said: Types = frozenset()) -> Reading[None]:
+    def read(self, name: str, close: str, without: Tags = (), said: Types = frozenset()) -> Parser[None]:
         """Read a value and its end tag. An end tag that is followed by none of the tags of `tag` is part of the value.
 
         `without`: tags that end the value where its own is missing, if they stand there one after the other, and behind
         them the end of the answer, or the last of them. They are not read. `said`: the types that the model says the
         value may have, which tell where the schema leaves it open.
         """
-        source, give = self._calls.source, self._calls.arguments
+        reader, emit = self._calls.reader, self._calls.arguments
         known = self._signature.types(name) if self._signature else frozenset()
         types = (known or TEXT | OTHERS) & said or known or UNTOLD
-        own_lines = self._newlines and (yield from source.peek()) == "\n"
-        source.at += own_lines
-        give(f"{self._before}{json.dumps(name, ensure_ascii=False)}: ")
+        own_lines = self._newlines and (yield from reader.peek()) == "\n"
+        reader.at += own_lines
+        emit(f"{self._before}{json.dumps(name, ensure_ascii=False)}: ")
         self._before = ", "
         ends: _Ends = {close: ((self._opens, *self._ends),)}
         if without:
             ends[without[0]] = tuple((tag,) for tag in without[1:])
-        yield from typed_value(self._calls, types, lambda give: self._text(source, ends, give, own_lines=own_lines))
+        yield from typed_value(self._calls, types, lambda emit: self._text(reader, ends, emit, own_lines=own_lines))
 
-    def _text(self, source: TextReader, ends: _Ends, give: Give, *, own_lines: bool) -> Reading[None]:
+    def _text(self, reader: TextReader, ends: _Ends, emit: Emit, *, own_lines: bool) -> Parser[None]:
         """Read a value up to the first of the tags that is followed as it must be; the first of all is read too."""
         close = next(iter(ends))
         while True:
-            text, at = source.text, source.at
+            text, at = reader.text, reader.at
             found = [(place, tag) for tag in ends if (place := text.find(tag, at)) >= 0]
             end, tag = min(found, default=(len(text) - max([begun(text, tag, at) for tag in ends]), ""))
             stop = end - 1 if own_lines and end > at and text[end - 1] == "\n" else end
             if stop > at:
-                source.at = stop
-                give(text[at:stop])
-            over = _followed(text[end + len(tag) :], ends[tag], final=source.final) if tag else None
+                reader.at = stop
+                emit(text[at:stop])
+            over = _followed(text[end + len(tag) :], ends[tag], final=reader.final) if tag else None
             if over is None:
-                yield from source.more()
+                yield from reader.more()
             elif over:
-                source.at = end + len(tag) if tag == close else end
+                reader.at = end + len(tag) if tag == close else end
                 return
             else:
-                source.at = end + len(tag)
-                give(text[stop : source.at])
+                reader.at = end + len(tag)
+                emit(text[stop : reader.at])
 
 
 def _followed(rest: str, tags: tuple[Tags, ...], *, final: bool) -> bool | None:

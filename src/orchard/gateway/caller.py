@@ -23,11 +23,6 @@ class Caller(Struct, frozen=True):
     admin: bool = False
     known: bool = True
 
-    @property
-    def sees_all(self) -> bool:
-        """Whether it may see everything: it has an admin key, or the server has no keys."""
-        return self.admin or self.user is None
-
     def sees(self, user: str | None) -> bool:
         """Return whether it may see what that user has made."""
         return self.admin or self.user == user
@@ -44,7 +39,9 @@ class Callers:
 
     def __init__(self, api_keys: Sequence[str] = (), admin_keys: Sequence[str] = ()) -> None:
         keys = dict.fromkeys((*admin_keys, *api_keys))
-        self._known = [(_digest(key.encode()), Caller(_user(key), key in admin_keys)) for key in keys]
+        # What a key makes is stored under a digest of it; the key itself never is.
+        users = {key: hashlib.sha256(b"orchard user\0" + key.encode()).hexdigest() for key in keys}
+        self._known = [(_digest(key.encode()), Caller(users[key], key in admin_keys)) for key in keys]
         self._requests: OrderedDict[str, str | None] = OrderedDict()
 
     def identify(self, keys: Iterable[bytes]) -> Caller:
@@ -78,8 +75,3 @@ def environment_without_keys() -> dict[str, str]:
 
 def _digest(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()
-
-
-def _user(key: str) -> str:
-    """Return the name under which what a key makes is stored; the key itself never is."""
-    return hashlib.sha256(b"orchard user\0" + key.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""A process's stderr: it is passed on, and its end is kept, because a crash is explained there."""
+"""The end of a process, and its stderr: that is passed on, and its end is kept, because a crash is explained there."""
 
 import asyncio
 import os
@@ -25,14 +25,9 @@ class CrashReason:
         self._relaying: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Pass on what the process writes; it has its own copy of the pipe's `write_end` by now."""
+        """Pass on what the process writes; it has its own copy of the pipe's `write_end` by now, if it has started."""
         os.close(self.write_end)
         self._relaying = asyncio.create_task(self._relay())
-
-    def discard(self) -> None:
-        """Close the pipe of a process that could not be started."""
-        os.close(self.write_end)
-        os.close(self._read_end)
 
     async def end(self) -> None:
         """Wait for what an ended process has left in the pipe, but not for others that still hold it."""
@@ -65,6 +60,16 @@ class CrashReason:
                         sys.stderr.buffer.flush()
         finally:
             transport.close()
+
+
+async def reap(process: asyncio.subprocess.Process, seconds: float) -> int:
+    """Wait for the process's end, and kill it if that does not come within so many seconds; return its exit code."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await process.wait()
+    except TimeoutError:
+        process.kill()
+        return await process.wait()
 
 
 def without_folders(text: str) -> str:

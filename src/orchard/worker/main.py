@@ -15,9 +15,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from logging.handlers import WatchedFileHandler
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 from msgspec.msgpack import Decoder
@@ -49,26 +49,14 @@ class ServiceTypes(NamedTuple):
 
 def import_service(service: str, options: str, tasks: Sequence[str]) -> ServiceTypes:
     """Import a service and its types, each named as `package.module:Class`. Raise ImportError if one is missing."""
-    with _any_file_limit():
-        made = pkgutil.resolve_name(service)
-    known = functools.reduce(operator.or_, map(pkgutil.resolve_name, tasks))
-    return ServiceTypes(made, Decoder(pkgutil.resolve_name(options)), Decoder(known))
-
-
-@contextlib.contextmanager
-def _any_file_limit() -> Iterator[None]:
-    """Ignore it if mlx-lm may not set the limit of open files while it is imported: a worker needs far fewer."""
-    set_limit = resource.setrlimit
-
-    def try_to_set(*args: Any) -> None:
-        with contextlib.suppress(ValueError, OSError):
-            set_limit(*args)
-
-    resource.setrlimit = try_to_set
+    # mlx-lm sets the limit of open files when it is imported, which may be forbidden; the server has set its own.
+    set_limit, resource.setrlimit = resource.setrlimit, lambda *_: None
     try:
-        yield
+        made = pkgutil.resolve_name(service)
     finally:
         resource.setrlimit = set_limit
+    known = functools.reduce(operator.or_, map(pkgutil.resolve_name, tasks))
+    return ServiceTypes(made, Decoder(pkgutil.resolve_name(options)), Decoder(known))
 
 
 _log_fields = {"origin": "worker"}

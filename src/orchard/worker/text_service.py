@@ -27,9 +27,8 @@ from orchard.engine.memory import recommended
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.formats.families.tagged import Tagged
 from orchard.worker.cache_reports import CacheReports
-from orchard.worker.echo import Echo
 from orchard.worker.lane import Lane
-from orchard.worker.output import ChoiceOutput, Vocabulary
+from orchard.worker.output import ChoiceOutput, Echo, Vocabulary
 from orchard.worker.prompt.prompter import Prepared, Prompter
 
 T = TypeVar("T")

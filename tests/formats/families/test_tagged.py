@@ -253,6 +253,12 @@ def test_content_says_where_it_stood(text: str, options: dict[str, Any], places:
             last = piece.start + len(piece.text)
 
 
+@pytest.mark.parametrize("parser", ["hermes", "json"])
+def test_newlines_that_end_reasoning_are_none_of_it_whether_or_not_calls_have_tags(parser: str) -> None:
+    family = choose("", tool_call_parser=parser, reasoning_parser="think")
+    assert whole(parse(family.begin("", TOOLS), *"<think>Hm.\n</think>\nHi")) == ["[Hm.]", "Hi"]
+
+
 @given(text=st.lists(st.sampled_from([f for f in FRAGMENTS if not f.endswith(">")]), max_size=12).map("".join))
 def test_text_without_tags_is_the_answer(text: str) -> None:
     assert "".join(str(piece) for piece in whole(parse(begin(), *text))) == text

@@ -15,8 +15,8 @@ CHAT = "/v1/chat/completions"
 
 @pytest.fixture(scope="module")
 def locked() -> Iterator[Server]:
-    """A server with two keys, which lets pages of one origin in."""
-    with serve(api_keys=("first-key", "second-key"), cors_origins=(ORIGIN,)) as server:
+    """A server with three keys, which lets pages of one origin in."""
+    with serve(api_keys=("first-key", "second-key", "clé-à"), cors_origins=(ORIGIN,)) as server:
         yield server
 
 
@@ -31,6 +31,11 @@ def locked() -> Iterator[Server]:
     ],
 )
 def test_any_key_in_any_of_its_headers_gets_in(locked: Server, headers: dict[str, str]) -> None:
+    assert httpx.post(locked.url + CHAT, json=body(), headers=headers).status_code == 200
+
+
+def test_a_key_may_have_any_letters(locked: Server) -> None:
+    headers = {b"x-api-key": "clé-à".encode()}  # whose last byte is a space in Latin-1
     assert httpx.post(locked.url + CHAT, json=body(), headers=headers).status_code == 200
 
 

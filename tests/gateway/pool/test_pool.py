@@ -16,6 +16,7 @@ from orchard.core.request import Request
 from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
+from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool import lifecycle, processes
 from orchard.gateway.pool.lifecycle import ModelState
@@ -27,15 +28,22 @@ _BUDGET = 10_000
 _WEIGHTS = {"a": 1000, "b": 1000, "c": 1000, "large": 9000, "too large": 11_000}
 
 
+class HalfWay(Downloads):
+    """Downloads whose progress stands still."""
+
+    def progress(self, repo: str | None, revision: str | None) -> str:
+        return "downloading 50%" if repo else ""
+
+
 class Hub(Registry):
     """A registry whose models have to be downloaded first, which takes a minute."""
 
     begun = 0
     fails = False
 
-    async def fetch(self, entry: ModelEntry, note: Callable[[str], None]) -> ModelEntry:
+    async def fetch(self, entry: ModelEntry) -> ModelEntry:
         self.begun += 1
-        note("downloading 50%")
+        self.downloads = HalfWay()
         await asyncio.sleep(60)
         if self.fails:
             raise OrchardError("unavailable", "the hub is gone")

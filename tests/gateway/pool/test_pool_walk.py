@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -39,7 +38,7 @@ class Hub(Registry):
         entry = super().find(name, adapter)
         return replace(entry, path="", repo="org/" + name) if name in self.missing else entry
 
-    async def fetch(self, entry: ModelEntry, note: Callable[[str], None]) -> ModelEntry:
+    async def fetch(self, entry: ModelEntry) -> ModelEntry:
         await asyncio.sleep(self._world.random.uniform(0, 20))
         if self.fails and self._world.random.random() < 0.5:
             raise OrchardError("model_failed", "the hub is gone")

@@ -1,5 +1,6 @@
 """What the bodies of all dialects share: the model that is asked for, and how it is served."""
 
+from functools import cache
 from typing import Annotated, Any, Generic, TypeVar, get_args
 
 import msgspec
@@ -79,8 +80,12 @@ class BodyType(Generic[B]):
         return schema((self._deployment_decoder if deployment else self._decoder).type, self._ignored)
 
 
+@cache
 def schema(body: type[Struct], ignored: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the JSON schema of a body without any `$ref`, with the fields that are accepted and ignored."""
+    """Return the JSON schema of a body without any `$ref`, with the fields that are accepted and ignored.
+
+    It is made once, although several addresses describe themselves with it: making one takes milliseconds.
+    """
     found = msgspec.json.schema(body)
     definitions = found.pop("$defs")
     whole: dict[str, Any] = _inlined(found, definitions)

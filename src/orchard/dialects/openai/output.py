@@ -21,7 +21,7 @@ _json = msgspec.json.Encoder().encode
 
 def logprob(token: TokenLogprob) -> float | None:
     """Return a token's log-probability as a number that JSON has; None for the first token of a prompt."""
-    # NaN is greater than nothing, so it becomes the least one as well.
+    # No comparison holds for NaN, so it becomes the least one as well.
     return None if token.logprob is None else max(_LEAST_LOGPROB, token.logprob)
 
 

@@ -3,31 +3,32 @@
 from typing import Any, Literal
 
 import msgspec
+from msgspec import Struct
 
+from orchard.dialects.common.fields import NonEmpty
 from orchard.dialects.common.tools import Tools
 
 _HINTS = {"regex": "The input must match this regular expression:", "lark": "The input must keep to this grammar:"}
 
 
-def add_custom(
-    tools: Tools,
-    where: str,
-    name: str,
-    description: str | None,
-    *,
-    syntax: Literal["lark", "regex"] | None = None,
-    definition: str = "",
-) -> None:
-    """Add the custom tool that stands at `where`; `syntax` and `definition` say what its input must look like."""
+class InputGrammar(Struct):
+    """A grammar of a custom tool's input."""
+
+    syntax: Literal["lark", "regex"]
+    definition: NonEmpty
+
+
+def add_custom(tools: Tools, where: str, name: str, description: str | None, grammar: InputGrammar | None) -> None:
+    """Add the custom tool that stands at `where`; `grammar` is what its input must look like."""
     text: dict[str, Any] = {"type": "string"}
-    if syntax:
-        hint = f"{_HINTS[syntax]}\n{definition}"
+    if grammar:
+        hint = f"{_HINTS[grammar.syntax]}\n{grammar.definition}"
         description = f"{description}\n\n{hint}" if description else hint
-    if syntax == "regex":
-        text["pattern"] = f"^(?:{definition})$"
+    if grammar and grammar.syntax == "regex":
+        text["pattern"] = f"^(?:{grammar.definition})$"
     schema = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
-    input_grammar = definition if syntax == "lark" else None
-    tools.add(where, name, description, schema, syntax is not None, input_grammar=input_grammar)
+    input_grammar = grammar.definition if grammar and grammar.syntax == "lark" else None
+    tools.add(where, name, description, schema, grammar is not None, input_grammar=input_grammar)
 
 
 def custom_arguments(text: str) -> str:

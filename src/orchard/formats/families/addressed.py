@@ -21,7 +21,7 @@ from orchard.formats.families.xml_calls import ATEM
 from orchard.formats.format import Format, Headers
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signatures, signatures
-from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser
 
 _NO_NAME = "<> \n"
 
@@ -42,7 +42,7 @@ class AddressedFamily(Struct, frozen=True):
     user: str
     own: str | None
     named: bool
-    call: Callable[[CallEmitter, str], Reading[None]]
+    call: Callable[[CallEmitter, str], Parser[None]]
     grammar: Callable[[Tool], CallGrammar]
     trigger: str = ""
 
@@ -86,38 +86,38 @@ class Addressed(Format):
         names = (family.user, *([family.own] if family.own else []), *tools)
         self._known = {family.header(name): name for name in names} | ({} if family.named else {family.body: ""})
 
-    def _read(self) -> Reading[None]:
+    def _read(self) -> Parser[None]:
         """Read the answer, message by message. It ends with OutputEnded only."""
         recipient = self._begun
         if recipient is None:
             recipient = yield from self._recipient()
         while True:
             recipient = yield from self._message(recipient)
-            if recipient is None and (yield from self._source.leading((self._family.role,))):
+            if recipient is None and (yield from self._reader.leading((self._family.role,))):
                 recipient = yield from self._recipient()
 
-    def _recipient(self) -> Reading[str | None]:
+    def _recipient(self) -> Parser[str | None]:
         """Read a header from behind its role; return the recipient, or None where none stands here.
 
         What was read until then, the role included, is still to be given out.
         """
-        source, family = self._source, self._family
-        if found := (yield from source.choice(self._known, ends=self._known)):
+        reader, family = self._reader, self._family
+        if found := (yield from reader.choice(self._known, ends=self._known)):
             return self._known[found]
-        if family.named or not (yield from source.choice((family.to,))):
+        if family.named or not (yield from reader.choice((family.to,))):
             return None
         try:
-            return (yield from source.word(family.body, _NO_NAME))
+            return (yield from reader.word(family.body, _NO_NAME))
         except OutputEnded:
             raise
         except MalformedOutput:
             return None
 
-    def _message(self, recipient: str | None) -> Reading[str | None]:
+    def _message(self, recipient: str | None) -> Parser[str | None]:
         """Read a message, over what ends it; return the recipient of the next one, where that is its header."""
         if recipient is None:
-            self._content(self._source.kept())
-        self._source.mark()
+            self._content(self._reader.kept())
+        self._reader.mark()
         if recipient == self._family.own and recipient:
             self.thinking = True
             following = yield from self._text(self._thought)
@@ -127,52 +127,52 @@ class Addressed(Format):
             return (yield from self._calls(recipient))
         return (yield from self._text(self._content))
 
-    def _calls(self, name: str) -> Reading[str | None]:
-        source = self._source
-        calls = CallEmitter(source, self._tools, self._out, forced=self._forced)
+    def _calls(self, name: str) -> Parser[str | None]:
+        reader = self._reader
+        calls = CallEmitter(reader, self._tools, self._out, forced=self._forced)
         try:
             yield from self._family.call(calls, name)
-            yield from source.skip()
-            source.mark()
+            yield from reader.skip()
+            reader.mark()
         except MalformedOutput as broken:
             if isinstance(broken, OutputEnded):
-                source.at = len(source.text)
-                if source.cut_off:
+                reader.at = len(reader.text)
+                if reader.cut_off:
                     calls.cut_off()
                     raise
             if calls.certain:
-                calls.raw(source.kept())
+                calls.raw(reader.kept())
                 following = yield from self._text(calls.raw)
                 calls.end()
                 return following
-            self._content(source.kept())
+            self._content(reader.kept())
         return (yield from self._text(self._content))
 
-    def _text(self, give: Callable[[str], object]) -> Reading[str | None]:
-        """Read up to a message's end, over it; `give` gets what stands before. Return the recipient of the next one."""
-        source, role = self._source, self._family.role
+    def _text(self, emit: Callable[[str], object]) -> Parser[str | None]:
+        """Read up to a message's end, over it; `emit` gets what stands before. Return the recipient of the next one."""
+        reader, role = self._reader, self._family.role
         while True:
-            place, tag = source.first_of((*self._family.ends, role))
-            if place > source.at:
-                text, source.at = source.text[source.at : place], place
-                give(text)
-            source.mark()
+            place, tag = reader.first_of((*self._family.ends, role))
+            if place > reader.at:
+                text, reader.at = reader.text[reader.at : place], place
+                emit(text)
+            reader.mark()
             if not tag:
-                yield from source.more()
+                yield from reader.more()
                 continue
-            source.at += len(tag)
+            reader.at += len(tag)
             if tag != role:
-                source.mark()
+                reader.mark()
                 return None
             if (recipient := (yield from self._recipient())) is not None:
                 return recipient
-            give(source.kept())
+            emit(reader.kept())
 
 
-def _json(calls: CallEmitter, name: str) -> Reading[None]:
+def _json(calls: CallEmitter, name: str) -> Parser[None]:
     """Read a call's arguments."""
-    yield from calls.source.skip()
-    yield from arguments(calls.source, calls.start(name), calls.arguments)
+    yield from calls.reader.skip()
+    yield from arguments(calls.reader, calls.start(name), calls.arguments)
     calls.end()
 
 
@@ -180,14 +180,14 @@ def _json_grammar(tool: Tool) -> CallGrammar:
     return CallGrammar(tool.name, f"{tool.name}\n", json_arguments(tool), "")
 
 
-def _atem(calls: CallEmitter, name: str) -> Reading[None]:
+def _atem(calls: CallEmitter, name: str) -> Parser[None]:
     """Read calls in tags, which name their tools themselves."""
-    opener = yield from calls.source.leading(ATEM.opens)
+    opener = yield from calls.reader.leading(ATEM.opens)
     if opener is None:
         raise MalformedOutput
     while opener:
         yield from ATEM.read(calls, opener)
-        opener = yield from calls.source.leading(ATEM.opens)
+        opener = yield from calls.reader.leading(ATEM.opens)
 
 
 def _atem_grammar(tool: Tool) -> CallGrammar:

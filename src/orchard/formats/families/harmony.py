@@ -31,7 +31,7 @@ from orchard.formats.calls import CallEmitter
 from orchard.formats.format import Format, Headers
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature, Signatures, signatures
-from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser
 
 _START, _CHANNEL, _MESSAGE, _CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
 _ROLE, _ANALYSIS, _COMMENTARY, _FINAL = "assistant", "analysis", "commentary", "final"
@@ -105,41 +105,41 @@ class Harmony(Format):
         self._header = header
         self._begun = header is not None  # a message
 
-    def _read(self) -> Reading[None]:
+    def _read(self) -> Parser[None]:
         """Read the answer, message by message. It ends with OutputEnded only."""
         if self._header:
             yield from self._body(self._header)
         while True:
             yield from self._message()
 
-    def _message(self) -> Reading[None]:
+    def _message(self) -> Parser[None]:
         """Read a message, whose header begins here."""
-        source = self._source
-        source.mark()
-        if (yield from source.leading(_ENDS)):
+        reader = self._reader
+        reader.mark()
+        if (yield from reader.leading(_ENDS)):
             return
         found = yield from self._header_text()
         if found is None:
-            rest = source.text[source.at :].lstrip()
+            rest = reader.text[reader.at :].lstrip()
             begun = rest.startswith(_BEGINNINGS) or any(tag.startswith(rest) for tag in (*_BEGINNINGS, *_ENDS))
             # White space behind a message, or the beginning of a header, is all that the end has left.
-            if source.final and ((self._begun and not rest) or (source.cut_off and begun)):
-                source.at = len(source.text)
-                source.mark()
+            if reader.final and ((self._begun and not rest) or (reader.cut_off and begun)):
+                reader.at = len(reader.text)
+                reader.mark()
                 raise OutputEnded
-            lost = _LOST.match(source.text, source.at)
+            lost = _LOST.match(reader.text, reader.at)
             assert lost
             found = lost[0] if any(tag in lost[0] for tag in (_START, _CHANNEL, *_STRAY)) else ""
-            if source.final and lost.end() == len(source.text) and lost["to"]:
+            if reader.final and lost.end() == len(reader.text) and lost["to"]:
                 found = lost[0]
-            source.at += len(found)
+            reader.at += len(found)
         yield from self._body(_header(found))
 
-    def _header_text(self) -> Reading[str | None]:
+    def _header_text(self) -> Parser[str | None]:
         """Read a header. Return it without its `<|message|>`; None, and nothing is read, where none stands."""
-        source = self._source
+        reader = self._reader
         while True:
-            text = source.text[source.at : source.at + _LONGEST_HEADER]
+            text = reader.text[reader.at : reader.at + _LONGEST_HEADER]
             spaces = len(text) - len(text.lstrip())
             if not any(text.startswith(tag, spaces) or tag.startswith(text[spaces:]) for tag in _BEGINNINGS):
                 return None
@@ -148,16 +148,16 @@ class Harmony(Format):
             stop = min((place for place in places if place >= 0), default=len(text))
             end = text.find(_MESSAGE, 0, stop)
             if end >= 0:
-                source.at += end + len(_MESSAGE)
+                reader.at += end + len(_MESSAGE)
                 return text[:end]
-            if stop < len(text) or len(text) == _LONGEST_HEADER or (source.final and text):
+            if stop < len(text) or len(text) == _LONGEST_HEADER or (reader.final and text):
                 return None
-            yield from source.more()
+            yield from reader.more()
 
-    def _body(self, header: Header) -> Reading[None]:
+    def _body(self, header: Header) -> Parser[None]:
         """Read a message from behind its header."""
         self._begun = True
-        self._source.mark()
+        self._reader.mark()
         if name := header.function(self._tools):
             yield from self._call(name)
         elif header.thought:
@@ -167,57 +167,57 @@ class Harmony(Format):
         else:
             yield from self._text(self._content)
 
-    def _call(self, name: str) -> Reading[None]:
-        source = self._source
-        calls = CallEmitter(source, self._tools, self._out, forced=self._forced)
+    def _call(self, name: str) -> Parser[None]:
+        reader = self._reader
+        calls = CallEmitter(reader, self._tools, self._out, forced=self._forced)
         try:
             yield from self._arguments(calls, calls.start(name))
         except MalformedOutput as broken:
             if isinstance(broken, OutputEnded):
-                source.at = len(source.text)
-                if source.cut_off and calls.cut_off():
-                    source.mark()
+                reader.at = len(reader.text)
+                if reader.cut_off and calls.cut_off():
+                    reader.mark()
                     return
             if calls.certain:
-                calls.raw(source.kept())
+                calls.raw(reader.kept())
                 yield from self._text(calls.raw)
                 if not isinstance(broken, OutputEnded):  # else it isn't complete
                     calls.end()
             else:
-                source.back()
+                reader.back()
                 yield from self._text(self._content)
 
-    def _arguments(self, calls: CallEmitter, signature: Signature | None) -> Reading[None]:
-        source = self._source
-        ended = yield from source.leading(_ENDS)
-        if ended or (source.final and not source.text[source.at :].strip()):
+    def _arguments(self, calls: CallEmitter, signature: Signature | None) -> Parser[None]:
+        reader = self._reader
+        ended = yield from reader.leading(_ENDS)
+        if ended or (reader.final and not reader.text[reader.at :].strip()):
             if signature is None or signature.required:
                 raise MalformedOutput
             calls.arguments("{}")
             calls.end()
         else:
-            yield from arguments(source, signature, calls.arguments)
+            yield from arguments(reader, signature, calls.arguments)
             yield from calls.close(*_ENDS)
 
-    def _text(self, give: Callable[[str], object]) -> Reading[None]:
-        """Read up to a message's end, over the tag that ends it; `give` gets what is read, but for stray tags."""
-        source = self._source
+    def _text(self, emit: Callable[[str], object]) -> Parser[None]:
+        """Read up to a message's end, over the tag that ends it; `emit` gets what is read, but for stray tags."""
+        reader = self._reader
         tags = (*_ENDS, _START, _CHANNEL, *_STRAY)
         while True:
-            place, tag = source.first_of(tags)
-            if place > source.at:
-                text, source.at = source.text[source.at : place], place
-                give(text)
+            place, tag = reader.first_of(tags)
+            if place > reader.at:
+                text, reader.at = reader.text[reader.at : place], place
+                emit(text)
             if tag not in (_START, _CHANNEL):
-                source.at += len(tag)
-            over = source.final and not tag
+                reader.at += len(tag)
+            over = reader.final and not tag
             if over:
-                source.at = len(source.text)
-            source.mark()
+                reader.at = len(reader.text)
+            reader.mark()
             if over or (tag and tag not in _STRAY):
                 return
             if not tag:
-                yield from source.more()
+                yield from reader.more()
 
 
 _ROLES = rf"(?:{_ROLE}|user|system|developer|tool|functions\.[\w.-]+)"

@@ -22,7 +22,7 @@ from orchard.formats.call_grammar import CallGrammar, json_arguments
 from orchard.formats.calls import CERTAIN, CallEmitter, CallSyntax
 from orchard.formats.json_text import arguments, plain, value, whole
 from orchard.formats.schema import Signature
-from orchard.formats.text_reader import MalformedOutput, OutputEnded, Reading, TextReader
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser, TextReader
 
 _NAMES = ("name", "tool_name")
 _ARGUMENTS = ("arguments", "parameters")
@@ -43,31 +43,31 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
     begin: str = ""
     end: str = ""
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read the calls behind an opener, which may itself be the beginning of the JSON."""
-        source = calls.source
-        source.at -= len(opener) - len(opener.rstrip("[{"))
+        reader = calls.reader
+        reader.at -= len(opener) - len(opener.rstrip("[{"))
         fenced = opener.startswith(_FENCE)
         only_known = opener in self.leads
         ends = (_FENCE,) if fenced else (self.closes,) if self.closes else ()
-        in_list = (yield from source.skip()) == "["
-        source.at += in_list
+        in_list = (yield from reader.skip()) == "["
+        reader.at += in_list
         while True:
             yield from read_call(calls, only_known=only_known)
             if in_list:
                 calls.end()
-                mark = yield from source.leading((",", "]"))
+                mark = yield from reader.leading((",", "]"))
                 if mark == "]":
-                    yield from source.leading(ends)
+                    yield from reader.leading(ends)
                 if mark != ",":
                     return
             elif (yield from calls.close(*ends)):
                 return
             else:  # another one may follow, Llama's behind a semicolon or a comma
-                mark = yield from source.leading(("{", ";", ","))
+                mark = yield from reader.leading(("{", ";", ","))
                 if not mark:
                     return
-                source.at -= mark == "{"
+                reader.at -= mark == "{"
 
     def call(self, tool: Tool) -> CallGrammar:
         """Return what one call of a tool looks like."""
@@ -75,68 +75,63 @@ class JsonCalls(CallSyntax, frozen=True, kw_only=True):
         return CallGrammar(tool.name, begin, json_arguments(tool), f"}}{self.end}")
 
 
-def read_call(calls: CallEmitter, *, only_known: bool = False) -> Reading[None]:
+def read_call(calls: CallEmitter, *, only_known: bool = False) -> Parser[None]:
     """Read one call's object, all but its end.
 
     Raise MalformedOutput where it has no name or, with `only_known`, there is no such tool.
     """
-    source = calls.source
-    yield from source.expect("{")
+    reader = calls.reader
+    yield from reader.expect("{")
     name, id_, late, started = "", None, "", False
     before = 0  # characters that no call needs, where a name is waited for
     while True:
-        yield from source.skip()
-        key = yield from plain(source)
-        yield from source.expect(":")
-        first = yield from source.skip()
+        yield from reader.skip()
+        key = yield from plain(reader)
+        yield from reader.expect(":")
+        first = yield from reader.skip()
         if key in _NAMES:
-            name = yield from plain(source)
+            name = yield from plain(reader)
             if not name or (only_known and name not in calls.tools):
                 raise MalformedOutput
         elif key == "id" and first == '"':
-            id_ = yield from plain(source)
+            id_ = yield from plain(reader)
         elif key in _ARGUMENTS and name and not started:
             started = True
-            yield from _arguments(calls, name, id_)
+            signature = calls.start(name, id_)
+            if first == "{":
+                yield from arguments(reader, signature, calls.arguments)
+            else:
+                calls.arguments(_whole((yield from _collected(reader)), signature))
         elif key in _ARGUMENTS and not started:
-            late = yield from _collected(source)
+            late = yield from _collected(reader)
         else:
             # An answer in JSON mustn't wait for its end.
             most = CERTAIN - before if only_known and not name else None
-            before += len((yield from _collected(source, most)))
-        yield from source.skip()
-        if (yield from source.choice((",", "}"))) == "}":
+            before += len((yield from _collected(reader, most)))
+        yield from reader.skip()
+        if (yield from reader.choice((",", "}"))) == "}":
             break
     if not name:
         raise MalformedOutput
     if not started:
-        signature = calls.start(name, id_)
-        calls.arguments(_whole(late, signature))
+        calls.arguments(_whole(late, calls.start(name, id_)))
 
 
-def read_arguments(calls: CallEmitter, name: str, end: str) -> Reading[None]:
+def read_arguments(calls: CallEmitter, name: str, end: str) -> Parser[None]:
     """Read the rest of a call whose name stands before it: JSON arguments, in a fenced block or not, and `end`."""
-    source = calls.source
+    reader = calls.reader
     if not name:
         raise MalformedOutput
-    yield from source.skip()
-    fence = yield from source.choice(_FENCE_OPENS)
-    yield from source.skip()
-    yield from arguments(source, calls.start(name), calls.arguments)
+    yield from reader.skip()
+    fence = yield from reader.choice(_FENCE_OPENS)
+    yield from reader.skip()
+    yield from arguments(reader, calls.start(name), calls.arguments)
     if fence:
-        yield from source.leading((_FENCE,))
+        yield from reader.leading((_FENCE,))
     yield from calls.close(end)
 
 
-def _arguments(calls: CallEmitter, name: str, id_: str | None) -> Reading[None]:
-    source, signature = calls.source, calls.start(name, id_)
-    if (yield from source.peek()) == "{":
-        yield from arguments(source, signature, calls.arguments)
-    else:
-        calls.arguments(_whole((yield from _collected(source)), signature))
-
-
-def _collected(source: TextReader, most: int | None = None) -> Reading[str]:
+def _collected(reader: TextReader, most: int | None = None) -> Parser[str]:
     """Read a value of any kind. Raise MalformedOutput where it has more than `most` characters."""
     found: list[str] = []
     left = most
@@ -147,7 +142,7 @@ def _collected(source: TextReader, most: int | None = None) -> Reading[str]:
         if left is not None and (left := left - len(text)) < 0:
             raise MalformedOutput
 
-    yield from value(source, take)
+    yield from value(reader, take)
     return "".join(found)
 
 
@@ -213,15 +208,15 @@ BARE = JsonCalls(leads=_BRACKETS)
 class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
     """Apertus' calls."""
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read a list of calls, and the tag that ends it."""
-        source = calls.source
-        yield from source.expect("[")
+        reader = calls.reader
+        yield from reader.expect("[")
         while True:
             yield from _apertus_call(calls)
-            mark = yield from source.leading((",", "]"))
+            mark = yield from reader.leading((",", "]"))
             if mark == "]":
-                yield from source.leading((self.closes,))
+                yield from reader.leading((self.closes,))
             if mark != ",":
                 return
 
@@ -230,16 +225,16 @@ class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
         return CallGrammar(tool.name, f"{{{json.dumps(tool.name)}: ", json_arguments(tool), "}")
 
 
-def _apertus_call(calls: CallEmitter) -> Reading[None]:
-    source = calls.source
-    yield from source.expect("{")
-    yield from source.skip()
-    name = yield from plain(source)
+def _apertus_call(calls: CallEmitter) -> Parser[None]:
+    reader = calls.reader
+    yield from reader.expect("{")
+    yield from reader.skip()
+    name = yield from plain(reader)
     if not name:
         raise MalformedOutput
-    yield from source.expect(":")
-    yield from source.skip()
-    yield from arguments(source, calls.start(name), calls.arguments)
+    yield from reader.expect(":")
+    yield from reader.skip()
+    yield from arguments(reader, calls.start(name), calls.arguments)
     yield from calls.close("}")
 
 
@@ -260,18 +255,16 @@ class AlsoHermes(CallSyntax, frozen=True, kw_only=True):
 
     own: CallSyntax
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read a calls; where both open so, JSON is Hermes'."""
-        source = calls.source
+        reader = calls.reader
         shared = opener in self.own.opens
-        if opener not in HERMES.opens or (shared and (yield from source.skip()) not in "{["):
+        if opener not in HERMES.opens or (shared and (yield from reader.skip()) not in "{["):
             yield from self.own.read(calls, opener)
             return
         try:
             yield from HERMES.read(calls, opener)
-        except OutputEnded:
-            raise
-        except MalformedOutput:
-            if not calls.certain:
+        except MalformedOutput as broken:
+            if isinstance(broken, OutputEnded) or not calls.certain:
                 raise
             yield from calls.rest(HERMES.closes)

@@ -15,13 +15,14 @@ Gemma's: `call:name{key:value,…}` in tags, with strings between tags of their 
 """
 
 import re
+from functools import partial
 
 from orchard.core.tasks.generate import Tool
 from orchard.formats.call_grammar import CallGrammar
 from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.families.json_calls import JsonCalls
 from orchard.formats.literals import PYTHON, Notation, arguments, keywords, python_value, quoted_value
-from orchard.formats.text_reader import MalformedOutput, Reading
+from orchard.formats.text_reader import MalformedOutput, Parser
 
 _NAME_CHARS = re.compile(r"[\w.\-]*")
 _NAME = re.compile(r"[^\W\d][\w.\-]*")
@@ -40,27 +41,27 @@ class Pythonic(CallSyntax, frozen=True, kw_only=True):
     wrapper: str = ""
     module: str = ""
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read the calls behind an opener, which may itself be a list's bracket."""
-        source = calls.source
+        reader = calls.reader
         bare = opener.endswith("[")
-        if not bare and (lead := (yield from source.leading(("[{", "{")))):
+        if not bare and (lead := (yield from reader.leading(("[{", "{")))):
             yield from JsonCalls(closes=self.closes).read(calls, lead)
             return
-        in_list = bare or (yield from source.leading(("[",))) is not None
+        in_list = bare or (yield from reader.leading(("[",))) is not None
         ends = (self.closes,) if self.closes and not bare else ()
         while True:
             yield from self._call(calls, known=bare)
             tag = yield from calls.close(",", "]") if in_list else calls.close(",", *ends)
-            if tag == "]" or (tag and in_list and (yield from source.leading(("]",)))):
-                yield from source.leading(ends)
-            elif tag == "," or (tag is None and not in_list and source.at < len(source.text)):
+            if tag == "]" or (tag and in_list and (yield from reader.leading(("]",)))):
+                yield from reader.leading(ends)
+            elif tag == "," or (tag is None and not in_list and reader.at < len(reader.text)):
                 continue
             return
 
-    def _call(self, calls: CallEmitter, *, known: bool) -> Reading[None]:
+    def _call(self, calls: CallEmitter, *, known: bool) -> Parser[None]:
         """Read a call, all but its end."""
-        source = calls.source
+        reader = calls.reader
         name = yield from self._opened(calls)
         wrapped = name == self.wrapper and name not in calls.tools
         if wrapped:
@@ -70,16 +71,16 @@ class Pythonic(CallSyntax, frozen=True, kw_only=True):
         if not _NAME.fullmatch(name) or (known and name not in calls.tools):
             raise MalformedOutput
         signature = calls.start(name)
-        yield from arguments(source, PYTHON, signature, calls.arguments)
+        yield from arguments(reader, PYTHON, signature, calls.arguments)
         if wrapped:
-            yield from source.expect(")")
+            yield from reader.expect(")")
 
-    def _opened(self, calls: CallEmitter) -> Reading[str]:
+    def _opened(self, calls: CallEmitter) -> Parser[str]:
         """Read a name and the bracket behind it."""
-        source = calls.source
-        yield from source.skip()
-        name = yield from source.run_of(_NAME_CHARS)
-        yield from source.expect("(")
+        reader = calls.reader
+        yield from reader.skip()
+        name = yield from reader.run_of(_NAME_CHARS)
+        yield from reader.expect("(")
         return name
 
     def call(self, tool: Tool) -> CallGrammar:
@@ -119,20 +120,20 @@ class GemmaCalls(CallSyntax, frozen=True, kw_only=True):
 
     quote: str
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read a call and its end tag."""
-        source = calls.source
-        yield from source.expect(_CALL)
-        name = (yield from source.word("{", "\n<}")).strip()
+        reader = calls.reader
+        yield from reader.expect(_CALL)
+        name = (yield from reader.word("{", "\n<}")).strip()
         if not name:
             raise MalformedOutput
         notation = Notation((self.quote, '"'), ":", "}", words=True)
-        yield from arguments(source, notation, calls.start(name), calls.arguments)
+        yield from arguments(reader, notation, calls.start(name), calls.arguments)
         yield from calls.close(self.closes)
 
     def call(self, tool: Tool) -> CallGrammar:
         """Return what one call of a tool looks like."""
-        body = keywords(tool, ":", ",", quoted_value(self.quote))
+        body = keywords(tool, ":", ",", partial(quoted_value, self.quote))
         return CallGrammar(tool.name, f"{self.opens[0]}{_CALL}{tool.name}{{", body, f"}}{self.closes}")
 
 

@@ -26,7 +26,7 @@ from orchard.formats.call_grammar import CallGrammar, Node, Terminal, concatenat
 from orchard.formats.calls import CallEmitter, CallSyntax, SectionSyntax
 from orchard.formats.families.json_calls import TOOL_CALLS, JsonCalls, read_arguments
 from orchard.formats.json_text import arguments
-from orchard.formats.text_reader import MalformedOutput, Reading, TextReader
+from orchard.formats.text_reader import MalformedOutput, Parser, TextReader
 
 _KIMI_ID = re.compile(r"(?:functions\.)?(.+?)(?::[0-9]+)?", re.DOTALL)
 
@@ -35,69 +35,70 @@ class NamedCalls(SectionSyntax, frozen=True, kw_only=True):
     """Calls as names. `head` reads what stands between `each` and the arguments; it returns the name and the id.
 
     `begin` is what the model writes before the arguments, with `{}` in the name's place, or before the id; `id_grammar`
-    is that of the rest of the head, by the name. `end` is what the model writes behind the arguments, and `end_call`
-    the tag in it.
+    is that of the rest of the head, by the name. `end_call` is the tag behind the arguments, and `fence` what the model
+    writes before it.
     """
 
-    head: Callable[[TextReader], Reading[tuple[str, str | None]]]
+    head: Callable[[TextReader], Parser[tuple[str, str | None]]]
     begin: str
-    end: str
     end_call: str
+    fence: str = ""
     id_grammar: Callable[[str], Node] | None = None
 
-    def read_call(self, calls: CallEmitter) -> Reading[None]:
+    def read_call(self, calls: CallEmitter) -> Parser[None]:
         """Read a call from behind what opens it, over the tag that ends it."""
-        source = calls.source
-        name, id_ = yield from self.head(source)
+        reader = calls.reader
+        name, id_ = yield from self.head(reader)
         if not self.id_grammar:
             yield from read_arguments(calls, name, self.end_call)
             return
-        yield from arguments(source, calls.start(name, id_), calls.arguments)
+        yield from arguments(reader, calls.start(name, id_), calls.arguments)
         yield from calls.close(self.end_call)
 
     def call(self, tool: Tool) -> CallGrammar:
         """Return what one call of a tool looks like; the model makes up its id itself."""
         head = self.id_grammar(tool.name) if self.id_grammar else ""
-        return CallGrammar(tool.name, self.begin.format(tool.name), concatenated(head, json_arguments(tool)), self.end)
+        body = concatenated(head, json_arguments(tool))
+        return CallGrammar(tool.name, self.begin.format(tool.name), body, f"{self.fence}{self.end_call}")
 
 
 class HunyuanCalls(NamedCalls, frozen=True, kw_only=True):
     """Calls of Hunyuan, or JSON objects in the same section; both are read."""
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read calls, and the tag that ends them all."""
-        if (yield from calls.source.skip()) == "<":
+        if (yield from calls.reader.skip()) == "<":
             yield from NamedCalls.read(self, calls, opener)
         else:
             yield from TOOL_CALLS.read(calls, opener)
 
 
-def _deepseek_head(source: TextReader) -> Reading[tuple[str, None]]:
-    name = (yield from source.word(_SEPARATOR, "\n{")).strip()
-    if (yield from source.skip()) != "{":
-        name = (yield from source.word("\n", "{<")).strip()
+def _deepseek_head(reader: TextReader) -> Parser[tuple[str, None]]:
+    name = (yield from reader.word(_SEPARATOR, "\n{")).strip()
+    if (yield from reader.skip()) != "{":
+        name = (yield from reader.word("\n", "{<")).strip()
     return name, None
 
 
-def _functionary_head(source: TextReader) -> Reading[tuple[str, None]]:
-    return (yield from source.name_before(">", "<\n{")), None
+def _functionary_head(reader: TextReader) -> Parser[tuple[str, None]]:
+    return (yield from reader.name_before(">", "<\n{")), None
 
 
-def _hunyuan_head(source: TextReader) -> Reading[tuple[str, None]]:
-    return (yield from source.word("\n", "{<")).strip(), None
+def _hunyuan_head(reader: TextReader) -> Parser[tuple[str, None]]:
+    return (yield from reader.word("\n", "{<")).strip(), None
 
 
-def _kimi_head(source: TextReader) -> Reading[tuple[str, str]]:
-    id_ = (yield from source.word(_KIMI_ARGUMENTS, "\n{")).strip()
+def _kimi_head(reader: TextReader) -> Parser[tuple[str, str]]:
+    id_ = (yield from reader.word(_KIMI_ARGUMENTS, "\n{")).strip()
     found = _KIMI_ID.fullmatch(id_)
     if not found or found[1].isdecimal():  # a number names no tool
         raise MalformedOutput
     return found[1], id_
 
 
-def _solar_head(source: TextReader) -> Reading[tuple[str, str | None]]:
-    id_ = (yield from source.word(_SOLAR_NAME, "\n{")).strip()
-    name = (yield from source.word(_SOLAR_ARGUMENTS, "\n{")).strip()
+def _solar_head(reader: TextReader) -> Parser[tuple[str, str | None]]:
+    id_ = (yield from reader.word(_SOLAR_NAME, "\n{")).strip()
+    name = (yield from reader.word(_SOLAR_ARGUMENTS, "\n{")).strip()
     if not name:
         raise MalformedOutput
     return name, id_ or None
@@ -113,10 +114,9 @@ V31 = NamedCalls(
     head=_deepseek_head,
     prefix=_SECTION,
     begin=f"{_EACH}{{}}{_SEPARATOR}",
-    end=_END_CALL,
     suffix="<｜tool▁calls▁end｜>",
 )
-V3 = replace(V31, begin=f"{_EACH}function{_SEPARATOR}{{}}\n```json\n", end=f"\n```{_END_CALL}", separator="\n")
+V3 = replace(V31, begin=f"{_EACH}function{_SEPARATOR}{{}}\n```json\n", fence="\n```", separator="\n")
 FUNCTIONARY = NamedCalls(
     opens=("<function=",),
     each="<function=",
@@ -124,7 +124,6 @@ FUNCTIONARY = NamedCalls(
     closes="</function>",
     head=_functionary_head,
     begin="<function={}>",
-    end="</function>",
 )
 HUNYUAN = HunyuanCalls(
     opens=("<tool_calls>",),
@@ -134,7 +133,7 @@ HUNYUAN = HunyuanCalls(
     head=_hunyuan_head,
     prefix="<tool_calls>",
     begin="<tool_call>{}\n```json\n",
-    end="\n```</tool_call>",
+    fence="\n```",
     separator="\n",
     suffix="</tool_calls>",
 )
@@ -149,7 +148,6 @@ KIMI = NamedCalls(
     prefix="<|tool_calls_section_begin|>",
     begin="<|tool_call_begin|>functions.{}:",
     id_grammar=lambda name: concatenated(Terminal("/[0-9]{1,4}/"), _KIMI_ARGUMENTS),
-    end="<|tool_call_end|>",
     suffix="<|tool_calls_section_end|>",
 )
 _SOLAR_NAME, _SOLAR_ARGUMENTS = "<|tool_call:name|>", "<|tool_call:args|>"
@@ -162,7 +160,6 @@ SOLAR = NamedCalls(
     prefix="<|tool_calls|>",
     begin="<|tool_call:begin|>",
     id_grammar=lambda name: concatenated(Terminal(r"/[0-9A-Za-z_\-]{1,40}/"), _SOLAR_NAME, name, _SOLAR_ARGUMENTS),
-    end="<|tool_call:end|>",
 )
 
 _CALLS, _ID, _ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
@@ -173,25 +170,25 @@ _MISTRAL_JSON = JsonCalls(opens=(_CALLS,), prefix=f"{_CALLS}[", separator=", ", 
 class MistralCalls(CallSyntax, frozen=True, kw_only=True):
     """Mistral's calls as names with arguments. A list is read as well."""
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read the calls behind one opener."""
-        source = calls.source
-        if (yield from source.skip()) in "[{":
+        reader = calls.reader
+        if (yield from reader.skip()) in "[{":
             yield from _MISTRAL_JSON.read(calls, opener)
             return
         while True:
-            name = yield from source.name()
+            name = yield from reader.name()
             id_ = None
-            yield from source.skip()
-            if (yield from source.choice((_ID,))):
-                yield from source.skip()
-                id_ = yield from source.name()
-            yield from source.leading((_ARGUMENTS,))
-            if (yield from source.skip()) != "{":
+            yield from reader.skip()
+            if (yield from reader.choice((_ID,))):
+                yield from reader.skip()
+                id_ = yield from reader.name()
+            yield from reader.leading((_ARGUMENTS,))
+            if (yield from reader.skip()) != "{":
                 raise MalformedOutput
-            yield from arguments(source, calls.start(name, id_), calls.arguments)
+            yield from arguments(reader, calls.start(name, id_), calls.arguments)
             calls.end()
-            if not (yield from source.leading((_CALLS,))):
+            if not (yield from reader.leading((_CALLS,))):
                 return
 
     def call(self, tool: Tool) -> CallGrammar:

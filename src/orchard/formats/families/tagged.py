@@ -23,7 +23,7 @@ from orchard.formats.call_grammar import CallsGrammar
 from orchard.formats.calls import CallEmitter, CallSyntax
 from orchard.formats.format import Content, Format, Piece
 from orchard.formats.schema import Signatures, signatures
-from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnded, Reading, begun
+from orchard.formats.text_reader import MOST_SPACES, MalformedOutput, OutputEnded, Parser, begun
 
 _TAIL = 64  # characters of a prompt that are looked at
 
@@ -58,15 +58,13 @@ class TaggedFamily(Struct, frozen=True):
     name: str
     reasoning: ReasoningTags | None = None
     syntax: CallSyntax | None = None
+    headers = None
+    """What these models write is one message."""
 
     @property
     def reasoning_tags(self) -> tuple[str, str] | None:
         """The texts that open and end the reasoning."""
         return (self.reasoning.start, self.reasoning.end) if self.reasoning else None
-
-    @property
-    def headers(self) -> None:
-        """None: what these models write is one message."""
 
     def begin(self, prompt: str, tools: Sequence[Tool] = (), *, forced: bool = False) -> Format:
         """Make the format of one answer to a rendered prompt."""
@@ -108,76 +106,77 @@ class Tagged(Format):
         self._wrapped = wrapped
         self._leads = self._syntax.leads if leads else ()
 
-    def _read(self) -> Reading[None]:
-        """Read the answer. It returns only once the source is over."""
+    def _read(self) -> Parser[None]:
+        """Read the answer. It returns only once the text is over."""
         try:
             yield from self._open()
-            self._source.mark()
-            if lead := (yield from self._source.leading(self._leads)):
+            self._reader.mark()
+            if lead := (yield from self._reader.leading(self._leads)):
                 yield from self._calls(lead)
             yield from self._answer()
         except OutputEnded:
             pass
         self._content_up_to(self._end())
-        self._source.at = len(self._source.text)
+        self._reader.at = len(self._reader.text)
 
-    def _open(self) -> Reading[None]:
+    def _open(self) -> Parser[None]:
         """Read the reasoning, where the answer begins with some."""
-        source, reasoning = self._source, self._reasoning
+        reader, reasoning = self._reader, self._reasoning
         if not reasoning or self._wrapped:
             return
         openers = (reasoning.start, *reasoning.also)
         wrapping = reasoning.answer[:1] if reasoning.answer and reasoning.wraps else ()
         if self.thinking:  # some models open it once more, or answer at once
-            tag = yield from source.leading((*openers, *wrapping))
+            tag = yield from reader.leading((*openers, *wrapping))
             self.thinking = tag not in wrapping
         else:
-            tag = yield from source.leading((*openers, reasoning.end, *wrapping))
+            tag = yield from reader.leading((*openers, reasoning.end, *wrapping))
             if tag is None:
                 return
             self.thinking = tag in openers
         if tag in wrapping:
-            source.at -= len(tag or "")
+            reader.at -= len(tag or "")
         if self.thinking:
-            yield from source.skip("\n")
+            yield from reader.skip("\n")
             yield from self._think(reasoning)
         yield from self._after_reasoning(reasoning)
 
-    def _think(self, reasoning: ReasoningTags) -> Reading[None]:
+    def _think(self, reasoning: ReasoningTags) -> Parser[None]:
         """Read reasoning up to its end, or up to the calls with which the model has left it."""
-        source, ends = self._source, [tag for tag in (reasoning.end, reasoning.also_end) if tag]
-        drafts = _Drafts(self._syntax, self._tools, source.place)
+        reader, ends = self._reader, [tag for tag in (reasoning.end, reasoning.also_end) if tag]
+        drafts = _Drafts(self._syntax, self._tools, reader.place)
         while True:
             place, tag = self._next(ends)
-            text, source.at = source.text[source.at : place], place
+            text, reader.at = reader.text[reader.at : place], place
             self._thought(drafts.add(text))
             if tag:
                 self._thought(drafts.rest())
-                source.at += len(tag)
-            source.mark()
+                reader.at += len(tag)
+            reader.mark()
             if tag:
                 break
-            if source.final:
-                source.at = len(source.text)
-                source.mark()
-                text, after = drafts.finish(cut_off=source.cut_off)
+            if reader.final:
+                reader.at = len(reader.text)
+                reader.mark()
+                text, after = drafts.finish(cut_off=reader.cut_off)
                 self._thought(text)
                 self._out += after
-            yield from source.more()
+            yield from reader.more()
         self.thinking = False
 
-    def _after_reasoning(self, reasoning: ReasoningTags) -> Reading[None]:
-        source = self._source
-        yield from source.skip("\n")
-        if reasoning.answer and (yield from source.choice(reasoning.answer[:1])):
+    def _after_reasoning(self, reasoning: ReasoningTags) -> Parser[None]:
+        reader = self._reader
+        yield from reader.skip("\n")
+        if reasoning.answer and (yield from reader.choice(reasoning.answer[:1])):
             self._wrapped = True
-            yield from source.skip("\n")
-        source.mark()
+            yield from reader.skip("\n")
+        reader.mark()
 
-    def _answer(self) -> Reading[None]:
+    def _answer(self) -> Parser[None]:
         """Read text, and the calls in it. It ends with OutputEnded only."""
-        source, reasoning = self._source, self._reasoning
-        closing = self._closing()
+        reader, reasoning = self._reader, self._reasoning
+        wrapping = reasoning.answer[1] if reasoning and reasoning.answer and self._wrapped else ""
+        closing = tuple(filter(None, (wrapping, reasoning.over))) if reasoning else ()
         strays = (reasoning.start, reasoning.end, reasoning.alone) if reasoning and reasoning.alone else ()
         tags = (*self._syntax.opens, *closing, *strays)
         while True:
@@ -185,82 +184,74 @@ class Tagged(Format):
             if tag in strays:
                 yield from self._stray(place, strays)
                 continue
-            ends = tag or (tags and not source.final)
-            self._content_up_to(_before_newlines(source.text, source.at, place) if ends else place)
+            ends = tag or (tags and not reader.final)
+            self._content_up_to(_before_newlines(reader.text, reader.at, place) if ends else place)
             if not tag:
-                yield from source.more()
+                yield from reader.more()
                 continue
-            source.at = place + len(tag)
+            reader.at = place + len(tag)
             if tag in closing:
-                yield from source.skip("\n")
+                yield from reader.skip("\n")
             else:
                 yield from self._calls(tag)
 
-    def _closing(self) -> tuple[str, ...]:
-        """Return the tags that end the answer and are no part of it."""
-        reasoning = self._reasoning
-        if not reasoning:
-            return ()
-        wrapping = reasoning.answer[1] if self._wrapped and reasoning.answer else ""
-        return tuple(tag for tag in (wrapping, reasoning.over) if tag)
-
-    def _stray(self, place: int, strays: tuple[str, ...]) -> Reading[None]:
+    def _stray(self, place: int, strays: tuple[str, ...]) -> Parser[None]:
         """Read a tag of reasoning within the answer, and the reasoning behind it, if it opens some."""
-        source, reasoning = self._source, self._reasoning
+        reader, reasoning = self._reader, self._reasoning
         self._content_up_to(place)
-        tag = yield from source.choice(strays)
-        source.mark()
+        tag = yield from reader.choice(strays)
+        reader.mark()
         if reasoning and tag == reasoning.start:
             self.thinking = True
-            yield from source.skip("\n")
+            yield from reader.skip("\n")
             yield from self._think(reasoning)
             yield from self._after_reasoning(reasoning)
 
     def _next(self, tags: Sequence[str]) -> tuple[int, str]:
         """Find the first of the tags; without one, give the place up to which none begins, and ""."""
-        place, tag = self._source.first_of(tags)
-        return (place, tag) if tag or not self._source.final else (self._end(tags), "")
+        place, tag = self._reader.first_of(tags)
+        return (place, tag) if tag or not self._reader.final else (self._end(tags), "")
 
     def _end(self, tags: Sequence[str] = ()) -> int:
-        """Return the place where the text ends that the source has; a tag that was cut off is none of it."""
-        source = self._source
-        stop = len(source.text)
-        if not source.cut_off:
+        """Return the place where the text ends that the reader has; a tag that was cut off is none of it."""
+        reader = self._reader
+        stop = len(reader.text)
+        if not reader.cut_off:
             return stop
         known = (*tags, *self._syntax.opens, *(self._reasoning.texts() if self._reasoning else ()))
         sure = (tag for tag in known if _is_tag(tag) and (self.thinking or not tag[0].isalnum()))
-        half = max((begun(source.text, tag, source.at) for tag in sure), default=0)
-        return _before_newlines(source.text, source.at, stop - half) if half else stop
+        half = max((begun(reader.text, tag, reader.at) for tag in sure), default=0)
+        return _before_newlines(reader.text, reader.at, stop - half) if half else stop
 
     def _content_up_to(self, stop: int) -> None:
-        source = self._source
-        if stop > source.at and not (self._forced and source.cut_off):  # the beginning of a call
-            text, source.at = source.text[source.at : stop], stop
+        reader = self._reader
+        if stop > reader.at and not (self._forced and reader.cut_off):  # the beginning of a call
+            text, reader.at = reader.text[reader.at : stop], stop
             self._content(text)
-        source.mark()
+        reader.mark()
 
-    def _calls(self, opener: str) -> Reading[None]:
-        """Read calls; `source` keeps its text from before the opener on."""
-        source = self._source
-        calls = CallEmitter(source, self._tools, self._out, forced=self._forced)
+    def _calls(self, opener: str) -> Parser[None]:
+        """Read calls; `reader` keeps its text from before the opener on."""
+        reader = self._reader
+        calls = CallEmitter(reader, self._tools, self._out, forced=self._forced)
         try:
             yield from self._syntax.read(calls, opener)
         except MalformedOutput as broken:
             if isinstance(broken, OutputEnded):
-                source.at = len(source.text)
-                if source.cut_off and (calls.cut_off() or calls.made or self._forced or _is_tag(opener)):
-                    source.mark()
+                reader.at = len(reader.text)
+                if reader.cut_off and (calls.cut_off() or calls.made or self._forced or _is_tag(opener)):
+                    reader.mark()
                     return
                 if calls.certain and calls.between:
-                    source.mark()
+                    reader.mark()
             if calls.certain:
                 yield from calls.rest(self._syntax.closes)
             else:
-                self._content(source.kept())
+                self._content(reader.kept())
                 return
         if calls.made:
-            yield from source.skip("\n")
-            source.mark()
+            yield from reader.skip("\n")
+            reader.mark()
 
 
 class _Drafts:
@@ -268,7 +259,7 @@ class _Drafts:
 
     def __init__(self, syntax: CallSyntax, tools: Signatures, place: int) -> None:
         """`place`: how many characters stand before the reasoning."""
-        self._reader = Tagged(None, syntax, tools, leads=False) if syntax.opens else None
+        self._format = Tagged(None, syntax, tools, leads=False) if syntax.opens else None
         self._place = place
         self._held: list[str] = []
         self._after: list[Piece] = []  # from the first call on
@@ -277,8 +268,8 @@ class _Drafts:
         """Take the next characters. Return those that are certain to be reasoning, but for newlines at the end."""
         if text:
             self._held.append(text)
-        if self._reader:
-            return self._certain(self._reader.feed(text))
+        if self._format:
+            return self._certain(self._format.feed(text))
         return self.rest()
 
     def rest(self) -> str:
@@ -291,7 +282,7 @@ class _Drafts:
 
         `cut_off`: what follows is not known, so that newlines at the end are none of it either.
         """
-        rest = self._certain(self._reader.finish(cut_off=cut_off)) if self._reader else "".join(self._held)
+        rest = self._certain(self._format.finish(cut_off=cut_off)) if self._format else "".join(self._held)
         return rest.rstrip("\n") if cut_off else rest, self._after
 
     def _certain(self, pieces: list[Piece]) -> str:

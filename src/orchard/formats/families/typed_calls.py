@@ -13,7 +13,7 @@ from orchard.formats.call_grammar import CallGrammar, Terminal, concatenated
 from orchard.formats.calls import CallEmitter, SectionSyntax
 from orchard.formats.json_text import arguments
 from orchard.formats.schema import Signature
-from orchard.formats.text_reader import MalformedOutput, Reading
+from orchard.formats.text_reader import MalformedOutput, Parser
 from orchard.formats.xml_values import OTHERS, TEXT, TaggedArguments, Types, arguments_grammar, may_be_text
 
 _MARK = "｜DSML｜"
@@ -25,15 +25,15 @@ _SAID = {'string="true"': TEXT, 'string="false"': OTHERS}
 class DsmlCalls(SectionSyntax, frozen=True, kw_only=True):
     """Calls as tags."""
 
-    def read_call(self, calls: CallEmitter) -> Reading[None]:
+    def read_call(self, calls: CallEmitter) -> Parser[None]:
         """Read a call from behind what opens it, over the tag that ends it."""
-        source = calls.source
+        reader = calls.reader
         name = yield from _quoted(calls)
-        yield from source.literal(">")
+        yield from reader.literal(">")
         written = TaggedArguments(calls, calls.start(name), _PARAMETER, (_END_CALL,))
         while (yield from written.tag()) == _PARAMETER:
             parameter = yield from _quoted(calls)
-            attribute = (yield from source.word(">", "<\n")).strip()
+            attribute = (yield from reader.word(">", "<\n")).strip()
             yield from written.read(parameter, _END_PARAMETER, said=_SAID.get(attribute, frozenset()))
         calls.end()
 
@@ -47,10 +47,10 @@ class DsmlCalls(SectionSyntax, frozen=True, kw_only=True):
         return CallGrammar(tool.name, f'{_EACH}"{tool.name}">\n', body, f"{_END_CALL}\n")
 
 
-def _quoted(calls: CallEmitter) -> Reading[str]:
+def _quoted(calls: CallEmitter) -> Parser[str]:
     """Read a name in quotes."""
-    yield from calls.source.literal('"')
-    name = yield from calls.source.word('"', "<>\n")
+    yield from calls.reader.literal('"')
+    name = yield from calls.reader.word('"', "<>\n")
     if not name:
         raise MalformedOutput
     return name
@@ -79,17 +79,17 @@ _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 class KimiK3Calls(SectionSyntax, frozen=True, kw_only=True):
     """Kimi K3's calls."""
 
-    def read_call(self, calls: CallEmitter) -> Reading[None]:
+    def read_call(self, calls: CallEmitter) -> Parser[None]:
         """Read a call from behind what opens it, over the tag that ends it."""
-        source = calls.source
+        reader = calls.reader
         name = (yield from _attributes(calls, "tool"))["tool"]
         signature = calls.start(name)
-        yield from source.skip()
-        if (yield from source.choice((_JSON,))):
-            yield from source.word(_SEP, "<\n")
-            yield from arguments(source, signature, calls.arguments)
+        yield from reader.skip()
+        if (yield from reader.choice((_JSON,))):
+            yield from reader.word(_SEP, "<\n")
+            yield from arguments(reader, signature, calls.arguments)
             for tag in (_END_JSON, _K3_END_CALL):
-                yield from source.expect(tag)
+                yield from reader.expect(tag)
         else:
             written = TaggedArguments(calls, signature, _ARGUMENT, (_K3_END_CALL,))
             while (yield from written.tag()) == _ARGUMENT:
@@ -112,9 +112,9 @@ class KimiK3Calls(SectionSyntax, frozen=True, kw_only=True):
         return CallGrammar(tool.name, begin, concatenated(number, '"', _SEP, body), _K3_END_CALL)
 
 
-def _attributes(calls: CallEmitter, wanted: str) -> Reading[dict[str, str]]:
+def _attributes(calls: CallEmitter, wanted: str) -> Parser[dict[str, str]]:
     """Read the rest of a tag. Return its attributes, which have the one that is wanted."""
-    found: dict[str, str] = dict(_ATTRIBUTE.findall((yield from calls.source.word(_SEP, "\n"))))
+    found: dict[str, str] = dict(_ATTRIBUTE.findall((yield from calls.reader.word(_SEP, "\n"))))
     if not found.get(wanted):
         raise MalformedOutput
     return {name: value.replace("&quot;", '"').replace("&amp;", "&") for name, value in found.items()}

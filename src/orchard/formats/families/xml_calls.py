@@ -11,17 +11,25 @@ Pairs:
 - GLM-4.5 and 4.6: https://huggingface.co/zai-org/GLM-4.6/blob/main/chat_template.jinja; 4.7 leaves the newlines out
 - LongCat: https://huggingface.co/meituan-longcat/LongCat-Flash-Chat/blob/main/chat_template.jinja
 - Hy3: https://huggingface.co/tencent/Hy3/blob/main/chat_template.jinja; its calls stand in a section
+
+MiniMax M3 writes arguments as elements within each other. Before each tag stands a token, here written as `~`:
+`~<tool_call>\\n~<invoke name="f">~<city>Paris~</city>~</invoke>\\n~</tool_call>`. The members of an object are elements
+with their names, those of an array are called `item`, and what is null is left out:
+https://huggingface.co/MiniMaxAI/MiniMax-M3/blob/main/chat_template.jinja
 """
+
+import json
+from typing import Any
 
 from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import CallGrammar
+from orchard.formats.call_grammar import CallGrammar, JsonValue, Node, Repetition, TextValue, concatenated, optional
 from orchard.formats.calls import CallEmitter, CallSyntax, SectionSyntax
 from orchard.formats.families.json_calls import read_call
-from orchard.formats.schema import Signature
-from orchard.formats.text_reader import Reading
-from orchard.formats.xml_values import TaggedArguments, arguments_grammar
+from orchard.formats.schema import DEFINITIONS, Signature, definitions, within
+from orchard.formats.text_reader import MalformedOutput, OutputEnded, Parser
+from orchard.formats.xml_values import UNTOLD, TaggedArguments, Types, arguments_grammar, may_be_text, typed_value
 
 _CDATA, _END_CDATA = "<![CDATA[", "]]>"
 
@@ -46,33 +54,33 @@ class XmlCalls(CallSyntax, frozen=True, kw_only=True):
     line: str = "\n"
     cdata: bool = False
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read calls, and the tag that ends them all."""
-        source = calls.source
+        reader = calls.reader
         if opener != self.each:
-            if (yield from source.skip()) == "{":  # as in Hermes' format, which the template may not show
+            if (yield from reader.skip()) == "{":  # as in Hermes' format, which the template may not show
                 yield from read_call(calls)
                 yield from calls.close(self.closes)
                 return
-            yield from source.literal(self.each)
+            yield from reader.literal(self.each)
         while True:
             if (yield from self._call(calls)) == self.closes:
                 calls.end()
                 return
-            if (yield from calls.close(self.closes)) or not (yield from source.leading((self.each,))):
+            if (yield from calls.close(self.closes)) or not (yield from reader.leading((self.each,))):
                 return
 
-    def _call(self, calls: CallEmitter) -> Reading[str]:
+    def _call(self, calls: CallEmitter) -> Parser[str]:
         """Read a call from behind what opens it, and the tag that ends it, which may be the section's. Return it."""
-        signature = calls.start((yield from calls.source.name_before(">", "<\n")))
+        signature = calls.start((yield from calls.reader.name_before(">", "<\n")))
         ends = (self.end_call, self.closes)
         arguments = TaggedArguments(calls, signature, self.parameter, ends, newlines=self.newlines)
         # Qwen's models forget the last parameter's end tag now and then.
         without = (self.end_call, self.closes, self.opens[0]) if self.opens[0] != self.each else ()
         while (tag := (yield from arguments.tag())) == self.parameter:
-            name = yield from calls.source.name_before(">", "<\n")
+            name = yield from calls.reader.name_before(">", "<\n")
             close = self.end_parameter
-            if self.cdata and (yield from calls.source.choice((_CDATA,))):
+            if self.cdata and (yield from calls.reader.choice((_CDATA,))):
                 close = f"{_END_CDATA}{close}"
             yield from arguments.read(name, close, without)
         return tag
@@ -167,25 +175,25 @@ class PairCalls(SectionSyntax, frozen=True, kw_only=True):
     line: str = "\n"
     behind_name: str = ""
 
-    def read(self, calls: CallEmitter, opener: str) -> Reading[None]:
+    def read(self, calls: CallEmitter, opener: str) -> Parser[None]:
         """Read calls; LongCat's and some of GLM's are JSON."""
-        if not self.section and (yield from calls.source.skip()) == "{":
+        if not self.section and (yield from calls.reader.skip()) == "{":
             yield from read_call(calls)
             yield from calls.close(self.closes)
         else:
             yield from SectionSyntax.read(self, calls, opener)
 
-    def read_call(self, calls: CallEmitter) -> Reading[None]:
+    def read_call(self, calls: CallEmitter) -> Parser[None]:
         """Read a call from behind what opens it, over the tag that ends it."""
-        source = calls.source
-        yield from source.skip()
-        name = yield from source.name()
+        reader = calls.reader
+        yield from reader.skip()
+        name = yield from reader.name()
         if self.behind_name:
-            yield from source.leading((self.behind_name,))
+            yield from reader.leading((self.behind_name,))
         arguments = TaggedArguments(calls, calls.start(name), self.key[0], (self.end_call,))
         while (yield from arguments.tag()) == self.key[0]:
-            parameter = yield from source.word(self.key[1], "<\n")
-            yield from source.expect(self.value[0])
+            parameter = yield from reader.word(self.key[1], "<\n")
+            yield from reader.expect(self.value[0])
             yield from arguments.read(parameter.strip(), self.value[1])
         calls.end()
 
@@ -222,4 +230,136 @@ HY3 = PairCalls(
     behind_name="<tool_sep:opensource>",
     prefix="<tool_calls:opensource>\n",
     suffix="</tool_calls:opensource>",
+)
+
+_MARK = "]<]minimax[>["
+_SECTION, _END_SECTION = f"{_MARK}<tool_call>", f"{_MARK}</tool_call>"
+_CALL, _END_CALL = f"{_MARK}<invoke name=", f"{_MARK}</invoke>"
+_OPEN, _CLOSE = f"{_MARK}<", f"{_MARK}</"
+_ITEM = "item"
+_OPEN_ITEM = f"{_OPEN}{_ITEM}>"
+_NESTED = Types({"array", "object"})
+_DEEPEST = 32  # elements within each other that are read
+_DEEPEST_GRAMMAR = 5  # and that a grammar keeps; what is deeper is JSON
+_NOTES = {"title", "description", "default", "examples", "additionalProperties", *DEFINITIONS}
+_OBJECT = {"type", "properties", "required"}
+
+
+class MiniMaxM3Calls(SectionSyntax, frozen=True, kw_only=True):
+    """MiniMax M3's calls."""
+
+    def read_call(self, calls: CallEmitter) -> Parser[None]:
+        """Read a call from behind what opens it, over the tag that ends it."""
+        name = yield from calls.reader.name_before(">", "<\n")
+        signature = calls.start(name) or Signature(Tool(name))
+        calls.between = True
+        yield from _elements(calls, signature, "object", _DEEPEST)
+        yield from calls.close(_END_CALL)
+
+    def call(self, tool: Tool) -> CallGrammar:
+        """Return what one call of a tool looks like."""
+        body = _members_grammar(Signature(tool), _DEEPEST_GRAMMAR)
+        return CallGrammar(tool.name, f'{_CALL}"{tool.name}">', body, f"{_END_CALL}\n")
+
+
+def _elements(calls: CallEmitter, signature: Signature, kind: str, depth: int) -> Parser[None]:
+    """Read the elements of an object or an array, up to the tag that closes it."""
+    before, end = ("[", "]") if kind == "array" else ("{", "}")
+    empty = before + end
+    while (name := (yield from _opened(calls))) is not None:
+        if kind == "array" and name != _ITEM:
+            raise MalformedOutput
+        key = "" if kind == "array" else f"{json.dumps(name, ensure_ascii=False)}: "
+        calls.arguments(f"{before}{key}")
+        before, empty = ", ", end
+        yield from _value(calls, name, signature, depth)
+    calls.arguments(empty)
+
+
+def _opened(calls: CallEmitter) -> Parser[str | None]:
+    """Read a tag that opens an element; return its name. None, and nothing is read, where one closes."""
+    reader = calls.reader
+    yield from reader.skip()
+    tag = yield from reader.choice((_OPEN, _CLOSE))
+    if tag == _OPEN:
+        if not (name := (yield from reader.word(">", "<\n"))):
+            raise MalformedOutput
+        return name
+    if tag is None:
+        raise OutputEnded if reader.final and _CLOSE.startswith(reader.text[reader.at :]) else MalformedOutput
+    reader.at -= len(tag)
+    return None
+
+
+def _value(calls: CallEmitter, name: str, signature: Signature, depth: int) -> Parser[None]:
+    """Read the value of an element and the tag that closes it."""
+    reader, types = calls.reader, signature.types(name) or UNTOLD
+    close = f"{_CLOSE}{name}>"
+    tag = (yield from reader.choice((_OPEN, _OPEN_ITEM, close))) if types & _NESTED else None
+    if tag is None:
+        yield from typed_value(calls, types, lambda emit: reader.until(close, emit))
+    elif tag == close:
+        calls.arguments('""' if "string" in types else "[]" if "array" in types else "{}")
+    elif not depth:
+        raise MalformedOutput
+    else:
+        reader.at -= len(tag)
+        kind = "array" if "array" in types and ("object" not in types or tag == _OPEN_ITEM) else "object"
+        found = _branch(_part(signature, name), kind)
+        items = found.get("items", True)
+        inner = _of_item(items, found) if kind == "array" else Signature(Tool("", parameters=found))
+        yield from _elements(calls, inner, kind, depth - 1)
+        yield from reader.literal(close)
+
+
+def _part(signature: Signature, name: str) -> Any:
+    return within(signature.properties.get(name, signature.others), signature.schema)
+
+
+def _branch(part: Any, kind: str, depth: int = _DEEPEST) -> dict[str, Any]:
+    """Return a schema, or the first of its alternatives that may be of a kind, with what it refers to put into it."""
+    schema = Signature(Tool("", parameters=part)).schema if isinstance(part, dict) else {}
+    alternatives = schema.get("anyOf") or schema.get("oneOf")
+    for one in alternatives if depth and isinstance(alternatives, list) else ():
+        if kind in _of_item(one, schema).types(_ITEM):
+            return _branch(within(one, schema), kind, depth - 1)
+    return schema
+
+
+def _of_item(part: Any, root: dict[str, Any]) -> Signature:
+    """Return a signature whose one parameter, called `item`, has this schema, which is a part of another."""
+    return Signature(Tool("", parameters={"properties": {_ITEM: part}} | definitions(root)))
+
+
+def _members_grammar(signature: Signature, depth: int) -> Node:
+    """Return the grammar of the elements that are listed, in their order."""
+    found = []
+    for name in signature.listed():
+        one = _element_grammar(name, signature, depth)
+        found.append(one if name in signature.required else optional(one))
+    return concatenated(*found)
+
+
+def _element_grammar(name: str, signature: Signature, depth: int) -> Node:
+    part, types = _part(signature, name), signature.types(name)
+    opened, closed = f"{_OPEN}{name}>", f"{_CLOSE}{name}>"
+    if may_be_text(types):
+        text = TextValue(_MARK, part, tuple(sorted(types or UNTOLD)))
+        return concatenated(opened, text, closed.removeprefix(_MARK))
+    found = _branch(part, min(types, default=""))
+    keys = found.keys() - _NOTES
+    value: Node = JsonValue(part)
+    if types == {"array"} and keys == {"type", "items"} and depth:
+        value = Repetition(_element_grammar(_ITEM, _of_item(found["items"], found), depth - 1))
+    elif types == {"object"} and found.get("properties") and keys <= _OBJECT and depth:
+        value = _members_grammar(Signature(Tool("", parameters=found)), depth - 1)
+    return concatenated(opened, value, closed)
+
+
+MINIMAX_M3 = MiniMaxM3Calls(
+    opens=(_SECTION, _CALL),
+    each=_CALL,
+    closes=_END_SECTION,
+    prefix=f"{_SECTION}\n",
+    suffix=_END_SECTION,
 )

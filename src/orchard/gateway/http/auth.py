@@ -1,48 +1,33 @@
 """API keys: a request without a valid one is refused."""
 
-from collections.abc import Iterator
-
+from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Callers
 
-_HEADERS = (b"x-api-key", b"api-key")
+_HEADERS = ("x-api-key", "api-key")
 # The paths that probes request before they know of a key.
 _OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/")}
 
 
-class Keys:
-    """Lets requests pass that have one of the keys, as `Authorization: Bearer`, x-api-key or api-key.
+def check_key(callers: Callers, scope: Scope) -> None:
+    """Set the caller of a request (`request.state.caller`), whose key is Authorization: Bearer, x-api-key or api-key.
 
-    OPTIONS, by which browsers ask what they may send, needs no key.
+    OPTIONS, by which browsers ask what they may send, needs no key. Raise OrchardError("unauthorized").
     """
-
-    def __init__(self, callers: Callers) -> None:
-        self._callers = callers
-
-    def check(self, scope: Scope) -> None:
-        """Set the caller of a request (`request.state.caller`). Raise OrchardError("unauthorized")."""
-        given = list(_given(scope))
-        caller = scope["state"]["caller"] = self._callers.identify(given)
-        if not caller.known and not _is_open(scope):
-            wrong = "the API key is wrong" if given else "an API key is needed"
-            message = f"{wrong}: send one of this server's keys as 'Authorization: Bearer KEY', x-api-key or api-key"
-            raise OrchardError("unauthorized", message)
-        if scope.get("method") == "POST":
-            self._callers.remember(scope["state"]["id"], caller)
-
-
-def _is_open(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    given = [value for name in _HEADERS for value in headers.getlist(name)]
+    for value in headers.getlist("authorization"):
+        scheme, _, key = value.partition(" ")
+        if scheme.lower() == "bearer":
+            given.append(key)
+    # Stripped as bytes: the last byte of a letter may look like a space of Latin-1.
+    caller = scope["state"]["caller"] = callers.identify(key.encode("latin-1").strip() for key in given)
     method = scope.get("method")  # a WebSocket has none
-    return method == "OPTIONS" or (method, scope["path"]) in _OPEN
-
-
-def _given(scope: Scope) -> Iterator[bytes]:
-    for name, value in scope["headers"]:
-        if name == b"authorization":
-            scheme, _, key = value.partition(b" ")
-            if scheme.lower() == b"bearer":
-                yield key.strip()
-        elif name in _HEADERS:
-            yield value.strip()
+    if not caller.known and method != "OPTIONS" and (method, scope["path"]) not in _OPEN:
+        wrong = "the API key is wrong" if given else "an API key is needed"
+        message = f"{wrong}: send one of this server's keys as 'Authorization: Bearer KEY', x-api-key or api-key"
+        raise OrchardError("unauthorized", message)
+    if method == "POST":
+        callers.remember(scope["state"]["id"], caller)

@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
+from orchard.gateway.http.budget import Budget, Share
 
 # How much of a body that is too large is read and dropped, so that its sender begins to read the answer.
 _DRAIN_BYTES = 256 * 1024 * 1024
@@ -20,7 +21,7 @@ class BodyReader:
     def __init__(self, settings: Settings) -> None:
         self._limit = settings.max_body_bytes
         self._timeout = settings.body_timeout
-        self._left = settings.max_body_bytes_in_flight
+        self._budget = Budget(settings.max_body_bytes_in_flight, "request bodies")
 
     async def read(self, http: Request) -> bytes:
         """Return the whole body.
@@ -31,29 +32,28 @@ class BodyReader:
         _check_type(http)
         if (encoding := http.headers.get("content-encoding", "identity")) != "identity":
             raise OrchardError("invalid_request", f"the content-encoding '{encoding}' is not supported; send it plain")
-        chunks = _chunks(http)
+        chunks = http.stream()
         too_large = OrchardError("payload_too_large", f"the request body is over the limit of {self._limit} bytes")
-        if int(http.headers.get("content-length", 0)) > self._limit:
-            if "expect" not in http.headers:  # a client that asks first has not begun to send
-                await _drain(chunks)
-            raise too_large
-        body = bytearray()
+        body, share = bytearray(), Share(self._budget)
         try:
+            if int(http.headers.get("content-length", 0)) > self._limit:
+                if "expect" not in http.headers:  # a client that asks first has not begun to send
+                    await _drain(chunks)
+                raise too_large
             async with asyncio.timeout(self._timeout):
                 async for chunk in chunks:
                     if len(body) + len(chunk) > self._limit:
                         await _drain(chunks)
                         raise too_large
                     body += chunk
-                    self._left -= len(chunk)
-                    if self._left < 0:
-                        message = "too many bytes of request bodies are arriving already"
-                        raise OrchardError("overloaded", message, retry_after=1)
+                    share.take(len(body))
+        except ClientDisconnect:
+            raise OrchardError("cancelled", "the client closed the connection") from None
         except TimeoutError:
             message = f"the request body did not arrive within {self._timeout:g} seconds"
             raise OrchardError("timeout", message) from None
         finally:
-            self._left += len(body)
+            share.take(0)
         return bytes(body)
 
 
@@ -69,16 +69,6 @@ def _check_type(http: Request) -> None:
             f"the content type must be application/json, not '{given}'" if given else "the content type is missing"
         )
         raise OrchardError("invalid_request", f"{message}: send the header 'content-type: application/json'")
-
-
-async def _chunks(http: Request) -> AsyncIterator[bytes]:
-    more = True
-    while more:
-        message = await http.receive()
-        if message["type"] == "http.disconnect":
-            raise OrchardError("cancelled", "the client closed the connection")
-        yield message.get("body", b"")
-        more = message.get("more_body", False)
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

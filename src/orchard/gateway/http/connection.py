@@ -197,15 +197,13 @@ class Connection(HttpToolsProtocol):
 
     def _expect_head(self) -> None:
         self._stop_timer()
-        self._timer = self.loop.call_later(self._settings.head_timeout, self._late)
+        limit = self._settings.head_timeout
+        late = OrchardError("timeout", f"the head of the request did not arrive within {limit:g} seconds")
+        self._timer = self.loop.call_later(limit, self._refuse, late)
 
     def _stop_timer(self) -> None:
         if self._timer:
             self._timer.cancel()
-
-    def _late(self) -> None:
-        limit = self._settings.head_timeout
-        self._refuse(OrchardError("timeout", f"the head of the request did not arrive within {limit:g} seconds"))
 
     def _drop_broken(self) -> None:
         """End the request whose body will never be whole, if there is one; it is the newest."""

@@ -6,16 +6,16 @@ machine's address (DNS rebinding) can read the answers, too.
 
 import ipaddress
 import re
-from collections.abc import Iterable
 
+from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 
 _READS = ("GET", "HEAD", "OPTIONS")
-_ELSEWHERE = (b"cross-site", b"same-site")
-_APP = re.compile(rb"(?!https?:)[a-z][a-z0-9+.-]*://.*|https?://tauri\.localhost")
+_ELSEWHERE = {"cross-site", "same-site"}
+_APP = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*://.*|https?://tauri\.localhost")
 # A name, or an address; in brackets with colons; a port may follow.
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)(?:%[^\]]*)?\]|([^\s:/?#@\[\]]+?)\.?)(?::\d{0,5})?")
 
@@ -33,23 +33,21 @@ class Guard:
         self._answers = answers
         self._any_host = settings.asks_for_keys
         self._hosts = {settings.host.lower(), *settings.allowed_hosts}
-        self._origins = {origin.encode() for origin in settings.cors_origins}
+        self._origins = set(settings.cors_origins)
 
     def check(self, scope: Scope) -> None:
         """Raise OrchardError: "forbidden", or "invalid_request" if the Host header has no host."""
-        self._check_host(scope)
-        self._check_origin(scope)
-
-    def _check_host(self, scope: Scope) -> None:
-        for given in _headers(scope, b"host"):
-            host = host_of(given.decode("latin-1"))
+        headers = Headers(scope=scope)
+        for given in headers.getlist("host"):
+            host = host_of(given)
             if host is None:
-                raise OrchardError(
-                    "invalid_request", "the Host header must be a name or an address, with or without a port"
-                )
+                message = "the Host header must be a name or an address, with or without a port"
+                raise OrchardError("invalid_request", message)
             if not self._any_host and not self._is_ours(host, scope):
                 message = f"'{host}' is not a name of this server: use localhost or its address, or start it with"
                 raise OrchardError("forbidden", f"{message} --allowed-host {host}")
+        if scope["type"] == "websocket" or scope["method"] not in _READS:
+            self._check_origin(scope, headers)
 
     def _is_ours(self, host: str, scope: Scope) -> bool:
         address = _address(host)
@@ -57,14 +55,14 @@ class Guard:
             return True
         return address is not None and (address.is_loopback or address == _address((scope.get("server") or [""])[0]))
 
-    def _check_origin(self, scope: Scope) -> None:
-        if scope["type"] == "http" and scope["method"] in _READS:
+    def _check_origin(self, scope: Scope, headers: Headers) -> None:
+        origins = headers.getlist("origin")
+        if origins and ("*" in self._origins or self._origins.issuperset(origins)):
             return
-        origins = _headers(scope, b"origin")
-        known = bool(origins) and (b"*" in self._origins or all(origin in self._origins for origin in origins))
-        if known or not _is_cross_site(scope, origins):
+        own = [scheme + host.lower() for host in headers.getlist("host") for scheme in ("http://", "https://")]
+        if set(own).issuperset(origins) and _ELSEWHERE.isdisjoint(headers.getlist("sec-fetch-site")):
             return
-        named = origins[0].decode("ascii", "backslashreplace") if origins else "another site"
+        named = origins[0].encode("ascii", "backslashreplace").decode() if origins else "another site"
         if not origins or not all(map(_APP.fullmatch, origins)):
             message = f"a web page of {named} may not do this: start the server with --cors-origin to let it"
             raise OrchardError("forbidden", message)
@@ -87,15 +85,3 @@ def _address(host: str) -> Address | None:
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address
-
-
-def _is_cross_site(scope: Scope, origins: Iterable[bytes]) -> bool:
-    hosts = _headers(scope, b"host")
-    own = [scheme + host.lower() for host in hosts for scheme in (b"http://", b"https://")]
-    if any(origin not in own for origin in origins):
-        return True
-    return any(site in _ELSEWHERE for site in _headers(scope, b"sec-fetch-site"))
-
-
-def _headers(scope: Scope, name: bytes) -> list[bytes]:
-    return [value for key, value in scope["headers"] if key == name]

@@ -8,7 +8,7 @@ import msgspec
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import environment_without_keys
-from orchard.gateway.crash_reason import without_folders
+from orchard.gateway.crash_reason import reap, without_folders
 from orchard.gateway.models import download_process
 from orchard.gateway.models.download_process import Report
 
@@ -32,6 +32,7 @@ async def download(repo: str, revision: str | None, on_progress: Callable[[int, 
         )
     except OSError as error:
         raise OrchardError("unavailable", f"'{repo}' can't be downloaded: {error}") from None
+    assert process.stdin
     assert process.stdout
     report = Report()
     try:
@@ -40,7 +41,8 @@ async def download(repo: str, revision: str | None, on_progress: Callable[[int, 
             if report.total:
                 on_progress(report.done, report.total)
     finally:
-        await _end(process)
+        process.stdin.close()  # which ends it
+        await reap(process, _END_SECONDS)
     if report.failed:
         raise report.failed.error()
     if not report.folder:
@@ -49,76 +51,53 @@ async def download(repo: str, revision: str | None, on_progress: Callable[[int, 
     return report.folder
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the process by closing its stdin, and wait until it has ended."""
-    assert process.stdin
-    process.stdin.close()
-    try:
-        await asyncio.wait_for(process.wait(), _END_SECONDS)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-
-
 class Downloads:
     """The downloads of a server that are under way, one of each model."""
 
     def __init__(self) -> None:
-        self._running: dict[tuple[str, str | None], _Download] = {}
+        self._running: dict[tuple[str, str | None], asyncio.Task[OrchardError | None]] = {}
+        self._progress: dict[tuple[str, str | None], str] = {}
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def fetch(self, repo: str, revision: str | None, note: Callable[[str], None]) -> None:
-        """Download a model, or wait for the download that is under way; call `note` with its progress.
+    def progress(self, repo: str | None, revision: str | None) -> str:
+        """Return the progress of a model's download, in a few words."""
+        return self._progress.get((repo or "", revision), "waiting for other downloads")
+
+    async def fetch(self, repo: str, revision: str | None) -> None:
+        """Download a model, or wait for the download that is under way.
 
         It goes on when nobody waits for it any more, as clients that lost patience ask again. Raise OrchardError.
         """
         key = repo, revision
         if key not in self._running:
-            self._running[key] = _Download(repo, revision, self._turns)
-            self._running[key].task.add_done_callback(lambda _: self._running.pop(key))
-        await self._running[key].follow(note)
+            self._running[key] = asyncio.create_task(self._run(repo, revision))
+            self._running[key].add_done_callback(lambda _: self._running.pop(key))
+        task = self._running[key]
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise OrchardError("shutting_down", "the server is shutting down", retry_after=5)
+        if error := task.result():
+            raise OrchardError(error.kind, without_folders(error.message), param="model")
 
     async def close(self) -> None:
         """End all of them."""
-        tasks = [download.task for download in self._running.values()]
+        tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-
-class _Download:
-    """One download, and those who wait for it."""
-
-    def __init__(self, repo: str, revision: str | None, turns: asyncio.Semaphore) -> None:
-        self._progress = "waiting for other downloads"
-        self._notes: list[Callable[[str], None]] = []
-        self.task = asyncio.create_task(self._run(repo, revision, turns))
-
-    async def follow(self, note: Callable[[str], None]) -> None:
-        """Wait for its end. Raise OrchardError if it fails."""
-        note(self._progress)
-        self._notes.append(note)
-        try:
-            await asyncio.wait([self.task])
-        finally:
-            self._notes.remove(note)
-        if self.task.cancelled():
-            raise OrchardError("shutting_down", "the server is shutting down", retry_after=5)
-        if error := self.task.result():
-            raise OrchardError(error.kind, without_folders(error.message), param="model")
-
-    async def _run(self, repo: str, revision: str | None, turns: asyncio.Semaphore) -> OrchardError | None:
+    async def _run(self, repo: str, revision: str | None) -> OrchardError | None:
         """Return what went wrong: an exception would be logged if nobody waits any more."""
-        async with turns:
-            self._tell("downloading")
+
+        def tell(done: int, total: int) -> None:
+            self._progress[repo, revision] = f"downloading {100 * done // total}%"
+
+        async with self._turns:
+            self._progress[repo, revision] = "downloading"
             try:
-                await download(repo, revision, lambda done, total: self._tell(f"downloading {100 * done // total}%"))
+                await download(repo, revision, tell)
             except OrchardError as error:
                 return error
+            finally:
+                del self._progress[repo, revision]
         return None
-
-    def _tell(self, progress: str) -> None:
-        if progress != self._progress:
-            self._progress = progress
-            for note in self._notes:
-                note(progress)

@@ -62,7 +62,10 @@ def snapshot(repo: str, revision: str | None, on_progress: Callable[[int, int], 
             raise OrchardError("model_failed", f"'{repo}' is not downloaded: {GGUF}", param="model")
         total = _missing_bytes(repo, info)
         _remove_leftovers(repo)
-        _check_room(Path(constants.HF_HUB_CACHE), total)
+        cache = Path(constants.HF_HUB_CACHE)
+        cache.mkdir(parents=True, exist_ok=True)
+        if total > (free := shutil.disk_usage(cache).free):  # before the disk fills up
+            raise OSError(errno.ENOSPC, f"{total / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
         folder = snapshot_download(
             repo,
             revision=revision,
@@ -99,14 +102,6 @@ def _remove_leftovers(repo: str) -> None:
         with suppress(OSError):
             if time.time() - part.stat().st_mtime > _LEFTOVER_SECONDS:
                 part.unlink()
-
-
-def _check_room(cache: Path, needed: int) -> None:
-    """Raise OSError if the disk is too full for a download, before it fills up."""
-    cache.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(cache).free
-    if needed > free:
-        raise OSError(errno.ENOSPC, f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
 
 
 def _byte_bar(tell: Callable[[int], None]) -> type:

@@ -25,18 +25,12 @@ def is_gguf(names: Iterable[str]) -> bool:
 def is_here(name: str, model_dir: str) -> bool:
     """Return whether the cache or `model_dir` has a model of that name in GGUF."""
     repo, folder = hub_cache.folder_of(name), subfolders.subfolder(model_dir, name)
-    return any(map(_holds_gguf, [*(hub_cache.snapshots(repo) if repo else ()), *filter(None, [folder])]))
+    places = [*(hub_cache.snapshots(repo) if repo else ()), *filter(None, [folder])]
+    return any(is_gguf(subfolders.listing(place)) for place in places)
 
 
 def warn(model_dir: str) -> None:
     """Log which folders of `model_dir` are not served because they hold GGUF."""
     for name in subfolders.folders(model_dir):
-        if _holds_gguf(os.path.join(model_dir, name)):
+        if is_gguf(subfolders.listing(os.path.join(model_dir, name))):
             log.warning("'%s' in %s is not served: %s", name, model_dir, GGUF)
-
-
-def _holds_gguf(folder: str) -> bool:
-    try:
-        return is_gguf(os.listdir(folder))
-    except (OSError, ValueError):
-        return False

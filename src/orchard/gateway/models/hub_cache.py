@@ -8,6 +8,8 @@ import os
 import re
 from collections.abc import Iterator
 
+from orchard.gateway.models.subfolders import listing
+
 _PREFIX = "models--"
 # huggingface_hub's rules, without its import: letters, digits and `-_.` between letters or digits, at most one slash,
 # no `--` and no `..`.
@@ -30,7 +32,9 @@ def is_repo_id(name: str) -> bool:
 
 def repos() -> list[tuple[str, str]]:
     """Return the id and the folder of every model that the cache has something of, in order."""
-    found = ((name.removeprefix(_PREFIX).replace("--", "/"), name) for name in _listing() if name.startswith(_PREFIX))
+    found = (
+        (name.removeprefix(_PREFIX).replace("--", "/"), name) for name in listing(root()) if name.startswith(_PREFIX)
+    )
     return sorted((repo_id, os.path.join(root(), name)) for repo_id, name in found if is_repo_id(repo_id))
 
 
@@ -38,14 +42,7 @@ def folder_of(repo_id: str) -> str | None:
     """Return the folder of all that the cache has of a model; None if it has nothing."""
     name = _PREFIX + repo_id.replace("/", "--")
     # From a listing: file systems that ignore capitals would give the model two ids.
-    return os.path.join(root(), name) if is_repo_id(repo_id) and name in _listing() else None
-
-
-def _listing() -> list[str]:
-    try:
-        return os.listdir(root())
-    except OSError:
-        return []
+    return os.path.join(root(), name) if is_repo_id(repo_id) and name in listing(root()) else None
 
 
 def snapshots(repo: str, revision: str | None = None) -> Iterator[str]:

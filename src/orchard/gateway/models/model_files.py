@@ -4,6 +4,8 @@ import os
 import re
 import time
 from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -46,9 +48,6 @@ class _Index(Struct):
     weight_map: dict[str, str]
 
 
-_template_decoder = msgspec.json.Decoder(_Template)
-
-
 class Folders:
     """Models' folders by their paths. Several threads may use it at once."""
 
@@ -57,8 +56,9 @@ class Folders:
 
     def read(self, folder: str) -> ModelFiles:
         """Return what the model in a folder is. Raise ValueError with the reason why the folder is no model."""
+        config = os.path.join(folder, "config.json")  # the file that somebody may edit
         try:
-            state = _state(folder)
+            state = os.stat(folder).st_mtime_ns, os.stat(config).st_mtime_ns if os.path.exists(config) else 0
         except (OSError, ValueError) as error:  # ValueError: a null byte
             raise ValueError(f"it can't be read ({error})") from None
         known = self._known.get(folder)
@@ -71,15 +71,6 @@ class Folders:
         return known[1]
 
 
-def _state(folder: str) -> tuple[int, int]:
-    """Return the times of a folder and of the file in it that somebody may edit. Raise OSError, ValueError."""
-    try:
-        edited = os.stat(os.path.join(folder, "config.json")).st_mtime_ns
-    except FileNotFoundError:
-        edited = 0
-    return os.stat(folder).st_mtime_ns, edited
-
-
 def _read(folder: str) -> ModelFiles | str:
     try:
         names = set(os.listdir(folder))
@@ -87,16 +78,15 @@ def _read(folder: str) -> ModelFiles | str:
             return GGUF
         if "model_index.json" in names or "config.json" not in names:
             return _read_folders(folder, kind_of({}, names))
-        config = _config(folder)
+        config = _json(folder, "config.json", Any)
+        if not isinstance(config, dict):
+            return "its config.json is no JSON object"
+        if "model_type" not in config:
+            return "its config.json names no model_type"
         kind = kind_of(config, names)
         size = _weights(folder, names, KINDS[kind].weights)
-        return ModelFiles(
-            kind,
-            context_window(config),
-            capabilities(kind, _template(folder, names)),
-            size,
-            _created(folder, "config.json"),
-        )
+        able = capabilities(kind, _template(folder, names))
+        return ModelFiles(kind, context_window(config), able, size, _created(folder, "config.json"))
     except (OSError, ValueError) as error:
         return str(error)
 
@@ -105,25 +95,10 @@ def _read_folders(folder: str, kind: str) -> ModelFiles:
     """Read a model whose weights lie in sub-folders. Raise ValueError, OSError."""
     if not KINDS[kind].in_folders:
         raise ValueError("it has no config.json")
-    sizes = [
-        os.stat(os.path.join(place, name)).st_size
-        for place, _, files in os.walk(folder)
-        for name in files
-        if name.endswith(".safetensors")
-    ]
+    sizes = [path.stat().st_size for path in Path(folder).rglob("*.safetensors")]
     if not sizes:
         raise ValueError("it has no weights in safetensors files")
     return ModelFiles(kind, None, (), sum(sizes), _created(folder))
-
-
-def _config(folder: str) -> dict[str, Any]:
-    """Return the config.json of a folder in mlx-lm's format. Raise ValueError if it is none."""
-    config = _json(folder, "config.json", Any)
-    if not isinstance(config, dict):
-        raise ValueError("its config.json is no JSON object")
-    if "model_type" not in config:
-        raise ValueError("its config.json names no model_type")
-    return config
 
 
 def _weights(folder: str, names: Collection[str], pattern: re.Pattern[str]) -> int:
@@ -136,7 +111,10 @@ def _weights(folder: str, names: Collection[str], pattern: re.Pattern[str]) -> i
         wanted |= set(_json(folder, "model.safetensors.index.json", _Index).weight_map.values())
     totals = [int(numbered[1]) for name in found if (numbered := _NUMBERED.fullmatch(name))]
     total = max([len(wanted), *totals])
-    sizes = [size for name in wanted if (size := _size(folder, name)) is not None]
+    sizes = []
+    for name in wanted:
+        with suppress(OSError, ValueError):
+            sizes.append(os.stat(os.path.join(folder, name)).st_size)
     if len(sizes) < total:
         raise ValueError(f"it is not complete: {total - len(sizes)} of its {total} files of weights are not here")
     return sum(sizes)
@@ -150,33 +128,17 @@ def _json(folder: str, name: str, as_type: type[T]) -> T:
         raise ValueError(f"its {name} can't be read ({error})") from None
 
 
-def _size(folder: str, name: str) -> int | None:
-    try:
-        return os.stat(os.path.join(folder, name)).st_size
-    except (OSError, ValueError):
-        return None
-
-
 def _template(folder: str, names: Collection[str]) -> str:
-    """Return the chat template as text, from where transformers takes it; empty if none can be read."""
-    try:
+    """Return the chat template as text, or all of them, from where transformers takes it; empty: none can be read."""
+    with suppress(OSError):
         if "chat_template.jinja" in names:
             return _bytes(folder, "chat_template.jinja").decode(errors="replace")
-        for name in ("chat_template.json", "tokenizer_config.json"):
-            if name in names and (text := _template_in(_bytes(folder, name))):
+    for name in ("chat_template.json", "tokenizer_config.json"):
+        with suppress(ValueError):
+            template = _json(folder, name, _Template).chat_template
+            if text := "\n".join(one.template for one in template) if isinstance(template, list) else template:
                 return text
-    except OSError:
-        pass
     return ""
-
-
-def _template_in(content: bytes) -> str:
-    """Return the chat template of a JSON file, or all of them; empty if there is none."""
-    try:
-        template = _template_decoder.decode(content).chat_template
-    except (ValueError, RecursionError):
-        return ""
-    return "\n".join(one.template for one in template) if isinstance(template, list) else template or ""
 
 
 def _created(folder: str, name: str = "") -> int:

@@ -2,13 +2,13 @@
 
 import difflib
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from orchard.core.errors import OrchardError
 
 _MAX_SHOWN = 6
 _MAX_CHARS = 200
-_NO_RANK = 99
 
 
 def closest(name: str, names: Sequence[str]) -> list[str]:
@@ -21,8 +21,9 @@ def closest(name: str, names: Sequence[str]) -> list[str]:
     whole = difflib.get_close_matches(asked, set(plain.values()), n=3)
     part = difflib.get_close_matches(asked.rpartition("/")[2], set(last.values()), n=3)
     # The same name of another owner comes before one that is merely similar.
-    ranks = {known: min(_rank(plain[known], whole), _rank(last[known], part)) for known in plain}
-    return sorted((known for known in plain if ranks[known] < _NO_RANK), key=ranks.__getitem__)[:_MAX_SHOWN]
+    pairs = zip_longest(whole, part)
+    found = [known for text, end in pairs for known in names if plain[known] == text or last[known] == end]
+    return list(dict.fromkeys(found))[:_MAX_SHOWN]
 
 
 def unknown(name: str, names: Sequence[str]) -> str:
@@ -30,10 +31,6 @@ def unknown(name: str, names: Sequence[str]) -> str:
     if not (close := closest(name, names)):
         return f"no model '{name}' here; this server has {listed(names) or 'none'}"
     return f"no model '{name}' here; the closest {'name is' if len(close) == 1 else 'names are'} {listed(close)}"
-
-
-def _rank(name: str, matches: Sequence[str]) -> int:
-    return matches.index(name) if name in matches else _NO_RANK
 
 
 def listed(names: Sequence[str]) -> str:

@@ -8,12 +8,12 @@ that a listing has; links to other places are the decision of whoever made them.
 import functools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct, structs
 
-from orchard.config import ModelSettings, ModelType, Settings
+from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import Capability, capabilities
 from orchard.core.request import Adapter
@@ -113,26 +113,19 @@ class ModelEntry(Struct, frozen=True):
             raise OrchardError("invalid_request", message, param="model")
 
 
-class _Configured:
+class _Configured(Struct):
     """A model that the configuration names: as it was given, and as it was seen last (`entry`).
 
-    `further_names` are its names if no other model has them, `adapter_names` are those of its adapter.
+    `kind` is what the configuration says. `further_names` are its names if no other model has them, `adapter_names`
+    the spellings of its adapter's path.
     """
 
-    def __init__(
-        self,
-        given: ModelEntry,
-        source: ModelSource | None = None,
-        model_type: ModelType | None = None,
-        further_names: Iterable[str] = (),
-        adapter_path: str | None = None,
-    ) -> None:
-        self.given = given
-        self.entry = given
-        self.source = source
-        self.kind = kind_called(model_type) if model_type else None
-        self.further_names = further_names
-        self.adapter_names = {given.adapter, *(spellings(adapter_path) if adapter_path else ())}
+    given: ModelEntry
+    entry: ModelEntry
+    source: ModelSource | None = None
+    kind: str | None = None
+    further_names: tuple[str, ...] = ()
+    adapter_names: tuple[str, ...] = ()
 
 
 class Registry:
@@ -144,13 +137,14 @@ class Registry:
         self._finds = False
         self._model_dir = os.path.expanduser(settings.model_dir or "")
         self._folders = Folders()
-        self._downloads = Downloads()
+        self.downloads = Downloads()
+        """Those that are under way; the next download of a model keeps the files that are complete."""
         self._configured: dict[str, _Configured] = {}
         self._names: dict[str, str] = {}  # every name that a configured model has, and its id
         self._shown: list[str] = []
         self._look_again = 0.0
         for entry in entries:
-            self._add(_Configured(entry))
+            self._add(_Configured(entry, entry))
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "Registry":
@@ -209,13 +203,13 @@ class Registry:
         """Return the model of that name, or the fallback model. Raise OrchardError("model_not_found")."""
         return self._here(name) or self._fallback(name)
 
-    async def fetch(self, entry: ModelEntry, note: Callable[[str], None]) -> ModelEntry:
-        """Download a model that is not here, and return it as it is then; `note` is called with the progress.
+    async def fetch(self, entry: ModelEntry) -> ModelEntry:
+        """Download a model that is not here, and return it as it is then.
 
         All who fetch a model share one download; it goes on if one of them gives up. Raise OrchardError.
         """
         assert entry.repo
-        await self._downloads.fetch(entry.repo, entry.revision, note)
+        await self.downloads.fetch(entry.repo, entry.revision)
         try:
             self._read(ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
         except ValueError as error:
@@ -223,10 +217,6 @@ class Registry:
             message = f"'{entry.repo}' was downloaded, but is not a model that can be served: {reason}"
             raise OrchardError("model_failed", message) from None
         return self.find(entry.id)
-
-    async def close(self) -> None:
-        """End the downloads; the next one of a model keeps the files that are complete."""
-        await self._downloads.close()
 
     def _add(self, configured: _Configured) -> None:
         entry = configured.entry
@@ -253,8 +243,10 @@ class Registry:
             repo=source.repo,
             revision=source.revision,
         )
+        kind = kind_called(model.model_type) if model.model_type else None
         names = further_names(model.model_path, source)
-        found = [_Configured(bare, source, model.model_type, names, model.text.adapter_path)]
+        own = model.text.adapter_path
+        found = [_Configured(bare, bare, source, kind, names, spellings(own) if own else ())]
         for name, folder in model.adapters.items():
             adapted = structs.replace(
                 bare,
@@ -265,39 +257,40 @@ class Registry:
                 on_demand=True,
                 pinned=False,
             )
-            found.append(_Configured(adapted, source, model.model_type, adapter_path=folder))
+            found.append(_Configured(adapted, adapted, source, kind, adapter_names=spellings(folder)))
         for configured in found:
             if not self._may_download(source.repo):
-                self._look_at(configured)
+                self._check(configured, source)
             self._add(configured)
 
-    def _look_at(self, configured: _Configured) -> None:
-        """Check that a configured model is here. Raise OrchardError("model_not_found")."""
-        assert configured.source
+    def _check(self, configured: _Configured, source: ModelSource) -> None:
+        """Raise OrchardError("model_not_found") if a configured model is not here."""
         try:
-            self._refresh(configured)
+            configured.entry = self._described(configured.given, source, configured.kind)
         except ValueError as error:
-            repo = configured.source.repo
+            repo = source.repo
             advice = f"; 'orchard pull {repo}' fetches it" if repo and hub_cache.folder_of(repo) is None else ""
             message = f"model '{configured.entry.id}' can't be served: {error}{advice}"
             raise OrchardError("model_not_found", message) from None
 
-    def _refresh(self, configured: _Configured) -> None:
-        """Update a configured model from its files. Raise ValueError with what is wrong with them."""
-        assert configured.source
-        path, files = self._read(configured.source)
-        entry = _with_files(configured.given, path, files, configured.kind)
-        configured.entry = structs.replace(entry, aliases=self._aliases(entry))
-
     def _seen(self, configured: _Configured) -> ModelEntry:
-        if configured.source:
+        """Return a configured model as its files are now."""
+        if source := configured.source:
             try:
-                self._refresh(configured)
+                configured.entry = self._described(configured.given, source, configured.kind)
             except ValueError:
                 # Its load says what is wrong, unless it can be downloaded.
-                if self._may_download(configured.source.repo):
+                if self._may_download(source.repo):
                     return structs.replace(configured.entry, path="")
         return configured.entry
+
+    def _described(self, entry: ModelEntry, source: ModelSource, kind: str | None = None) -> ModelEntry:
+        """Return an entry with what a model's files say of it, and its aliases; `kind` is that of the configuration.
+
+        Raise ValueError with what is wrong with the files.
+        """
+        described = _with_files(entry, *self._read(source), kind)
+        return structs.replace(described, aliases=self._aliases(described))
 
     def _here(self, name: str) -> ModelEntry | None:
         """Return a model that is here, or configured, by its id or alias."""
@@ -307,24 +300,19 @@ class Registry:
             return None
         if name == DEMO:
             return self._found(DEMO_SOURCE)
-        if (repo := hub_cache.folder_of(name)) and (entry := self._found(ModelSource(name, repo, name))):
-            return self._as_configured(entry)
-        folder = subfolders.subfolder(self._model_dir, name)
-        if folder and (entry := self._found(ModelSource(name, folder))):
-            return self._as_configured(entry)
+        for repo, folder in ((name, hub_cache.folder_of(name)), (None, subfolders.subfolder(self._model_dir, name))):
+            if folder and (found := self._found(ModelSource(name, folder, repo))):
+                # A configured model of the same folder isn't loaded twice with other options.
+                same = (one for one in self._configured.values() if one.entry.folder == found.folder)
+                return next((self._seen(one) for one in same if one.entry.base is None), found)
         return self._here(BUILT_IN_ALIASES[name]) if name in BUILT_IN_ALIASES else None
-
-    def _as_configured(self, found: ModelEntry) -> ModelEntry:
-        """Return the configured model of the same folder, if there is one: it isn't loaded twice with other options."""
-        same = (one for one in self._configured.values() if one.entry.folder == found.folder)
-        return next((self._seen(one) for one in same if one.entry.base is None), found)
 
     def _on_the_hub(self, name: str) -> ModelEntry | None:
         """Return a model that has to be downloaded."""
         repo = BUILT_IN_ALIASES.get(name, name)
         if "/" not in repo or not self._may_download(repo):
             return None
-        return ModelEntry(repo, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=repo)
+        return self._unread(ModelSource(repo, repo=repo))
 
     def _fallback(self, name: str) -> ModelEntry:
         """Return the model that answers for unknown names. Raise OrchardError("model_not_found")."""
@@ -338,13 +326,15 @@ class Registry:
 
     def _found(self, source: ModelSource) -> ModelEntry | None:
         """Return a model that is not configured; None if nothing is there that can be served."""
-        entry = ModelEntry(source.name, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=source.repo)
         try:
             source.name.encode()  # it must fit into JSON
-            found = _with_files(entry, *self._read(source))
+            return self._described(self._unread(source), source)
         except ValueError:
             return None
-        return structs.replace(found, aliases=self._aliases(found))
+
+    def _unread(self, source: ModelSource) -> ModelEntry:
+        """Return a model that is not configured, without what its files say of it."""
+        return ModelEntry(source.name, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=source.repo)
 
     def _aliases(self, entry: ModelEntry) -> tuple[str, ...]:
         """Return a model's aliases, with the built-in one if no other model has that name."""
@@ -380,7 +370,7 @@ class Registry:
         base = entry.base or entry.id
         variants = [one for one in self._configured.values() if base in (one.entry.base, one.entry.id)]
         for one in variants:
-            if adapter.name.rstrip("/") in one.adapter_names:
+            if adapter.name.rstrip("/") in (one.given.adapter, *one.adapter_names):
                 return self._seen(one)
         allowed = [one.entry.adapter for one in variants if one.entry.adapter]
         message = f"model '{base}' has no adapter '{adapter.name}'; "
@@ -416,30 +406,26 @@ def _with_adapter(options: TextOptions, path: str | None) -> TextOptions:
     return structs.replace(options, adapter_path=str(Path(path).expanduser())) if path else options
 
 
-def _with_files(entry: ModelEntry, path: str, files: ModelFiles, kind: str | None = None) -> ModelEntry:
+def _with_files(entry: ModelEntry, path: str, files: ModelFiles, kind: str | None) -> ModelEntry:
     """Return an entry with what a model's files say of it; `kind` is that of the configuration."""
     windows = [window for window in (files.context_window, entry.text.context_length) if window]
     able = files.capabilities
     if entry.text.chat_template_file:
         able = capabilities(files.kind, _text(entry.text.chat_template_file))
     kind = kind or files.kind
+    backend, options = KINDS[kind].backend, entry.options
+    if backend and not isinstance(options, backend.options):  # those of models of text, if nothing was configured
+        options = backend.options(memory_limit=options.memory_limit)
     return structs.replace(
         entry,
         path=path,
         kind=kind,
-        options=_options(entry.options, KINDS[kind].backend),
+        options=options,
         context_window=min(windows, default=None),
         capabilities=able,
         size_bytes=files.size_bytes,
         created=files.created,
     )
-
-
-def _options(given: LoadOptions, backend: Backend | None) -> LoadOptions:
-    """Return the options of a backend's models; `given` may be those of text models."""
-    if backend is None or isinstance(given, backend.options):
-        return given
-    return backend.options(memory_limit=given.memory_limit)
 
 
 @functools.lru_cache(maxsize=64)

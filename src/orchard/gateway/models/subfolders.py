@@ -25,6 +25,14 @@ def subfolder(root: str, name: str) -> str | None:
     return folder
 
 
+def listing(folder: str) -> list[str]:
+    """Return the names of a folder's files; none if it can't be read."""
+    try:
+        return os.listdir(folder)
+    except (OSError, ValueError):
+        return []
+
+
 def _folders_in(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:

@@ -118,7 +118,7 @@ def _make_room(
 ) -> None:
     """Choose the models to evict for one that does not fit: residents last, idle and least recently used ones first."""
     stay = [one for one in models if one.state != "unloading"]
-    candidates = sorted(filter(_may_go, stay), key=_worth)
+    candidates = sorted(filter(_may_go, stay), key=lambda one: (one.resident, one.busy, one.used))
     victims: list[ResidentModel] = []
     while candidates and not _fits(model, stay, most, budget):
         victims.append(candidates.pop(0))
@@ -140,7 +140,3 @@ def _count(models: Sequence[ResidentModel]) -> int:
 
 def _may_go(model: ResidentModel) -> bool:
     return model.state == "ready" and not model.pinned
-
-
-def _worth(model: ResidentModel) -> tuple[bool, bool, float]:
-    return model.resident, model.busy, model.used

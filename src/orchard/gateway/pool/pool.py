@@ -15,6 +15,7 @@ from orchard.gateway.pool.failures import SHUTTING_DOWN, no_room
 from orchard.gateway.pool.placement import ResidentModel
 from orchard.gateway.pool.processes import Processes
 from orchard.gateway.pool.served_model import ServedModel
+from orchard.gateway.pool.waiting import Timer
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.replies.merge import Merge
 from orchard.kinds import TEXT
@@ -38,7 +39,8 @@ class Pool:
         """What the next load is likely to want."""
         self._queue: dict[str, ServedModel] = {}
         self._settling: asyncio.Handle | None = None
-        self._refilling: asyncio.TimerHandle | None = None
+        self._refilling = Timer(self._refill)
+        self._patience = 0
         self._draining = False
         self._closing = False
 
@@ -125,11 +127,8 @@ class Pool:
     def drain(self, grace: float) -> None:
         """Refuse new requests from now on, and end those that still run after `grace` seconds."""
         self._draining = True
-        asyncio.get_running_loop().call_later(grace, self._cut)
-
-    def _cut(self) -> None:
         for model in self.models.values():
-            model.end_requests()
+            asyncio.get_running_loop().call_later(grace, model.end_requests)
 
     def stop(self) -> None:
         """End every request and every process at once; what they have not saved is lost."""
@@ -141,12 +140,11 @@ class Pool:
         """End every process."""
         self._close_models()
         await self.processes.close()
-        await self.registry.close()
+        await self.registry.downloads.close()
 
     def _close_models(self) -> None:
         self._closing = True
-        if self._refilling:
-            self._refilling.cancel()
+        self._refilling.stop()
         for model in self.models.values():
             model.close()
 
@@ -235,21 +233,19 @@ class Pool:
         if self._queue or self._loads:
             return
         self.processes.trim()
-        if self._refilling is None and not self.processes.has_spare:
-            self._refill_later(_REFILL_PATIENCE)
+        if not self._refilling.running and not self.processes.spare:
+            self._patience = _REFILL_PATIENCE
+            self._refilling.start(_REFILL_SECONDS)
 
     @property
     def _loads(self) -> bool:
         return any(model.state.shown == "loading" for model in self.models.values())
 
-    def _refill_later(self, patience: int) -> None:
-        self._refilling = asyncio.get_running_loop().call_later(_REFILL_SECONDS, self._refill, patience)
-
-    def _refill(self, patience: int) -> None:
+    def _refill(self) -> None:
         """Start a spare process when no load and, for a while, no requests need the CPU."""
-        self._refilling = None
         busy = any(model.is_busy for model in self.models.values())
-        if self._loads or (busy and patience):
-            self._refill_later(max(0, patience - 1))
+        if self._loads or (busy and self._patience):
+            self._patience = max(0, self._patience - 1)
+            self._refilling.start(_REFILL_SECONDS)
         else:
             self.processes.refill(self._backend)

@@ -5,7 +5,6 @@ import asyncio
 import contextvars
 
 from orchard.config import Settings
-from orchard.gateway.pool.watchdog import Watchdog
 from orchard.gateway.pool.worker_process import WorkerProcess
 from orchard.kinds import Backend
 
@@ -14,15 +13,14 @@ _MOST_GROWTH_BYTES = 512 * 2**20
 
 
 class Processes:
-    """Starts processes, watches over them, and hands them on from one model to the next."""
+    """Starts processes, and hands them on from one model to the next."""
 
     def __init__(self, settings: Settings) -> None:
         self._memory_bytes: int | None = None
         self._settings = settings
-        self._interval = Watchdog(settings.watchdog_timeout).interval
         self._tasks: dict[WorkerProcess, asyncio.Task[None]] = {}
-        self._spare: list[WorkerProcess] = []
-        self._ticking: asyncio.TimerHandle | None = None
+        self.spare: list[WorkerProcess] = []
+        """Those that have no model."""
         self._closing = False
 
     @property
@@ -39,39 +37,34 @@ class Processes:
 
     def take(self, backend: Backend) -> WorkerProcess:
         """Return a process to load a model in: a spare one, or else a new one."""
-        fit = [worker for worker in self._spare if worker.backend == backend]
+        fit = [worker for worker in self.spare if worker.backend == backend]
         if not fit:
             return self._start(backend)
         worker = min(fit, key=_is_starting)
-        self._spare.remove(worker)
+        self.spare.remove(worker)
         return worker
 
     def give(self, worker: WorkerProcess) -> None:
         """Take back an idle process; end it if it has not freed all of its memory."""
         grown = worker.rss_bytes - worker.empty_rss_bytes
         if self._closing or worker.loads >= _MOST_LOADS or grown > _MOST_GROWTH_BYTES:
-            worker.on_change = _nothing
+            worker.on_change = lambda: None
             worker.close()
         else:
             self._keep(worker)
 
-    @property
-    def has_spare(self) -> bool:
-        """Whether there is a spare process."""
-        return bool(self._spare)
-
     def can_load(self, backend: Backend) -> bool:
         """Whether there is a spare process that has started."""
-        return any(worker.backend == backend and worker.phase == "idle" for worker in self._spare)
+        return any(worker.backend == backend and worker.phase == "idle" for worker in self.spare)
 
     def refill(self, backend: Backend) -> None:
         """Start a spare process, unless there is one."""
-        if not any(worker.backend == backend for worker in self._spare):
+        if not any(worker.backend == backend for worker in self.spare):
             self._keep(self._start(backend))
 
     def trim(self) -> None:
         """End all spare processes but one."""
-        for worker in sorted(self._spare, key=_is_starting)[1:]:
+        for worker in sorted(self.spare, key=_is_starting)[1:]:
             worker.close()
 
     def kill(self) -> None:
@@ -84,21 +77,19 @@ class Processes:
     async def close(self) -> None:
         """End all processes, and wait until they are gone."""
         self._closing = True
-        if self._ticking:
-            self._ticking.cancel()
         tasks = list(self._tasks.values())
         for worker in self.all:
             worker.close()
         await asyncio.gather(*tasks)
 
     def _keep(self, worker: WorkerProcess) -> None:
-        self._spare.append(worker)
+        self.spare.append(worker)
         worker.on_change = lambda: self._spare_changed(worker)
 
     def _spare_changed(self, worker: WorkerProcess) -> None:
         """Drop a spare process that ends."""
-        if worker.phase not in ("starting", "idle") and worker in self._spare:
-            self._spare.remove(worker)
+        if worker.phase not in ("starting", "idle") and worker in self.spare:
+            self.spare.remove(worker)
 
     def _start(self, backend: Backend) -> WorkerProcess:
         worker = WorkerProcess(backend, self._settings)
@@ -106,24 +97,8 @@ class Processes:
         task = asyncio.create_task(worker.run(), context=contextvars.Context())
         self._tasks[worker] = task
         task.add_done_callback(lambda _: self._tasks.pop(worker))
-        if self._ticking is None:
-            self._tick_later()
         return worker
-
-    def _tick_later(self) -> None:
-        self._ticking = asyncio.get_running_loop().call_later(self._interval, self._tick)
-
-    def _tick(self) -> None:
-        self._ticking = None
-        for worker in self.all:
-            worker.tick()
-        if self._tasks:
-            self._tick_later()
 
 
 def _is_starting(worker: WorkerProcess) -> bool:
     return worker.phase == "starting"
-
-
-def _nothing() -> None:
-    pass

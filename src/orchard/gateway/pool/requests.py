@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from orchard.core.events import Failed
 from orchard.core.request import Request
 from orchard.gateway.metrics.counters import Meter
@@ -9,17 +11,17 @@ from orchard.gateway.pool.waiting import Timer
 from orchard.gateway.replies.event_stream import EventStream
 
 
-class Lease:
-    """A request, from its beginning until its stream is over."""
+class Lease(Struct, eq=False):
+    """A request, from its beginning until its stream is over; `timer` ends when it has waited too long.
 
-    def __init__(self, request: Request, stream: EventStream, meter: Meter, give_up: Callable[["Lease"], None]) -> None:
-        """`give_up` is called when it has waited too long."""
-        self.request = request
-        self.stream = stream
-        self.meter = meter
-        self.timer = Timer(lambda: give_up(self))
-        self.replayed = False
-        """Its first process died, and the next one gets it."""
+    `replayed`: its first process died, and the next one gets it.
+    """
+
+    request: Request
+    stream: EventStream
+    meter: Meter
+    timer: Timer
+    replayed: bool = False
 
 
 class Requests:
@@ -56,7 +58,7 @@ class Requests:
 
     def add(self, request: Request, stream: EventStream, meter: Meter) -> None:
         """Let a request wait."""
-        lease = Lease(request, stream, meter, self._give_up)
+        lease = Lease(request, stream, meter, Timer(lambda: self._give_up(lease)))
         self._leases[request.id] = self._waiting[request.id] = lease
         stream.on_end = lambda: self._release(lease)
         stream.waits_for = lambda: self._note() if request.id in self._waiting else ""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -15,7 +16,6 @@ from orchard.gateway.metrics.counters import Metrics, ModelMetrics
 from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool import failures, lifecycle, placement
-from orchard.gateway.pool.fetch import Fetch
 from orchard.gateway.pool.lifecycle import ModelState
 from orchard.gateway.pool.processes import Processes
 from orchard.gateway.pool.requests import Lease, Requests
@@ -62,7 +62,7 @@ class ServedModel:
         self._weights_bytes = 0
         self._placed_at = 0.0
         self._asked_at: float | None = None
-        self._fetch = Fetch(host.registry, self._fetched)
+        self._fetch: asyncio.Task[ModelEntry] | None = None
         self._ttl: float | None = None
         """Seconds without requests after which it is unloaded, as the last request has it."""
         self._idle = Timer(self._idle_too_long)
@@ -93,8 +93,7 @@ class ServedModel:
     @property
     def forgettable(self) -> bool:
         """Whether it is not here and nobody waits for it."""
-        is_idle = self.state in (ModelState.UNLOADED, ModelState.FAILED)
-        return is_idle and not (self.entry.path or self.entry.configured)
+        return not (self.entry.path or self.entry.configured) and self.state in (ModelState.UNLOADED, ModelState.FAILED)
 
     @property
     def need(self) -> int:
@@ -118,7 +117,7 @@ class ServedModel:
             rss_bytes=worker.rss_bytes if worker else None,
             pid=worker.pid if worker else None,
             restarts=self.restarts.count,
-            details=worker.details if worker and state == "ready" else {},
+            details=worker.loaded.details if worker and state == "ready" else {},
         )
 
     async def cache(self, request_id: str | None = None) -> CacheState:
@@ -155,15 +154,14 @@ class ServedModel:
             return
         self.restarts.allow()
         self._pause.stop()
-        loaded = self._load_waiters.add()
-        self._seek()
         try:
-            async with asyncio.timeout(self._settings.queue_timeout):
-                await loaded
+            with self._load_waiters.one() as loaded:
+                self._seek()
+                async with asyncio.timeout(self._settings.queue_timeout):
+                    await loaded
         except TimeoutError:
-            raise self._not_ready.error() from None
+            raise failures.not_ready(self.entry.id, self._settings.queue_timeout, self._note()).error() from None
         finally:
-            self._load_waiters.discard(loaded)
             self._seek()
 
     async def unload(self) -> bool:
@@ -172,15 +170,16 @@ class ServedModel:
         if self.worker is None:
             if not self._is_asked_for:
                 self._pause.stop()
-                self._fetch.cancel()
+                self._stop_fetching()
             self._seek()
             return False
         self._count_unload("asked", "somebody asked for that")
         left = self._left_future = self._left_future or asyncio.get_running_loop().create_future()
         if self.state.shown == "loading" and not self._is_asked_for:
-            self._end_process()
+            self._let_go(end=True)
         elif self.state in (ModelState.READY, ModelState.HELD):
-            self._leave()
+            self._become(ModelState.LEAVING)
+            self._rest()
         await asyncio.shield(left)
         return True
 
@@ -189,7 +188,6 @@ class ServedModel:
         self._become(ModelState.STARTING)
         self._wanted = False
         self._placed_at = asyncio.get_running_loop().time()
-        self._asked_at = self._placed_at if self._asked_at is None else self._asked_at
         self.worker = self._host.processes.take(self.entry.backend)
         self.worker.name = self.entry.id
         self.worker.on_change = self._process_changed
@@ -201,7 +199,8 @@ class ServedModel:
             return
         if budget is not None and self.need > budget:
             self.refuse_room(placement.too_large(self.need, budget))
-            self._hand_on(worker)
+            self._lose_process()
+            self._host.processes.give(worker)
             return
         options = self.entry.options
         if self.allowance is not None:
@@ -221,7 +220,7 @@ class ServedModel:
     def evict(self, other: str) -> None:
         """Free its memory for another model, which may take the process over."""
         self._count_unload("evicted", f"it makes room for {other}")
-        self._free()
+        self._let_go(end=False)
 
     def refuse(self, error: OrchardError) -> None:
         """Fail all who wait for it to load, without blaming the model."""
@@ -252,7 +251,7 @@ class ServedModel:
         self._wanted = False
         self._idle.stop()
         self._pause.stop()
-        self._fetch.cancel()
+        self._stop_fetching()
         self.end_requests()
         self._load_waiters.tell(failures.SHUTTING_DOWN.error())
         if self.worker:
@@ -270,27 +269,33 @@ class ServedModel:
             self._asked_at = asyncio.get_running_loop().time()
         if self.worker is None:
             is_missing = not self.entry.path and self.entry.repo
-            if is_missing and self._is_asked_for and not self._pause.running:
-                self._fetch.begin(self.entry)
-            self._become(self._without_process())
+            if is_missing and self._is_asked_for and not self._pause.running and not self._fetch:
+                self._fetch = asyncio.create_task(self._host.registry.fetch(self.entry))
+                # Called at its end, which a coroutine does not have if it is cancelled before it has begun.
+                self._fetch.add_done_callback(self._fetched)
+            if self._pause.running:
+                self._become(ModelState.RESTARTING)
+            elif self._fetch:
+                self._become(ModelState.DOWNLOADING)
+            elif self._is_asked_for:
+                self._become(ModelState.QUEUED)
+            else:
+                self._become(ModelState.FAILED if self.restarts.refuses else ModelState.UNLOADED)
         self._host.changed(self)
 
-    def _without_process(self) -> ModelState:
-        if self._pause.running:
-            return ModelState.RESTARTING
-        if self._fetch.running:
-            return ModelState.DOWNLOADING
-        if self._is_asked_for:
-            return ModelState.QUEUED
-        return ModelState.FAILED if self.restarts.refuses else ModelState.UNLOADED
-
-    def _fetched(self, entry: ModelEntry | None) -> None:
-        self.entry = entry or self.entry
-        if self._fetch.failure:
-            self.refuse(self._fetch.failure)
-        else:
+    def _fetched(self, task: asyncio.Task[ModelEntry]) -> None:
+        self._fetch = None
+        try:
+            with suppress(asyncio.CancelledError):
+                self.entry = task.result()
             self._requests.wait_anew()
             self._seek()  # also for somebody who came when the last one had gone
+        except OrchardError as error:
+            self.refuse(error)
+
+    def _stop_fetching(self) -> None:
+        if self._fetch:
+            self._fetch.cancel()
 
     # Its requests
 
@@ -307,7 +312,7 @@ class ServedModel:
             self.used = asyncio.get_running_loop().time()
             self._ttl = lease.request.ttl
         if not self._is_asked_for:
-            self._fetch.cancel()
+            self._stop_fetching()
         if self.worker is None and not self._is_asked_for:
             self._seek()
         if not self.is_busy:
@@ -320,15 +325,11 @@ class ServedModel:
             return None
         if self.state is ModelState.READY:
             return failures.not_begun(self.entry.id, self._settings.queue_timeout)
-        return self._not_ready
+        return failures.not_ready(self.entry.id, self._settings.queue_timeout, self._note())
 
     @property
     def _failed(self) -> Failed:
         return failures.not_loadable(self.entry.id, self.restarts.reason)
-
-    @property
-    def _not_ready(self) -> Failed:
-        return failures.not_ready(self.entry.id, self._settings.queue_timeout, self._note())
 
     def _fail_all(self, error: OrchardError) -> None:
         self._requests.fail_waiting(Failed.of(error))
@@ -337,11 +338,10 @@ class ServedModel:
     def _note(self) -> str:
         """Return what its requests wait for."""
         match self.state:
-            case ModelState.STARTING | ModelState.LOADING:
-                assert self.worker
+            case ModelState.STARTING | ModelState.LOADING if self.worker:
                 return f"loading {round(100 * self.worker.progress)}%"
             case ModelState.DOWNLOADING:
-                return self._fetch.note
+                return self._host.registry.downloads.progress(self.entry.repo, self.entry.revision)
             case ModelState.RESTARTING:
                 return "waiting for a restart"
         return "waiting for room"
@@ -349,92 +349,72 @@ class ServedModel:
     # Its process
 
     def _process_changed(self) -> None:
-        assert self.worker
-        match self.worker.phase:
+        worker = self.worker
+        assert worker
+        match worker.phase:
             case "idle" if self.state is ModelState.UNLOADING:
-                self._hand_on(self.worker)
+                self._lose_process()
+                self._host.processes.give(worker)
             case "idle":
                 self._host.changed(self)  # which divides the memory, and calls `begin`
             case "ready":
-                self._loaded(self.worker)
+                self._loaded(worker)
             case "unloading" if self.state is not ModelState.UNLOADING:
                 self._become(ModelState.ENDING)
-            case "ending":
+            case "ending":  # its socket is closed; its memory is not back yet
                 self._become(ModelState.ENDING)
-                self._ending(self.worker)
+                if worker.refused:
+                    self._counted.failed_loads += 1
+                    self.restarts.refused(asyncio.get_running_loop().time(), worker.failure or "")
+                    self._fail_all(self._failed.error())
+                elif worker.crashed:
+                    self._requests.replay(failures.crashed(self.entry.id, worker.failure))
             case "gone":
-                self._gone(self.worker)
+                self._gone(worker)
 
     def _loaded(self, worker: WorkerProcess) -> None:
         self._become(ModelState.READY)
-        self._weights_bytes = worker.weights_bytes
+        self._weights_bytes = worker.loaded.weights_bytes
         self.used = asyncio.get_running_loop().time()
         self._counted.load.add(self.used - self._placed_at)
         waited = self.used - (self._placed_at if self._asked_at is None else self._asked_at)
-        log.info("%s is ready, loaded in %.2f s (%.2f s of reading)", self.entry.id, waited, worker.load_seconds)
+        reading = worker.loaded.load_seconds
+        log.info("%s is ready, loaded in %.2f s (%.2f s of reading)", self.entry.id, waited, reading)
         self._asked_at = None
         self.restarts.loaded()
         self._load_waiters.tell()
         self._submit_waiting()
         if self._left_future:
-            self._leave()
-        else:
-            self._rest()
-        self._host.changed(self)
-
-    def _leave(self) -> None:
-        """Take no more requests, and go when the last one has ended."""
-        self._become(ModelState.LEAVING)
+            self._become(ModelState.LEAVING)
         self._rest()
+        self._host.changed(self)
 
     def _rest(self) -> None:
         """Where it has nothing to do: go, if it must, or wait for the end of its time."""
         if self.is_busy:
             return
         if self.state is ModelState.LEAVING:
-            self._end_process()
+            self._let_go(end=True)
         elif self.state in (ModelState.READY, ModelState.HELD):
             self._idle.start(self.entry.ttl if self._ttl is None else self._ttl)
 
     def _idle_too_long(self) -> None:
         self._count_unload("idle", "it had no requests for as long as it may stay without")
-        if self._host.processes.can_load(self.entry.backend):
-            self._end_process()
-        else:  # the next load need not wait for a process to start
-            self._free()
+        # A process that is kept spares the next load the wait for one to start.
+        self._let_go(end=self._host.processes.can_load(self.entry.backend))
 
-    def _free(self) -> None:
-        """Free the model, and keep the process."""
+    def _let_go(self, *, end: bool) -> None:
+        """Free the model, and keep its process or end it."""
         assert self.worker
-        self._shrink()
-        self._become(ModelState.UNLOADING)
-        self.worker.unload()
-
-    def _end_process(self) -> None:
-        assert self.worker
-        self._shrink()
-        self._become(ModelState.ENDING)
-        if self.worker.phase == "ready":
-            self.worker.unload()  # it has less time for saving prompts than at the server's end
-        self.worker.close()
-
-    def _shrink(self) -> None:
-        """Let it take no more than it needs until it is gone: others may have the rest now.
-
-        Prompts that are still to be saved would be lost thereby.
-        """
         self._idle.stop()
+        # Others may have what it does not need now. Prompts that are still to be saved would be lost thereby.
         if self.allowance is not None and not self.entry.options.saves:
             self.allow(min(self.allowance, self.need))
-
-    def _ending(self, worker: WorkerProcess) -> None:
-        """Tell its requests that the process has closed its socket; its memory is not back yet."""
-        if worker.refused:
-            self._counted.failed_loads += 1
-            self.restarts.refused(asyncio.get_running_loop().time(), worker.failure or "")
-            self._fail_all(self._failed.error())
-        elif worker.crashed:
-            self._requests.replay(failures.crashed(self.entry.id, worker.failure))
+        self._become(ModelState.ENDING if end else ModelState.UNLOADING)
+        if self.worker.phase == "ready":
+            self.worker.unload()  # also if it ends: it has less time for saving prompts than at the server's end
+        if end:
+            self.worker.close()
 
     def _gone(self, worker: WorkerProcess) -> None:
         """Go on without the process: its memory is back."""
@@ -451,10 +431,6 @@ class ServedModel:
                 if pause := self.restarts.pause(now):
                     self._pause.start(pause)
         self._lose_process()
-
-    def _hand_on(self, worker: WorkerProcess) -> None:
-        self._lose_process()
-        self._host.processes.give(worker)
 
     def _lose_process(self) -> None:
         self._idle.stop()

@@ -1,7 +1,8 @@
 """Waiting for what a model does, and for a time."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from orchard.core.errors import OrchardError
 
@@ -17,15 +18,15 @@ class Waiters:
     def __bool__(self) -> bool:
         return bool(self._futures)
 
-    def add(self) -> "asyncio.Future[None]":
-        """Return what to wait for, which may raise an OrchardError; the caller discards it in the end."""
+    @contextmanager
+    def one(self) -> Iterator["asyncio.Future[None]"]:
+        """Have one caller more for as long as this lasts; what it gets to wait for may raise an OrchardError."""
         future = asyncio.get_running_loop().create_future()
         self._futures.add(future)
-        return future
-
-    def discard(self, future: "asyncio.Future[None]") -> None:
-        """Forget a caller who waits no longer."""
-        self._futures.discard(future)
+        try:
+            yield future
+        finally:
+            self._futures.discard(future)
 
     def tell(self, error: OrchardError | None = None) -> None:
         """Tell all that it has happened, or that `error` prevents it."""

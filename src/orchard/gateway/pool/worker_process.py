@@ -16,7 +16,8 @@ from orchard.core.events import Failed
 from orchard.core.request import Request
 from orchard.core.task import LoadOptions
 from orchard.gateway.caller import environment_without_keys
-from orchard.gateway.crash_reason import CrashReason, without_folders
+from orchard.gateway.crash_reason import CrashReason, reap, without_folders
+from orchard.gateway.pool.waiting import Timer
 from orchard.gateway.pool.watchdog import Watchdog
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.kinds import Backend
@@ -43,11 +44,8 @@ class WorkerProcess:
         self.memory_bytes = 0
         """What the device lets models use, once it is idle."""
         self.progress = 0.0
-        self.load_seconds = 0.0
-        """How long the load took, once it is ready."""
-        self.weights_bytes = 0
-        self.details: dict[str, str] = {}
-        """What clients are told of the model loaded last."""
+        self.loaded = wire.Ready(0.0)
+        """What it said of the model loaded last."""
         self.loads = 0
         self.failure: str | None = None
         """Why it ended, or why it can't be started. It names no folders."""
@@ -61,6 +59,7 @@ class WorkerProcess:
         """What it took before its first load."""
         self._settings = settings
         self._watchdog = Watchdog(settings.watchdog_timeout)
+        self._ticking = Timer(self.tick)
         self._streams: dict[str, EventStream] = {}
         self._questions: dict[int, asyncio.Future[CacheState]] = {}
         self._numbers = itertools.count()
@@ -82,9 +81,10 @@ class WorkerProcess:
         return not self._closing
 
     async def run(self) -> None:
-        """Start the process and carry its frames until it is gone."""
+        """Start the process, watch over it and carry its frames until it is gone."""
         try:
             reader = await self._spawn()
+            self._ticking.start(self._watchdog.interval)
             while (message := await wire.read(reader)) is not None:
                 self._receive(message)
         except wire.WireError as error:
@@ -152,9 +152,10 @@ class WorkerProcess:
         self._become("unloading")
 
     def tick(self) -> None:
-        """Ping the process, and kill it where it has work and has been silent for too long; called at each interval."""
+        """Ping the process, and kill it if it has work and has been silent for too long; do so again soon."""
         if self.phase in ("ending", "gone"):
             return
+        self._ticking.start(self._watchdog.interval)
         least = _START_SECONDS if self.phase == "starting" else 0.0
         if not self._streams and self.phase in ("idle", "ready"):
             self._watchdog.heard()
@@ -187,21 +188,17 @@ class WorkerProcess:
         return reader
 
     async def _start_process(self, fd: int) -> asyncio.subprocess.Process:
-        words = CrashReason()
+        self._last_words = CrashReason()
         try:
-            process = await asyncio.create_subprocess_exec(
+            return await asyncio.create_subprocess_exec(
                 *self._command(fd),
                 pass_fds=[fd],
-                stderr=words.write_end,
+                stderr=self._last_words.write_end,
                 env=_environment(),
                 start_new_session=True,  # else a signal to the server's group ends it before it can ignore that
             )
-        except OSError:
-            words.discard()
-            raise
-        words.begin()
-        self._last_words = words
-        return process
+        finally:
+            self._last_words.begin()
 
     def _command(self, fd: int) -> list[str]:
         options = ["--fd", str(fd), "--log-level", self._settings.log_level]
@@ -244,8 +241,8 @@ class WorkerProcess:
                 self._become("idle")
             case wire.Loading(fraction):
                 self.progress = fraction
-            case wire.Ready(load_seconds, weights_bytes, details):
-                self.load_seconds, self.weights_bytes, self.details = load_seconds, weights_bytes, details
+            case wire.Ready():
+                self.loaded = message
                 self._become("ready")
             case wire.LoadFailed(reason):
                 extra = self.backend.extra if self.phase == "starting" else None
@@ -278,7 +275,7 @@ class WorkerProcess:
             self._writer.close()
         self._become("ending")
         if self._process:
-            code = await _reap(self._process, _CRASH_SECONDS if self.crashed else _CLOSE_SECONDS)
+            code = await reap(self._process, _CRASH_SECONDS if self.crashed else _CLOSE_SECONDS)
             said = ""
             if self._last_words:
                 await self._last_words.end()
@@ -293,16 +290,6 @@ class WorkerProcess:
         self._killed = True
         if self._process and self._process.returncode is None:
             self._process.kill()
-
-
-async def _reap(process: asyncio.subprocess.Process, seconds: float) -> int:
-    """Wait for the process's end, and kill it where that does not come within so many seconds."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await process.wait()
-    except TimeoutError:
-        process.kill()
-        return await process.wait()
 
 
 def _how_it_ended(code: int, said: str) -> str:

@@ -20,22 +20,10 @@ from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.gateway.models.registry import ModelEntry
 from orchard.gateway.replies.errors import names_anthropic
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.openapi import TEXT, generation, object_of
 
 # The schema of its errors, for the OpenAPI.
-ERROR = {
-    "type": "object",
-    "required": ["type", "error", "request_id"],
-    "properties": {
-        "type": {"const": "error"},
-        "error": {
-            "type": "object",
-            "required": ["type", "message"],
-            "properties": {"type": {"type": "string"}, "message": {"type": "string"}},
-        },
-        "request_id": {"type": "string"},
-    },
-}
+ERROR = object_of(type={"const": "error"}, error=object_of(type=TEXT, message=TEXT), request_id=TEXT)
 
 
 class _AnthropicRoute(APIRoute):

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
+from functools import partial
 from itertools import chain
 
 from fastapi import APIRouter, FastAPI
@@ -19,7 +20,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Callers
 from orchard.gateway.http import not_found
-from orchard.gateway.http.auth import Keys
+from orchard.gateway.http.auth import check_key
 from orchard.gateway.http.guard import Guard
 from orchard.gateway.http.request_context import RequestContextMiddleware
 from orchard.gateway.pool.pool import Pool
@@ -55,7 +56,7 @@ def create_app(pool: Pool, settings: Settings) -> ASGIApp:
     dialects = _add_routes(app, site)
     # Around the whole application, so that answers of its outermost error handler have a request id too.
     answers = tuple(end for group in ROUTES for end in group.answers)
-    checks = (Guard(settings, answers).check, Keys(callers).check)
+    checks = (Guard(settings, answers).check, partial(check_key, callers))
     wrapped = RequestContextMiddleware(app, settings.max_requests, checks, pool.metrics, dialects)
     if not settings.cors_origins:
         return wrapped

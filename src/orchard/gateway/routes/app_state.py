@@ -1,6 +1,6 @@
 """What every route needs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from starlette.responses import Response
 
@@ -29,7 +29,3 @@ class AppState:
     def answer(self, request: Request, answer: Encoder | Callable[[Collected], bytes]) -> Response:
         """Begin a request, and answer with an encoder's stream or with a whole body. Raises OrchardError."""
         return EventResponse(self.overflow.open(request), answer, self.settings.keep_alive_interval)
-
-    def answer_all(self, requests: Sequence[Request], answer: Encoder | Callable[[Collected], bytes]) -> Response:
-        """Begin several requests, and answer as if they were one, their choices one after the other."""
-        return EventResponse(self.pool.open(*requests), answer, self.settings.keep_alive_interval)

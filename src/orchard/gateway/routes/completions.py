@@ -8,6 +8,7 @@ from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai.completions.encode import CompletionEncoder
 from orchard.dialects.openai.completions.parse import parse
 from orchard.dialects.openai.completions.schema import BODY
+from orchard.gateway.replies.event_response import EventResponse
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
 
@@ -26,4 +27,6 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
     header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
     call = parse(body, http.state.id, header, model=model, default=site.pool.only())
-    return site.answer_all(call.requests, CompletionEncoder(call) if call.stream else call.complete)
+    stream = site.pool.open(*call.requests)  # as if they were one, their choices one after the other
+    keep_alive = site.settings.keep_alive_interval
+    return EventResponse(stream, CompletionEncoder(call) if call.stream else call.complete, keep_alive)

@@ -9,22 +9,16 @@ from orchard.core.request import Priority
 from orchard.dialects.common.fields import PRIORITY_HEADER
 
 _PRIORITY = {"name": PRIORITY_HEADER, "in": "header", "schema": {"type": "string", "enum": get_args(Priority)}}
-OPENAI_ERROR = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["message", "type", "param", "code"],
-            "properties": {
-                "message": {"type": "string"},
-                "type": {"type": "string"},
-                "param": {"type": ["string", "null"]},
-                "code": {"type": ["string", "null"]},
-            },
-        }
-    },
-}
+TEXT = {"type": "string"}
+_TEXT_OR_NULL = {"type": ["string", "null"]}
+
+
+def object_of(**fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has all of these fields."""
+    return {"type": "object", "required": list(fields), "properties": fields}
+
+
+OPENAI_ERROR = object_of(error=object_of(message=TEXT, type=TEXT, param=_TEXT_OR_NULL, code=_TEXT_OR_NULL))
 
 
 def errors(schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Routes about the server itself: what it is, its health, what it has cached."""
+"""Routes about the server itself: what it is, its health, what it has cached, what it counts."""
 
 import asyncio
 from typing import Any
@@ -7,12 +7,13 @@ from fastapi import APIRouter
 from msgspec import to_builtins
 from msgspec.structs import replace
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from orchard import __version__
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Caller, Callers
+from orchard.gateway.metrics import stats as metrics_stats
 from orchard.gateway.routes import docs
 from orchard.gateway.routes.app_state import AppState
 
@@ -22,6 +23,7 @@ def add(routes: APIRouter, site: AppState) -> None:
     _add_root(routes)
     _add_health(routes, site)
     _add_cache(routes, site)
+    _add_counts(routes, site)
 
 
 def _add_root(routes: APIRouter) -> None:
@@ -89,8 +91,27 @@ def _add_cache(routes: APIRouter, site: AppState) -> None:
         raise OrchardError("request_not_found", message, param="request_id")
 
 
+def _add_counts(routes: APIRouter, site: AppState) -> None:
+    pool = site.pool
+
+    @routes.get("/metrics", response_class=PlainTextResponse)
+    async def metrics(http: Request) -> Response:
+        """Return the metrics in Prometheus's text format, or in OpenMetrics's where that is asked for."""
+        from orchard.gateway.metrics import exposition
+
+        accept = http.headers.get("accept", "")
+        body, content_type = exposition.render(pool.metrics, pool.statuses(), pool.processes.budget, accept)
+        return Response(body, headers={"content-type": content_type})
+
+    @routes.get("/v1/stats")
+    async def stats() -> dict[str, Any]:
+        """Say what the server did and does: requests, tokens, times, memory, loads and crashes, for each model."""
+        return metrics_stats.stats(pool.metrics, pool.statuses(), pool.processes.budget)
+
+
 def _visible(callers: Callers, caller: Caller, state: CacheState) -> CacheState:
     """Return what a caller may read of it: nothing that another user's prompts say."""
     own = [report for report in state.reports if callers.made(caller, report.request_id)]
-    # The closest cached text may be anybody's.
-    return replace(state, reports=own if caller.sees_all else [report.without_cached_text() for report in own])
+    # The closest cached text may be anybody's, if the server has keys.
+    sees_all = caller.admin or caller.user is None
+    return replace(state, reports=own if sees_all else [report.without_cached_text() for report in own])

@@ -17,10 +17,8 @@ from orchard.gateway.routes import (
     conversations,
     embeddings,
     models,
-    models_admin,
     responses,
     server,
-    stats,
 )
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import OPENAI_ERROR
@@ -80,6 +78,5 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(azure.add, openai_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
     RouteGroup(azure.add_responses, responses_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
     RouteGroup(server.add, openai_errors.fail, tag="Server"),
-    RouteGroup(models_admin.add, openai_errors.fail, tag="Server"),
-    RouteGroup(stats.add, openai_errors.fail, tag="Server"),
+    RouteGroup(models.add_loading, openai_errors.fail, tag="Server"),
 ]

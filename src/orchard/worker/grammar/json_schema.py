@@ -108,8 +108,15 @@ class _SchemaRewriter:
             return schema
         known: dict[str, Any] = {}
         for key, value in _of_later_drafts(_alternative(schema, self._root)).items():
-            if not self._says_nothing(key, value):
-                known[key] = self._value(key, value)
+            if self._says_nothing(key, value):
+                continue
+            if key == "pattern":
+                known[key] = _without_nul(value)
+            elif key in _NAMED and isinstance(value, dict):
+                rename = _without_nul if key == "patternProperties" else str
+                known[key] = {rename(name): self.rewritten(one) for name, one in value.items()}
+            else:
+                known[key] = value if key in _VALUES else self.rewritten(value)
         if known.get("format") in MOMENTS and "pattern" not in known:  # llguidance's own have days no calendar has
             known["pattern"] = f"^(?:{MOMENTS[known.pop('format')]})$"
         known = _within(known)
@@ -134,14 +141,6 @@ class _SchemaRewriter:
             case "uniqueItems":
                 return value is False
         return False
-
-    def _value(self, key: str, value: Any) -> Any:
-        if key == "pattern":
-            return _without_nul(value)
-        if key in _NAMED and isinstance(value, dict):
-            rename = _without_nul if key == "patternProperties" else str
-            return {rename(name): self.rewritten(one) for name, one in value.items()}
-        return value if key in _VALUES else self.rewritten(value)
 
 
 def _alternative(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

@@ -93,18 +93,16 @@ def whole(answer: str, rules: str = "", reasoning: tuple[str, str] | None = None
 def text_up_to(tag: str, kept: str = ANY) -> str:
     """Return the terminal for texts up to a tag that they don't have and over it; `kept` has them, with the tag."""
     mark = tag.strip()
-    if not mark:
-        return f"{ANY} & ({kept})" if kept != ANY else ANY
-    if mark[0] != "<":
+    text = ANY
+    if mark.startswith("<"):
+        other = ""
+        for char in map(_escaped, reversed(mark[1:])):
+            following = f"|{char}{other}" if other else ""
+            other = f"(?:[^<{char}][^<]*{following})?"
+        text = f"/[^<]*(?:<{other})*{''.join(map(_escaped, tag))}/"
+    elif mark:
         whole = "".join(map(_escaped, mark))
         text = f"/(?s:.*){''.join(map(_escaped, tag))}/ & ~/(?s:.*){whole}(?s:.+)/"
-        return text if kept == ANY else f"{text} & ({kept})"
-    rest = mark[1:]
-    other = ""
-    for place, char in reversed(list(enumerate(rest))):
-        following = f"|{_escaped(char)}{other}" if place < len(rest) - 1 else ""
-        other = f"(?:[^<{_escaped(char)}][^<]*{following})?"
-    text = f"/[^<]*(?:<{other})*{''.join(map(_escaped, tag))}/"
     return text if kept == ANY else f"{text} & ({kept})"
 
 

@@ -39,14 +39,6 @@ class _Place(Struct, frozen=True):
     quoted: bool = False
     escaped: bool = False
 
-    def all_tokens(self) -> list[int]:
-        place: _Place | None = self
-        found: list[Sequence[int]] = []
-        while place is not None:
-            found.append(place.tokens)
-            place = place.before
-        return [token for tokens in reversed(found) for token in tokens]
-
 
 class ShortestAnswers:
     """Finds short answers by the grammars of one model. Belongs to one thread."""
@@ -70,17 +62,20 @@ class ShortestAnswers:
         """
         begin = _Place(CompiledGrammar(self._letters, text, limits).first)
         spelled = ([self._token.get(bytes([letter])) for letter in end.encode()] for end in ends if end)
-        hints: list[Any] = [tokens for tokens in spelled if None not in tokens]
+        hints: list[Any] = [letters for letters in spelled if None not in letters]
         found = self._straight(begin, hints) or self._straight(begin, hints, spaces=True)
         if shorter := self._shorter(begin, hints, found.length if found else _LONGEST):
             found = shorter
         if found is None:
             return None
+        tokens: list[int] = []
+        while found:
+            tokens, found = [*found.tokens, *tokens], found.before
         answer: list[int] = []
-        for special, group in itertools.groupby(found.all_tokens(), lambda token: token in self._special):
+        for special, group in itertools.groupby(tokens, lambda token: token in self._special):
             own = list(group)
-            letters = b"".join(self._letters.pieces[token] for token in own)
-            answer += own if special else self._alphabet.tokenize(letters)  # in the model's longer tokens
+            written = b"".join(self._letters.pieces[token] for token in own)
+            answer += own if special else self._alphabet.tokenize(written)  # in the model's longer tokens
         return answer
 
     def _straight(self, place: _Place, hints: list[list[int]], *, spaces: bool = False) -> _Place | None:

@@ -100,7 +100,11 @@ def turns_of(messages: tuple[Message, ...], takes: TemplateCapabilities, tools: 
         turns = _one_call_each(turns)
     if not (takes.system and takes.repeats):
         turns = _folded(turns, takes)
-    return [_in_blocks(turn) for turn in turns] if takes.thinking_blocks else turns
+    for turn in turns if takes.thinking_blocks else ():
+        if reasoning := turn.get("reasoning_content"):
+            thought = {"type": "thinking", "thinking": reasoning}
+            turn["content"] = [thought, {"type": "text", "text": turn["content"] or ""}]
+    return turns
 
 
 class _Writer:
@@ -240,13 +244,6 @@ def _alternating(turns: list[Turn]) -> list[Turn]:
             last = role
         said.append(turn)
     return said
-
-
-def _in_blocks(turn: Turn) -> Turn:
-    if not (reasoning := turn.get("reasoning_content")):
-        return turn
-    thought = {"type": "thinking", "thinking": reasoning}
-    return turn | {"content": [thought, {"type": "text", "text": turn["content"] or ""}]}
 
 
 def _merged(first: Turn, second: Turn) -> Turn:

@@ -90,21 +90,15 @@ class ChatTemplate:
         return self._fill(turns, add_generation_prompt=True, **variables)
 
     def _unfinished(self, turns: list[Turn], variables: dict[str, Any], begins_thinking: Callable[[str], bool]) -> str:
-        """Render up to the end of the last turn's text."""
+        """Render up to the end of the last turn's text, or of its reasoning if it has nothing else."""
         text = self._fill(turns, add_generation_prompt=False, continue_final_message=True, **variables)
         content = turns[-1]["content"]
         said = content if isinstance(content, str) else content[-1]["text"]
-        if not said:
-            return self._unfinished_thought(text, turns, variables, begins_thinking)
-        for ending in (said, said.strip()):
-            if (place := text.rfind(ending)) >= 0:
-                return text[: place + len(ending)]
-        raise ValueError("it changes the last message, so that the answer can't go on with it")
-
-    def _unfinished_thought(
-        self, text: str, turns: list[Turn], variables: dict[str, Any], begins_thinking: Callable[[str], bool]
-    ) -> str:
-        """Cut a rendered conversation at the end of the last turn's reasoning, which is all that the turn has."""
+        if said:
+            for ending in (said, said.strip()):
+                if (place := text.rfind(ending)) >= 0:
+                    return text[: place + len(ending)]
+            raise ValueError("it changes the last message, so that the answer can't go on with it")
         earlier = self._fill(turns[:-1], add_generation_prompt=False, **variables) if turns[1:] else ""
         thought: str = turns[-1].get("reasoning_content", "")
         for ending in (thought, thought.strip()):

@@ -3,6 +3,7 @@
 import logging
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,7 +25,7 @@ from orchard.core.tasks.generate import (
 )
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
-from orchard.formats import Family, choose
+from orchard.formats import choose
 from orchard.formats.registry import also_hermes
 from orchard.worker.grammar.constraint import Constraint, Constraints
 from orchard.worker.grammar.process import GrammarProcess
@@ -57,15 +58,6 @@ class Prepared(Struct, frozen=True):
     constraint: Constraint | None = None
 
 
-class _Rendered(Struct, frozen=True):
-    """A prompt; `budget` is that of the reasoning, `opened`: the answer begins within it."""
-
-    text: str
-    tokens: list[int]
-    budget: int | None = None
-    opened: bool = False
-
-
 class Prompter:
     """Prepares requests for one model. `prepare` takes as long as the prompt needs: call it off the event loop.
 
@@ -90,9 +82,18 @@ class Prompter:
         self._raw = RawPrompts(tokenizer, model.vocab_size)
         try:
             self.template = ChatTemplate(tokenizer, options.message_converter)
-            self.family = self._family(options)
+            family = choose(
+                self.template.source,
+                frozenset(token.content for token in tokenizer.added_tokens_decoder.values()),
+                tool_call_parser=options.tool_call_parser,
+                reasoning_parser=options.reasoning_parser,
+            )
         except ValueError as error:
             raise OrchardError("model_failed", str(error)) from error
+        takes = self.template.takes
+        # Where the template has no place for tools, the prompt describes them as Hermes does. Calls in the model's own
+        # format are recognised too.
+        self.family = family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
         self._thinking = markers.thinking(tokenizer, self.family)
         special = markers.special_tokens(tokenizer)
         self.grammars = GrammarProcess(special)
@@ -105,41 +106,27 @@ class Prompter:
         )
         log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
 
-    def _family(self, options: TextOptions) -> Family:
-        """Choose the output format. If the template has no place for tools, the prompt describes them as Hermes does.
-
-        Calls in the model's native format are recognised too.
-        """
-        takes = self.template.takes
-        family = choose(
-            self.template.source,
-            frozenset(token.content for token in self._tokenizer.added_tokens_decoder.values()),
-            tool_call_parser=options.tool_call_parser,
-            reasoning_parser=options.reasoning_parser,
-        )
-        return family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
-
     def prepare(self, task: Generate) -> Prepared:
         """Render, tokenise and check. Raise OrchardError if the request is wrong."""
         self._check(task)
         task = self._with_defaults(task)
-        rendered = self._read(task, self._window)
-        left = self._window - len(rendered.tokens)
+        text, tokens = self._read(task, self._window)
+        left = self._window - len(tokens)
         wanted = self._max_tokens if task.max_tokens is None else task.max_tokens
         max_tokens = left if wanted is None else min(left, wanted)
-        params = self._params(task.sampling, task.top_logprobs, rendered)
+        params = self._params(task, text)
         if _open_thought(task):  # of the answer itself nothing is there
             task = replace(task, continue_last=False)
-        constraint = self.constraints.describe(task, self.family, rendered.text, max_tokens)
+        constraint = self.constraints.describe(task, self.family, text, max_tokens)
         opener = self.template.opener if task.prompt is None else None
-        boundaries = tuple(place for place, token in enumerate(rendered.tokens) if token == opener and place)
-        return Prepared(rendered.tokens, rendered.text, params, max_tokens, boundaries, constraint)
+        boundaries = tuple(place for place, token in enumerate(tokens) if token == opener and place)
+        return Prepared(tokens, text, params, max_tokens, boundaries, constraint)
 
     def count(self, task: Generate, *, must_fit: bool = False) -> int:
         """Return the tokens of a prompt, which may be some times too long for the window unless it `must_fit`."""
         self._check(task)
         limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
-        return len(self._read(self._with_defaults(task), limit).tokens)
+        return len(self._read(self._with_defaults(task), limit)[1])
 
     def _with_defaults(self, task: Generate) -> Generate:
         """Apply the options for thinking that the request leaves open. A budget of 0 turns thinking off."""
@@ -161,8 +148,8 @@ class Prompter:
             given.setdefault("enable_thinking", known > 0)
         return replace(task, template_args=given, thinking_budget=budget)
 
-    def _read(self, task: Generate, limit: int) -> _Rendered:
-        """Return the prompt. Raise OrchardError if it has `limit` tokens or more."""
+    def _read(self, task: Generate, limit: int) -> tuple[str, list[int]]:
+        """Return the prompt and its tokens. Raise OrchardError if it has `limit` tokens or more."""
         if task.prompt is not None:
             if isinstance(task.prompt, str):
                 text, tokens = task.prompt, self._tokenize(task.prompt, "prompt", limit, raw=True)
@@ -173,7 +160,7 @@ class Prompter:
             if task.suffix is not None:
                 tokens = self._raw.around(tokens, task.suffix)
             self._refuse_beyond(limit, len(tokens), "prompt")
-            return _Rendered(text, tokens)
+            return text, tokens
         if not self.template.exists:
             raise _invalid("messages", "this model has no chat template, so it takes raw prompts and no conversations")
         self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
@@ -183,7 +170,7 @@ class Prompter:
             text = text.removesuffix(thought if text.endswith(thought) else thought.strip())
         if not tokens:
             raise _invalid("messages", "the model's chat template made an empty prompt of these messages")
-        return _Rendered(text, tokens, self._budget(task, text), self._begins_thinking(text))
+        return text, tokens
 
     def _check(self, task: Generate) -> None:
         self._raw.check(tuple(task.sampling.logit_bias), "logit_bias")
@@ -208,23 +195,26 @@ class Prompter:
         A model whose reasoning does not end with a token of its own gets the budget as a variable of its template only.
         Where the template has ended the reasoning, or the caller turned it off, there is none.
         """
-        if task.thinking_budget is None or self._thinking is None or (task.continue_last and not _open_thought(task)):
+        if task.prompt is not None or task.thinking_budget is None or self._thinking is None:
+            return None
+        if task.continue_last and not _open_thought(task):
             return None
         tail = text.rstrip()
         ended = tail.endswith(self._thinking.end) or task.template_args.get("enable_thinking") is False
         return None if ended and not tail.endswith(self._thinking.start) else task.thinking_budget
 
-    def _params(self, sampling: Sampling, top_logprobs: int | None, rendered: _Rendered) -> SamplingParams:
+    def _params(self, task: Generate, text: str) -> SamplingParams:
         """Return the sampling parameters: the request's, else the model's defaults, else neutral ones."""
+        opened = task.prompt is None and self._begins_thinking(text)
         return SamplingParams(
-            **{"seed": int.from_bytes(os.urandom(8))} | self._defaults | _given(sampling),
+            **{"seed": int.from_bytes(os.urandom(8))} | self._defaults | _given(task.sampling),
             xtc_keep=self._xtc_keep,
-            thinking_budget=rendered.budget,
-            think_start=self._thinking.start_id if self._thinking and not rendered.opened else -1,
+            thinking_budget=self._budget(task, text),
+            think_start=self._thinking.start_id if self._thinking and not opened else -1,
             think_end=self._thinking.end_id if self._thinking else -1,
             think_blank=self._thinking.blank if self._thinking else (),
-            logit_bias=sampling.logit_bias,
-            top_logprobs=top_logprobs,
+            logit_bias=task.sampling.logit_bias,
+            top_logprobs=task.top_logprobs,
         )
 
     def _begins_thinking(self, prompt: str) -> bool:
@@ -256,7 +246,10 @@ class Prompter:
         written in full, but for the space around them; what assistants said may have been thinking, and only one
         system message may be kept.
         """
-        turns = sum(map(_turns, messages))
+        turns = 0
+        for message in messages:
+            kinds = Counter(map(type, message.parts))
+            turns += kinds[ToolCallPart] + max(1, kinds[ToolResultPart])
         if turns >= limit:
             return turns
         told = (part for message in messages if message.role in ("user", "tool") for part in message.parts)
@@ -315,9 +308,3 @@ def _open_thought(task: Generate) -> str:
 
 def _pieces(part: Part) -> tuple[Part, ...]:
     return part.parts if isinstance(part, ToolResultPart) else (part,)
-
-
-def _turns(message: Message) -> int:
-    calls = sum(isinstance(part, ToolCallPart) for part in message.parts)
-    results = sum(isinstance(part, ToolResultPart) for part in message.parts)
-    return calls + max(1, results)

@@ -15,7 +15,6 @@ from orchard.core.events import (
     Event,
     Failed,
     Finished,
-    Output,
     Reasoning,
     Started,
     Summary,
@@ -31,7 +30,6 @@ from orchard.core.tasks.generate import generation
 from orchard.dialects.anthropic.errors import error_body
 from orchard.dialects.common.output import escape_line_ends, hex_id
 
-_PING = b'event: ping\ndata: {"type":"ping"}\n\n'
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 _json = msgspec.json.Encoder().encode
@@ -148,37 +146,34 @@ class MessagesEncoder:
 
     def keep_alive(self) -> bytes:
         """Return what to send while there is no event; before the message has started, it must not be an event."""
-        return _PING if self._started else b": keep-alive\n\n"
+        return _sse({"type": "ping"}) if self._started else b": keep-alive\n\n"
 
     def _event(self, event: Event) -> bytes:
+        if isinstance(event, Failed):
+            return _sse(error_body(event.error(), self._call.request.id))
+        if isinstance(event, Started):
+            self._summary = event.summary
+            return self._start(Usage(event.prompt_tokens, 0, 0, event.cached_tokens))
+        written = b"" if self._started else self._start(Usage(0, 0))
         match event:
-            case Started():
-                self._summary = event.summary
-                return self._start(Usage(event.prompt_tokens, 0, 0, event.cached_tokens))
-            case Failed():
-                return _sse("error", error_body(event.error(), self._call.request.id))
-        begun = b"" if self._started else self._start(Usage(0, 0))
-        return begun + (self._finished(event) if isinstance(event, Finished) else self._content(event))
-
-    def _content(self, event: Text | Reasoning | ToolStart | ToolArgs | Output) -> bytes:
-        written = b""
-        match event:
+            case Finished():
+                written += self._finished(event)
             case _ if self._call.warms_up:
                 pass
             case Text():
-                written = self._text(event.text)
+                written += self._text(event.text)
             case Reasoning() if event.text:
-                written = self._thinking(event.text)
+                written += self._thinking(event.text)
             case ToolStart():
-                written = self._opened("tool_use", _tool_use(event.id, event.name, {}))
+                written += self._opened("tool_use", _tool_use(event.id, event.name, {}))
             case ToolArgs() if event.json:
-                written = self._delta({"type": "input_json_delta", "partial_json": event.json})
+                written += self._delta({"type": "input_json_delta", "partial_json": event.json})
         return written
 
     def _start(self, used: Usage) -> bytes:
         self._started = True
         message = self._call.message([], {"stop_reason": None, "stop_sequence": None}, used)
-        return _sse("message_start", {"type": "message_start", "message": message}) + _PING
+        return _sse({"type": "message_start", "message": message}) + _sse({"type": "ping"})
 
     def _text(self, text: str) -> bytes:
         if self._open == "text":
@@ -200,11 +195,10 @@ class MessagesEncoder:
     def _opened(self, kind: str, block: dict[str, Any]) -> bytes:
         closed = self._closed()
         self._open, self._index = kind, self._index + 1
-        start = {"type": "content_block_start", "index": self._index, "content_block": block}
-        return closed + _sse("content_block_start", start)
+        return closed + _sse({"type": "content_block_start", "index": self._index, "content_block": block})
 
     def _delta(self, delta: dict[str, str]) -> bytes:
-        return _sse("content_block_delta", {"type": "content_block_delta", "index": self._index, "delta": delta})
+        return _sse({"type": "content_block_delta", "index": self._index, "delta": delta})
 
     def _closed(self) -> bytes:
         self._held = ""
@@ -214,13 +208,13 @@ class MessagesEncoder:
         if self._open == "thinking":
             signed = self._delta({"type": "signature_delta", "signature": self._call.signature})
         self._open = None
-        return signed + _sse("content_block_stop", {"type": "content_block_stop", "index": self._index})
+        return signed + _sse({"type": "content_block_stop", "index": self._index})
 
     def _finished(self, event: Finished) -> bytes:
         stop = self._call.stop(event.reasons[0], event.stops[0] if event.stops else None, event.usage)
         used = self._call.usage(event.usage, self._summary)
         end = {"type": "message_delta", "delta": stop, **_edits(self._summary), "usage": used}
-        return self._closed() + _sse("message_delta", end) + _sse("message_stop", {"type": "message_stop"})
+        return self._closed() + _sse(end) + _sse({"type": "message_stop"})
 
 
 def _counts(read: int, cached: int, written: int) -> dict[str, Any]:
@@ -240,8 +234,8 @@ def _edits(summary: Summary | None) -> dict[str, Any]:
     return {"context_management": {"applied_edits": [edit]}}
 
 
-def _sse(event: str, data: dict[str, Any]) -> bytes:
-    return b"event: " + event.encode() + b"\ndata: " + _json(data) + b"\n\n"
+def _sse(event: dict[str, Any]) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), _json(event))
 
 
 def _tool_use(call_id: str, name: str, input_: Any) -> dict[str, Any]:

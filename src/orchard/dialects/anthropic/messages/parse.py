@@ -64,8 +64,8 @@ _ALLOWED = {
 def parse(
     body: bytes,
     request_id: str,
-    *,
     priority: str | None = None,
+    *,
     stable_prompts: bool = True,
     default: str | None = None,
 ) -> MessagesCall:

@@ -54,11 +54,6 @@ def _text(description: str, *values: str) -> dict[str, Any]:
     return {"type": "string", "description": description} | ({"enum": list(values)} if values else {})
 
 
-_VIEW_RANGE = {
-    "type": "array",
-    "items": {"type": "integer"},
-    "description": "For 'view': the first and the last line to show, from 1; -1 is the last line of the file.",
-}
 # The inputs are those of https://platform.claude.com/docs/en/agents-and-tools/tool-use (bash, text editor, memory).
 _BASH = (
     "Runs a command in a bash shell that stays open between calls.",
@@ -73,7 +68,11 @@ _BASH = (
 _EDITS = {
     "command": _text("What to do.", "view", "create", "str_replace", "insert"),
     "path": _text("The path of the file, or of a folder to view."),
-    "view_range": _VIEW_RANGE,
+    "view_range": {
+        "type": "array",
+        "items": {"type": "integer"},
+        "description": "For 'view': the first and the last line to show, from 1; -1 is the last line of the file.",
+    },
     "file_text": _text("For 'create': the text of the new file."),
     "old_str": _text("For 'str_replace': the text to replace; it must occur exactly once."),
     "new_str": _text("For 'str_replace': the text in its place."),

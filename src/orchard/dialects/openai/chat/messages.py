@@ -39,8 +39,8 @@ class MessageReader:
 
     def __init__(self, free_form: FreeForm) -> None:
         self._free_form = free_form
-        self._call_ids: set[str] = set()
-        self._legacy_ids: dict[str, str] = {}
+        # A tool's result names its call by the id; a function's, which has none, by the function's name.
+        self._calls: dict[str, dict[str | None, str]] = {"tool": {}, "function": {}}
         self._numbers = itertools.count()
 
     def read(self, messages: Sequence[wire.Message]) -> tuple[Message, ...]:
@@ -56,10 +56,8 @@ class MessageReader:
         match message.role:
             case "assistant":
                 parts = self._assistant(message, where)
-            case "tool":
-                parts = (self._tool_result(message, where),)
-            case "function":
-                parts = (self._function_result(message, where),)
+            case "tool" | "function":
+                parts = (self._result(message, where),)
             case _:
                 parts = _content(message, where)
         return Message(_ROLES[message.role], parts, message.name or None)
@@ -75,14 +73,13 @@ class MessageReader:
         for i, made in enumerate(message.tool_calls or ()):
             parts.append(self._tool_call(made, f"{where}.tool_calls[{i}]"))
         if call := message.function_call:
-            # The old form has no ids: a result refers to the latest call of its name.
-            call_id = self._legacy_ids[call.name] = f"call_function_{next(self._numbers)}"
+            call_id = self._calls["function"][call.name] = f"call_function_{next(self._numbers)}"
             arguments = self._free_form.arguments(call.arguments, f"{where}.function_call.arguments")
             parts.append(ToolCallPart(call_id, call.name, arguments))
         return tuple(parts)
 
     def _tool_call(self, call: wire.ToolCall, where: str) -> ToolCallPart:
-        self._call_ids.add(call.id)
+        self._calls["tool"][call.id] = call.id
         if call.type == "custom":
             custom = required(call.custom, f"{where}.custom")
             self._free_form.check_text(custom.input, f"{where}.custom.input")
@@ -91,19 +88,15 @@ class MessageReader:
         arguments = self._free_form.arguments(function.arguments, f"{where}.function.arguments")
         return ToolCallPart(call.id, function.name, arguments)
 
-    def _tool_result(self, message: wire.Message, where: str) -> ToolResultPart:
-        param = f"{where}.tool_call_id"
-        if not message.tool_call_id:
-            raise invalid(param, "is required in a message of role 'tool'.")
-        if message.tool_call_id not in self._call_ids:
-            raise invalid(param, "must be the id of a tool call in an earlier assistant message.")
-        return ToolResultPart(message.tool_call_id, _content(message, where))
-
-    def _function_result(self, message: wire.Message, where: str) -> ToolResultPart:
-        param = f"{where}.name"
-        if message.name not in self._legacy_ids:
-            raise invalid(param, "must be the name of a function call in an earlier assistant message.")
-        return ToolResultPart(self._legacy_ids[message.name], _content(message, where))
+    def _result(self, message: wire.Message, where: str) -> ToolResultPart:
+        field, key, what = "name", message.name, "name of a function call"
+        if message.role == "tool":
+            field, key, what = "tool_call_id", message.tool_call_id, "id of a tool call"
+            if not key:
+                raise invalid(f"{where}.{field}", "is required in a message of role 'tool'.")
+        if key not in self._calls[message.role]:
+            raise invalid(f"{where}.{field}", f"must be the {what} in an earlier assistant message.")
+        return ToolResultPart(self._calls[message.role][key], _content(message, where))
 
 
 def _content(message: wire.Message, where: str) -> tuple[TextPart | ImagePart, ...]:

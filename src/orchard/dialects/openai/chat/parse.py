@@ -153,11 +153,10 @@ def _add(tools: Tools, function: wire.Function, where: str) -> None:
 
 
 def _add_custom(tools: Tools, custom: wire.Custom, where: str) -> None:
-    if custom.format is None or custom.format.type == "text":
-        add_custom(tools, where, custom.name, custom.description)
-        return
-    wanted = required(custom.format.grammar, f"{where}.format.grammar")
-    add_custom(tools, where, custom.name, custom.description, syntax=wanted.syntax, definition=wanted.definition)
+    wanted = None
+    if custom.format and custom.format.type == "grammar":
+        wanted = required(custom.format.grammar, f"{where}.format.grammar")
+    add_custom(tools, where, custom.name, custom.description, wanted)
 
 
 def _name(named: wire.ToolName | wire.ToolChoice, where: str) -> str:

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, field
 from orchard.core.request import Overflow
 from orchard.dialects.common.fields import BodyType, Natural, NonEmpty, Refused
 from orchard.dialects.openai.fields import Choices, Effort, ImageUrl, Limit, StreamOptions, ThinkingFields
+from orchard.dialects.openai.tools import InputGrammar
 
 MAX_MESSAGES = 8192
 MAX_TOOLS = 512
@@ -89,13 +90,6 @@ class Function(Struct):
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
-
-
-class InputGrammar(Struct):
-    """A grammar of a custom tool's input."""
-
-    syntax: Literal["lark", "regex"]
-    definition: NonEmpty
 
 
 class InputFormat(Struct):

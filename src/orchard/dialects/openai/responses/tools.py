@@ -10,7 +10,7 @@ from orchard.core.tasks.generate import Tool
 from orchard.dialects.common.json_body import FreeForm, invalid, not_one_of
 from orchard.dialects.common.tools import Tools
 from orchard.dialects.openai.responses import schema as wire
-from orchard.dialects.openai.tools import add_custom
+from orchard.dialects.openai.tools import InputGrammar, add_custom
 
 # OpenAI runs these on its own machines, or they act on the caller's in a way that only its models know.
 _HOSTED = {
@@ -92,12 +92,12 @@ def toolbox(
 
 
 def _add_custom(tools: Tools, tool: wire.NamedTool, where: str, seen: str) -> None:
-    syntax, definition = None, ""
+    grammar = None
     if tool.format and tool.format.type == "grammar":
-        syntax, definition = tool.format.syntax, tool.format.definition or ""
-        if not (syntax and definition):
+        if not (tool.format.syntax and tool.format.definition):
             raise invalid(f"{where}.format", "must have `syntax` ('lark' or 'regex') and `definition`.")
-    add_custom(tools, where, seen, tool.description, syntax=syntax, definition=definition)
+        grammar = InputGrammar(tool.format.syntax, tool.format.definition)
+    add_custom(tools, where, seen, tool.description, grammar)
 
 
 def _chosen(

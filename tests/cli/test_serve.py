@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 from rich.console import Console
 
-from orchard.cli.progress import ProgressLine
+from orchard.cli.serve import ProgressLine
 from orchard.gateway.model_status import ModelStatus
 
 WIDTH = 80
