@@ -23,6 +23,7 @@ from orchard.worker.grammar.constraint import Constraints
 from orchard.worker.grammar.writer import GrammarWriter
 from orchard.worker.output import Vocabulary
 from orchard.worker.prompt.special_tokens import special_tokens, template_source
+from tests.support.examples import share
 
 ASKED = "<|im_start|>assistant\n"
 CLOSED = f"{ASKED}<think>\n\n</think>\n\n"
@@ -457,7 +458,7 @@ def test_every_family_reads_the_calls_that_it_is_bound_to(constraints: Constrain
     # What stands before the trigger is free.
     before = (shape.prefix + shape.calls[0].begin).partition(trigger)[0] if trigger else ""
     found = []
-    for seed in range(6):
+    for seed in range(share(6)):
         tokens = random_walk(grammar, begun, seed)
         if tokens is None:
             continue
@@ -499,7 +500,7 @@ def test_the_input_of_a_custom_tool_keeps_its_grammar_in_every_family(
     assert shape
     before = (shape.prefix + shape.calls[0].begin).partition(trigger)[0] if trigger else ""
     found = []
-    for seed in range(8):
+    for seed in range(share(8)):
         if tokens := random_walk(grammar, begun, seed):
             text = before + b"".join(grammar.vocabulary.pieces[token] for token in tokens).decode()
             found += [json.loads(arguments) for tool, arguments in calls_in(family, text, ADDS) if tool == "adds"]
