@@ -16,18 +16,7 @@ import httpx
 import msgspec
 from msgspec import Struct, field
 
-from orchard.cli.endpoint import (
-    CONNECT_SECONDS,
-    ChatChunk,
-    ChunkDelta,
-    ServerError,
-    error_in,
-    error_text,
-    http_options,
-    listed_models,
-    root_of,
-    sse_data,
-)
+from orchard.cli import endpoint
 
 _ERROR_CHARACTERS = 200
 
@@ -108,8 +97,8 @@ class Stream:
                 yield data
 
         try:
-            for data in sse_data(chunks()):
-                done = data == b"[DONE]" or _take(answer, msgspec.json.decode(data, type=ChatChunk), now) or done
+            for data in endpoint.sse_data(chunks()):
+                done = data == b"[DONE]" or _take(answer, data, now) or done
         except msgspec.DecodeError as error:
             answer.error = answer.error or f"what came is no chat completion ({error})"
         if not done:
@@ -130,14 +119,14 @@ class BenchClient:
         clock: Clock = time.perf_counter,
     ) -> None:
         """`url` with or without /v1; `extra` fields go into every body. Tests bring a transport and a clock."""
-        self.url = root_of(url)
+        self.url = endpoint.root_of(url)
         self.model = ""
         self.clock = clock
         self._extra = extra or {}
         self._http = httpx.AsyncClient(
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
             transport=transport,
-            **http_options(self.url, api_key),
+            **endpoint.http_options(self.url, api_key),
         )
 
     async def __aenter__(self) -> "BenchClient":
@@ -152,13 +141,13 @@ class BenchClient:
             self.model = model
             return model
         try:
-            ids = listed_models(await self._http.get("/v1/models", timeout=CONNECT_SECONDS))
+            ids = endpoint.listed_models(await self._http.get("/v1/models", timeout=endpoint.CONNECT_SECONDS))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ServerError(f"no server answers at {self.url} ({error})") from error
+            raise endpoint.ServerError(f"no server answers at {self.url} ({error})") from error
         except msgspec.DecodeError as error:
-            raise ServerError(f"{self.url} does not list its models; name one after the URL") from error
+            raise endpoint.ServerError(f"{self.url} does not list its models; name one after the URL") from error
         if not ids:
-            raise ServerError(f"the server at {self.url} lists no model; name one after the URL")
+            raise endpoint.ServerError(f"the server at {self.url} lists no model; name one after the URL")
         self.model = ids[0]
         return self.model
 
@@ -190,7 +179,7 @@ class BenchClient:
             async with self._http.stream("POST", "/v1/chat/completions", json=body) as response:
                 if response.status_code != httpx.codes.OK:
                     data = await response.aread()
-                    reason = error_in(data) or " ".join(data.decode(errors="replace").split())
+                    reason = endpoint.error_in(data) or " ".join(data.decode(errors="replace").split())
                     stream.error = f"{response.status_code}: {reason[:_ERROR_CHARACTERS]}"
                 else:
                     await self._read(response, stream, begun, enough)
@@ -240,16 +229,17 @@ def figures(scenario: str, answers: Sequence[TimedAnswer], *, gaps: Sequence[flo
     return result
 
 
-def _take(answer: TimedAnswer, chunk: ChatChunk, now: float) -> bool:
-    """Add a chunk to an answer. Return whether it ends the answer."""
+def _take(answer: TimedAnswer, data: bytes, now: float) -> bool:
+    """Add a chunk to an answer. Return whether it ends the answer. Raise DecodeError."""
+    chunk = msgspec.json.decode(data, type=endpoint.ChatChunk)
     if chunk.error:
-        answer.error = answer.error or error_text(chunk.error)[:_ERROR_CHARACTERS]
+        answer.error = answer.error or endpoint.error_text(chunk.error)[:_ERROR_CHARACTERS]
     if usage := chunk.usage:
         answer.prompt_tokens, answer.completion_tokens = usage.prompt_tokens, usage.completion_tokens
         answer.cached_tokens = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else None
     done = False
     for choice in chunk.choices:
-        delta = choice.delta or ChunkDelta()
+        delta = choice.delta or endpoint.ChunkDelta()
         if delta.content or delta.reasoning_content or delta.reasoning:
             answer.stamps.append(now)
             answer.text += delta.content or ""

@@ -6,17 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from orchard.core.tasks.generate import (
-    Generate,
-    ImagePart,
-    Message,
-    Part,
-    Sampling,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-    summary_message,
-)
+from orchard.core.tasks import generate
 
 KEPT = 6
 """How many of the last messages stay as they are; system messages don't count."""
@@ -32,7 +22,7 @@ _TASK = (
 _EARLIER = "Summary of what came before this part:\n<summary>\n{earlier}\n</summary>"
 _QUOTED = "{what}\n<conversation>\n{transcript}\n</conversation>"
 # Greedy, whatever the model's own settings say.
-_PLAIN = Sampling(
+_PLAIN = generate.Sampling(
     temperature=0.0, repetition_penalty=1.0, presence_penalty=0.0, frequency_penalty=0.0, xtc_probability=0.0
 )
 _WISHES = (
@@ -53,7 +43,7 @@ class ReadPosition(Struct, frozen=True):
 class LongConversation:
     """The messages of a request. System messages always stay, and no count includes them."""
 
-    def __init__(self, messages: Sequence[Message]) -> None:
+    def __init__(self, messages: Sequence[generate.Message]) -> None:
         self._messages = messages
         self._spoken = [message for message in messages if message.role != "system"]
         self._torn = _torn(self._spoken)
@@ -64,39 +54,39 @@ class LongConversation:
         """Return whether the first `count` messages may go: the last stay, and no call is parted from its results."""
         if not 0 < count <= len(self._spoken) - KEPT or self._torn[count]:
             return False
-        return not any(isinstance(part, ToolResultPart) for part in self._spoken[count].parts)
+        return not any(isinstance(part, generate.ToolResultPart) for part in self._spoken[count].parts)
 
     def transcript(self) -> list[str]:
         """Return the texts of the messages that may go."""
         return transcript(self._spoken[: self.furthest])
 
-    def with_summary(self, count: int, summary: str) -> tuple[Message, ...]:
+    def with_summary(self, count: int, summary: str) -> tuple[generate.Message, ...]:
         """Return the messages with a summary in place of the first `count`."""
-        found: list[Message] = []
+        found: list[generate.Message] = []
         spoken = 0
         for message in self._messages:
             if message.role == "system" or spoken >= count:
                 found.append(message)
             elif spoken == 0:
-                found.append(summary_message(summary))
+                found.append(generate.summary_message(summary))
             spoken += message.role != "system"
         return tuple(found)
 
 
-def _torn(messages: Sequence[Message]) -> list[bool]:
+def _torn(messages: Sequence[generate.Message]) -> list[bool]:
     """Return for each place whether a cut before that message would part a call from one of its results."""
     reach = [0] * len(messages)  # the place of the last result of a message's calls
     calls: dict[str, int] = {}
     for place, message in enumerate(messages):
         for part in message.parts:
-            if isinstance(part, ToolCallPart):
+            if isinstance(part, generate.ToolCallPart):
                 calls[part.id] = place
-            elif isinstance(part, ToolResultPart) and part.call_id in calls:
+            elif isinstance(part, generate.ToolResultPart) and part.call_id in calls:
                 reach[calls[part.call_id]] = place
     return [False, *(end > place for place, end in enumerate(itertools.accumulate(reach, max)))]
 
 
-def transcript(messages: Iterable[Message]) -> list[str]:
+def transcript(messages: Iterable[generate.Message]) -> list[str]:
     """Return a text for each message that is no system message: what a summary of them is made from."""
     texts = []
     names: dict[str, str] = {}
@@ -108,18 +98,18 @@ def transcript(messages: Iterable[Message]) -> list[str]:
     return texts
 
 
-def _line(part: Part, names: dict[str, str]) -> str:
+def _line(part: generate.Part, names: dict[str, str]) -> str:
     """Return a part as text, without reasoning. `names` are those of the calls, by their ids."""
     match part:
-        case TextPart():
+        case generate.TextPart():
             return part.text
-        case ImagePart():
+        case generate.ImagePart():
             return "[image]"
-        case ToolCallPart():
+        case generate.ToolCallPart():
             names[part.id] = part.name
             return f"[calls {part.name} with {_abbreviated(part.arguments)}]"
-        case ToolResultPart():
-            told = "\n".join(piece.text if isinstance(piece, TextPart) else "[image]" for piece in part.parts)
+        case generate.ToolResultPart():
+            told = "\n".join(piece.text if isinstance(piece, generate.TextPart) else "[image]" for piece in part.parts)
             verb = "failed" if part.is_error else "returned"
             return f"[{names.get(part.call_id, 'a call')} {verb}: {_abbreviated(told)}]"
     return ""
@@ -158,7 +148,9 @@ def piece(transcript: Sequence[str], place: ReadPosition, chars: int) -> tuple[s
     return "".join(taken), ReadPosition(message, char)
 
 
-def summariser(transcript: str, earlier: str, max_tokens: int, guides: Sequence[Message] = ()) -> Generate:
+def summariser(
+    transcript: str, earlier: str, max_tokens: int, guides: Sequence[generate.Message] = ()
+) -> generate.Generate:
     """Return the task of summarising a part of a conversation, with the summary of what came before it.
 
     `guides` are system messages that the model follows in this.
@@ -171,8 +163,8 @@ def summariser(transcript: str, earlier: str, max_tokens: int, guides: Sequence[
         _QUOTED.format(what=part.capitalize() + ":", transcript=transcript.strip()),
         _WISHES.format(what=what, words=max(1, int(max_tokens * _WORDS_PER_TOKEN))),
     ]
-    return Generate(
-        (*guides, Message("user", (TextPart("\n\n".join(texts)),))),
+    return generate.Generate(
+        (*guides, generate.Message("user", (generate.TextPart("\n\n".join(texts)),))),
         sampling=_PLAIN,
         max_tokens=max_tokens,
         # Templates that can't turn the thinking off open it: then it ends at once.

@@ -9,22 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from orchard.core.events import (
-    Choice,
-    Collected,
-    Event,
-    Failed,
-    Finished,
-    Reasoning,
-    Started,
-    Summary,
-    Text,
-    ToolArgs,
-    ToolCall,
-    ToolStart,
-    Usage,
-    merge,
-)
+from orchard.core import events
 from orchard.core.request import Request
 from orchard.core.tasks.generate import generation
 from orchard.dialects.anthropic.errors import error_body
@@ -35,7 +20,7 @@ _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 _json = msgspec.json.Encoder().encode
 
 
-def token_count(result: Collected) -> bytes:
+def token_count(result: events.Collected) -> bytes:
     """Return the body of the answer to a request to count tokens."""
     return _json({"input_tokens": result.usage.prompt_tokens})
 
@@ -52,7 +37,7 @@ class MessagesCall(Struct, frozen=True):
     omits_thinking: bool = False
     warms_up: bool = False
 
-    def complete(self, result: Collected) -> bytes:
+    def complete(self, result: events.Collected) -> bytes:
         """Return the body of an answer that is not streamed."""
         (choice,) = result.choices
         content = [] if self.warms_up else self._content(choice)
@@ -60,7 +45,7 @@ class MessagesCall(Struct, frozen=True):
         return _json(self.message(content, stop, result.usage, result.summary))
 
     def message(
-        self, content: list[Any], stop: dict[str, str | None], used: Usage, summary: Summary | None = None
+        self, content: list[Any], stop: dict[str, str | None], used: events.Usage, summary: events.Summary | None = None
     ) -> dict[str, Any]:
         """Return a message as it is at its end or, without content and summary, at its start."""
         return {
@@ -78,7 +63,7 @@ class MessagesCall(Struct, frozen=True):
             },
         }
 
-    def stop(self, reason: str, stop: str | None, used: Usage) -> dict[str, str | None]:
+    def stop(self, reason: str, stop: str | None, used: events.Usage) -> dict[str, str | None]:
         """Return the fields that say why the answer ended."""
         if self.warms_up:  # whatever ended the token that is not shown
             return {"stop_reason": "max_tokens", "stop_sequence": None}
@@ -91,7 +76,7 @@ class MessagesCall(Struct, frozen=True):
             reason = _STOP_REASONS[reason]
         return {"stop_reason": reason, "stop_sequence": stop}
 
-    def usage(self, used: Usage, summary: Summary | None = None) -> dict[str, Any]:
+    def usage(self, used: events.Usage, summary: events.Summary | None = None) -> dict[str, Any]:
         """Return the usage; as in Anthropic's API, `input_tokens` are those that were not cached.
 
         What a summary of older messages took is an iteration of its own, and not part of the other counts. The one
@@ -111,17 +96,17 @@ class MessagesCall(Struct, frozen=True):
         """The signature that clients expect of a thinking block; nothing reads it when it comes back."""
         return base64.b64encode(f"orchard {self.request.id}".encode()).decode()
 
-    def _content(self, choice: Choice) -> list[dict[str, Any]]:
+    def _content(self, choice: events.Choice) -> list[dict[str, Any]]:
         content: list[dict[str, Any]] = []
         for part in choice.parts:
             match part:
-                case Reasoning(thinking):
+                case events.Reasoning(thinking):
                     if not content or content[-1]["type"] != "thinking":
                         content.append({"type": "thinking", "thinking": "", "signature": self.signature})
                     content[-1]["thinking"] += "" if self.omits_thinking else thinking
-                case Text(text) if text.strip():
+                case events.Text(text) if text.strip():
                     content.append({"type": "text", "text": text})
-                case ToolCall():
+                case events.ToolCall():
                     content.append(_tool_use(part.id, part.name, _input(part)))
         return content
 
@@ -135,42 +120,42 @@ class MessagesEncoder:
     def __init__(self, call: MessagesCall) -> None:
         self._call = call
         self._started = False
-        self._summary: Summary | None = None
+        self._summary: events.Summary | None = None
         self._open: str | None = None  # the type of the block that is open
         self._index = -1  # its place, or that of the last one
         self._held = ""  # the white space that a text begins with; a text of nothing else is no block
 
-    def encode(self, events: Sequence[Event]) -> bytes:
+    def encode(self, new: Sequence[events.Event]) -> bytes:
         """Return the next events of the stream, encoded; empty where they show nothing."""
-        return escape_line_ends(b"".join(map(self._event, merge(events))))
+        return escape_line_ends(b"".join(map(self._event, events.merge(new))))
 
     def keep_alive(self) -> bytes:
         """Return what to send while there is no event; before the message has started, it must not be an event."""
         return _sse({"type": "ping"}) if self._started else b": keep-alive\n\n"
 
-    def _event(self, event: Event) -> bytes:
-        if isinstance(event, Failed):
+    def _event(self, event: events.Event) -> bytes:
+        if isinstance(event, events.Failed):
             return _sse(error_body(event.error(), self._call.request.id))
-        if isinstance(event, Started):
+        if isinstance(event, events.Started):
             self._summary = event.summary
-            return self._start(Usage(event.prompt_tokens, 0, 0, event.cached_tokens))
-        written = b"" if self._started else self._start(Usage(0, 0))
+            return self._start(events.Usage(event.prompt_tokens, 0, 0, event.cached_tokens))
+        written = b"" if self._started else self._start(events.Usage(0, 0))
         match event:
-            case Finished():
+            case events.Finished():
                 written += self._finished(event)
             case _ if self._call.warms_up:
                 pass
-            case Text():
+            case events.Text():
                 written += self._text(event.text)
-            case Reasoning() if event.text:
+            case events.Reasoning() if event.text:
                 written += self._thinking(event.text)
-            case ToolStart():
+            case events.ToolStart():
                 written += self._opened("tool_use", _tool_use(event.id, event.name, {}))
-            case ToolArgs() if event.json:
+            case events.ToolArgs() if event.json:
                 written += self._delta({"type": "input_json_delta", "partial_json": event.json})
         return written
 
-    def _start(self, used: Usage) -> bytes:
+    def _start(self, used: events.Usage) -> bytes:
         self._started = True
         message = self._call.message([], {"stop_reason": None, "stop_sequence": None}, used)
         return _sse({"type": "message_start", "message": message}) + _sse({"type": "ping"})
@@ -210,7 +195,7 @@ class MessagesEncoder:
         self._open = None
         return signed + _sse({"type": "content_block_stop", "index": self._index})
 
-    def _finished(self, event: Finished) -> bytes:
+    def _finished(self, event: events.Finished) -> bytes:
         stop = self._call.stop(event.reasons[0], event.stops[0] if event.stops else None, event.usage)
         used = self._call.usage(event.usage, self._summary)
         end = {"type": "message_delta", "delta": stop, **_edits(self._summary), "usage": used}
@@ -226,7 +211,7 @@ def _counts(read: int, cached: int, written: int) -> dict[str, Any]:
     }
 
 
-def _edits(summary: Summary | None) -> dict[str, Any]:
+def _edits(summary: events.Summary | None) -> dict[str, Any]:
     """Return the field that tells how many messages a summary replaced; no field where there is no summary."""
     if summary is None:
         return {}
@@ -244,7 +229,7 @@ def _tool_use(call_id: str, name: str, input_: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": own, "name": name, "input": input_}
 
 
-def _input(call: ToolCall) -> Any:
+def _input(call: events.ToolCall) -> Any:
     """Return the arguments as the model wrote them; what is no JSON object is wrapped as Anthropic documents it."""
     arguments = call.arguments.strip() or "{}"
     try:

@@ -7,20 +7,7 @@ from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.request import Overflow, Request
-from orchard.core.tasks.generate import (
-    Count,
-    Generate,
-    Grammar,
-    ImagePart,
-    Message,
-    Part,
-    ReasoningPart,
-    Sampling,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-    generation,
-)
+from orchard.core.tasks import generate
 from orchard.dialects.anthropic.messages import schema as wire
 from orchard.dialects.anthropic.messages.encode import MessagesCall
 from orchard.dialects.anthropic.messages.stable_prompt import stabilised
@@ -28,7 +15,7 @@ from orchard.dialects.anthropic.messages.tools import choose
 from orchard.dialects.common.fields import asks_for, header_priority, make_request
 from orchard.dialects.common.json_body import FreeForm, invalid, not_one_of, refuse_set, required
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=generate.Part)
 
 MAX_ITEMS = 32_768
 """How many blocks all messages may have together, including those within results and documents."""
@@ -87,10 +74,10 @@ def parse(
 def parse_count(body: bytes, request_id: str, *, stable_prompts: bool = True, default: str | None = None) -> Request:
     """Read the body of a request to count the tokens of its prompt. Raise OrchardError as `parse` does."""
     request = parse(body, request_id, stable_prompts=stable_prompts, default=default).request
-    return replace(request, task=Count(generation(request)))
+    return replace(request, task=generate.Count(generate.generation(request)))
 
 
-def _task(body: wire.Body, stable_prompts: bool) -> Generate:
+def _task(body: wire.Body, stable_prompts: bool) -> generate.Generate:
     _refuse_unsupported(body)
     free_form = FreeForm()
     conversation = _Conversation(free_form)
@@ -100,22 +87,23 @@ def _task(body: wire.Body, stable_prompts: bool) -> Generate:
     if not messages:
         raise invalid("messages", "hold nothing that the model could answer.")
     last = messages[-1]
+    waits = any(isinstance(part, generate.ToolCallPart) for part in last.parts)
     tools, must_call = choose(body, conversation.added_tools, free_form)
     thinks = body.thinking is None or body.thinking.type in ("enabled", "adaptive")
     variables = {
         "enable_thinking": thinks if body.thinking else None,
         "reasoning_effort": body.output_config.effort if body.output_config else None,
     }
-    return Generate(
+    return generate.Generate(
         messages=messages,
         # The assistant's own message is not complete, unless it waits for a result.
-        continue_last=last.role == "assistant" and not any(isinstance(part, ToolCallPart) for part in last.parts),
+        continue_last=last.role == "assistant" and not waits,
         tools=tools,
         must_call=must_call,
         parallel_tool_calls=not (body.tool_choice and body.tool_choice.disable_parallel_tool_use),
         # An answer that must be a call has no text.
         grammar=None if must_call else _grammar(body, free_form),
-        sampling=Sampling(temperature=body.temperature, top_p=body.top_p, top_k=body.top_k),
+        sampling=generate.Sampling(temperature=body.temperature, top_p=body.top_p, top_k=body.top_k),
         max_tokens=1 if body.max_tokens == 0 else body.max_tokens,
         stop=tuple(body.stop_sequences or ()),
         template_args={name: value for name, value in variables.items() if value is not None},
@@ -132,14 +120,14 @@ class _Conversation:
         self._free_form = free_form
         self._call_ids: set[str] = set()
 
-    def read(self, body: wire.Body) -> tuple[Message, ...]:
+    def read(self, body: wire.Body) -> tuple[generate.Message, ...]:
         blocks = [block for message in body.messages for block in _blocks(message)]
         items = len(blocks) + sum(len(block.content) for block in blocks if isinstance(block.content, list))
         if items > MAX_ITEMS:
             raise invalid("messages", f"hold {items} blocks; at most {MAX_ITEMS} are allowed in all.")
         last_user = max((i for i, message in enumerate(body.messages) if message.role == "user"), default=-1)
         system = _without_empty(_system(body.system))
-        read = [Message("system", system)] if system else []
+        read = [generate.Message("system", system)] if system else []
         for i, message in enumerate(body.messages):
             if message.clear_at != "next_user_message" or i > last_user:
                 read += self._message(message, f"messages[{i}]")
@@ -147,20 +135,20 @@ class _Conversation:
             read.pop()  # thoughts alone are no beginning of an answer
         return tuple(read)
 
-    def _message(self, message: wire.Message, where: str) -> list[Message]:
+    def _message(self, message: wire.Message, where: str) -> list[generate.Message]:
         """Return a message; the results of tools are one of their own, before the rest."""
-        parts: list[Part] = [TextPart(message.content)] if isinstance(message.content, str) else []
+        parts: list[generate.Part] = [generate.TextPart(message.content)] if isinstance(message.content, str) else []
         for i, block in enumerate(_blocks(message)):
             parts += self._parts(block, message.role, f"{where}.content[{i}]")
-        results = tuple(part for part in parts if isinstance(part, ToolResultPart))
-        rest = _without_empty(part for part in parts if not isinstance(part, ToolResultPart))
-        read = [Message("tool", results)] if results else []
+        results = tuple(part for part in parts if isinstance(part, generate.ToolResultPart))
+        rest = _without_empty(part for part in parts if not isinstance(part, generate.ToolResultPart))
+        read = [generate.Message("tool", results)] if results else []
         # A user may say nothing, even in empty texts; but a message of which nothing is left is dropped.
         if rest or (message.role == "user" and all(block.type == "text" for block in _blocks(message))):
-            read.append(Message(message.role, rest))
+            read.append(generate.Message(message.role, rest))
         return read
 
-    def _parts(self, block: wire.Block, role: str, where: str) -> Iterator[Part]:
+    def _parts(self, block: wire.Block, role: str, where: str) -> Iterator[generate.Part]:
         if block.type in _SKIPPED:
             return
         if block.type not in _ALLOWED[role]:
@@ -169,26 +157,26 @@ class _Conversation:
         match block.type:
             case "thinking":
                 if block.thinking:
-                    yield ReasoningPart(block.thinking)
+                    yield generate.ReasoningPart(block.thinking)
             case "tool_use":
                 yield self._call(block, where)
             case "tool_result":
                 yield self._result(block, where)
             case "compaction":
-                yield TextPart(block.content if isinstance(block.content, str) else "")
+                yield generate.TextPart(block.content if isinstance(block.content, str) else "")
             case "tool_addition":
                 if block.tool and block.tool.definition:
                     self.added_tools.append((block.tool.definition, f"{where}.tool.definition"))
             case _:
                 yield from _shown(block, where)
 
-    def _call(self, block: wire.Block, where: str) -> ToolCallPart:
+    def _call(self, block: wire.Block, where: str) -> generate.ToolCallPart:
         call_id = required(block.id, f"{where}.id", empty=False)
         name = required(block.name, f"{where}.name", empty=False)
         self._call_ids.add(call_id)
-        return ToolCallPart(call_id, name, self._free_form.arguments(block.input, f"{where}.input"))
+        return generate.ToolCallPart(call_id, name, self._free_form.arguments(block.input, f"{where}.input"))
 
-    def _result(self, block: wire.Block, where: str) -> ToolResultPart:
+    def _result(self, block: wire.Block, where: str) -> generate.ToolResultPart:
         param = f"{where}.tool_use_id"
         call_id = required(block.tool_use_id, param, empty=False)
         if call_id not in self._call_ids:
@@ -196,7 +184,7 @@ class _Conversation:
         if isinstance(block.content, dict):
             raise invalid(f"{where}.content", "must be a string or an array of blocks.")
         parts = _without_empty(_result_parts(block.content or "", f"{where}.content"))
-        return ToolResultPart(call_id, parts, block.is_error is True)
+        return generate.ToolResultPart(call_id, parts, block.is_error is True)
 
 
 def _blocks(message: wire.Message) -> list[wire.Block]:
@@ -205,27 +193,29 @@ def _blocks(message: wire.Message) -> list[wire.Block]:
 
 def _without_empty(parts: Iterable[P]) -> tuple[P, ...]:
     """Return the parts but for empty texts."""
-    return tuple(part for part in parts if not isinstance(part, TextPart) or part.text)
+    return tuple(part for part in parts if not isinstance(part, generate.TextPart) or part.text)
 
 
-def _system(system: str | list[wire.SystemBlock] | None) -> Iterator[TextPart]:
+def _system(system: str | list[wire.SystemBlock] | None) -> Iterator[generate.TextPart]:
     if isinstance(system, str):
-        yield TextPart(system)
+        yield generate.TextPart(system)
         return
     for i, block in enumerate(system or ()):
         if block.type != "text":
             raise invalid(f"system[{i}].type", f"must be 'text', got '{block.type[:64]}'.")
-        yield TextPart(required(block.text, f"system[{i}].text"))
+        yield generate.TextPart(required(block.text, f"system[{i}].text"))
 
 
-def _result_parts(content: str | list[wire.ResultBlock], where: str) -> Iterator[TextPart | ImagePart]:
+def _result_parts(
+    content: str | list[wire.ResultBlock], where: str
+) -> Iterator[generate.TextPart | generate.ImagePart]:
     if isinstance(content, str):
-        yield TextPart(content)
+        yield generate.TextPart(content)
         return
     for i, block in enumerate(content):
         if block.type == "tool_reference":
             name = required(block.tool_name, f"{where}[{i}].tool_name", empty=False)
-            yield TextPart(f"The tool {name} is available.")
+            yield generate.TextPart(f"The tool {name} is available.")
         elif block.type in _SHOWN:
             yield from _shown(block, f"{where}[{i}]")
         elif block.type not in _SKIPPED:
@@ -233,37 +223,37 @@ def _result_parts(content: str | list[wire.ResultBlock], where: str) -> Iterator
             raise not_one_of(f"{where}[{i}].type", (*_SHOWN, "tool_reference"), place)
 
 
-def _shown(block: wire.Block | wire.ResultBlock, where: str) -> Iterator[TextPart | ImagePart]:
+def _shown(block: wire.Block | wire.ResultBlock, where: str) -> Iterator[generate.TextPart | generate.ImagePart]:
     """Return what a user's or a tool's block shows."""
     match block.type:
         case "text":
-            yield TextPart(required(block.text, f"{where}.text"))
+            yield generate.TextPart(required(block.text, f"{where}.text"))
         case "image":
             yield _image(block.source, f"{where}.source")
         case "document":
-            yield from (TextPart(block.title or ""), TextPart(block.context or ""))
+            yield from (generate.TextPart(block.title or ""), generate.TextPart(block.context or ""))
             yield from _document(block.source, f"{where}.source")
         case _:
             source = block.source if isinstance(block.source, str) else ""
-            yield from (TextPart(block.title or ""), TextPart(source))
+            yield from (generate.TextPart(block.title or ""), generate.TextPart(source))
             yield from _inner(block.content, f"{where}.content")
 
 
-def _document(source: wire.Source | str | None, where: str) -> Iterator[TextPart | ImagePart]:
+def _document(source: wire.Source | str | None, where: str) -> Iterator[generate.TextPart | generate.ImagePart]:
     if not isinstance(source, wire.Source):
         raise invalid(where, "is required and must be an object.")
     if source.type == "text":
-        yield TextPart(required(source.data, f"{where}.data"))
+        yield generate.TextPart(required(source.data, f"{where}.data"))
     elif source.type != "content":
         message = "must be 'text' or 'content': this server can't read PDF files, and stores no files."
         raise invalid(f"{where}.type", message)
     elif isinstance(source.content, str):
-        yield TextPart(source.content)
+        yield generate.TextPart(source.content)
     else:
         yield from _inner(source.content, f"{where}.content")
 
 
-def _inner(blocks: Any, where: str) -> Iterator[TextPart | ImagePart]:
+def _inner(blocks: Any, where: str) -> Iterator[generate.TextPart | generate.ImagePart]:
     if not isinstance(blocks, list):
         raise invalid(where, "is required and must be an array of blocks.")
     for i, block in enumerate(blocks):
@@ -272,34 +262,34 @@ def _inner(blocks: Any, where: str) -> Iterator[TextPart | ImagePart]:
         yield from _shown(block, f"{where}[{i}]")
 
 
-def _image(source: wire.Source | wire.ImageSource | str | None, where: str) -> ImagePart:
+def _image(source: wire.Source | wire.ImageSource | str | None, where: str) -> generate.ImagePart:
     if source is None or isinstance(source, str):
         raise invalid(where, "is required and must be an object.")
     match source.type:
         case "base64":
             media_type = required(source.media_type, f"{where}.media_type", empty=False)
             data = required(source.data, f"{where}.data", empty=False)
-            return ImagePart(f"data:{media_type};base64,{data}")
+            return generate.ImagePart(f"data:{media_type};base64,{data}")
         case "url":
             url = required(source.url, f"{where}.url", empty=False)
             if not url.startswith(("http://", "https://")):
                 raise invalid(f"{where}.url", "must begin with 'http://' or 'https://'.")
-            return ImagePart(url)
+            return generate.ImagePart(url)
     raise invalid(f"{where}.type", "must be 'base64' or 'url': this server stores no files.")
 
 
-def _says_something(part: Part) -> bool:
-    return isinstance(part, ToolCallPart) or (isinstance(part, TextPart) and bool(part.text.strip()))
+def _says_something(part: generate.Part) -> bool:
+    return isinstance(part, generate.ToolCallPart) or (isinstance(part, generate.TextPart) and bool(part.text.strip()))
 
 
-def _grammar(body: wire.Body, free_form: FreeForm) -> Grammar | None:
+def _grammar(body: wire.Body, free_form: FreeForm) -> generate.Grammar | None:
     format_, param = body.output_format, "output_format.schema"
     if body.output_config and body.output_config.format:
         format_, param = body.output_config.format, "output_config.format.schema"
     if format_ is None:
         return None
     free_form.check(format_.schema, param)
-    return Grammar("json_schema", format_.schema, param)
+    return generate.Grammar("json_schema", format_.schema, param)
 
 
 def _overflow(body: wire.Body) -> Overflow | None:

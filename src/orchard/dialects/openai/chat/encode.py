@@ -6,21 +6,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from orchard.core.events import (
-    Choice,
-    Collected,
-    Event,
-    Failed,
-    Finished,
-    Reasoning,
-    Started,
-    Summary,
-    Text,
-    ToolArgs,
-    ToolCall,
-    ToolStart,
-    merge,
-)
+from orchard.core import events
 from orchard.core.request import Request
 from orchard.core.tasks.generate import generation
 from orchard.dialects.common.output import escape_line_ends, hex_id
@@ -58,7 +44,7 @@ class ChatCall(Struct, frozen=True):
         """The `id` of the answer."""
         return f"chatcmpl-{hex_id(self.request.id)}"
 
-    def about(self, kind: str, created: int, summary: Summary | None) -> Fields:
+    def about(self, kind: str, created: int, summary: events.Summary | None) -> Fields:
         """Return what the whole answer, and each of its chunks, says about itself."""
         return {
             "id": self.completion_id,
@@ -70,11 +56,11 @@ class ChatCall(Struct, frozen=True):
             **overflow(summary),
         }
 
-    def complete(self, result: Collected) -> bytes:
+    def complete(self, result: events.Collected) -> bytes:
         """Return the body of an answer that is not streamed."""
         return _json(self.completion(result))
 
-    def completion(self, result: Collected, created: int | None = None) -> Fields:
+    def completion(self, result: events.Collected, created: int | None = None) -> Fields:
         """Return the whole answer; `created` is its time in seconds since 1970, now by default."""
         created = int(time.time()) if created is None else created
         return {
@@ -83,7 +69,7 @@ class ChatCall(Struct, frozen=True):
             "usage": usage(result.usage, result.summary),
         }
 
-    def _choice(self, index: int, choice: Choice) -> Fields:
+    def _choice(self, index: int, choice: events.Choice) -> Fields:
         message: Fields = {"role": "assistant", "content": choice.text, "refusal": None}
         if choice.tool_calls and not choice.text:
             message["content"] = None
@@ -102,7 +88,7 @@ class ChatCall(Struct, frozen=True):
             "finish_reason": self.finish_reason(choice.reason),
         }
 
-    def _tool_call(self, call: ToolCall) -> Fields:
+    def _tool_call(self, call: events.ToolCall) -> Fields:
         if call.name in self.custom_tools:
             custom = {"name": call.name, "input": custom_input(call.arguments)}
             return {"id": call.id, "type": "custom", "custom": custom}
@@ -129,7 +115,7 @@ class ChatEncoder:
         self._has_logprobs = generation(call.request).top_logprobs is not None
         self._begin()
 
-    def _begin(self, summary: Summary | None = None) -> None:
+    def _begin(self, summary: events.Summary | None = None) -> None:
         """Encode what all chunks have."""
         about = self._call.about("chat.completion.chunk", self.created, summary)
         self._summary = summary
@@ -139,35 +125,35 @@ class ChatEncoder:
         choices = range(self._call.request.task.choices)
         self._heads = [self._frame.head + b'{"index":%d,"delta":' % index for index in choices]
 
-    def encode(self, events: Sequence[Event]) -> bytes:
+    def encode(self, new: Sequence[events.Event]) -> bytes:
         """Return the next events of the stream, encoded; empty where they show nothing."""
-        return escape_line_ends(b"".join(map(self._event, merge(events))))
+        return escape_line_ends(b"".join(map(self._event, events.merge(new))))
 
     def unstored(self, told: bytes) -> bytes:
         """Return `told`, the end of the stream, with a chunk that says that the answer could not be stored."""
         about = self._frame.head.removesuffix(b'"choices":[')
         return told.removesuffix(DONE) + about + b'"store":false,"choices":[' + self._end + DONE
 
-    def _event(self, event: Event) -> bytes:
+    def _event(self, event: events.Event) -> bytes:
         chunk = b""
         match event:
-            case Text(text, choice, drawn):
+            case events.Text(text, choice, drawn):
                 shown = {"content": logprob_entries(drawn), "refusal": None} if self._has_logprobs and drawn else None
                 if text or shown:
                     self._without_answer.discard(choice)
                     chunk = self._delta(choice, {"content": text}, first="", logprobs=shown)
-            case Reasoning(text, choice) if text:
+            case events.Reasoning(text, choice) if text:
                 chunk = self._delta(choice, {"reasoning_content": text, "reasoning": text})
-            case ToolStart():
+            case events.ToolStart():
                 chunk = self._tool_start(event)
-            case ToolArgs() if event.json:
+            case events.ToolArgs() if event.json:
                 chunk = self._tool_args(event)
-            case Finished(reasons, used):
+            case events.Finished(reasons, used):
                 ends = b"".join(self._ended(choice, reason) for choice, reason in enumerate(reasons))
                 chunk = ends + self._frame.end(used, self._summary)
-            case Failed():
+            case events.Failed():
                 chunk = failed_chunk(event)
-            case Started(summary=Summary() as summary):
+            case events.Started(summary=events.Summary() as summary):
                 self._begin(summary)
         return chunk
 
@@ -183,7 +169,7 @@ class ChatEncoder:
             tail = b',"logprobs":%b,"finish_reason":%b}' % (_json(logprobs), _json(reason or None)) + self._end
         return role + head + _json(delta) + tail
 
-    def _tool_start(self, event: ToolStart) -> bytes:
+    def _tool_start(self, event: events.ToolStart) -> bytes:
         self._without_answer.discard(event.choice)
         function = {"name": event.name, "arguments": ""}
         if self._call.legacy_functions:
@@ -205,7 +191,7 @@ class ChatEncoder:
         call = {"index": index, "custom": {"input": custom_input(arguments)}}
         return self._delta(choice, {"tool_calls": [call]})
 
-    def _tool_args(self, event: ToolArgs) -> bytes:
+    def _tool_args(self, event: events.ToolArgs) -> bytes:
         function = {"arguments": event.json}
         if self._call.legacy_functions:
             return self._delta(event.choice, {"function_call": function}) if event.index == 0 else b""

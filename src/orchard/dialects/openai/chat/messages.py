@@ -3,16 +3,7 @@
 import itertools
 from collections.abc import Sequence
 
-from orchard.core.tasks.generate import (
-    ImagePart,
-    Message,
-    Part,
-    ReasoningPart,
-    Role,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
+from orchard.core.tasks import generate
 from orchard.dialects.common.json_body import FreeForm, invalid, required
 from orchard.dialects.openai.chat import schema as wire
 from orchard.dialects.openai.fields import ImageUrl, image_part
@@ -21,7 +12,7 @@ from orchard.dialects.openai.tools import custom_arguments
 MAX_ITEMS = 32_768
 """How many content parts and tool calls all messages may have together."""
 
-_ROLES: dict[str, Role] = {
+_ROLES: dict[str, generate.Role] = {
     "system": "system",
     "developer": "system",
     "user": "user",
@@ -43,7 +34,7 @@ class MessageReader:
         self._calls: dict[str, dict[str | None, str]] = {"tool": {}, "function": {}}
         self._numbers = itertools.count()
 
-    def read(self, messages: Sequence[wire.Message]) -> tuple[Message, ...]:
+    def read(self, messages: Sequence[wire.Message]) -> tuple[generate.Message, ...]:
         """Return the conversation. Raise OrchardError naming the field of a message that can't be read."""
         lists = [found for message in messages for found in (message.content, message.tool_calls)]
         items = sum(len(found) for found in lists if isinstance(found, list))
@@ -51,8 +42,8 @@ class MessageReader:
             raise invalid("messages", f"hold {items} content parts and tool calls; at most {MAX_ITEMS} are allowed.")
         return tuple(self._message(message, f"messages[{i}]") for i, message in enumerate(messages))
 
-    def _message(self, message: wire.Message, where: str) -> Message:
-        parts: tuple[Part, ...]
+    def _message(self, message: wire.Message, where: str) -> generate.Message:
+        parts: tuple[generate.Part, ...]
         match message.role:
             case "assistant":
                 parts = self._assistant(message, where)
@@ -60,35 +51,35 @@ class MessageReader:
                 parts = (self._result(message, where),)
             case _:
                 parts = _content(message, where)
-        return Message(_ROLES[message.role], parts, message.name or None)
+        return generate.Message(_ROLES[message.role], parts, message.name or None)
 
-    def _assistant(self, message: wire.Message, where: str) -> tuple[Part, ...]:
+    def _assistant(self, message: wire.Message, where: str) -> tuple[generate.Part, ...]:
         if message.audio is not None:
             raise invalid(f"{where}.audio", "is not supported: audio can't be read here.")
         reasoning = message.reasoning_content or message.reasoning
-        parts: list[Part] = [ReasoningPart(reasoning)] if reasoning else []
+        parts: list[generate.Part] = [generate.ReasoningPart(reasoning)] if reasoning else []
         parts += _content(message, where)
         if message.refusal:
-            parts.append(TextPart(message.refusal))
+            parts.append(generate.TextPart(message.refusal))
         for i, made in enumerate(message.tool_calls or ()):
             parts.append(self._tool_call(made, f"{where}.tool_calls[{i}]"))
         if call := message.function_call:
             call_id = self._calls["function"][call.name] = f"call_function_{next(self._numbers)}"
             arguments = self._free_form.arguments(call.arguments, f"{where}.function_call.arguments")
-            parts.append(ToolCallPart(call_id, call.name, arguments))
+            parts.append(generate.ToolCallPart(call_id, call.name, arguments))
         return tuple(parts)
 
-    def _tool_call(self, call: wire.ToolCall, where: str) -> ToolCallPart:
+    def _tool_call(self, call: wire.ToolCall, where: str) -> generate.ToolCallPart:
         self._calls["tool"][call.id] = call.id
         if call.type == "custom":
             custom = required(call.custom, f"{where}.custom")
             self._free_form.check_text(custom.input, f"{where}.custom.input")
-            return ToolCallPart(call.id, custom.name, custom_arguments(custom.input))
+            return generate.ToolCallPart(call.id, custom.name, custom_arguments(custom.input))
         function = required(call.function, f"{where}.function")
         arguments = self._free_form.arguments(function.arguments, f"{where}.function.arguments")
-        return ToolCallPart(call.id, function.name, arguments)
+        return generate.ToolCallPart(call.id, function.name, arguments)
 
-    def _result(self, message: wire.Message, where: str) -> ToolResultPart:
+    def _result(self, message: wire.Message, where: str) -> generate.ToolResultPart:
         field, key, what = "name", message.name, "name of a function call"
         if message.role == "tool":
             field, key, what = "tool_call_id", message.tool_call_id, "id of a tool call"
@@ -96,19 +87,19 @@ class MessageReader:
                 raise invalid(f"{where}.{field}", "is required in a message of role 'tool'.")
         if key not in self._calls[message.role]:
             raise invalid(f"{where}.{field}", f"must be the {what} in an earlier assistant message.")
-        return ToolResultPart(self._calls[message.role][key], _content(message, where))
+        return generate.ToolResultPart(self._calls[message.role][key], _content(message, where))
 
 
-def _content(message: wire.Message, where: str) -> tuple[TextPart | ImagePart, ...]:
+def _content(message: wire.Message, where: str) -> tuple[generate.TextPart | generate.ImagePart, ...]:
     """Return a message's content without its empty texts."""
     if isinstance(message.content, str):
-        return (TextPart(message.content),) if message.content else ()
+        return (generate.TextPart(message.content),) if message.content else ()
     given = enumerate(message.content or ())
     parts = (_part(part, message.role, f"{where}.content[{i}]") for i, part in given)
-    return tuple(part for part in parts if not isinstance(part, TextPart) or part.text)
+    return tuple(part for part in parts if not isinstance(part, generate.TextPart) or part.text)
 
 
-def _part(part: wire.ContentPart, role: str, where: str) -> TextPart | ImagePart:
+def _part(part: wire.ContentPart, role: str, where: str) -> generate.TextPart | generate.ImagePart:
     allowed = _PART_TYPES.get(role, ("text",))
     kind = _OTHER_NAMES.get(part.type, part.type)
     if kind not in allowed:
@@ -122,4 +113,4 @@ def _part(part: wire.ContentPart, role: str, where: str) -> TextPart | ImagePart
             image, param = image.url, f"{param}.url"
         return image_part(required(image, param), param)
     text = part.text if kind == "text" else part.refusal
-    return TextPart(required(text, f"{where}.{kind}"))
+    return generate.TextPart(required(text, f"{where}.{kind}"))

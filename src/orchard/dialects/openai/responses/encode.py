@@ -7,20 +7,8 @@ from typing import Literal
 import msgspec
 from msgspec.structs import asdict, replace
 
+from orchard.core import events
 from orchard.core.errors import FailureKind, OrchardError
-from orchard.core.events import (
-    Event,
-    Failed,
-    Finished,
-    Reasoning,
-    SettledSampling,
-    Started,
-    Summary,
-    Text,
-    ToolArgs,
-    ToolStart,
-    merge,
-)
 from orchard.dialects.common.output import escape_line_ends
 from orchard.dialects.openai import errors as openai_errors
 from orchard.dialects.openai.output import Fields, overflow
@@ -69,20 +57,20 @@ class ResponseEncoder:
         self._done: list[Fields] = []
         self._end: Fields = {}
         # How tokens are sampled, as far as the request says; the model's defaults are known once it has started.
-        asked = {name: getattr(call.body, name) for name in SettledSampling.__struct_fields__}
-        self._sampling = SettledSampling(**{name: value for name, value in asked.items() if value is not None})
+        asked = {name: getattr(call.body, name) for name in events.SettledSampling.__struct_fields__}
+        self._sampling = events.SettledSampling(**{name: value for name, value in asked.items() if value is not None})
         self._last = b""
-        self.summary: Summary | None = None
+        self.summary: events.Summary | None = None
         self.error: OrchardError | None = None
         self.ended = False
 
-    def encode(self, events: Sequence[Event]) -> bytes:
+    def encode(self, new: Sequence[events.Event]) -> bytes:
         """Return the next events of the stream, encoded as server-sent events; empty where they show nothing."""
-        return b"".join(self.each(events))
+        return b"".join(self.each(new))
 
-    def each(self, events: Sequence[Event]) -> list[bytes]:
+    def each(self, new: Sequence[events.Event]) -> list[bytes]:
         """Return the next events of the stream as a list of server-sent events."""
-        return [told for event in merge(events) for told in self._event(event)]
+        return [told for event in events.merge(new) for told in self._event(event)]
 
     def queued(self) -> list[bytes]:
         """Return the events of a response that waits in the background."""
@@ -105,46 +93,46 @@ class ResponseEncoder:
         self._sequence -= 1
         return told.removesuffix(self._last) + self._lifecycle(self._status)
 
-    def _event(self, event: Event) -> Iterator[bytes]:
-        if isinstance(event, Started):
+    def _event(self, event: events.Event) -> Iterator[bytes]:
+        if isinstance(event, events.Started):
             self.summary, self._sampling = event.summary, event.sampling
         yield from self._created()
-        if not self._begun and not (isinstance(event, Failed) and event.kind == "cancelled"):
+        if not self._begun and not (isinstance(event, events.Failed) and event.kind == "cancelled"):
             self._begun, self._status = True, "in_progress"
             yield self._lifecycle("in_progress")
         match event:
-            case Text() | Reasoning() | ToolStart() | ToolArgs() if not self._call.body.warms_up:
-                yield from self._content(event)
-            case Finished():
+            case events.Finished():
                 yield from self._finished(event)
-            case Failed():
+            case events.Failed():
                 yield from self._failed(event)
+            case _ if not self._call.body.warms_up:
+                yield from self._content(event)
 
     def _created(self) -> Iterator[bytes]:
         if not self._sequence:
             yield self._lifecycle("created")
 
-    def _content(self, event: Text | Reasoning | ToolStart | ToolArgs) -> Iterator[bytes]:
+    def _content(self, event: events.Event) -> Iterator[bytes]:
         item = self._items[-1] if self._items else None
         match event:
-            case Text() if event.text or event.logprobs:
+            case events.Text() if event.text or event.logprobs:
                 if not isinstance(item, MessageItem):
                     item = MessageItem(self._id("msg"))
                     yield from self._open(item)
                 yield from self._of_last(item.add(event.text, event.logprobs))
-            case Reasoning() if event.text:
+            case events.Reasoning() if event.text:
                 if not isinstance(item, ReasoningItem):
                     item = ReasoningItem(self._id("rs"), summary=self._summarises, sealed=self._sealed)
                     yield from self._open(item)
                 yield from self._of_last(item.add(event.text))
-            case ToolStart():
+            case events.ToolStart():
                 served = self._call.served.get(event.name) or ServedTool("function", event.name)
                 yield from self._open(CallItem(self._id("ctc" if served.kind == "custom" else "fc"), event.id, served))
-            case ToolArgs() if event.json:
+            case events.ToolArgs() if event.json:
                 assert isinstance(item, CallItem)
                 yield from self._of_last(item.add(event.json))
 
-    def _finished(self, event: Finished) -> Iterator[bytes]:
+    def _finished(self, event: events.Finished) -> Iterator[bytes]:
         cut, used = event.reasons == ("length",), event.usage
         if self._call.body.warms_up:
             # Nothing was asked for, so nothing is missing, and the token that it took doesn't count.
@@ -164,7 +152,7 @@ class ResponseEncoder:
         self.ended = True
         yield self._lifecycle(self._status)
 
-    def _failed(self, event: Failed) -> Iterator[bytes]:
+    def _failed(self, event: events.Failed) -> Iterator[bytes]:
         self.error, self.ended = in_own_words(event.error()), True
         if len(self._done) < len(self._items):
             self._items[-1].status = "incomplete"

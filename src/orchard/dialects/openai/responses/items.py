@@ -5,17 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from orchard.core.tasks.generate import (
-    ImagePart,
-    Message,
-    Part,
-    ReasoningPart,
-    Role,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-    summary_message,
-)
+from orchard.core.tasks import generate
 from orchard.dialects.common.json_body import FreeForm, invalid, not_one_of, required
 from orchard.dialects.openai.fields import image_part
 from orchard.dialects.openai.output import Fields
@@ -26,7 +16,7 @@ from orchard.dialects.openai.responses.tools import Toolbox
 MAX_PARTS = 32_768
 """How many content parts all items may have together."""
 
-_ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+_ROLES: dict[str, generate.Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 _IMAGES = ("input_image", "image_url", "computer_screenshot")
 # The types of items, each with the fields that the API requires of it and callers may leave out.
@@ -102,8 +92,8 @@ class ItemReader:
         self._unseal = unseal
         self._calls: set[str] = set()
         self._parts = 0
-        self._messages: list[Message] = []
-        self._turn: list[Part] | None = None
+        self._messages: list[generate.Message] = []
+        self._turn: list[generate.Part] | None = None
         self._said = False  # the assistant's turn ends with a message, so another one begins a new turn
 
     def read(self, items: Sequence[wire.Item]) -> None:
@@ -121,7 +111,7 @@ class ItemReader:
             self._item(item, f"input[{i}]", stored=True)
         return found
 
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self) -> tuple[generate.Message, ...]:
         """Return all messages."""
         self._end_turn()
         return tuple(self._messages)
@@ -134,7 +124,7 @@ class ItemReader:
                 role = _ROLES[item.role]
                 content = self._content(item.content, f"{where}.content", role)
                 if role != "assistant":
-                    self._say(Message(role, content))
+                    self._say(generate.Message(role, content))
                     return
                 if self._said:
                     self._end_turn()
@@ -145,40 +135,40 @@ class ItemReader:
                 contents = item.content if isinstance(item.content, list) else ()
                 text = "".join(part.text or "" for part in contents) or unseal_reasoning(item.encrypted_content)
                 if text := text or "\n\n".join(part.text or "" for part in item.summary or ()):
-                    self._add(ReasoningPart(text))
+                    self._add(generate.ReasoningPart(text))
             case "compaction":
                 self._compaction(item, where, stored)
             case kind if kind in _CALLS:
                 self._add(self._call(item, kind, where))
             case kind if kind in OUTPUTS and not (stored and item.call_id not in self._calls):
-                self._say(Message("tool", (self._output(item, where),)))
+                self._say(generate.Message("tool", (self._output(item, where),)))
 
     def _compaction(self, item: wire.Item, where: str, stored: bool) -> None:
         param = f"{where}.encrypted_content"
         sealed = item.encrypted_content or ""
         summary = self._unseal(sealed if stored else required(item.encrypted_content, param, empty=False))
         if summary is not None:
-            self._say(summary_message(summary))
+            self._say(generate.summary_message(summary))
         elif not stored:
             raise invalid(param, "was altered, or was not made by this server's /v1/responses/compact.")
 
-    def _add(self, *parts: Part) -> None:
+    def _add(self, *parts: generate.Part) -> None:
         """Add to the assistant's turn."""
         if self._turn is None:
             self._turn = []
         self._turn += parts
         self._said = False
 
-    def _say(self, message: Message) -> None:
+    def _say(self, message: generate.Message) -> None:
         self._end_turn()
         self._messages.append(message)
 
     def _end_turn(self) -> None:
         if self._turn is not None:
-            self._messages.append(Message("assistant", tuple(self._turn)))
+            self._messages.append(generate.Message("assistant", tuple(self._turn)))
         self._turn, self._said = None, False
 
-    def _call(self, item: wire.Item, kind: str, where: str) -> ToolCallPart:
+    def _call(self, item: wire.Item, kind: str, where: str) -> generate.ToolCallPart:
         call_id = required(item.call_id, f"{where}.call_id", empty=False)
         name = required(item.name, f"{where}.name", empty=False)
         self._calls.add(call_id)
@@ -186,36 +176,36 @@ class ItemReader:
             arguments = self._free_form.arguments(item.arguments, f"{where}.arguments")
         else:
             arguments = self._free_form.arguments({"input": item.input or ""}, f"{where}.input")
-        return ToolCallPart(call_id, self._toolbox.name_of(name, item.namespace), arguments)
+        return generate.ToolCallPart(call_id, self._toolbox.name_of(name, item.namespace), arguments)
 
-    def _output(self, item: wire.Item, where: str) -> ToolResultPart:
+    def _output(self, item: wire.Item, where: str) -> generate.ToolResultPart:
         param = f"{where}.call_id"
         call_id = required(item.call_id, param, empty=False)
         if call_id not in self._calls:
             raise invalid(param, f"must be the `call_id` of an earlier call; there is no call '{call_id}'.")
         if isinstance(item.output, dict):
             raise invalid(f"{where}.output", "must be a string or an array.")
-        return ToolResultPart(call_id, self._content(item.output, f"{where}.output", "tool"))
+        return generate.ToolResultPart(call_id, self._content(item.output, f"{where}.output", "tool"))
 
     def _content(
-        self, content: str | list[wire.Part] | None, where: str, role: Role
-    ) -> tuple[TextPart | ImagePart, ...]:
+        self, content: str | list[wire.Part] | None, where: str, role: generate.Role
+    ) -> tuple[generate.TextPart | generate.ImagePart, ...]:
         """Return a content without its empty texts."""
         if isinstance(content, str):
-            return (TextPart(content),) if content else ()
+            return (generate.TextPart(content),) if content else ()
         self._parts += len(content or ())
         if self._parts > MAX_PARTS:
             raise invalid("input", f"holds too many content parts; its items may have at most {MAX_PARTS} together.")
         parts = [_part(part, f"{where}[{i}]", role) for i, part in enumerate(content or ())]
-        return tuple(part for part in parts if not isinstance(part, TextPart) or part.text)
+        return tuple(part for part in parts if not isinstance(part, generate.TextPart) or part.text)
 
 
-def _part(part: wire.Part, where: str, role: Role) -> TextPart | ImagePart:
+def _part(part: wire.Part, where: str, role: generate.Role) -> generate.TextPart | generate.ImagePart:
     match part.type:
         case "refusal" if role == "assistant":
-            return TextPart(part.refusal or "")
+            return generate.TextPart(part.refusal or "")
         case kind if kind in TEXTS:
-            return TextPart(required(part.text, f"{where}.text"))
+            return generate.TextPart(required(part.text, f"{where}.text"))
         case kind if kind in _IMAGES and role != "assistant":
             if part.image_url is None:
                 reason = ": this server keeps no files" if part.file_id else ""
@@ -228,7 +218,7 @@ def _part(part: wire.Part, where: str, role: Role) -> TextPart | ImagePart:
     raise not_one_of(f"{where}.type", allowed, f" in a message of role '{role}'")
 
 
-def _file(part: wire.Part, where: str) -> TextPart:
+def _file(part: wire.Part, where: str) -> generate.TextPart:
     """Return the text of a file; only text files that come with the request can be read."""
     param = f"{where}.file_data"
     if part.file_data is None:
@@ -241,4 +231,4 @@ def _file(part: wire.Part, where: str) -> TextPart:
         text = "\0"
     if "\0" in text:
         raise invalid(param, "must be UTF-8 text in base64: other files can't be read here.")
-    return TextPart(f"{part.filename}:\n{text}" if part.filename else text)
+    return generate.TextPart(f"{part.filename}:\n{text}" if part.filename else text)
