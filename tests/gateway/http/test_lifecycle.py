@@ -105,7 +105,7 @@ async def test_a_client_that_leaves_while_the_model_loads_is_forgotten() -> None
 
 
 async def test_clients_that_stop_reading_do_not_fill_the_memory() -> None:
-    script: dict[str, Any] = {"pieces": 400, "text": "x" * 10_000, "interval": 0.02}
+    script: dict[str, Any] = {"pieces": 400, "text": "x" * 10_000, "interval": 0.005}
     content = json.dumps(body(stream=True, **script)).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(content)}\r\n"
     request = head.encode() + b"content-type: application/json\r\nconnection: close\r\n\r\n" + content
@@ -237,7 +237,7 @@ async def test_256_connections_at_once() -> None:
         async with httpx.AsyncClient(timeout=30, limits=httpx.Limits(max_connections=256)) as client:
 
             async def caller(index: int) -> str:
-                script = body(text=f"<{index}>", pieces=3, interval=0.5)
+                script = body(text=f"<{index}>", pieces=3, interval=0.2)
                 response = await client.post(f"{server.url}/v1/chat/completions", json=script)
                 content: str = response.json()["choices"][0]["message"]["content"]
                 return content

@@ -119,12 +119,12 @@ def test_anthropics_list(server: Server) -> None:
 
 
 def test_a_model_that_failed_says_why() -> None:
-    broken = ModelEntry("broken", "/no/such/folder", None)
+    broken = ModelEntry("broken", "broken", None, "fake")
     with serve([broken]) as server:
         server.until("broken", state="failed", timeout=60)
         (model,) = get(server, "/v1/models")["data"]
         assert (model["loaded"], model["state"]) == (False, "failed")
-        assert model["reason"]
+        assert model["reason"] == "the script says that this model cannot be loaded"
 
 
 @pytest.mark.parametrize("path", DIALECTS)
