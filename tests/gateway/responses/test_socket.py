@@ -224,7 +224,7 @@ def test_what_fails_later_fails_as_in_a_stream(server: Server) -> None:
 @pytest.mark.parametrize("politely", [True, False])
 def test_a_client_that_leaves_frees_its_row(politely: bool, capfd: pytest.CaptureFixture[str]) -> None:
     with serve() as server:
-        # With a limit on its queue, it would wait ten seconds for the server's close frame, behind events that nobody reads.
+        # With a limit on its queue, it waits ten seconds for the close frame behind events that nobody reads.
         with socket(server, "/v1/responses", None) as client:
             send(client, create(text="a", pieces=10_000, interval=0.01), create(text="b"))
             server.until(running=1)
