@@ -228,6 +228,7 @@ def test_a_client_that_leaves_frees_its_row(politely: bool, capfd: pytest.Captur
         with socket(server, "/v1/responses", None) as client:
             send(client, create(text="a", pieces=10_000, interval=0.01), create(text="b"))
             server.until(running=1)
+            client.close_timeout = 0.2  # it reads no answer, so it would not see that the server closes, too
             if not politely:
                 client.socket.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
                 client.socket.close()
