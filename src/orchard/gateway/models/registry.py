@@ -290,7 +290,12 @@ class Registry:
         Raise ValueError with what is wrong with the files.
         """
         described = _with_files(entry, *self._read(source), kind)
-        return structs.replace(described, aliases=self._aliases(described))
+        aliases = [*entry.aliases]
+        if entry.repo is not None and self._names.get(entry.repo, entry.repo) == entry.id:
+            built_in = [alias for alias, repo in BUILT_IN_ALIASES.items() if repo == entry.repo]
+            # If no other model has that name.
+            aliases += [alias for alias in built_in if self._names.get(alias, entry.id) == entry.id]
+        return structs.replace(described, aliases=tuple(aliases))
 
     def _here(self, name: str) -> ModelEntry | None:
         """Return a model that is here, or configured, by its id or alias."""
@@ -335,13 +340,6 @@ class Registry:
     def _unread(self, source: ModelSource) -> ModelEntry:
         """Return a model that is not configured, without what its files say of it."""
         return ModelEntry(source.name, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=source.repo)
-
-    def _aliases(self, entry: ModelEntry) -> tuple[str, ...]:
-        """Return a model's aliases, with the built-in one if no other model has that name."""
-        if entry.repo is None or self._names.get(entry.repo, entry.repo) != entry.id:
-            return entry.aliases
-        built_in = [alias for alias, repo in BUILT_IN_ALIASES.items() if repo == entry.repo]
-        return entry.aliases + tuple(alias for alias in built_in if self._names.get(alias, entry.id) == entry.id)
 
     def _read(self, source: ModelSource) -> tuple[str, ModelFiles]:
         """Return a model's folder and what its files say. Raise ValueError with the reason why it can't be served."""

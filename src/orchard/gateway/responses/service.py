@@ -18,8 +18,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Failed, Usage
 from orchard.core.tasks.generate import Count, generation
 from orchard.dialects.openai.responses.call import ResponseCall
-from orchard.dialects.openai.responses.compact import compacted
-from orchard.dialects.openai.responses.encode import ResponseEncoder
+from orchard.dialects.openai.responses.encode import ResponseEncoder, compacted
 from orchard.dialects.openai.responses.parse import Draft
 from orchard.dialects.openai.responses.seal import Unseal, unknown, unseal
 from orchard.gateway.caller import Caller

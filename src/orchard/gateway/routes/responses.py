@@ -9,9 +9,8 @@ from starlette.websockets import WebSocket
 from orchard.core.errors import OrchardError
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai import stored
-from orchard.dialects.openai.responses import compact as openai_responses_compact
 from orchard.dialects.openai.responses.encode import counted
-from orchard.dialects.openai.responses.parse import parse
+from orchard.dialects.openai.responses.parse import parse, parse_compact
 from orchard.dialects.openai.responses.schema import BODY, COMPACT_BODY
 from orchard.gateway.caller import Caller
 from orchard.gateway.responses.background import Run, unpack
@@ -47,7 +46,7 @@ def add(routes: APIRouter, site: AppState) -> None:
     @routes.post("/responses/compact", **generation(COMPACT_BODY.schema()))
     async def compact_response(http: Request) -> Response:
         """Summarise a conversation: https://platform.openai.com/docs/api-reference/responses/compact."""
-        draft = openai_responses_compact.parse(await site.bodies.read(http), site.pool.only())
+        draft = parse_compact(await site.bodies.read(http), site.pool.only())
         header = http.headers.get(PRIORITY_HEADER)
         work = site.responses.compact(http.state.caller, draft, http.state.id, header)
         return Response(await internal_request.attended(http, work), media_type=_JSON)

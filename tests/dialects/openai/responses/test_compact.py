@@ -14,9 +14,9 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Usage
 from orchard.core.tasks.generate import TextPart, generation, summary_message
 from orchard.dialects.openai.responses.call import ResponseCall
-from orchard.dialects.openai.responses.compact import compacted
-from orchard.dialects.openai.responses.compact import parse as read_compact
+from orchard.dialects.openai.responses.encode import compacted
 from orchard.dialects.openai.responses.parse import parse as read
+from orchard.dialects.openai.responses.parse import parse_compact as read_compact
 from orchard.dialects.openai.responses.seal import seal, unseal
 from orchard.dialects.openai.responses.stored import added_items, checked_items, new_conversation
 

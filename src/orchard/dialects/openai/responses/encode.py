@@ -1,7 +1,7 @@
 """The way out of Responses: events become those of the API, and the response itself."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -22,6 +22,7 @@ from orchard.dialects.openai.responses.output import (
     Told,
     response_usage,
 )
+from orchard.dialects.openai.responses.seal import seal
 from orchard.dialects.openai.responses.tools import ServedTool
 
 ResponseStatus = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
@@ -33,6 +34,8 @@ _CODES: dict[FailureKind, str] = {
     "invalid_request": "invalid_prompt",
     "overloaded": "rate_limit_exceeded",
 }
+# What the assistant did is in the summary of a compaction; what others said stays as it is.
+_KEPT_ROLES = ("user", "system", "developer")
 _json = msgspec.json.Encoder().encode
 
 
@@ -203,3 +206,22 @@ class ResponseEncoder:
 def counted(tokens: int) -> bytes:
     """Return the body that says how many tokens an input has."""
     return _json({"object": "response.input_tokens", "input_tokens": tokens})
+
+
+def compacted(call: ResponseCall, past: Iterable[bytes], summary: str, used: events.Usage, key: bytes) -> bytes:
+    """Return the body of a compaction: all messages but the assistant's, and one item with a summary of everything.
+
+    `past` is what came before the request's input, `used` what the summary took, `key` the key that signs it.
+    https://platform.openai.com/docs/api-reference/responses/compact
+    """
+    items = [*map(msgspec.json.decode, past), *call.input]
+    kept = [item for item in items if item["type"] == "message" and item["role"] in _KEPT_ROLES]
+    compaction = {"id": f"cmp_{call.hex}00", "type": "compaction", "encrypted_content": seal(summary, key)}
+    answer = {
+        "id": call.id,
+        "object": "response.compaction",
+        "created_at": int(time.time()),
+        "output": [*kept, compaction],
+        "usage": response_usage(used),
+    }
+    return _json(answer)

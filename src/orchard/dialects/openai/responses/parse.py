@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from orchard.core.errors import OrchardError
 from orchard.core.request import Overflow
@@ -36,6 +37,12 @@ def parse(body: bytes, model: str | None = None, default: str | None = None) -> 
     (invalid_request), whose `param` names the field to blame.
     """
     return draft_of(wire.BODY.decode(body, model, default), body)
+
+
+def parse_compact(body: bytes, default: str | None = None) -> "Draft":
+    """Read the body of a request to compact; `default` is its model where it names none. Raise as `parse` does."""
+    given = wire.COMPACT_BODY.decode(body, default=default)
+    return draft_of(wire.Body(**asdict(given), store=False), body)
 
 
 def draft_of(decoded: wire.Body, body: bytes) -> "Draft":
