@@ -24,7 +24,7 @@ from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import SamplingParams
-from orchard.formats import choose
+from orchard.formats.registry import choose
 from orchard.gateway.models.registry import resolve
 from orchard.worker.grammar.constraint import Constraints
 from orchard.worker.grammar.process import GrammarProcess

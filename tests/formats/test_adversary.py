@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.formats import Family, choose
 from orchard.formats.format import Content, Piece, Thought
-from orchard.formats.registry import CALLS, also_hermes
+from orchard.formats.registry import CALLS, Family, also_hermes, choose
 from tests.support.format_reading import TOOLS, Call, cut, marked, whole
 from tests.support.specimens.one import SPECIMENS, Specimen
 

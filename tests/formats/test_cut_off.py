@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.formats import Format, choose
-from orchard.formats.format import CallArguments, CallStart, Content, Piece, Thought
+from orchard.formats.format import CallArguments, CallStart, Content, Format, Piece, Thought
+from orchard.formats.registry import choose
 from tests.formats.families.test_families import begin, family
 from tests.support.examples import some
 from tests.support.format_reading import TOOLS, Call, cut, marked, whole

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
 from orchard.engine.sampling.grammar import GrammarVocabulary
-from orchard.formats import choose
+from orchard.formats.registry import choose
 from orchard.worker.grammar import lark
 from tests.support.format_reading import TOOLS, Call, parse, prepared, whole
 from tests.support.specimens.one import SPECIMENS, Specimen

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats import choose
+from orchard.formats.registry import choose
 from tests.support.format_reading import Call, cut, parse, whole
 
 FREE = Tool("f", parameters={})

@@ -1,11 +1,10 @@
-"""Families that read Hermes' calls beside their own."""
+"""Families that read Hermes' calls beside their own, and the names of converters."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.formats import Family, choose
-from orchard.formats.registry import also_hermes
+from orchard.formats.registry import Family, also_hermes, choose, converter
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
 
 HERMES = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
@@ -60,3 +59,13 @@ def test_calls_are_forced_as_the_prompt_describes_them() -> None:
 def test_harmony_is_left_as_it_is() -> None:
     harmony = choose("", tool_call_parser="harmony")
     assert also_hermes(harmony) is harmony
+
+
+@pytest.mark.parametrize("name", ["minimax", "MiniMax-M2", "glm4_moe", "qwen3_coder"])
+def test_most_take_arguments_as_objects(name: str) -> None:
+    assert converter(name) == {"calls": True, "text_arguments": False}
+
+
+def test_an_unknown_name_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(ValueError, match=r"'x' is no message_converter that is known: they are .*hermes.*minimax"):
+        converter("x")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats import choose
 from orchard.formats.format import CallArguments, Content
+from orchard.formats.registry import choose
 from tests.support.format_reading import TOOLS, Call, parse, whole
 
 LONG = "word " * 100

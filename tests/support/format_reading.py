@@ -7,9 +7,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats import Format
 from orchard.formats.call_grammar import CallsGrammar
-from orchard.formats.format import CallArguments, CallEnd, CallStart, Content, Piece, Thought
+from orchard.formats.format import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
 from orchard.worker.grammar.json_schema import prepared_call
 
 

@@ -13,8 +13,9 @@ from orchard.core.events import Event, Reasoning, Text, ToolArgs, ToolStart, mer
 from orchard.core.tasks.generate import Generate, Tool
 from orchard.engine.batching.job import Drawn, EndReason
 from orchard.engine.sampling.params import Sample
-from orchard.formats import Format, choose
 from orchard.formats.families.tagged import Tagged
+from orchard.formats.format import Format
+from orchard.formats.registry import choose
 from orchard.worker.output import ChoiceOutput, Detokenizer, Echo, StopFilter, Vocabulary
 from tests.support.models import make_tokenizer
 

@@ -1,10 +1,11 @@
 """Which family a model belongs to: by its chat template, by its tokenizer's tokens, or by a name that somebody gave.
 
-The first row that fits is taken, so rows that look for more stand before those that look for less.
+The first row that fits is taken, so rows that look for more stand before those that look for less. The names of
+converters, which say how a chat template takes earlier calls, are at the end.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -246,3 +247,29 @@ def also_hermes(family: Family, *, described: bool = False) -> Family:
     writes = json_calls.HERMES if described else own
     both = json_calls.AlsoHermes(opens=opens, leads=own.leads, closes=own.closes, own=own, writes=writes)
     return replace(family, syntax=both)
+
+
+# Names for how a chat template takes earlier calls and their results: those of mlx-openai-server and vLLM. Most convert
+# arguments from JSON text to objects.
+_OBJECTS: dict[str, Any] = {"calls": True, "text_arguments": False}
+_NAMES = (
+    "functiongemma glm4_moe hermes llama4_pythonic longcat longcat_flash_lite minimax minimax_m2 nemotron3_nano "
+    "qwen3 qwen3_5 qwen3_coder qwen3_moe qwen3_next qwen3_vl step_35"
+)
+_CONVERTERS: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(_NAMES.split(), _OBJECTS),
+    "harmony": _OBJECTS | {"several_calls": False, "reasoning_beside_text": False},
+    "llama3_json": _OBJECTS | {"several_calls": False, "text_beside_calls": False},
+    "mistral": _OBJECTS | {"ids": "short"},
+    "kimi_k2": _OBJECTS | {"ids": "numbered"},
+    "gemma4": _OBJECTS | {"results_within": True},
+    "deepseek_v3": {"calls": True, "text_arguments": True, "text_beside_calls": False},
+    "deepseek_v31": {"calls": True, "text_arguments": True},
+}
+
+
+def converter(name: str) -> Mapping[str, Any]:
+    """Return the `TemplateCapabilities` that a converter sets. Raise ValueError, which lists the known names."""
+    if (wanted := _CONVERTERS.get(name.lower().replace("-", "_"))) is None:
+        raise ValueError(f"'{name}' is no message_converter that is known: they are {', '.join(sorted(_CONVERTERS))}")
+    return wanted

@@ -15,8 +15,7 @@ from orchard.core.events import Event, FinishReason, Logprob, Reasoning, Text, T
 from orchard.core.tasks.generate import Generate
 from orchard.engine.batching.job import Drawn
 from orchard.engine.sampling.params import Sample
-from orchard.formats import Format
-from orchard.formats.format import CallArguments, CallEnd, CallStart, Content, Piece, Thought
+from orchard.formats.format import CallArguments, CallEnd, CallStart, Content, Format, Piece, Thought
 
 _ID_ALPHABET = string.ascii_letters + string.digits
 # GPT-2's alphabet: the byte that each character stands for.

@@ -1,7 +1,7 @@
 """Models that say to whom each message goes, beyond what every family is tested for."""
 
-from orchard.formats import choose
 from orchard.formats.format import Thought
+from orchard.formats.registry import choose
 from tests.support.format_reading import TOOLS, Call, parse, whole
 
 MUSE = choose("", tool_call_parser="muse_glimmer")

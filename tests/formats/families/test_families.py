@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.formats import Family, Format, choose
 from orchard.formats.calls import CallSyntax
-from orchard.formats.format import CallStart, Content, Piece
-from orchard.formats.registry import CALLS
+from orchard.formats.format import CallStart, Content, Format, Piece
+from orchard.formats.registry import CALLS, Family, choose
 from tests.support.examples import some
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
 from tests.support.specimens.one import SPECIMENS, TEMPLATES, Specimen

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats import choose
 from orchard.formats.format import Thought
+from orchard.formats.registry import choose
 from tests.support.format_reading import TOOLS, Call, cut, parse, whole
 
 FAMILY = choose("", tool_call_parser="harmony")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.formats import Format, choose
 from orchard.formats.families.tagged import Tagged
-from orchard.formats.format import CallArguments, Content
+from orchard.formats.format import CallArguments, Content, Format
+from orchard.formats.registry import choose
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
 
 CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats import choose
+from orchard.formats.registry import choose
 from tests.support.format_reading import Call, parse, whole
 
 UNIONS = Tool(

@@ -17,8 +17,9 @@ from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Grammar, Message, TextPart, Tool
 from orchard.engine.sampling.grammar import BoundGrammar as Bound
 from orchard.engine.sampling.grammar import GrammarState, Masks
-from orchard.formats import Family, choose, registry
+from orchard.formats import registry
 from orchard.formats.format import CallArguments, CallStart
+from orchard.formats.registry import Family, choose
 from orchard.worker.grammar.constraint import Constraints
 from orchard.worker.grammar.writer import GrammarWriter
 from orchard.worker.output import Vocabulary

@@ -8,7 +8,7 @@ import pytest
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Grammar, Tool
-from orchard.formats import choose
+from orchard.formats.registry import choose
 from orchard.worker.grammar.process import GrammarProcess
 from orchard.worker.grammar.writer import GrammarRequest, GrammarWriter, ToolCalls
 

@@ -6,7 +6,8 @@ import pytest
 
 from orchard.backends.text import TextModel
 from orchard.core.tasks.generate import Generate, Grammar, Tool
-from orchard.formats import Family, choose, registry
+from orchard.formats import registry
+from orchard.formats.registry import Family, choose
 from orchard.worker.grammar import lark
 from orchard.worker.grammar.constraint import Constraints
 from orchard.worker.grammar.writer import GrammarText, GrammarWriter

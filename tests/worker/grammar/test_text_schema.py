@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats import choose
+from orchard.formats.registry import choose
 from orchard.worker.grammar import lark
 from orchard.worker.grammar.json_schema import prepared
 from tests.support.format_reading import Call, parse, whole

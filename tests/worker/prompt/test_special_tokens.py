@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchard.formats import choose
+from orchard.formats.registry import choose
 from orchard.worker.prompt.special_tokens import thinking
 
 

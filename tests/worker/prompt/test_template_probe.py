@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from orchard.formats.converters import converter
+from orchard.formats.registry import converter
 from orchard.worker.prompt.chat_messages import EFFORTS, Efforts, Switch, TemplateCapabilities
 from orchard.worker.prompt.template_probe import probe
 

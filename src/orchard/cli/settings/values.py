@@ -212,8 +212,7 @@ def _allowed_host(text: str) -> str:
 
 def _format(text: str, *, option: str) -> str:
     # Imported here, as the formats are many, and a server is seldom told of one.
-    from orchard.formats import choose
-    from orchard.formats.converters import converter
+    from orchard.formats.registry import choose, converter
 
     if option == "message_converter":
         converter(_text(text))

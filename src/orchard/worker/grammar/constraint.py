@@ -23,7 +23,7 @@ from orchard.engine.sampling.grammar import (
     GrammarVocabulary,
     ReasoningTokens,
 )
-from orchard.formats import Family
+from orchard.formats.registry import Family
 from orchard.worker.grammar import input_grammar, lark
 from orchard.worker.grammar.shortest_answer import ShortestAnswers
 from orchard.worker.grammar.writer import GrammarRequest, GrammarText, ToolCalls, fault, strict_refusal

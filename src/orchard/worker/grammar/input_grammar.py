@@ -15,16 +15,7 @@ from llguidance import LLMatcher
 from msgspec.structs import replace
 
 from orchard.core.tasks.generate import Tool
-from orchard.formats.call_grammar import (
-    EmbeddedGrammar,
-    JsonValue,
-    Node,
-    TextValue,
-    concatenated,
-    json_arguments,
-    optional,
-    replaced,
-)
+from orchard.formats import call_grammar
 from orchard.worker.grammar.lark import byte_tokenizer, first_bytes
 
 MOST_CHARACTERS = 32 * 1024
@@ -80,7 +71,7 @@ _ESCAPED = {code: json.dumps(chr(code)) for code in (*range(32), ord('"'), ord("
 _PLAIN = r"\x22\\\x00-\x1f"  # within a class: the characters that a JSON string escapes
 
 
-def embedded(source: str, *, json: bool) -> EmbeddedGrammar:
+def embedded(source: str, *, json: bool) -> call_grammar.EmbeddedGrammar:
     """Return the node for the texts of a grammar, as they are or as they stand in a JSON string.
 
     Raise ValueError, with what is wrong, where the grammar can't be read, or has what can't be said so.
@@ -89,34 +80,34 @@ def embedded(source: str, *, json: bool) -> EmbeddedGrammar:
         raise ValueError(f"it has {len(source):,} characters; there may be {MOST_CHARACTERS:,}")
     if reason := LLMatcher(byte_tokenizer(), source).get_error():
         raise ValueError(reason)
-    return EmbeddedGrammar("".join(_Rewriter(source, json=json).lines()))
+    return call_grammar.EmbeddedGrammar("".join(_Rewriter(source, json=json).lines()))
 
 
 def marked(tool: Tool) -> Tool:
     """Return a tool whose input is marked in the grammar of its calls."""
-    return replace(tool, parameters={**json_arguments(tool).schema, "properties": {"input": _MARK}})
+    return replace(tool, parameters={**call_grammar.json_arguments(tool).schema, "properties": {"input": _MARK}})
 
 
-def body(arguments: Node, source: str, tokens: Container[str]) -> Node:
+def body(arguments: call_grammar.Node, source: str, tokens: Container[str]) -> call_grammar.Node:
     """Return the grammar of a marked tool's arguments, whose input keeps a grammar.
 
     `tokens`: the texts that are special tokens of the model. Raise ValueError, with a sentence.
     """
 
-    def input_kept(node: Node) -> Node:
+    def input_kept(node: call_grammar.Node) -> call_grammar.Node:
         match node:
-            case TextValue(end, schema) if schema == _MARK:
+            case call_grammar.TextValue(end, schema) if schema == _MARK:
                 # By single characters a text hides nothing that may go on otherwise.
-                return concatenated(embedded(source, json=False), *([end] if end in tokens else end))
-            case JsonValue(schema):
-                text = concatenated('"', embedded(source, json=True), '"')
+                return call_grammar.concatenated(embedded(source, json=False), *([end] if end in tokens else end))
+            case call_grammar.JsonValue(schema):
+                text = call_grammar.concatenated('"', embedded(source, json=True), '"')
                 if schema == _MARK:
                     return text
-                space = optional(" ")
-                return concatenated("{", space, '"input":', space, text, space, "}")
+                space = call_grammar.optional(" ")
+                return call_grammar.concatenated("{", space, '"input":', space, text, space, "}")
         return node
 
-    return replaced(arguments, input_kept)
+    return call_grammar.replaced(arguments, input_kept)
 
 
 class _Rewriter:

@@ -3,14 +3,14 @@
 import json
 import math
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 from llguidance import LLMatcher
 
 from orchard.formats.call_grammar import JsonValue, Literal, Node, Terminal, TextValue, concatenated, one_of, replaced
-from orchard.worker.grammar.branches import exclusive
+from orchard.formats.schema import resolved, type_of, values
 from orchard.worker.grammar.lark import ANY, fault, fault_within, regex, text_up_to
 from orchard.worker.grammar.patterns import MOMENTS
 from orchard.worker.grammar.text_schema import Texts
@@ -23,6 +23,8 @@ _VALUES = {"const", "enum", "default", "examples", "example"}
 _ALTERNATIVES = {"anyOf", "oneOf", "$ref", "if", "then", "else", "not", "dependentSchemas"}
 _JOINING = {"allOf", "unevaluatedProperties", "$dynamicRef"}
 _OTHERS = {"additionalProperties", "patternProperties"}  # speak of properties that aren't listed
+_MOST_REFERENCES = 8  # that lead to references
+_EVERY_TYPE = {"null", "boolean", "number", "string", "array", "object"}
 _MOST_DEEP = 48  # llguidance's own JSON reader ends at 128 levels; a schema in a schema is mostly two
 _SAYS_NOTHING: tuple[Any, ...] = ({}, True, {"type": "string"})  # of the names of properties
 _NEGATED = re.compile(r"(\\.)|\[\^([\]\-]?)", re.DOTALL)
@@ -45,7 +47,12 @@ def prepared(schema: Any, *, lenient: bool = False) -> dict[str, Any]:
     options = _WHITE_SPACE | ({"lenient": True} if lenient else {})
     # Where parts have an "$id", references in them count from there: they are not followed then.
     within = json.dumps(schema).count('"$id"') > ("$id" in schema)
-    known = _SchemaRewriter({} if within else schema, lenient=lenient, closing=not _joins(schema)).rewritten(schema)
+    # Properties may be listed in several places that hold together: then no single place may exclude others.
+    joins = any(
+        not _JOINING.isdisjoint(one) or ("properties" in one and not _ALTERNATIVES.isdisjoint(one))
+        for one in _objects(schema)
+    )
+    known = _SchemaRewriter({} if within else schema, lenient=lenient, closing=not joins).rewritten(schema)
     return {key: value for key, value in known.items() if key != "x-guidance"} | {"x-guidance": options}
 
 
@@ -153,6 +160,56 @@ def _alternative(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]
     return kept | {"anyOf": branches}
 
 
+def exclusive(branches: Sequence[Any], root: dict[str, Any]) -> bool:
+    """Return whether nothing can keep two branches of a `oneOf`, as far as is seen at a glance.
+
+    They have different types, or list different values, or are objects with a property of which that is true: the tag
+    of a union.
+    """
+    known = [_target(branch, root) for branch in branches]
+    objects = [schema for schema in known if _types(schema) == {"object"}]
+    others = [schema for schema in known if _types(schema) != {"object"}]
+    some_object = [{"type": "object"}] if objects else []
+    needed = [_required(schema) for schema in objects]
+    common = [name for name in needed[0] if all(name in names for names in needed)] if objects else []
+    tagged = any(_apart([_target(properties[name], root) for properties in needed]) for name in common)
+    return _apart([*others, *some_object]) and (len(objects) < 2 or tagged)
+
+
+def _apart(schemas: Sequence[Any]) -> bool:
+    types = [name for schema in schemas for name in _types(schema)]
+    listed = [values(schema) for schema in schemas]
+    if len(types) == len(set(types)):
+        return True
+    if not all(listed) or any(isinstance(value, list | dict) for some in listed for value in some):
+        return False
+    return len(set().union(*listed)) == sum(len(set(some)) for some in listed)
+
+
+def _target(schema: Any, root: dict[str, Any]) -> Any:
+    for _ in range(_MOST_REFERENCES):
+        if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
+            break
+        schema = resolved(schema["$ref"], root)
+    return schema
+
+
+def _types(schema: Any) -> set[str]:
+    if not isinstance(schema, dict):
+        return _EVERY_TYPE
+    given = schema.get("type") or [type_of(value) for value in values(schema)] or sorted(_EVERY_TYPE)
+    names = given if isinstance(given, list) else [given]
+    return {"number" if name == "integer" else name for name in names if isinstance(name, str)}
+
+
+def _required(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the properties that are listed and required, with their schemas."""
+    listed, names = schema.get("properties"), schema.get("required")
+    if not isinstance(listed, dict) or not isinstance(names, list):
+        return {}
+    return {name: listed[name] for name in names if isinstance(name, str) and name in listed}
+
+
 def _of_later_drafts(schema: dict[str, Any]) -> dict[str, Any]:
     """Write draft 4's bounds, which are exclusive or not, as later drafts do."""
     for end in ("Minimum", "Maximum"):
@@ -213,14 +270,6 @@ def _within(schema: dict[str, Any]) -> dict[str, Any]:
 def _number(value: Any) -> Fraction | None:
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return Fraction(str(value)) if known else None
-
-
-def _joins(schema: Any) -> bool:
-    """Return whether an object's properties may be listed in several places that hold together."""
-    return any(
-        not _JOINING.isdisjoint(one) or ("properties" in one and not _ALTERNATIVES.isdisjoint(one))
-        for one in _objects(schema)
-    )
 
 
 def _objects(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:

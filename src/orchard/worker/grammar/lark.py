@@ -8,20 +8,9 @@ from functools import cache, lru_cache
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer, regex_to_lark
 from msgspec.structs import replace
 
-from orchard.formats.call_grammar import (
-    Alternation,
-    CallGrammar,
-    CallsGrammar,
-    Concatenation,
-    EmbeddedGrammar,
-    JsonValue,
-    Literal,
-    Node,
-    Repetition,
-    Terminal,
-)
+from orchard.formats import call_grammar
 
-_NOTHING = Literal("")
+_NOTHING = call_grammar.Literal("")
 # Text that a grammar forces is not cut into tokens by llguidance: the model may write it with any, as everything else.
 _HEAD = '%llguidance {"no_forcing": true}\n'
 _SYNTAX = set("/\\.+*?()|[]{}^$&~#-")  # what means more than itself in a regular expression
@@ -173,14 +162,14 @@ def regex(pattern: str, use_ascii: str) -> str:
     return terminal
 
 
-def calls(grammar: CallsGrammar, tags: Tags, *, several: bool) -> str:
+def calls(grammar: call_grammar.CallsGrammar, tags: Tags, *, several: bool) -> str:
     """Return rules called `calls`: what a model writes for one or more calls."""
     printer = _Printer(tags)
     parts = (printer.text(grammar.prefix), "call", printer.more(grammar, several=several), printer.text(grammar.suffix))
     return printer.rules(parts, call=map(printer.call, grammar.calls))
 
 
-def triggered(grammar: CallsGrammar, tags: Tags, *, several: bool) -> str | None:
+def triggered(grammar: call_grammar.CallsGrammar, tags: Tags, *, several: bool) -> str | None:
     """Return rules called `calls`, without what stands before them up to the trigger; None where some don't have it.
 
     Where nothing holds several calls together, each has a trigger of its own.
@@ -205,13 +194,15 @@ class _Printer:
         self.text = tags.literal
         self._terminals: dict[str, str] = {}  # those that need a name, by their expressions
 
-    def more(self, grammar: CallsGrammar, *, several: bool) -> str:
+    def more(self, grammar: call_grammar.CallsGrammar, *, several: bool) -> str:
         """Return the expression for further calls."""
         return f"({self.text(grammar.separator)} call)*" if several else ""
 
-    def call(self, call: CallGrammar) -> str:
+    def call(self, call: call_grammar.CallGrammar) -> str:
         """Return the expression for a call."""
-        return self._printed(Concatenation((Literal(call.begin), call.body, Literal(call.end))))
+        return self._printed(
+            call_grammar.Concatenation((call_grammar.Literal(call.begin), call.body, call_grammar.Literal(call.end)))
+        )
 
     def rules(self, calls: Iterable[str], **options: Iterable[str]) -> str:
         """Return rules called `calls` and, each for one of some expressions, as `options` are; and terminals."""
@@ -223,27 +214,27 @@ class _Printer:
         lines += [f"{name}: {terminal}" for terminal, name in self._terminals.items()]
         return "".join(f"{line}\n" for line in lines)
 
-    def _printed(self, node: Node) -> str:
+    def _printed(self, node: call_grammar.Node) -> str:
         match node:
-            case Concatenation(parts):
+            case call_grammar.Concatenation(parts):
                 return " ".join(self._printed(part) for part in parts if part != _NOTHING) or literal("")
-            case Alternation(options):
+            case call_grammar.Alternation(options):
                 return f"({' | '.join(map(self._printed, options))})"
-            case Repetition(part, most):
+            case call_grammar.Repetition(part, most):
                 times = {None: "*", 1: "?"}.get(most, f"{{0,{most}}}")
                 return f"({self._printed(part)}){times}"
         return self._leaf(node)
 
-    def _leaf(self, node: Node) -> str:
+    def _leaf(self, node: call_grammar.Node) -> str:
         match node:
-            case Literal(text):
+            case call_grammar.Literal(text):
                 return self.text(text) or literal("")
-            case Terminal(terminal):
+            case call_grammar.Terminal(terminal):
                 if "&" in terminal or "~" in terminal:
                     return self._terminals.setdefault(terminal, f"TEXT_{len(self._terminals)}")
                 return terminal
-            case EmbeddedGrammar(source):
+            case call_grammar.EmbeddedGrammar(source):
                 return f"%lark {{\n{source}\n}}"
-            case JsonValue(schema):
+            case call_grammar.JsonValue(schema):
                 return f"%json {json.dumps(schema)}"
         raise TypeError(f"{type(node).__name__} is not prepared for llguidance")

@@ -43,7 +43,9 @@ def searched(pattern: Any) -> str:
 
 def _found(tokens: Sequence[str], pattern: str, *, start: bool = False, end: bool = False) -> str:
     """Return the whole texts in which tokens are found; `start`, `end`: at the text's start, at its end."""
-    return "|".join(_one(one, pattern, start=start, end=end) for one in _alternatives(tokens))
+    bars = [place for place, depth in enumerate(_depths(tokens)) if tokens[place] == "|" and not depth]
+    alternatives = [list(tokens[before + 1 : bar]) for before, bar in pairwise([-1, *bars, len(tokens)])]
+    return "|".join(_one(one, pattern, start=start, end=end) for one in alternatives)
 
 
 def _one(tokens: list[str], pattern: str, *, start: bool, end: bool) -> str:
@@ -57,11 +59,6 @@ def _one(tokens: list[str], pattern: str, *, start: bool, end: bool) -> str:
             raise ValueError(f"the pattern {pattern!r} has an anchor within it")
         return f"(?:{_found(tokens[1:-1], pattern, start=start, end=end)})"
     return f"{'' if start else _ANYTHING}(?:{''.join(tokens)}){'' if end else _ANYTHING}"
-
-
-def _alternatives(tokens: Sequence[str]) -> list[list[str]]:
-    bars = [place for place, depth in enumerate(_depths(tokens)) if tokens[place] == "|" and not depth]
-    return [list(tokens[before + 1 : bar]) for before, bar in pairwise([-1, *bars, len(tokens)])]
 
 
 def _depths(tokens: Sequence[str]) -> list[int]:

@@ -11,7 +11,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate, Message, TextPart
-from orchard.formats.converters import converter
+from orchard.formats.registry import converter
 from orchard.worker.lane import within
 from orchard.worker.prompt.chat_messages import TemplateCapabilities, Turn, tools_of, turns_of, variables_of
 from orchard.worker.prompt.special_tokens import template_source, turn_opener

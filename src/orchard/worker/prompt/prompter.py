@@ -12,21 +12,10 @@ from msgspec.structs import replace
 
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
-from orchard.core.tasks.generate import (
-    Generate,
-    ImagePart,
-    Message,
-    Part,
-    ReasoningPart,
-    Sampling,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
+from orchard.core.tasks import generate
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
-from orchard.formats import choose
-from orchard.formats.registry import also_hermes
+from orchard.formats.registry import also_hermes, choose
 from orchard.worker.grammar.constraint import Constraint, Constraints
 from orchard.worker.grammar.process import GrammarProcess
 from orchard.worker.output import Vocabulary
@@ -106,7 +95,7 @@ class Prompter:
         )
         log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
 
-    def prepare(self, task: Generate) -> Prepared:
+    def prepare(self, task: generate.Generate) -> Prepared:
         """Render, tokenise and check. Raise OrchardError if the request is wrong."""
         self._check(task)
         task = self._with_defaults(task)
@@ -122,13 +111,13 @@ class Prompter:
         boundaries = tuple(place for place, token in enumerate(tokens) if token == opener and place)
         return Prepared(tokens, text, params, max_tokens, boundaries, constraint)
 
-    def count(self, task: Generate, *, must_fit: bool = False) -> int:
+    def count(self, task: generate.Generate, *, must_fit: bool = False) -> int:
         """Return the tokens of a prompt, which may be some times too long for the window unless it `must_fit`."""
         self._check(task)
         limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
         return len(self._read(self._with_defaults(task), limit)[1])
 
-    def _with_defaults(self, task: Generate) -> Generate:
+    def _with_defaults(self, task: generate.Generate) -> generate.Generate:
         """Apply the options for thinking that the request leaves open. A budget of 0 turns thinking off."""
         if task.prompt is not None:
             return task
@@ -148,7 +137,7 @@ class Prompter:
             given.setdefault("enable_thinking", known > 0)
         return replace(task, template_args=given, thinking_budget=budget)
 
-    def _read(self, task: Generate, limit: int) -> tuple[str, list[int]]:
+    def _read(self, task: generate.Generate, limit: int) -> tuple[str, list[int]]:
         """Return the prompt and its tokens. Raise OrchardError if it has `limit` tokens or more."""
         if task.prompt is not None:
             if isinstance(task.prompt, str):
@@ -172,7 +161,7 @@ class Prompter:
             raise _invalid("messages", "the model's chat template made an empty prompt of these messages")
         return text, tokens
 
-    def _check(self, task: Generate) -> None:
+    def _check(self, task: generate.Generate) -> None:
         self._raw.check(tuple(task.sampling.logit_bias), "logit_bias")
         for token, bias in task.sampling.logit_bias.items():
             if not math.isfinite(bias):
@@ -183,13 +172,13 @@ class Prompter:
         if task.max_tokens is not None and task.max_tokens < least:
             raise _invalid("max_tokens", f"max_tokens must be at least {least}")
         parts = (part for message in task.messages for part in message.parts)
-        if any(isinstance(piece, ImagePart) for part in parts for piece in _pieces(part)):
+        if any(isinstance(piece, generate.ImagePart) for part in parts for piece in _pieces(part)):
             raise _invalid("messages", "Pictures can't be read yet, by any model: leave them out.")
         for name in task.template_args:
             if name in self.template.reserved:
                 raise _invalid("chat_template_kwargs", f"'{name}' can't be set for the chat template")
 
-    def _budget(self, task: Generate, text: str) -> int | None:
+    def _budget(self, task: generate.Generate, text: str) -> int | None:
         """Return the budget of the reasoning that the prompt has opened or the model may open; None if there is none.
 
         A model whose reasoning does not end with a token of its own gets the budget as a variable of its template only.
@@ -203,7 +192,7 @@ class Prompter:
         ended = tail.endswith(self._thinking.end) or task.template_args.get("enable_thinking") is False
         return None if ended and not tail.endswith(self._thinking.start) else task.thinking_budget
 
-    def _params(self, task: Generate, text: str) -> SamplingParams:
+    def _params(self, task: generate.Generate, text: str) -> SamplingParams:
         """Return the sampling parameters: the request's, else the model's defaults, else neutral ones."""
         opened = task.prompt is None and self._begins_thinking(text)
         return SamplingParams(
@@ -239,7 +228,7 @@ class Prompter:
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False, verbose=False)
         return tokens
 
-    def _fewest_of(self, messages: tuple[Message, ...], limit: int) -> int:
+    def _fewest_of(self, messages: tuple[generate.Message, ...], limit: int) -> int:
         """Return a lower bound without rendering: what a template may leave out does not count.
 
         Every template writes at least one token for a message, a call and a result. Texts of users and tools are
@@ -249,11 +238,11 @@ class Prompter:
         turns = 0
         for message in messages:
             kinds = Counter(map(type, message.parts))
-            turns += kinds[ToolCallPart] + max(1, kinds[ToolResultPart])
+            turns += kinds[generate.ToolCallPart] + max(1, kinds[generate.ToolResultPart])
         if turns >= limit:
             return turns
         told = (part for message in messages if message.role in ("user", "tool") for part in message.parts)
-        texts = [piece.text for part in told for piece in _pieces(part) if isinstance(piece, TextPart)]
+        texts = [piece.text for part in told for piece in _pieces(part) if isinstance(piece, generate.TextPart)]
         return max(turns, self._fewest_tokens((text.strip() for text in texts), limit))
 
     def _fewest_tokens(self, texts: Iterable[str], limit: int) -> int:
@@ -288,7 +277,7 @@ class Prompter:
         )
 
 
-def _given(sampling: Sampling | SamplingDefaults) -> dict[str, Any]:
+def _given(sampling: generate.Sampling | SamplingDefaults) -> dict[str, Any]:
     """Return the sampling parameters that are set, of those that have defaults."""
     found = {name: getattr(sampling, name) for name in SamplingDefaults.__struct_fields__}
     return {name: value for name, value in found.items() if value is not None}
@@ -298,13 +287,13 @@ def _invalid(param: str, message: str) -> OrchardError:
     return OrchardError("invalid_request", message, param=param)
 
 
-def _open_thought(task: Generate) -> str:
+def _open_thought(task: generate.Generate) -> str:
     """Return the reasoning that the answer continues: that of a last message without a text."""
     parts = task.messages[-1].parts if task.continue_last and task.messages else ()
-    if any(isinstance(part, TextPart) and part.text for part in parts):
+    if any(isinstance(part, generate.TextPart) and part.text for part in parts):
         return ""
-    return "\n".join(part.text for part in parts if isinstance(part, ReasoningPart))
+    return "\n".join(part.text for part in parts if isinstance(part, generate.ReasoningPart))
 
 
-def _pieces(part: Part) -> tuple[Part, ...]:
-    return part.parts if isinstance(part, ToolResultPart) else (part,)
+def _pieces(part: generate.Part) -> tuple[generate.Part, ...]:
+    return part.parts if isinstance(part, generate.ToolResultPart) else (part,)

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from orchard.formats import Family
+from orchard.formats.registry import Family
 
 _PROBE = "Hi"
 _BLANK = ("\n", "\n\n", " ")
