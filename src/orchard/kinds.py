@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from orchard.core.task import LoadOptions, Task
+from orchard.core.request import LoadOptions, Task
 from orchard.core.tasks.generate import Count, Generate
 from orchard.core.tasks.text_options import TextOptions
 

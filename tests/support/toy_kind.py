@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.core.events import Failed, Finished, Output, Started, Usage
-from orchard.core.request import Request
-from orchard.core.task import LoadOptions, Task
+from orchard.core.request import LoadOptions, Request, Task
 
 
 class ToyEmbed(Task, frozen=True, tag="toy_embed"):

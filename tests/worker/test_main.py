@@ -87,7 +87,7 @@ def refuse(*_): raise ValueError("not allowed to raise maximum limit")
 resource.setrlimit = refuse
 from orchard.kinds import TEXT
 from orchard.worker.main import import_service
-import_service(TEXT.service, "orchard.core.task:LoadOptions", ["orchard.core.task:Task"]).service.prepare()
+import_service(TEXT.service, "orchard.core.request:LoadOptions", ["orchard.core.request:Task"]).service.prepare()
 assert "mlx_lm.utils" in sys.modules
 assert resource.setrlimit is refuse
 """

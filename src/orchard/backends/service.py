@@ -8,8 +8,7 @@ from msgspec import Struct, field
 
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Event
-from orchard.core.request import Request
-from orchard.core.task import LoadOptions
+from orchard.core.request import LoadOptions, Request
 
 # emit(events by request id, running, waiting): called on the event loop's thread, once an engine step or less often.
 Emit = Callable[[list[tuple[str, list[Event]]], int, int], None]

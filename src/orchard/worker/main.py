@@ -26,8 +26,7 @@ from orchard import wire
 from orchard.backends.service import Heartbeat, Service
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
-from orchard.core.request import Request
-from orchard.core.task import LoadOptions, Task
+from orchard.core.request import LoadOptions, Request, Task
 
 log = logging.getLogger("orchard.worker")
 

@@ -4,8 +4,7 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import Struct, field
 
-from orchard.core.request import Request
-from orchard.core.task import Task
+from orchard.core.request import Request, Task
 from orchard.core.tasks.text_options import SamplingDefaults
 
 # The user's, as all templates take that at the beginning; it must not read as what the user says now.

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from orchard.core.request import LoadOptions
 from orchard.core.setting import ExistingFolder, Folder, Natural, Positive, Size, also, setting, unset, written_as
-from orchard.core.task import LoadOptions
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2), unset(example="0")]

@@ -13,8 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from orchard.core.events import Event, Failed, Finished, Started
-from orchard.core.request import Request
-from orchard.core.task import Task
+from orchard.core.request import Request, Task
 
 Clock = Callable[[], float]
 

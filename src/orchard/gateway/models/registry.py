@@ -16,8 +16,7 @@ from msgspec import Struct, structs
 from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import Capability, capabilities
-from orchard.core.request import Adapter
-from orchard.core.task import LoadOptions, Task
+from orchard.core.request import Adapter, LoadOptions, Task
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.crash_reason import without_folders
 from orchard.gateway.models import gguf, hub_cache, subfolders

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from orchard.config import Settings
-from orchard.core.request import Adapter, Request
-from orchard.core.task import Task
+from orchard.core.request import Adapter, Request, Task
 from orchard.core.tasks.generate import Generate
 from orchard.gateway.metrics.counters import Metrics
 from orchard.gateway.model_status import ModelStatus

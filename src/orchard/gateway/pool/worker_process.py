@@ -13,8 +13,7 @@ from orchard.config import Settings
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed
-from orchard.core.request import Request
-from orchard.core.task import LoadOptions
+from orchard.core.request import LoadOptions, Request
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.crash_reason import CrashReason, reap, without_folders
 from orchard.gateway.pool.waiting import Timer
