@@ -19,20 +19,11 @@ from orchard.core.model_config import Capability, capabilities
 from orchard.core.request import Adapter, LoadOptions, Task
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.crash_reason import without_folders
-from orchard.gateway.models import gguf, hub_cache, subfolders
+from orchard.gateway.models import gguf, hub_cache, sources, subfolders
 from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.model_files import Folders, ModelFiles
 from orchard.gateway.models.names import checked_adapter, checked_name, listed, unknown
-from orchard.gateway.models.sources import (
-    BUILT_IN_ALIASES,
-    DEMO,
-    DEMO_SOURCE,
-    ModelSource,
-    further_names,
-    source_of,
-    spellings,
-)
 from orchard.kinds import KINDS, Backend, kind_called
 
 _DEFAULTS = Settings()
@@ -70,7 +61,7 @@ class ModelEntry(Struct, frozen=True):
     @property
     def bundled(self) -> bool:
         """Whether it is the model that comes with Orchard."""
-        return self.path == DEMO_SOURCE.folder
+        return self.path == sources.DEMO_SOURCE.folder
 
     @property
     def folder(self) -> str | None:
@@ -121,7 +112,7 @@ class _Configured(Struct):
 
     given: ModelEntry
     entry: ModelEntry
-    source: ModelSource | None = None
+    source: sources.ModelSource | None = None
     kind: str | None = None
     further_names: tuple[str, ...] = ()
     adapter_names: tuple[str, ...] = ()
@@ -210,7 +201,7 @@ class Registry:
         assert entry.repo
         await self.downloads.fetch(entry.repo, entry.revision)
         try:
-            self._read(ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
+            self._read(sources.ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
         except ValueError as error:
             reason = without_folders(str(error))
             message = f"'{entry.repo}' was downloaded, but is not a model that can be served: {reason}"
@@ -228,7 +219,7 @@ class Registry:
 
     def _configure(self, model: ModelSettings) -> None:
         """Add a model that the settings name, alone and with each of its adapters."""
-        source = source_of(model.model_path, model.revision)
+        source = sources.source_of(model.model_path, model.revision)
         bare = ModelEntry(
             checked_name(model.served_model_name or source.name),
             "",
@@ -243,9 +234,9 @@ class Registry:
             revision=source.revision,
         )
         kind = kind_called(model.model_type) if model.model_type else None
-        names = further_names(model.model_path, source)
+        names = sources.further_names(model.model_path, source)
         own = model.text.adapter_path
-        found = [_Configured(bare, bare, source, kind, names, spellings(own) if own else ())]
+        found = [_Configured(bare, bare, source, kind, names, sources.spellings(own) if own else ())]
         for name, folder in model.adapters.items():
             adapted = structs.replace(
                 bare,
@@ -256,13 +247,13 @@ class Registry:
                 on_demand=True,
                 pinned=False,
             )
-            found.append(_Configured(adapted, adapted, source, kind, adapter_names=spellings(folder)))
+            found.append(_Configured(adapted, adapted, source, kind, adapter_names=sources.spellings(folder)))
         for configured in found:
             if not self._may_download(source.repo):
                 self._check(configured, source)
             self._add(configured)
 
-    def _check(self, configured: _Configured, source: ModelSource) -> None:
+    def _check(self, configured: _Configured, source: sources.ModelSource) -> None:
         """Raise OrchardError("model_not_found") if a configured model is not here."""
         try:
             configured.entry = self._described(configured.given, source, configured.kind)
@@ -283,7 +274,7 @@ class Registry:
                     return structs.replace(configured.entry, path="")
         return configured.entry
 
-    def _described(self, entry: ModelEntry, source: ModelSource, kind: str | None = None) -> ModelEntry:
+    def _described(self, entry: ModelEntry, source: sources.ModelSource, kind: str | None = None) -> ModelEntry:
         """Return an entry with what a model's files say of it, and its aliases; `kind` is that of the configuration.
 
         Raise ValueError with what is wrong with the files.
@@ -291,7 +282,7 @@ class Registry:
         described = _with_files(entry, *self._read(source), kind)
         aliases = [*entry.aliases]
         if entry.repo is not None and self._names.get(entry.repo, entry.repo) == entry.id:
-            built_in = [alias for alias, repo in BUILT_IN_ALIASES.items() if repo == entry.repo]
+            built_in = [alias for alias, repo in sources.BUILT_IN_ALIASES.items() if repo == entry.repo]
             # If no other model has that name.
             aliases += [alias for alias in built_in if self._names.get(alias, entry.id) == entry.id]
         return structs.replace(described, aliases=tuple(aliases))
@@ -302,21 +293,21 @@ class Registry:
             return self._seen(self._configured[owner])
         if not self._finds:
             return None
-        if name == DEMO:
-            return self._found(DEMO_SOURCE)
+        if name == sources.DEMO:
+            return self._found(sources.DEMO_SOURCE)
         for repo, folder in ((name, hub_cache.folder_of(name)), (None, subfolders.subfolder(self._model_dir, name))):
-            if folder and (found := self._found(ModelSource(name, folder, repo))):
+            if folder and (found := self._found(sources.ModelSource(name, folder, repo))):
                 # A configured model of the same folder isn't loaded twice with other options.
                 same = (one for one in self._configured.values() if one.entry.folder == found.folder)
                 return next((self._seen(one) for one in same if one.entry.base is None), found)
-        return self._here(BUILT_IN_ALIASES[name]) if name in BUILT_IN_ALIASES else None
+        return self._here(sources.BUILT_IN_ALIASES[name]) if name in sources.BUILT_IN_ALIASES else None
 
     def _on_the_hub(self, name: str) -> ModelEntry | None:
         """Return a model that has to be downloaded."""
-        repo = BUILT_IN_ALIASES.get(name, name)
+        repo = sources.BUILT_IN_ALIASES.get(name, name)
         if "/" not in repo or not self._may_download(repo):
             return None
-        return self._unread(ModelSource(repo, repo=repo))
+        return self._unread(sources.ModelSource(repo, repo=repo))
 
     def _fallback(self, name: str) -> ModelEntry:
         """Return the model that answers for unknown names. Raise OrchardError("model_not_found")."""
@@ -328,7 +319,7 @@ class Registry:
     def _may_download(self, repo: str | None) -> bool:
         return repo is not None and self._settings.allow_download and hub_cache.is_repo_id(repo)
 
-    def _found(self, source: ModelSource) -> ModelEntry | None:
+    def _found(self, source: sources.ModelSource) -> ModelEntry | None:
         """Return a model that is not configured; None if nothing is there that can be served."""
         try:
             source.name.encode()  # it must fit into JSON
@@ -336,11 +327,11 @@ class Registry:
         except ValueError:
             return None
 
-    def _unread(self, source: ModelSource) -> ModelEntry:
+    def _unread(self, source: sources.ModelSource) -> ModelEntry:
         """Return a model that is not configured, without what its files say of it."""
         return ModelEntry(source.name, "", None, options=self._settings.text, ttl=self._settings.ttl, repo=source.repo)
 
-    def _read(self, source: ModelSource) -> tuple[str, ModelFiles]:
+    def _read(self, source: sources.ModelSource) -> tuple[str, ModelFiles]:
         """Return a model's folder and what its files say. Raise ValueError with the reason why it can't be served."""
         folders: Iterable[str] = [source.folder] if source.folder else []
         if source.repo:
@@ -354,14 +345,14 @@ class Registry:
                 reasons.append(str(error))
         raise ValueError(reasons[0] if reasons else "it is not in the local Hugging Face cache")
 
-    def _sources(self) -> Iterator[ModelSource]:
+    def _sources(self) -> Iterator[sources.ModelSource]:
         """Yield what may be a model; the first of each name counts."""
         if self._finds:
-            yield DEMO_SOURCE
+            yield sources.DEMO_SOURCE
             for repo, folder in hub_cache.repos():
-                yield ModelSource(repo, folder, repo)
+                yield sources.ModelSource(repo, folder, repo)
             for name in subfolders.folders(self._model_dir):
-                yield ModelSource(name, os.path.join(self._model_dir, name))
+                yield sources.ModelSource(name, os.path.join(self._model_dir, name))
 
     def _adapted(self, entry: ModelEntry, adapter: Adapter) -> ModelEntry:
         base = entry.base or entry.id
@@ -381,7 +372,7 @@ class Registry:
         message = unknown(name, self._shown)
         if is_gguf([name]) or (self._finds and gguf.is_here(name, self._model_dir)):
             message = f"model '{name}' can't be served: {GGUF}"
-        elif repo := BUILT_IN_ALIASES.get(name):
+        elif repo := sources.BUILT_IN_ALIASES.get(name):
             message = f"'{name}' stands for '{repo}', which is not here: 'orchard pull {repo}' downloads it"
         elif "/" in name and hub_cache.is_repo_id(name):
             message += f"; 'orchard pull {name}' downloads it, if the Hugging Face Hub has it"

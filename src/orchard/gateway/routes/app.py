@@ -20,8 +20,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Callers
 from orchard.gateway.http import not_found
-from orchard.gateway.http.auth import check_key
-from orchard.gateway.http.guard import Guard
+from orchard.gateway.http.guard import Guard, check_key
 from orchard.gateway.http.request_context import RequestContextMiddleware
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.errors import Dialects, failure
