@@ -9,7 +9,7 @@ import pytest
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine import calibration, warmup
+from orchard.engine import calibration, start
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.start import make_runner
 from tests.support.engine_driver import greedy, prompt
@@ -33,22 +33,22 @@ def test_a_model_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
     for name in ("find_batch_mode", "measure_prefill"):
         monkeypatch.setattr(calibration, name, spying(getattr(calibration, name), tried))
-    for way in ("every_way", "once"):
-        monkeypatch.setattr(warmup, way, spying(getattr(warmup, way), tried))
+    for way in ("warm_up_every_way", "warm_up_once"):
+        monkeypatch.setattr(start, way, spying(getattr(start, way), tried))
     runners = [make_runner(model, TextOptions(), 0, lambda: None) for _ in range(2)]
-    assert tried == ["find_batch_mode", "every_way", "measure_prefill", "once"]
+    assert tried == ["find_batch_mode", "warm_up_every_way", "measure_prefill", "warm_up_once"]
     first, second = (runner._scheduler._limits for runner in runners)
     assert first == second
     assert runners[0].store.tokens_per_second == runners[1].store.tokens_per_second > 0
     # In another process, its kernels may be gone.
-    monkeypatch.setattr(warmup, "done", set())
+    monkeypatch.setattr(start, "warmed_up", set())
     monkeypatch.setattr(tempfile, "gettempdir", lambda: "/nowhere")
     make_runner(model, TextOptions(), 0, lambda: None)
-    assert tried[4:] == ["every_way"]
-    monkeypatch.setattr(warmup, "done", set())
+    assert tried[4:] == ["warm_up_every_way"]
+    monkeypatch.setattr(start, "warmed_up", set())
     monkeypatch.undo()
     if mx.default_device() == mx.cpu:
-        assert warmup.is_kept()
+        assert start.kernels_are_kept()
 
 
 def spying(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
@@ -95,5 +95,5 @@ def test_how_many_prompts_a_step_reads() -> None:
     for number in range(3):
         runner.add(greedy(str(number), prompt(number, 20), 2))
     runner.step()
-    left = [work.left for work in runner._work.values()]
+    left = [sum(prefill.left for prefill, _ in work.prefills) for work in runner._work.values()]
     assert sum(tokens < 19 for tokens in left) == 2

@@ -17,7 +17,7 @@ import pytest
 from orchard.backends.text import TextModel, load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EndReason, EngineStep, Job
-from orchard.engine.batching.kv_store import KVStore
+from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.engine import Engine
 from orchard.engine.prefix_cache.disk_io import DiskTier
 from orchard.engine.sampling.params import SamplingParams

@@ -14,7 +14,7 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import attention, kv_cache
 from orchard.engine.batching.batch import Batch, BatchMode
 from orchard.engine.batching.job import Begun, Drawn, EndReason, EngineStep, Job
-from orchard.engine.batching.kv_store import KVStore
+from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.runner import Runner

@@ -23,10 +23,11 @@ from msgspec import Meta, Struct
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching import batched_prefill, kv_cache
+from orchard.engine.batching import kv_cache
 from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
-from orchard.engine.batching.kv_store import KVStore
+from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
+from orchard.engine.batching.prefill import read_together
 
 log = logging.getLogger("orchard.engine")
 
@@ -79,23 +80,16 @@ def quantisable(model: LanguageModel, options: TextOptions) -> TextOptions:
             f"its keys and values can't be quantised in groups of {options.kv_group_size} (--kv-group-size): {error}"
         )
         raise OrchardError("model_failed", message) from error
-    reason = _unreadable(model, cache)
-    if reason is None:
-        return options
+    reason = "none of the model's layers keeps every token"
+    if kv_cache.is_quantized(cache):
+        try:
+            for tokens in ([[1, 2]], [[3]]):  # a model may attend in another way to one token
+                mx.eval(model.forward(mx.array(tokens, mx.uint32), cache))
+            return options
+        except Exception as error:
+            reason = f"the model's own attention can't read them quantised ({_brief(error)})"
     log.warning("--kv-bits %d has no effect, keys and values stay as they are: %s", options.kv_bits, reason)
     return msgspec.structs.replace(options, kv_bits=None)
-
-
-def _unreadable(model: LanguageModel, cache: kv_cache.Cache) -> str | None:
-    """Return why a model can't use a quantised cache; None where it can."""
-    if not kv_cache.is_quantized(cache):
-        return "none of the model's layers keeps every token"
-    try:
-        for tokens in ([[1, 2]], [[3]]):  # a model may attend in another way to one token
-            mx.eval(model.forward(mx.array(tokens, mx.uint32), cache))
-    except Exception as error:
-        return f"the model's own attention can't read them quantised ({_brief(error)})"
-    return None
 
 
 def _brief(error: Exception) -> str:
@@ -151,7 +145,7 @@ def _logits(
         heads = [prompt[: len(prompt) // 2] for prompt in prompts]
         tails = [prompt[len(prompt) // 2 :] for prompt in prompts]
         for part in (heads, tails):
-            caches, _ = batched_prefill.read(model, list(zip(caches, part, strict=True)))
+            caches, _ = read_together(model, list(zip(caches, part, strict=True)))
     else:
         for cache, prompt in zip(caches, prompts, strict=True):
             model.forward(mx.array([prompt], mx.uint32), cache)

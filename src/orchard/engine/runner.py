@@ -10,13 +10,12 @@ from msgspec.structs import replace
 
 from orchard.engine.batching.batch import Batch, BatchSlot
 from orchard.engine.batching.batched_cache import GROWTH
-from orchard.engine.batching.batched_prefill import group_by_length
 from orchard.engine.batching.decode import Row, Rows
 from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, JobFailed, Scored
-from orchard.engine.batching.kv_store import KVStore
+from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.batching.prefill import Prefill, read_batch
+from orchard.engine.batching.prefill import Prefill, group_by_length, read_batch
 from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs, Scoring
 from orchard.engine.scheduler import Limits, Scheduler, StepPlan, Ticket, TooLarge
@@ -43,11 +42,6 @@ class _Work:
         self.begun = False
         self.wanted = job.max_tokens
         self.scored = 0
-
-    @property
-    def left(self) -> int:
-        """How many tokens are still to be read."""
-        return sum(prefill.left for prefill, _ in self.prefills)
 
 
 class Runner:
@@ -174,7 +168,9 @@ class Runner:
             self._refuse(refusal)
         drawn = self._release_memory(plan) if plan.preempt or plan.pause else []
         for job_id in plan.begin:
-            self._guard(job_id, self._admit)
+            if work := self._work.get(job_id):
+                work.admitted_with = [len(answer or []) for answer in work.answers]
+            self._guard(job_id, self._begin)
         self.store.end_admission()
         drawn += self._decode()
         # What this step launches keeps the device busy while the scores of earlier steps are read.
@@ -193,10 +189,6 @@ class Runner:
         failed = {one.job for one in broken}
         drawn = [one for one in drawn if one.job not in failed]
         return EngineStep(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting, scored)
-
-    def _admit(self, work: _Work) -> None:
-        work.admitted_with = [len(answer or []) for answer in work.answers]
-        self._begin(work)
 
     def _begin(self, work: _Work) -> None:
         """Find out what of the prompt is cached, and begin to read the rest."""
@@ -263,7 +255,7 @@ class Runner:
             prefill.save()
             del work.prefills[0]
             self._start_decode(work, prefill, choices)
-        self._scheduler.remains(work.job.id, work.left)
+        self._scheduler.remains(work.job.id, sum(prefill.left for prefill, _ in work.prefills))
 
     def _start_decode(self, work: _Work, prefill: Prefill, choices: list[int]) -> None:
         """Make a row for each choice. A forked cache shares its buffers; MLX copies them at the first write."""

@@ -9,7 +9,7 @@ import pytest
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Job
-from orchard.engine.batching.kv_store import KVStore
+from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import Embedded, LanguageModel
 from orchard.engine.batching.prefill import Prefill
 from orchard.engine.scheduler import Limits

@@ -10,8 +10,7 @@ import mlx.core as mx
 
 from orchard.engine.batching.batch import Batch, BatchSlot
 from orchard.engine.batching.job import Drawn, EndReason, Job
-from orchard.engine.batching.kv_cache import Cache
-from orchard.engine.batching.kv_store import KVStore
+from orchard.engine.batching.kv_cache import Cache, KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.sampling.grammar import Computing, GrammarState, Masks
 from orchard.engine.sampling.params import Sample

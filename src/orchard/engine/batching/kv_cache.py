@@ -1,18 +1,27 @@
-"""A row's cache: what it takes, how it is quantised, and how it goes into pieces and comes back.
+"""A row's cache: what it takes, how it is quantised, how it goes into pieces and comes back, and which pieces are kept.
 
 It is a list with one entry a layer, in mlx-lm's classes; `layer_kinds` says what is done with each. Layers that keep
 every token can be cut at any token. The others (a sliding window, a recurrent state) are known at one place only, so
 of them a snapshot is kept.
 """
 
+import copy
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.layer_kinds import Footprint, LayerKind, kind_of
+from orchard.engine.batching.model import LanguageModel
+from orchard.engine.prefix_cache.cache import Miss, PrefixCache
+from orchard.engine.prefix_cache.disk_io import DiskTier
 from orchard.engine.prefix_cache.values import Cut, State
 
+_WRITE_BACK_BYTES = 32 * 2**20
+_SECONDS_BETWEEN_LOOKS = 0.01
 Cache = list[Any]
 
 
@@ -98,3 +107,140 @@ def _by_layer(state: State) -> dict[str, dict[int, mx.array]]:
         name, _, index = key.rpartition(".")
         found.setdefault(name, {})[int(index)] = array
     return found
+
+
+class CacheHit(NamedTuple):
+    """A row's cache that holds the first `length` tokens of a prompt already, and why not more."""
+
+    cache: Cache
+    length: int
+    miss: Miss | None
+
+
+class KVStore:
+    """What the engine knows about caches of one model. Only its thread calls this."""
+
+    def __init__(
+        self, model: LanguageModel, options: TextOptions, budget: int = 0, wake: Callable[[], None] = lambda: None
+    ) -> None:
+        """`budget`: what may be kept in memory, in bytes; 0: nothing. `wake` is called in the disk's thread when
+        `write_back` may have more to do."""
+        self._model = model
+        self._bits = options.kv_bits
+        self._group_size = options.kv_group_size
+        self._quantized_from = options.quantized_kv_start
+        self._prefixes: PrefixCache | None = None
+        self._disk: DiskTier | None = None
+        self._snapshots = False
+        self._restored: tuple[object, Cache] | None = None
+        self.tokens_per_second = 0.0
+        """How fast a prompt is read; 0: not known."""
+        if budget and cacheable(model.new_cache()):
+            if options.prompt_cache_dir:
+                folder = Path(options.prompt_cache_dir)
+                form = (self._bits, self._group_size, self._quantized_from) if self._bits else ()
+                fingerprint = f"{model.fingerprint} {form} {options.max_kv_size}"
+                self._disk = DiskTier(folder, fingerprint, options.prompt_cache_dir_bytes, wake)
+            self._snapshots = needs_snapshot(model.new_cache())
+            self._prefixes = PrefixCache(budget, self._snapshots, self._disk, options.prompt_cache_size)
+
+    def limit(self, budget: int) -> None:
+        """Limit cached prompts to so many bytes of memory from now on; 0: none is kept."""
+        if self._prefixes is not None:
+            self._prefixes.limit(budget)
+            self._restored = None
+
+    def new_cache(self) -> Cache:
+        """Return an empty cache."""
+        return self.quantized_if_due(self._model.new_cache(), 0)
+
+    def quantized_if_due(self, cache: Cache, length: int) -> Cache:
+        """Return a cache of `length` tokens, quantised where it has to be from this length on."""
+        if self._bits is None or length < self._quantized_from:
+            return cache
+        return quantized(cache, self._bits, self._group_size)
+
+    def quantizes_at(self, length: int) -> bool:
+        """Return whether a row that decodes has to be quantised at this length."""
+        return self._bits is not None and length == self._quantized_from > 0
+
+    def prefill_stops(self, boundaries: Sequence[int]) -> list[int]:
+        """Return the places where prefill must pause: where a snapshot is kept, and where quantising begins."""
+        stops = set(boundaries) if self._snapshots else set()
+        if self._bits is not None and self._quantized_from:
+            stops.add(self._quantized_from)
+        return sorted(stops)
+
+    def find(self, tokens: list[int]) -> CacheHit:
+        """Return a cache that holds as much of a prompt as is cached, at most all but its last token."""
+        if self._prefixes is None:
+            return CacheHit(self.new_cache(), 0, None)
+        match = self._prefixes.find(tokens, len(tokens) - 1, disk=False)
+        if not match.length:
+            return CacheHit(self.new_cache(), 0, match.miss)
+        known = match.pieces, match.snapshot
+        if not self._restored or self._restored[0] != known:
+            cache = self.quantized_if_due(self._model.new_cache(), match.length)
+            restore(cache, match.pieces, match.snapshot, match.length)
+            self._restored = known, cache
+        return CacheHit(copy.deepcopy(self._restored[1]), match.length, match.miss)
+
+    def end_admission(self) -> None:
+        """Forget what `find` returned last. Until then, rows that find the same share its memory; a write copies it."""
+        self._restored = None
+
+    def fetch(self, tokens: list[int], done: Callable[[], None]) -> bool:
+        """Fetch what is known of a prompt from the disk; False: there is nothing to wait for.
+
+        Nothing is fetched that would be computed sooner. `done` is called in another thread, also where the disk fails.
+        """
+        if self._prefixes is None:
+            return False
+        match = self._prefixes.find(tokens, len(tokens) - 1)
+        if not match.cold:
+            return False
+        if self._disk and self.tokens_per_second:
+            computing = (match.length - match.warm_length) / self.tokens_per_second
+            if computing < match.cold_bytes / self._disk.bytes_per_second:
+                return False
+        self._prefixes.fetch(match, done)
+        return True
+
+    def save(self, tokens: Sequence[int], cache: Cache) -> None:
+        """Keep what a row's cache holds: exactly these tokens."""
+        if self._prefixes is None or not tokens:
+            return
+        start = self._prefixes.covered(tokens)
+        if self._bits is not None and start < self._quantized_from <= len(tokens) and is_quantized(cache):
+            return  # what came before quantising began is not known any more
+        state = snapshot(cache) if self._snapshots and not self._prefixes.has_snapshot(tokens) else None
+        piece = cut(cache, start, len(tokens)) if start < len(tokens) else None
+        if state:
+            # A lazy copy would keep all of the row's cache alive; the cache copies pieces itself.
+            mx.async_eval(state.arrays)  # type: ignore[no-untyped-call]
+        if piece or state:
+            self._prefixes.insert(tokens, start, piece, state)
+
+    def write_back(self) -> bool:
+        """Return the disk's thread some of what isn't on disk yet; return whether it could take more now."""
+        return self._prefixes is not None and self._prefixes.write_back(_WRITE_BACK_BYTES)
+
+    def counters(self) -> dict[str, int]:
+        """Return numbers for a report."""
+        return self._prefixes.counters if self._prefixes else {}
+
+    def wait_for_files(self, timeout: float) -> None:
+        """Wait until the prompts that an earlier process left on disk are found, for at most `timeout` seconds."""
+        if self._disk:
+            self._disk.scanned.wait(timeout)
+
+    def close(self, timeout: float) -> None:
+        """Save what isn't on disk yet, as far as that goes in `timeout` seconds."""
+        if not self._disk:
+            return
+        end = time.monotonic() + timeout
+        self.wait_for_files(timeout)  # nothing can be saved before
+        while (self.write_back() or self._disk.busy) and time.monotonic() < end:
+            if self._disk.busy:
+                time.sleep(_SECONDS_BETWEEN_LOOKS)
+        self._disk.close(max(end - time.monotonic(), 0))

@@ -197,11 +197,9 @@ class PrefixCache:
                 break
             if not self._needs_snapshot:
                 count, length = index, min(node.end, most)
-            elif node.end <= most and self._restorable(node, nbytes, disk):
+                continue
+            slot = node.snapshot
+            known = slot.value is not None or (disk and slot.file is not None)
+            if known and node.end <= most and nbytes + slot.nbytes <= self._memory.budget:
                 count, length = index, node.end
         return nodes[:count], length
-
-    def _restorable(self, node: Node, nbytes: int, disk: bool) -> bool:
-        slot = node.snapshot
-        known = slot.value is not None or (disk and slot.file is not None)
-        return known and nbytes + slot.nbytes <= self._memory.budget

@@ -13,12 +13,11 @@ from mlx_lm.models.cache import QuantizedKVCache, RotatingKVCache
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration
-from orchard.engine.batching import batched_prefill
 from orchard.engine.batching.job import Job
-from orchard.engine.batching.kv_cache import Cache
-from orchard.engine.batching.kv_store import KVStore
+from orchard.engine.batching.kv_cache import Cache, KVStore
 from orchard.engine.batching.layer_kinds import Unbatchable
 from orchard.engine.batching.model import LanguageModel
+from orchard.engine.batching.prefill import group_by_length, read_together, warm_up_prefill
 from orchard.engine.scheduler import Limits
 from tests.engine.batching.test_prefill import embedded_job
 from tests.engine.test_runner import BAD, bad, check_broken, check_the_others, sampled, unlucky
@@ -67,7 +66,7 @@ def test_what_is_read_at_once(kind: str, before: list[int], quantized: bool) -> 
     places = list(before)
     for counts in ([9, 30, 1], [3, 2, 7]):
         pieces = [tokens[at : at + count] for tokens, at, count in zip(prompts, places, counts, strict=True)]
-        found, arrays = batched_prefill.read(model, list(zip(found, pieces, strict=True)))
+        found, arrays = read_together(model, list(zip(found, pieces, strict=True)))
         mx.eval(arrays)
         places = [place + count for place, count in zip(places, counts, strict=True)]
     for tokens, cache, expected, place, first in zip(prompts, found, own, places, before, strict=True):
@@ -82,7 +81,7 @@ def test_what_is_read_at_once(kind: str, before: list[int], quantized: bool) -> 
 def test_only_rows_that_keep_every_token() -> None:
     model = Other(network("qwen3"), lambda: [RotatingKVCache(20), RotatingKVCache(20)])
     with pytest.raises(Unbatchable, match="RotatingKVCache"):
-        batched_prefill.read(model, [(model.new_cache(), [1, 2]), (model.new_cache(), [3])])
+        read_together(model, [(model.new_cache(), [1, 2]), (model.new_cache(), [3])])
 
 
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe"])
@@ -102,7 +101,7 @@ def test_a_model_that_takes_one_row_only() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 9000), st.integers(1, 2048)), max_size=40), st.integers(1, 40_000))
 def test_sets_waste_little(pieces: list[tuple[int, int]], most: int) -> None:
-    sets = batched_prefill.group_by_length(pieces, most)
+    sets = group_by_length(pieces, most)
     assert sorted(index for one in sets for index in one) == list(range(len(pieces)))
     for one in sets:
         before, own = ([pieces[index][part] for index in one] for part in range(2))
@@ -112,10 +111,10 @@ def test_sets_waste_little(pieces: list[tuple[int, int]], most: int) -> None:
 
 
 def test_likes_share_a_set() -> None:
-    assert batched_prefill.group_by_length([(0, 270), (0, 265), (0, 300), (0, 256)], 4096) == [[2, 0, 1, 3]]
-    assert batched_prefill.group_by_length([(0, 20), (0, 1000), (0, 30)], 4096) == [[1], [2, 0]]
-    assert batched_prefill.group_by_length([(4000, 40), (10, 40), (4000, 50)], 2**20) == [[2, 0, 1]]
-    assert batched_prefill.group_by_length([(4000, 40), (4000, 50)], 8000) == [[1], [0]]
+    assert group_by_length([(0, 270), (0, 265), (0, 300), (0, 256)], 4096) == [[2, 0, 1, 3]]
+    assert group_by_length([(0, 20), (0, 1000), (0, 30)], 4096) == [[1], [2, 0]]
+    assert group_by_length([(4000, 40), (10, 40), (4000, 50)], 2**20) == [[2, 0, 1]]
+    assert group_by_length([(4000, 40), (4000, 50)], 8000) == [[1], [0]]
 
 
 JOBS = [
@@ -219,7 +218,7 @@ def test_little_memory_for_copies() -> None:
 
 def test_the_sizes_that_are_tried_beforehand() -> None:
     model, passes = spied("qwen3")
-    batched_prefill.warm(model, 256)
+    warm_up_prefill(model, 256)
     assert passes[:3] == [(1, 64), (2, 64), (4, 64)]
     assert passes[3:] == [(1, 128), (2, 128), (1, 192), (1, 256)]
 
