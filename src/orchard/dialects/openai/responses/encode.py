@@ -12,16 +12,9 @@ from orchard.core.errors import FailureKind, OrchardError
 from orchard.dialects.common.output import escape_line_ends
 from orchard.dialects.openai import errors as openai_errors
 from orchard.dialects.openai.output import Fields, overflow
+from orchard.dialects.openai.responses import output
 from orchard.dialects.openai.responses.call import ResponseCall
 from orchard.dialects.openai.responses.errors import in_own_words
-from orchard.dialects.openai.responses.output import (
-    CallItem,
-    MessageItem,
-    OutputItem,
-    ReasoningItem,
-    Told,
-    response_usage,
-)
 from orchard.dialects.openai.responses.seal import seal
 from orchard.dialects.openai.responses.tools import ServedTool
 
@@ -56,7 +49,7 @@ class ResponseEncoder:
         self._sealed = _SEALED in (call.body.include or ())
         self._sequence = 0
         self._begun = False
-        self._items: list[OutputItem] = []
+        self._items: list[output.OutputItem] = []
         self._done: list[Fields] = []
         self._end: Fields = {}
         # How tokens are sampled, as far as the request says; the model's defaults are known once it has started.
@@ -81,10 +74,10 @@ class ResponseEncoder:
 
     def response(self) -> Fields:
         """Return the response as it stands."""
-        output = [*self._done, *(item.snapshot() for item in self._items[len(self._done) :])]
+        items = [*self._done, *(item.snapshot() for item in self._items[len(self._done) :])]
         rest = {"completed_at": None, "error": None, "incomplete_details": None, "usage": None}
         told = {**asdict(self._sampling), **rest, **overflow(self.summary), **self._end}
-        return {**self._call.about, "status": self._status, **told, "output": output}
+        return {**self._call.about, "status": self._status, **told, "output": items}
 
     def body(self) -> bytes:
         """Return the response as JSON."""
@@ -119,20 +112,21 @@ class ResponseEncoder:
         item = self._items[-1] if self._items else None
         match event:
             case events.Text() if event.text or event.logprobs:
-                if not isinstance(item, MessageItem):
-                    item = MessageItem(self._id("msg"))
+                if not isinstance(item, output.MessageItem):
+                    item = output.MessageItem(self._id("msg"))
                     yield from self._open(item)
                 yield from self._of_last(item.add(event.text, event.logprobs))
             case events.Reasoning() if event.text:
-                if not isinstance(item, ReasoningItem):
-                    item = ReasoningItem(self._id("rs"), summary=self._summarises, sealed=self._sealed)
+                if not isinstance(item, output.ReasoningItem):
+                    item = output.ReasoningItem(self._id("rs"), summary=self._summarises, sealed=self._sealed)
                     yield from self._open(item)
                 yield from self._of_last(item.add(event.text))
             case events.ToolStart():
                 served = self._call.served.get(event.name) or ServedTool("function", event.name)
-                yield from self._open(CallItem(self._id("ctc" if served.kind == "custom" else "fc"), event.id, served))
+                id_ = self._id("ctc" if served.kind == "custom" else "fc")
+                yield from self._open(output.CallItem(id_, event.id, served))
             case events.ToolArgs() if event.json:
-                assert isinstance(item, CallItem)
+                assert isinstance(item, output.CallItem)
                 yield from self._of_last(item.add(event.json))
 
     def _finished(self, event: events.Finished) -> Iterator[bytes]:
@@ -141,13 +135,13 @@ class ResponseEncoder:
             # Nothing was asked for, so nothing is missing, and the token that it took doesn't count.
             cut, used = False, replace(used, completion_tokens=0, reasoning_tokens=0)
         else:
-            said = any(not isinstance(item, ReasoningItem) for item in self._items)
+            said = any(not isinstance(item, output.ReasoningItem) for item in self._items)
             # A response has a message, even an empty one, unless it was cut off while the model was still thinking.
             if not said and not (cut and self._items):
-                yield from self._open(MessageItem(self._id("msg")))
+                yield from self._open(output.MessageItem(self._id("msg")))
             yield from self._close("incomplete" if cut else "completed")
         self._status = "incomplete" if cut else "completed"
-        self._end = {"usage": response_usage(used, self.summary)}
+        self._end = {"usage": output.response_usage(used, self.summary)}
         if cut:
             self._end["incomplete_details"] = {"reason": "max_output_tokens"}
         else:
@@ -168,7 +162,7 @@ class ResponseEncoder:
         yield self._write("error", {"code": told["code"], "message": told["message"], "param": told["param"]})
         yield self._lifecycle("failed")
 
-    def _open(self, item: OutputItem) -> Iterator[bytes]:
+    def _open(self, item: output.OutputItem) -> Iterator[bytes]:
         """End the item that is being written, and begin the next."""
         if self._items:
             yield from self._close("completed")
@@ -185,7 +179,7 @@ class ResponseEncoder:
         self._done.append(item.snapshot())
         yield self._write("response.output_item.done", {"output_index": place, "item": self._done[-1]})
 
-    def _of_last(self, told: Told) -> Iterator[bytes]:
+    def _of_last(self, told: output.Told) -> Iterator[bytes]:
         about = {"item_id": self._items[-1].id, "output_index": len(self._items) - 1}
         for kind, fields in told:
             yield self._write(f"response.{kind}", about | fields)
@@ -222,6 +216,6 @@ def compacted(call: ResponseCall, past: Iterable[bytes], summary: str, used: eve
         "object": "response.compaction",
         "created_at": int(time.time()),
         "output": [*kept, compaction],
-        "usage": response_usage(used),
+        "usage": output.response_usage(used),
     }
     return _json(answer)
