@@ -297,11 +297,6 @@ def _snapshot_ring(layer: Any) -> list[mx.array | None]:
     return kept
 
 
-def _restore_ring(layer: Any, pieces: list[dict[int, mx.array]], length: int) -> None:
-    # Assigning to a slice changes the very object; a copy shares its buffer until then.
-    _fill_ring(layer, [copy.copy(pieces[0][index]) for index in range(2)], length)
-
-
 class BatchedArraysCache:
     """Rows of ArraysCache: what a recurrent layer remembers, of one size however long the row is."""
 
@@ -343,7 +338,8 @@ KINDS: dict[str, LayerKind] = {
         batch=BatchedRotatingKVCache,
         footprint=lambda layer: Footprint(windows=((int(layer.max_size), _per_token(layer)),)),
         snapshot=_snapshot_ring,
-        restore=_restore_ring,
+        # Assigning to a slice changes the very object; a copy shares its buffer until then.
+        restore=lambda layer, pieces, length: _fill_ring(layer, [copy.copy(pieces[0][i]) for i in range(2)], length),
     ),
     "ArraysCache": LayerKind(
         batch=BatchedArraysCache,

@@ -213,7 +213,15 @@ class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
         reader = calls.reader
         yield from reader.expect("[")
         while True:
-            yield from _apertus_call(calls)
+            yield from reader.expect("{")
+            yield from reader.skip()
+            name = yield from plain(reader)
+            if not name:
+                raise MalformedOutput
+            yield from reader.expect(":")
+            yield from reader.skip()
+            yield from arguments(reader, calls.start(name), calls.arguments)
+            yield from calls.close("}")
             mark = yield from reader.leading((",", "]"))
             if mark == "]":
                 yield from reader.leading((self.closes,))
@@ -223,19 +231,6 @@ class ApertusCalls(CallSyntax, frozen=True, kw_only=True):
     def call(self, tool: Tool) -> CallGrammar:
         """Return what one call of a tool looks like."""
         return CallGrammar(tool.name, f"{{{json.dumps(tool.name)}: ", json_arguments(tool), "}")
-
-
-def _apertus_call(calls: CallEmitter) -> Parser[None]:
-    reader = calls.reader
-    yield from reader.expect("{")
-    yield from reader.skip()
-    name = yield from plain(reader)
-    if not name:
-        raise MalformedOutput
-    yield from reader.expect(":")
-    yield from reader.skip()
-    yield from arguments(reader, calls.start(name), calls.arguments)
-    yield from calls.close("}")
 
 
 APERTUS = ApertusCalls(

@@ -12,8 +12,7 @@ from llguidance import LLMatcher
 from orchard.formats.call_grammar import JsonValue, Literal, Node, Terminal, TextValue, concatenated, one_of, replaced
 from orchard.formats.schema import resolved, type_of, values
 from orchard.worker.grammar.lark import ANY, fault, fault_within, regex, text_up_to
-from orchard.worker.grammar.patterns import MOMENTS
-from orchard.worker.grammar.text_schema import Texts
+from orchard.worker.grammar.text_schema import MOMENTS, Texts
 
 # Between the parts of JSON: a space, or a newline and an indentation.
 _WHITE_SPACE = {"whitespace_pattern": r"\x20|\n[\x20\t]{0,16}"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
 
 from orchard.worker.grammar.json_schema import prepared
-from orchard.worker.grammar.patterns import FORMATS, searched
+from orchard.worker.grammar.text_schema import FORMATS, searched
 
 
 @cache
