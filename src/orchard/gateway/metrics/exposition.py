@@ -18,7 +18,7 @@ from orchard.gateway.model_status import ModelStatus, ShownState
 F = TypeVar("F", CounterMetricFamily, GaugeMetricFamily)
 
 _COUNTERS: tuple[tuple[str, str, Callable[[ModelMetrics], int]], ...] = (
-    ("orchard_prompts", "Prompts that were read.", lambda model: model.prompts),
+    ("orchard_prompts", "Prompts that were processed.", lambda model: model.prompts),
     (
         "orchard_prompt_cache_hits",
         "Prompts with at least one cached token.",
