@@ -273,6 +273,8 @@ def collect(events: Iterable[Event]) -> Collected:
 
 def merge(events: Sequence[Event]) -> list[Event]:
     """Join neighbouring pieces of the same text, so that a client that lags gets fewer and larger ones."""
+    if len(events) == 1:  # as nearly always
+        return list(events)
     merged: list[Event] = []
     for event in events:
         last = merged[-1] if merged else None

@@ -137,6 +137,10 @@ class ChatEncoder:
     def _event(self, event: events.Event) -> bytes:
         chunk = b""
         match event:
+            # Nearly all chunks are of this kind.
+            case events.Text() if event.text and not (event.choice in self._without_role or self._has_logprobs):
+                self._without_answer.discard(event.choice)
+                chunk = self._heads[event.choice] + b'{"content":' + _json(event.text) + b"}" + self._tail
             case events.Text(text, choice, drawn):
                 shown = {"content": logprob_entries(drawn), "refusal": None} if self._has_logprobs and drawn else None
                 if text or shown:
