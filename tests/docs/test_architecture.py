@@ -27,7 +27,7 @@ def table(heading: str) -> list[list[str]]:
     section = re.split(r"^## ", MAP.partition(f"\n## {heading}\n")[2], flags=re.MULTILINE)[0]
     rows = re.findall(r"^\| (.*) \|$", section.replace("| |", "|  |"), re.MULTILINE)
     first = max(
-        index for index, line in enumerate(rows) if line.startswith(("hop |", "folder |", "room |", "to change"))
+        index for index, line in enumerate(rows) if line.startswith(("hop |", "folder |", "part |", "to change"))
     )
     return [[cell.strip() for cell in row.split("|")] for row in rows[first + 1 :]]
 
