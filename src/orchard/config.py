@@ -39,7 +39,7 @@ Ttl = Annotated[
     Seconds | None,
     setting("memory", "Seconds without a request after which a model is unloaded."),
     also("on_demand_idle_timeout"),
-    unset("none; 60 for a model that is on_demand", example="600"),
+    unset("60 for a model that is on_demand, else never", example="600"),
 ]
 
 
@@ -71,7 +71,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     adapters: Annotated[
         dict[str, str],
         written_as("existing folders"),
-        setting("models", "LoRA adapters that requests may ask for by name, and their folders."),
+        setting("models", "The names and folders of LoRA adapters that requests may select."),
     ] = {}
     on_demand: Annotated[bool, setting("models", "Load the model at its first request, not at startup.")] = False
     pinned: Annotated[bool, setting("models", "Never unload the model to make room for another.")] = False
@@ -90,7 +90,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         setting("server", "Also log to this file (readable by its owner only; rotated at 10 MB; five old files kept)."),
     ] = None
     shutdown_grace: Annotated[
-        Grace, setting("server", "Seconds that running answers get when the server stops; a second Ctrl-C ends them.")
+        Grace, setting("server", "Seconds for running answers to finish when the server stops; Ctrl-C again ends them.")
     ] = 20.0
     api_keys: Annotated[
         Keys,
@@ -115,19 +115,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     allowed_hosts: Annotated[
         tuple[str, ...],
         written_as("hosts"),
-        setting("access", "Another name by which clients may reach a server without keys; may be repeated."),
+        setting("access", "Another host name by which clients may reach a server without keys; may be repeated."),
         also(flag="allowed_host"),
         unset("localhost and the server's own addresses"),
     ] = ()
     models: tuple[ModelSettings, ...] = ()
     """Besides these, every model of the local Hugging Face cache and of `model_dir` can be asked for."""
     model_dir: Annotated[
-        ExistingFolder | None, setting("models", "A folder whose subfolders are models that clients may ask for.")
+        ExistingFolder | None, setting("models", "A folder whose subfolders are models that requests may name.")
     ] = None
     fallback_model: Annotated[
         Name | None, setting("models", "The model that answers requests for unknown models, instead of a 404.")
     ] = None
-    allow_download: Annotated[bool, setting("models", "Let requests ask for models that must be downloaded.")] = False
+    allow_download: Annotated[bool, setting("models", "Download the models that requests name, if necessary.")] = False
     max_loaded_models: Annotated[
         Positive | None,
         setting("memory", "The most models in memory at once, not counting the bundled one."),
@@ -135,7 +135,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = None
     memory_limit: Annotated[
         PositiveSize | None,
-        setting("memory", "The most memory that all models may use together, such as 24GB."),
+        setting("memory", "The most memory that all models together may use, such as 24GB."),
         unset("what the device recommends"),
     ] = None
     ttl: Ttl = None
@@ -148,7 +148,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = "error"
     stable_prompts: Annotated[
         bool,
-        setting("prompts", "In /v1/messages, remove or move the lines of agents' prompts that often change."),
+        setting("prompts", "In /v1/messages, drop or move lines of agents' prompts that often change."),
     ] = True
     responses_path: Annotated[
         str,
@@ -156,29 +156,29 @@ class Settings(Struct, frozen=True, kw_only=True):
         setting("responses", "The file for stored responses; ':memory:' keeps them only until the server stops."),
     ] = "~/.orchard/responses.db"
     responses_ttl: Annotated[
-        Seconds, setting("responses", "Seconds for which a conversation is kept after the last addition to it.")
+        Seconds, setting("responses", "Seconds until a conversation is deleted, counted from its last addition.")
     ] = 3600.0
     responses_max_bytes: Annotated[
-        PositiveSize, setting("responses", "The most space for stored responses; the least recently used make room.")
+        PositiveSize, setting("responses", "The most space for stored responses; the least recently used are deleted.")
     ] = 2**30
     responses_archive_dir: Annotated[
-        Folder | None, setting("responses", "A folder where conversations are saved as JSON when they expire.")
+        Folder | None, setting("responses", "A folder where expired conversations are saved as JSON.")
     ] = None
     responses_max_background: Annotated[
-        Positive, setting("responses", "The most responses in the background at once; further ones are refused.")
+        Positive, setting("responses", "The most background responses that run at once; further ones are refused.")
     ] = 64
-    max_requests: Annotated[Positive, setting("limits", "The most requests at once, not counting GET.")] = 1024
+    max_requests: Annotated[Positive, setting("limits", "The most requests at once, except GET requests.")] = 1024
     max_connections: Annotated[Positive, setting("limits", "The most connections at once.")] = 4096
     max_body_bytes: Annotated[PositiveSize, setting("limits", "The most bytes in a request body.")] = 32 * 2**20
     max_body_bytes_in_flight: Annotated[
-        PositiveSize, setting("limits", "The most bytes in all request bodies that are arriving.")
+        PositiveSize, setting("limits", "The most bytes in all request bodies that are arriving at once.")
     ] = 256 * 2**20
-    head_timeout: Annotated[Seconds, setting("limits", "Seconds in which the head of a request must arrive.")] = 30.0
-    body_timeout: Annotated[Seconds, setting("limits", "Seconds in which the body of a request must arrive.")] = 60.0
+    head_timeout: Annotated[Seconds, setting("limits", "Seconds for a request's headers to arrive.")] = 30.0
+    body_timeout: Annotated[Seconds, setting("limits", "Seconds for a request's body to arrive.")] = 60.0
     keep_alive_interval: Annotated[
         Seconds, setting("limits", "Seconds between comments on a stream that has nothing else to send.")
     ] = 15.0
-    cache_timeout: Annotated[Seconds, setting("limits", "Seconds that a model has to report what it has cached.")] = 5.0
+    cache_timeout: Annotated[Seconds, setting("limits", "Seconds to wait for a model's report on its cache.")] = 5.0
     text: TextOptions = TextOptions()
     """How models are run that `models` does not name."""
 
@@ -191,7 +191,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 class Shorthands(Struct):
     """Settings that set others, as `orchard.cli.settings.layers` has it. The fields only describe them."""
 
-    debug: Annotated[bool, setting("server", "Log as with log_level debug, whatever log_level says.", scope="all")] = (
+    debug: Annotated[bool, setting("server", "Set log_level to debug, even if log_level is set too.", scope="all")] = (
         False
     )
     no_log_file: Annotated[bool, setting("server", "Log to no file, even if log_file is set elsewhere.")] = False

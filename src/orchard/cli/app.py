@@ -48,9 +48,9 @@ app.add_typer(config_app, name="config")
 
 _DEFAULTS = Settings()
 _Host = Annotated[str, typer.Option(envvar="ORCHARD_HOST", help="The address to listen on.")]
-_Port = Annotated[int, typer.Option(envvar="ORCHARD_PORT", min=0, max=65535, help="The port; 0 takes a free one.")]
+_Port = Annotated[int, typer.Option(envvar="ORCHARD_PORT", min=0, max=65535, help="The port; 0 picks a free one.")]
 _ApiKey = Annotated[
-    str | None, typer.Option(envvar="ORCHARD_API_KEY", help="The API key to send. Of several, the first is sent.")
+    str | None, typer.Option(envvar="ORCHARD_API_KEY", help="The API key to send; the first one if there are several.")
 ]
 _Config = Annotated[
     Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
@@ -138,7 +138,7 @@ def models(
         Path | None, typer.Option(envvar="ORCHARD_MODEL_DIR", help="A folder whose subfolders are models.")
     ] = None,
 ) -> None:
-    """List the models on this machine: those of a configuration, the local Hugging Face cache and a folder."""
+    """List the models on this machine: in a configuration file, the local Hugging Face cache and a folder."""
     from orchard.cli.config import gather
     from orchard.cli.models import models
 
@@ -149,7 +149,7 @@ def models(
 
 @app.command()
 def pull(
-    model: Annotated[str, typer.Argument(metavar="ID", help="Its id on the Hugging Face Hub, such as org/name.")],
+    model: Annotated[str, typer.Argument(metavar="ID", help="The id on the Hugging Face Hub, such as org/name.")],
     revision: Annotated[str | None, typer.Option(help="A branch, a tag or a commit.")] = None,
 ) -> None:
     """Download a model into the local Hugging Face cache. Files that are already there are kept."""
@@ -173,7 +173,7 @@ def rm(
 def bench(
     url: Annotated[str, typer.Argument(help="The server's address, such as http://127.0.0.1:8000.")],
     model: Annotated[
-        str | None, typer.Argument(help="The model to measure. Without it, the first that the server lists.")
+        str | None, typer.Argument(help="The model to measure. By default, the first that the server lists.")
     ] = None,
     *,
     scenario: Annotated[
@@ -191,7 +191,7 @@ def bench(
     api_key: _ApiKey = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for each scenario.")] = False,
 ) -> None:
-    """Measure the speed of any server with the OpenAI API. The exit code is 1 if a request fails."""
+    """Measure the speed of any server with OpenAI's API. The exit code is 1 if a request fails."""
     from orchard.cli.bench import LoadProfile, bench
     from orchard.cli.endpoint import first_key
 

@@ -25,28 +25,28 @@ class SamplingDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     temperature: Annotated[
         Annotated[float, Meta(ge=0, le=2)] | None,
-        setting("requests", "How random answers are; 0 always takes the likeliest token."),
+        setting("requests", "How random answers are; 0 always picks the most likely token."),
         also("temp"),
         unset(example="0.7"),
     ] = None
     top_p: Annotated[
         Share | None,
-        setting("requests", "Sample only from the likeliest tokens that together have this probability."),
+        setting("requests", "Sample only from the most likely tokens that together have this probability."),
         unset(example="0.95"),
     ] = None
     top_k: Annotated[
         Natural | None,
-        setting("requests", "Sample only from this many of the likeliest tokens; 0 means all."),
+        setting("requests", "Sample only from this many of the most likely tokens; 0 means all."),
         unset(example="20"),
     ] = None
     min_p: Annotated[
         Share | None,
-        setting("requests", "Sample only from tokens at least this fraction as likely as the likeliest one."),
+        setting("requests", "Sample only from tokens that are at least this fraction as likely as the top token."),
         unset(example="0"),
     ] = None
     repetition_penalty: Annotated[
         Annotated[float, Meta(gt=0, le=10)] | None,
-        setting("requests", "Above 1, tokens that occurred before become less likely."),
+        setting("requests", "A value above 1 makes tokens that occurred before less likely."),
         unset(example="1.05"),
     ] = None
     repetition_context_size: Annotated[
@@ -74,7 +74,7 @@ class SamplingDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     xtc_threshold: Annotated[
         Annotated[float, Meta(ge=0, le=0.5)] | None,
-        setting("requests", "The probability from which XTC counts a token as likely."),
+        setting("requests", "The smallest probability at which XTC counts a token as likely."),
         unset(example="0.1"),
     ] = None
     seed: Annotated[
@@ -94,7 +94,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     context_length: Annotated[
         Positive | None,
-        setting("prompts", "The most tokens that prompt and answer may have together."),
+        setting("prompts", "The most tokens that a prompt and its answer together may have."),
         unset("the model's own limit", example="32768"),
     ] = None
     chat_template_file: Annotated[
@@ -104,7 +104,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         bool | None,
         setting("requests", "Whether the model thinks before it answers."),
         also("MLX_VLM_ENABLE_THINKING"),
-        unset("as its chat template says", example="true"),
+        unset("the default of its chat template", example="true"),
     ] = None
     thinking_budget: Annotated[
         Natural | None,
@@ -116,7 +116,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         Positive | None,
         setting("requests", "The most tokens in an answer."),
         also("MLX_VLM_MAX_TOKENS"),
-        unset("the model's, or what the context leaves", example="4096"),
+        unset("the model's, or the rest of the context length", example="4096"),
     ] = None
     defaults: SamplingDefaults = SamplingDefaults()
     """How tokens are drawn where a request does not say."""
@@ -127,13 +127,13 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     reasoning_parser: Annotated[
         Annotated[str, written_as("reasoning_parser")] | None,
-        setting("prompts", "The format in which the model writes its reasoning, such as qwen3; or the word none."),
+        setting("prompts", "The format of the model's reasoning, such as qwen3; none leaves reasoning in the answer."),
         unset("detected from the chat template", example="qwen3"),
     ] = None
     message_converter: Annotated[
         Annotated[str, written_as("message_converter")] | None,
-        setting("prompts", "How the chat template expects earlier tool calls, such as glm4_moe or mistral."),
-        unset("found by trying", example="qwen3"),
+        setting("prompts", "The form in which the chat template expects tool calls, such as glm4_moe or mistral."),
+        unset("detected from the chat template", example="qwen3"),
     ] = None
     decode_concurrency: Annotated[
         Positive,
@@ -146,13 +146,13 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 1024
     prefill_step_size: Annotated[
         Positive | None,
-        setting("concurrency", "The most prompt tokens to read in a step while answers are being generated."),
+        setting("concurrency", "The most prompt tokens to prefill in a step while answers are being generated."),
         also("batch_prefill_step_size", "PREFILL_STEP_SIZE"),
         unset("chosen for the device", example="512"),
     ] = None
     prompt_concurrency: Annotated[
         Positive | None,
-        setting("concurrency", "The most prompts to read at once."),
+        setting("concurrency", "The most prompts to prefill at once."),
         also("batch_prefill_size"),
         unset("chosen for the device", example="4"),
     ] = None
@@ -160,7 +160,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         Annotated[int, Meta(ge=5)] | None,
         setting(
             "cache",
-            "The most tokens that an answer can look back on: older ones are forgotten, except for the first four. "
+            "The most tokens in the KV cache of an answer. Older ones are dropped, except for the first four. "
             "0 means no limit. It can't be combined with kv_bits.",
             zero_is_none=True,
         ),
@@ -171,8 +171,8 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal[2, 3, 4, 6, 8] | None,
         setting(
             "cache",
-            "Quantise keys and values to this many bits; 0 means no quantisation. It can't be combined with "
-            "max_kv_size. A model that can't read quantised keys and values is served without, and the log says why.",
+            "Quantise the KV cache to this many bits; 0 means no quantisation. It can't be combined with "
+            "max_kv_size. If a model can't use a quantised KV cache, its cache is not quantised, and the log says why.",
             zero_is_none=True,
         ),
         also("KV_BITS"),
@@ -180,19 +180,19 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     kv_group_size: Annotated[
         Literal[32, 64, 128],
-        setting("cache", "How many keys or values are quantised as one group."),
+        setting("cache", "How many values of the KV cache are quantised as one group."),
         also("KV_GROUP_SIZE"),
     ] = 64
     quantized_kv_start: Annotated[
         Natural,
-        setting("cache", "Quantise keys and values only in sequences of at least this many tokens."),
+        setting("cache", "Quantise the KV cache only in sequences of at least this many tokens."),
         also("QUANTIZED_KV_START"),
     ] = 0
     prompt_cache_bytes: Annotated[
         Size | None,
         setting("cache", "The most memory for a model's cached prompts; 0 turns the prompt cache off."),
         also("prompt_cache_max_bytes", "max_bytes"),
-        unset("a quarter of what the weights leave", example="4GB"),
+        unset("a quarter of the memory that the weights leave", example="4GB"),
     ] = None
     """At most half of what the weights leave."""
     prompt_cache_size: Annotated[
@@ -201,7 +201,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         unset("as many as fit", example="100"),
     ] = None
     prompt_cache_dir: Annotated[
-        Folder | None, setting("cache", "A folder where cached prompts outlive the server.")
+        Folder | None, setting("cache", "A folder that keeps cached prompts when the server stops.")
     ] = None
     prompt_cache_dir_bytes: Annotated[
         Size, setting("cache", "The most disk space for the cached prompts of each model.")
