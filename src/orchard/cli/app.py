@@ -94,7 +94,8 @@ def serve(
     """Serve models with the APIs of OpenAI, Azure OpenAI and Anthropic, until Ctrl-C. 'orchard launch' does the same.
 
     You can also set every option --some-name as some_name in a configuration file, or as ORCHARD_SOME_NAME in the
-    environment. The environment overrides the file, and options override both. Options for models apply to all models.
+    environment. The environment overrides the file, and options override both. Options for models apply to all models,
+    but --served-model-name and --adapter-path need a single MODEL.
     """
     from orchard.cli.config import gather
     from orchard.cli.serve import serve
@@ -172,9 +173,7 @@ def rm(
 @app.command()
 def bench(
     url: Annotated[str, typer.Argument(help="The server's address, such as http://127.0.0.1:8000.")],
-    model: Annotated[
-        str | None, typer.Argument(help="The model to measure. By default, the first that the server lists.")
-    ] = None,
+    model: Annotated[str | None, typer.Argument(help="The model to measure; by default the first listed.")] = None,
     *,
     scenario: Annotated[
         list[str] | None,
