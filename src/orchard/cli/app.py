@@ -124,7 +124,7 @@ def chat(
 ) -> None:
     """Chat with a model in the terminal. If no server is running here, start one for this chat.
 
-    If stdin is not a terminal, its text is the message. In the chat, /help lists the commands.
+    If stdin is not a terminal, the message is read from it. In the chat, /help lists the commands.
     """
     from orchard.cli.chat import chat
     from orchard.cli.endpoint import first_key
@@ -178,7 +178,7 @@ def bench(
     scenario: Annotated[
         list[str] | None,
         typer.Option(
-            help="c1, c8, c32, c128 (parallel streams), shared, growing, long, mixed or again. Repeat it for several."
+            help="c1, c8, c32, c128 (parallel streams), shared, growing, long, mixed or again. May be repeated."
         ),
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens per answer.")] = 128,
