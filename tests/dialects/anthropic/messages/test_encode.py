@@ -186,6 +186,12 @@ def test_space_alone_is_no_block() -> None:
     assert [block["type"] for block in whole(make_call(), *events)["content"]] == ["thinking", "tool_use"]
 
 
+def test_space_before_a_call_is_not_in_the_text_behind_it() -> None:
+    events: list[Event] = [Text("\n"), ToolStart(0, "call_1", "add"), Text("So."), Finished(("tool_calls",), USAGE)]
+    expected = [*started(), *tool_use(0, "toolu_1", "add"), *text(1, "So."), *ended("tool_use")]
+    assert one_by_one(make_call(), Started(5, 3), *events) == expected
+
+
 def test_space_between_thoughts_does_not_part_them() -> None:
     events: list[Event] = [Reasoning("a"), Text("\n"), Reasoning("b"), Text("c"), Finished(("stop",), USAGE)]
     blocks = whole(make_call(), *events)["content"]

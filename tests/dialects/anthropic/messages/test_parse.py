@@ -406,6 +406,12 @@ class TestTools:
         assert [tool.name for tool in wanted.tools] == ["look_up"]
         assert wanted.messages == (texts("Hi"),)
 
+    def test_one_defined_in_mid_conversation_replaces_an_earlier_one(self) -> None:
+        definition = {**LOOK_UP, "description": "New."}
+        added = {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": definition}}
+        (tool,) = task(USER, {"role": "system", "content": [added]}, tools=[LOOK_UP]).tools
+        assert tool.description == "New."
+
     @pytest.mark.parametrize(
         ("tools", "param"),
         [

@@ -65,6 +65,12 @@ def test_a_clock_goes_to_the_last_words_of_the_user(clock: str) -> None:
     assert stabilised(messages) == expected
 
 
+def test_a_clock_passes_over_a_user_message_of_pictures_alone() -> None:
+    picture = user(ImagePart("data:image/png;base64,QUJD"))
+    messages = (system(RULES, CLOCKS[0]), user("Hi"), picture)
+    assert stabilised(messages) == (system(RULES), user("Hi", CLOCKS[0]), picture)
+
+
 def test_the_head_is_the_same_whatever_the_lines_say() -> None:
     def prompt(n: int) -> tuple[Message, ...]:
         counter = f"<total_tokens>{n} tokens left</total_tokens>"

@@ -686,6 +686,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
         "messages[1].prefix",
         "a call can't be continued",
     ),
+    (
+        {"messages": [USER, {"role": "assistant", "prefix": True, "function_call": CALL["function"]}]},
+        "messages[1].prefix",
+        "a call can't be continued",
+    ),
     ({"add_generation_prompt": False}, "add_generation_prompt", "when `continue_final_message` is true"),
     (
         {"messages": [USER, SAID], "add_generation_prompt": True, "continue_final_message": True},

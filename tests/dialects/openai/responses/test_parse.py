@@ -131,6 +131,12 @@ def test_what_an_assistant_did_in_one_turn_is_one_message() -> None:
     )
 
 
+def test_words_behind_a_call_belong_to_its_turn() -> None:
+    items = [{"role": "assistant", "content": "Let me see."}, CALL, {"role": "assistant", "content": "Wait."}, OUTPUT]
+    call = ToolCallPart("call_1", "look_up", '{"a": 1}')
+    assert messages(items)[0] == Message("assistant", (TextPart("Let me see."), call, TextPart("Wait.")))
+
+
 def test_pictures_and_files() -> None:
     text = base64.b64encode("naïve".encode()).decode()
     content = [
@@ -467,6 +473,11 @@ def test_dropping_the_oldest() -> None:
     assert left(1) == ["Be brief.", "ToolCallPart", "ToolResultPart", "two", "three"]
     assert left(2) == ["Be brief.", "two", "three"]  # no result without its call
     assert left(4) == ["Be brief.", "three"]
+
+
+def test_results_at_the_end_are_not_dropped_with_their_call() -> None:
+    items = [{"role": "user", "content": "one"}, CALL, {**CALL, "call_id": "call_2"}, OUTPUT]
+    assert make_call(input=[*items, {**OUTPUT, "call_id": "call_2"}], truncation="auto").droppable() == 1
 
 
 REAL: dict[str, Any] = {
