@@ -107,6 +107,7 @@ def test_gemmas_notation_becomes_json(value: dict[str, Any], parser: str) -> Non
         ("n=1e3", {"n": 1000.0}),
         ("s='\\ud83d\\ude00'", {"s": "😀"}),
         ("s='\\U00110000'", {"s": "\ufffd"}),
+        ("s='a\\/b'", {"s": "a\\/b"}),
         ("s=null", {"s": None}),
     ],
 )
@@ -145,6 +146,10 @@ def test_words_without_quotes_are_strings_where_they_may_be(written: str, expect
 )  # fmt: skip
 def test_what_is_no_literal_is_text(written: str) -> None:
     assert called("pythonic", f"[f({written})]") == [f"[f({written})]"]
+
+
+def test_a_tool_may_have_the_name_of_the_function_that_calls_stand_in() -> None:
+    assert called("gemma3", "```tool_code\nprint(a=1)\n```", Tool("print")) == [Call("print", '{"a": 1}')]
 
 
 def test_the_cost_is_that_of_the_text() -> None:

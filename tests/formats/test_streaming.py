@@ -94,6 +94,13 @@ def test_what_breaks_early_is_taken_back(parser: str, form: str, value: str) -> 
     assert found == ([Call("edit", json.dumps({"edits": value}))] if parser in TAGGED else [kept])
 
 
+def test_what_breaks_early_behind_a_long_call_is_taken_back() -> None:
+    broken = '[TOOL_CALLS]edit[ARGS]{"note" 1}'
+    text = FORMS["mistral"].replace("@", json.dumps(EDITS)) + broken
+    found = whole(parse(choose("", tool_call_parser="mistral").begin("", [EDIT]), text))
+    assert found == [Call("edit", json.dumps({"edits": EDITS})), broken]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "given"),
     [
@@ -114,6 +121,7 @@ def test_what_breaks_early_is_taken_back(parser: str, form: str, value: str) -> 
         ("note", "[1]", "[1]"),
         ("mixed", "[1, 2]", [1, 2]),
         ("mixed", "[1, 2] and so on", "[1, 2] and so on"),
+        ("mixed", f'["{LONG}"] and so on', f'["{LONG}"] and so on'),
         ("mixed", "['a']", "['a']"),
         ("mixed", "12", 12),
         ("mixed", "12 apples", "12 apples"),

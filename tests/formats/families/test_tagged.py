@@ -68,6 +68,7 @@ def begin(prompt: str = "", *, calls: bool = True) -> Format:
         (f"I look.\n\n{CALL}\nDone.", ["I look.", F, "Done."]),
         (CALL.removesuffix("\n</tool_call>"), [F]),
         (CALL.removesuffix("call>"), [F]),
+        (CALL.replace("\n</", "\n" * 65 + "</"), [F, "</tool_call>"]),
         ("a\n<tool_call>{nonsense}</tool_call>\nb", ["a\n<tool_call>{nonsense}</tool_call>\nb"]),
         ('<tool_call>{"name": "f", "argum', ['<tool_call>{"name": "f", "argum']),
         ("<tool_call>", ["<tool_call>"]),
@@ -81,6 +82,7 @@ def begin(prompt: str = "", *, calls: bool = True) -> Format:
         ('<tool_call>{"name": "f", "arguments": {"a": "\\ud800"}}</tool_call>', [Call("f", '{"a": "\\ud800"}')]),
         ('<tool_call>{"type": "function", "name": "f", "arguments": {}, "x": [1]}</tool_call>', [Call("f", "{}")]),
         ('<tool_call>{"id": "1", "name": "f", "arguments": {}}</tool_call>', [Call("f", "{}", "1")]),
+        ('<tool_call>{"arguments": {}, "id": "1", "name": "f"}</tool_call>', [Call("f", "{}", "1")]),
     ],
 )  # fmt: skip
 def test_an_answer_with_tools(text: str, expected: list[Call | str]) -> None:

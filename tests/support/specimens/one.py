@@ -324,6 +324,7 @@ MISTRAL = [
         'Hi.[TOOL_CALLS]weather[CALL_ID]a1b2c3d4e[ARGS]{"city": "Paris"}',
         ["Hi.", PARIS._replace(id="a1b2c3d4e")],
     ),
+    Specimen("mistral", "[TOOL_CALLS]now[CALL_ID]a1[ARGS]{}[TOOL_CALLS]now[ARGS]{}", [NOW._replace(id="a1"), NOW]),
     Specimen("mistral", "[THINK]Hm.[/THINK]Hello", ["[Hm.]", "Hello"], "mistral"),
     Specimen("mistral", '[TOOL_CALLS] [{"name": "weather", "arguments": {"city": "Paris"}}]', [PARIS]),
     Specimen("mistral", '[TOOL_CALLS]weather{"city": "Paris"}', [PARIS]),
