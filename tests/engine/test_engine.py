@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,27 @@ def test_a_cancelled_job_stops_before_its_end(model_folder: Path) -> None:
     running.engine.cancel("a")
     running.engine.cancel("unknown")
     assert running.until_idle()[-1] == EngineStep([], [], [], 0, 0)
+    running.engine.close()
+    assert running.engine.join(30)
+
+
+def test_a_job_that_is_cancelled_while_its_prompt_is_fetched_never_runs(
+    model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetches: queue.Queue[Callable[[], None]] = queue.Queue()
+
+    def fetch(store: KVStore, tokens: list[int], done: Callable[[], None]) -> bool:
+        fetches.put(done)
+        return True
+
+    monkeypatch.setattr(KVStore, "fetch", fetch)
+    running = Running(model_folder)
+    for name in ("a", "b"):
+        running.engine.submit(Job(name, [1, 2, 3], GREEDY, 4))
+    running.engine.cancel("a")
+    for _ in range(2):
+        fetches.get(timeout=30)()
+    assert {begun.job for step in running.until_idle() for begun in step.begun} == {"b"}
     running.engine.close()
     assert running.engine.join(30)
 

@@ -426,6 +426,23 @@ def test_less_memory_ends_answers_sooner_and_more_lets_them_go_on() -> None:
         assert outcome.tokens[0] == alone(model, job)[0][:ends]
 
 
+def test_less_memory_is_divided_among_the_choices_that_still_run() -> None:
+    model = network("qwen3")
+    per = footprint(model, TextOptions())
+    runner = make_runner(model)
+    job = greedy("a", prompt(3, 20), 200, choices=2)
+
+    def meanwhile(course: Course) -> Sequence[Job]:
+        if len(course.steps) == 5:
+            runner.cancel("a", 0)
+            course.outcomes["a"].reasons[0] = "length"
+            runner.limit_memory(per.bytes(20) + (GROWTH + 30) * per.per_token, 0)
+        return ()
+
+    outcome = run(runner, [job], meanwhile).outcomes["a"]
+    assert (len(outcome.tokens[1]), outcome.reasons[1], outcome.broken) == (30, "length", [])
+
+
 def test_less_memory_than_a_job_has_taken_refuses_it_with_the_numbers() -> None:
     model = network("qwen3")
     per = footprint(model, TextOptions())

@@ -195,3 +195,15 @@ def test_what_is_known_is_not_read_again() -> None:
     sizes.clear()
     reading.advance(model, 100)
     assert sizes == [2, 3]
+
+
+def test_a_paused_job_with_an_embedded_prompt_is_not_cached() -> None:
+    model, _ = spied()
+    runner = make_runner(model, cache_bytes=2**24)
+    runner.add(embedded_job())
+    assert [bool(runner.step().drawn) for _ in range(4)][-1]
+    runner.pause("a")
+    for _ in range(2):
+        runner.step()
+    assert runner.idle
+    assert runner.store.counters()["entries"] == 0

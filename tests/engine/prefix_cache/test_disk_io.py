@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from orchard.engine.prefix_cache import cache_file, disk_io, radix_tree
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
-from orchard.engine.prefix_cache.values import Cut
+from orchard.engine.prefix_cache.values import Cut, pack
 from tests.engine.prefix_cache.test_cache import WIDTH, Text, check, known, long, look, new, put, shrink, texts
 from tests.support.examples import examples
 
@@ -190,6 +190,18 @@ def test_a_snapshot_that_the_memory_cant_hold_is_not_promised(house: House) -> N
     save(cache, disk)
     cache, disk = house.open(budget=101 * WIDTH, needs_snapshot=True)
     assert (look(cache, long(1, 100)).length, look(cache, long(1, 100)).miss) == (0, None)
+
+
+def test_a_snapshot_that_is_only_on_disk_is_fetched_before_it_is_used(house: House) -> None:
+    cache, disk = house.open(needs_snapshot=True)
+    text = long(1, 100)
+    put(cache, text, with_snapshot=True)
+    save(cache, disk)
+    shrink(cache, 100 * WIDTH)  # the snapshot goes first
+    match = look(cache, text)
+    assert (match.length, match.cold, match.warm_length) == (100, True, 0)
+    assert look(cache, text, disk=False).length == 0
+    assert fetch(cache, text).snapshot is not None
 
 
 def test_text_that_is_dropped_while_it_is_read_stays_dropped(house: House) -> None:
@@ -461,6 +473,7 @@ def test_what_was_used_last_is_saved_first(house: House) -> None:
     cache.write_back(1)
     settle(disk)
     (path,) = files(disk)
+    assert cache_file.read_place(path, MODEL).place.text == pack(first)
     disk.budget = int(2.5 * path.stat().st_size)
     save(cache, disk)
     cache, disk = house.open()

@@ -144,6 +144,11 @@ def test_repetition_penalty_counts_the_prompt_and_knows_signs() -> None:
     assert draw(greedy(repetition_penalty=3.0), [-1.0, -2.0, -10.0], prompt=[0])[0].token == 1
 
 
+def test_logit_bias_is_added_before_the_penalties() -> None:
+    # (2 + 4) / 3 is below 1 + 1.5; 2 / 3 + 4 would be above it.
+    assert draw(greedy(logit_bias={0: 4.0, 1: 1.5}, repetition_penalty=3.0), prompt=[0])[0].token == 1
+
+
 def test_a_context_forgets() -> None:
     presence = greedy(presence_penalty=9.0, presence_context_size=2)
     assert [s.token for s in draw(presence, count=6)] == [0, 1, 2, 0, 1, 2]
