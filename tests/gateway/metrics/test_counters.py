@@ -185,6 +185,14 @@ def test_stats_tell_of_the_last_minute(metrics: Metrics, clock: Clock) -> None:
     assert stats(metrics, NOW, None)["tokens_per_second"] == 0
 
 
+@pytest.mark.parametrize(("uptime", "expected"), [(0.5, 8), (4, 2), (59, 0.14)])
+def test_stats_of_a_young_server_cover_the_time_since_its_start(
+    metrics: Metrics, clock: Clock, uptime: float, expected: float
+) -> None:
+    play(metrics, clock, [Started(8), Text("a"), Finished(("stop",), Usage(8, 8))], seconds=uptime)
+    assert stats(metrics, NOW, None)["tokens_per_second"] == expected
+
+
 def test_stats_of_a_model_that_has_done_nothing(metrics: Metrics) -> None:
     model = stats(metrics, NOW, None)["models"]["apple"]
     assert (model["cached_share"], model["load_seconds"]) == (None, None)

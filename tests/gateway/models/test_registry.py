@@ -215,6 +215,13 @@ def test_a_model_without_a_main_branch_here_is_found(cache: Path) -> None:
     assert Registry.from_settings(Settings()).find("org/a").path == str(snapshot)
 
 
+def test_the_newest_snapshot_is_served_if_there_is_no_main_branch(cache: Path) -> None:
+    snapshots = {commit: cache_model(cache, "org/a", commit=commit, ref=None) for commit in ("111", "333", "222")}
+    for seconds, commit in enumerate(("222", "333", "111")):
+        os.utime(snapshots[commit], (seconds, seconds))
+    assert Registry.from_settings(Settings()).find("org/a").path == str(snapshots["111"])
+
+
 # Folders
 
 

@@ -827,6 +827,30 @@ def test_prompts_that_are_to_be_saved_keep_their_memory_until_then(monkeypatch: 
     play(monkeypatch, Stage({"a": {"options": options}, "b": {}}, 1), story)
 
 
+def test_memory_of_a_model_that_saves_its_prompts_is_not_given_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.ask("a")
+        await asyncio.sleep(10)  # until a spare process could load at once
+        leaving = asyncio.create_task(stage.pool.find("a").unload())
+        await stage.until("a", "unloading")
+        await stage.ask("b")  # the simulation checks the memory at every load
+        assert await leaving
+        assert stage.process("b").allowance == _BUDGET
+
+    options = TextOptions(prompt_cache_dir="somewhere")
+    play(monkeypatch, Stage({"a": {"options": options}, "b": {}}, 2), story)
+
+
+def test_other_models_give_up_memory_before_a_model_gets_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stage.world.weights = _WEIGHTS | {"a": 4000}
+        await stage.ask("b")
+        await stage.ask("a")  # the simulation checks the memory at every change
+        assert [stage.process(model).allowance for model in "ab"] == [6687, 3312]
+
+    play(monkeypatch, Stage({"a": {}, "b": {}}, 2), story)
+
+
 def test_models_on_demand_make_room_for_each_other_before_resident_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         await stage.until("a", "ready")

@@ -113,6 +113,14 @@ async def test_what_somebody_has_seen_does_not_unless_the_reader_can_forget_it()
     assert not held.restart()
 
 
+async def test_a_stream_that_was_read_does_not_restart_after_an_empty_read() -> None:
+    stream = EventStream()
+    stream.push([Started(1)])
+    await stream.next(1)
+    assert await stream.next(0) == []
+    assert not stream.restart()
+
+
 async def test_a_whole_answer_has_nothing_of_what_came_before_a_restart() -> None:
     stream = EventStream()
     stream.push([Started(1), Text("lost")])

@@ -681,6 +681,7 @@ def test_pages_give_every_item_once(count: int, limit: int, order: Order) -> Non
         assert len(found.items) <= limit
         listed += [id_ for id_, _ in found.items]
         after, more = listed[-1] if listed else None, found.more
+        assert more == (len(listed) < count)
     assert listed == [f"msg_{i}" for i in range(count)][:: 1 if order == "asc" else -1]
     store.close()
 
