@@ -59,7 +59,7 @@ def test_the_models_look_at_all_of_their_context(engines: Engines, kind: str) ->
 
 @every_kind
 def test_greedy_is_what_mlx_lm_generates(engines: Engines, kind: str) -> None:
-    jobs = [greedy(str(length), prompt(length, length), 20) for length in some((1, 2, 3, *EDGES, 100), 2)]
+    jobs = [greedy(str(length), prompt(length, length), 12) for length in some((1, 2, 3, *EDGES, 100), 2)]
     together = engines.get(kind).run(jobs)
     model = load(str(engines.folder(kind)))
     for job in jobs:
@@ -147,8 +147,8 @@ def test_what_an_engine_did_before_changes_nothing(engines: Engines, kind: str) 
 @pytest.mark.parametrize(("chunk", "kind"), some([*itertools.product([1, 7, 64, 4096], ARCHITECTURES)], 2))
 def test_a_prompt_may_be_cut_anywhere(engines: Engines, chunk: int, kind: str) -> None:
     """Also while another answer is being generated, when the chunks have their given size."""
-    jobs = [greedy(str(length), prompt(length, length), 12) for length in (1, 2, 8, SLIDING_WINDOW + 1, 65, 130)]
-    stream = greedy("stream", prompt(9, 5), 60)
+    jobs = [greedy(str(length), prompt(length, length), 6) for length in (1, 2, 8, SLIDING_WINDOW + 1, 65, 130)]
+    stream = greedy("stream", prompt(9, 5), 40)
     with engines.fresh(kind, prefill_step_size=chunk, prompt_cache_bytes=0) as driver:
         together = driver.run([stream], [(At("stream", 2), job) for job in jobs])
     for job in (stream, *jobs):

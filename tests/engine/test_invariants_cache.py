@@ -33,7 +33,7 @@ def cached(engines: Engines, kind: str, driver: Driver, job: Job) -> int:
 
 def seeded(name: str, tokens: list[int]) -> Job:
     params = SamplingParams(seed=5, temperature=1.2, top_p=0.9, repetition_penalty=1.1)
-    return Job(name, tokens, params, 10, choices=2)
+    return Job(name, tokens, params, 6, choices=2)
 
 
 each_job_or_some = pytest.mark.parametrize(

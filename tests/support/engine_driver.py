@@ -264,6 +264,6 @@ def prompt(seed: int, length: int) -> list[int]:
     return [seed % WORDS, *(rng.randrange(WORDS) for _ in range(length - 1))]
 
 
-def greedy(name: str, tokens: list[int], count: int = 12, **fields: Any) -> Job:
+def greedy(name: str, tokens: list[int], count: int = 7, **fields: Any) -> Job:
     """Give a job that always takes the likeliest token."""
     return Job(name, tokens, SamplingParams(seed=0, temperature=0.0), count, **fields)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from orchard.formats.families.tagged import Tagged
 from orchard.formats.format import CallArguments, Content, Format
 from orchard.formats.registry import choose
+from tests.support.examples import some
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
 
 CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
@@ -301,7 +302,7 @@ LONG_ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("parser", "text"), LONG_ANSWERS, ids=[text[:60] for _, text in LONG_ANSWERS])
+@pytest.mark.parametrize(("parser", "text"), some(LONG_ANSWERS, 2), ids=lambda value: value[:60])
 def test_the_cost_is_that_of_the_text(parser: str, text: str) -> None:
     format_ = choose("<think>", tool_call_parser=parser).begin("", TOOLS)
     taken: list[float] = []
