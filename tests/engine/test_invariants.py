@@ -38,7 +38,7 @@ def company() -> list[Job]:
 def test_the_models_look_at_all_of_their_context(engines: Engines, kind: str) -> None:
     """Else the other tests would prove little. Every layer's cache matters, and so does the first token."""
     text = prompt(1, 40)
-    answers = [engines.alone(kind, greedy("a", [word, *text[1:]])).only for word in range(6)]
+    answers = [engines.alone(kind, greedy("a", [word, *text[1:]], 12)).only for word in range(6)]
     assert len({tuple(answer) for answer in answers}) > 3
     assert all(len(set(answer)) > len(answer) / 2 for answer in answers)
     model = load(str(engines.folder(kind)))
