@@ -1,3 +1,4 @@
+import gc
 import os
 from typing import Any
 
@@ -21,3 +22,9 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["ORCHARD_CACHE_DIR"] = str(tmp_path_factory.mktemp("orchard-cache"))
     os.environ.pop("SSL_CERT_FILE", None)
     os.environ["SSL_CERT_DIR"] = str(tmp_path_factory.mktemp("no-certificates"))
+
+
+def pytest_collection_finish() -> None:
+    """Let no full garbage collection (an engine's end has one) walk over the thousands of tests that were collected."""
+    gc.collect()
+    gc.freeze()
