@@ -95,11 +95,13 @@ def half(hub: Hub, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     # Children of a shell's background command would inherit that it is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
-        wait_until(lambda: any(part.stat().st_size >= 10_000_000 for part in parts(tmp_path)))
-        wait_until(lambda: len(list((tmp_path / "hub").glob("models--org--large/snapshots/*/*"))) == 4)
-        yield process
-        process.kill()
-    hub.goes_on.set()
+        try:
+            wait_until(lambda: len(list((tmp_path / "hub").glob("models--org--large/snapshots/*/*"))) == 4)
+            wait_until(lambda: any(part.stat().st_size >= 10_000_000 for part in parts(tmp_path)))
+            yield process
+        finally:
+            process.kill()
+            hub.goes_on.set()
 
 
 def parts(tmp_path: Path) -> list[Path]:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from orchard.core.events import Collected, Collector, Event, Failed, Finished, Output, Reasoning, Text, ToolArgs
 
@@ -75,10 +74,13 @@ class EventStream:
     async def next(self, timeout: float) -> list[Event]:
         """Return all events since the last call; wait for some up to `timeout` seconds ([] after that)."""
         if not self._events:
-            self._waiter = asyncio.get_running_loop().create_future()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(timeout):
-                    await self._waiter
+            loop = asyncio.get_running_loop()
+            self._waiter = waiter = loop.create_future()
+            timer = loop.call_later(timeout, _wake, waiter)  # asyncio.timeout costs several times as much
+            try:
+                await waiter
+            finally:
+                timer.cancel()
         events, self._events = self._events, []
         self._catch_up()
         self._seen = self._seen or bool(events)
@@ -108,8 +110,8 @@ class EventStream:
     def _take(self, events: Sequence[Event]) -> None:
         self._events.extend(events)
         self._unread_bytes += sum(map(_nbytes, events))
-        if self._waiter and not self._waiter.done():
-            self._waiter.set_result(None)
+        if self._waiter:
+            _wake(self._waiter)
         if self.ended or self._unread_bytes <= _LAG_BYTES:
             return
         if not self._lagging:
@@ -151,6 +153,11 @@ async def whole(stream: EventStream) -> Collected:
     while collector.result is None:
         collector.add(await stream.next(_WAIT_SECONDS))
     return collector.result
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def _nbytes(event: Event) -> int:
