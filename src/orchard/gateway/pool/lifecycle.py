@@ -15,13 +15,13 @@ class ModelState(Enum):
     RESTARTING = "restarting", "queued"
     """Its process has died; it waits before it queues again."""
     QUEUED = "queued", "queued"
-    """It waits for room."""
+    """It waits for memory or a process."""
     STARTING = "starting", "loading"
     """It has a process, which still imports its libraries."""
     LOADING = "loading", "loading"
     READY = "ready", "ready"
     HELD = "held", "ready"
-    """Another model waits for its room: it finishes its requests, and new ones wait."""
+    """Another model waits for its memory: it finishes its requests, and new ones wait."""
     LEAVING = "leaving", "ready"
     """Somebody asked to unload it: it finishes its requests, and new ones wait."""
     UNLOADING = "unloading", "unloading"
@@ -50,7 +50,7 @@ TRANSITIONS: dict[ModelState, dict[ModelState, str]] = {
         _S.UNLOADED: "unload asked",
     },
     _S.QUEUED: {
-        _S.STARTING: "room found",
+        _S.STARTING: "memory found",
         _S.DOWNLOADING: "not on disk",
         _S.UNLOADED: "refused or no longer wanted",
         _S.FAILED: "refused or no longer wanted",
@@ -63,13 +63,13 @@ TRANSITIONS: dict[ModelState, dict[ModelState, str]] = {
     },
     _S.LOADING: {_S.READY: "loaded", _S.ENDING: "load failed, unload asked or crash"},
     _S.READY: {
-        _S.HELD: "another needs its room",
+        _S.HELD: "another model needs its memory",
         _S.LEAVING: "unload asked",
         _S.UNLOADING: "evicted or idle too long",
         _S.ENDING: "idle too long or crash",
     },
     _S.HELD: {
-        _S.READY: "room needed no more",
+        _S.READY: "memory no longer needed",
         _S.LEAVING: "unload asked",
         _S.UNLOADING: "evicted",
         _S.ENDING: "crash",
