@@ -1,0 +1,41 @@
+"""Pictures, sounds, films and documents in a request: where they come from, and how a model is to look at them."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+MediaKind = Literal["image", "audio", "video", "document"]
+
+
+class MediaOptions(Struct, frozen=True, kw_only=True):
+    """How a model is to look at a medium; None: as its own processor does.
+
+    `detail` "low" caps a picture at 512 x 512 pixels. `resize_shape` (height, width) in pixels is applied before the
+    model's processor; `min_pixels` and `max_pixels` bound height times width of what the processor makes of a picture
+    or of a frame. `fps` and `max_frames`: how many frames of a film are looked at, a second and in all.
+    """
+
+    detail: Literal["low", "high", "auto"] | None = None
+    resize_shape: tuple[int, int] | None = None
+    min_pixels: int | None = None
+    max_pixels: int | None = None
+    fps: float | None = None
+    max_frames: int | None = None
+
+
+class MediaPart(Struct, frozen=True, tag="media"):
+    """A medium in a message.
+
+    A dialect gives `url`: a data: URL, or one of http, https or file. `gateway.media` puts the file's bytes into `data`
+    and empties `url` before a worker sees the part. `param` is the field to blame where the medium can't be read;
+    `media_type` what the caller or the server that it came from says it is (RFC 2046), "" where nobody does. `name` is
+    a document's title.
+    """
+
+    kind: MediaKind
+    url: str
+    param: str
+    data: bytes = b""
+    media_type: str = ""
+    name: str = ""
+    options: MediaOptions = MediaOptions()
