@@ -1,0 +1,55 @@
+"""Pictures, sounds and films of noise: no two of different seeds are alike in any part."""
+
+import io
+import wave
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+SAMPLE_RATE = 16_000
+
+
+def picture(seed: int, height: int = 32, width: int = 48) -> Image.Image:
+    """Blocks of 4 x 4 pixels, each of a colour of its own."""
+    noise = np.random.default_rng(seed).integers(0, 256, (-(-height // 4), -(-width // 4), 3), dtype=np.uint8)
+    return Image.fromarray(noise.repeat(4, axis=0).repeat(4, axis=1)[:height, :width])
+
+
+def with_one_pixel(image: Image.Image, at: tuple[int, int] = (9, 5)) -> Image.Image:
+    """The same picture, but for a pixel (x, y), which gets the colour that differs most."""
+    changed = image.copy()
+    old = changed.getpixel(at)
+    assert isinstance(old, tuple)
+    changed.putpixel(at, tuple(0 if value > 127 else 255 for value in old))
+    return changed
+
+
+def png(image: Image.Image) -> bytes:
+    written = io.BytesIO()
+    image.save(written, "PNG")
+    return written.getvalue()
+
+
+def sound(seed: int, seconds: float = 0.5) -> NDArray[np.float32]:
+    """Mono samples in [-1, 1] at 16 kHz: 50 ms each of its own loudness."""
+    rng = np.random.default_rng(seed)
+    samples = rng.uniform(-1, 1, int(seconds * SAMPLE_RATE))
+    loudness = rng.uniform(0.05, 1, len(samples) // 800 + 1).repeat(800)[: len(samples)]
+    return (samples * loudness).astype(np.float32)
+
+
+def wav(samples: NDArray[np.float32]) -> bytes:
+    written = io.BytesIO()
+    with wave.open(written, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(SAMPLE_RATE)
+        file.writeframes((samples * 32767).astype("<i2").tobytes())
+    return written.getvalue()
+
+
+def film(seed: int, frames: int = 4, height: int = 32, width: int = 48) -> NDArray[np.uint8]:
+    """Frames (frames, 3, height, width), each a picture of its own."""
+    shot = [np.asarray(picture(seed * 1000 + n, height, width)) for n in range(frames)]
+    return np.stack(shot).transpose(0, 3, 1, 2)

@@ -1,0 +1,147 @@
+"""Folders of tiny models that look at pictures, hear sounds and watch films: random weights, in mlx-vlm's format."""
+
+import importlib
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx.utils import tree_flatten
+from tokenizers import AddedToken, Tokenizer
+
+from tests.support.models import SPECIAL, TEMPLATE, make_tokenizer
+from tests.support.vision_families import FAMILIES, VisionFamily
+
+# Media stand where the message has them, as what the family's processor expands.
+_CONTENT = """}}
+{%- if m.content is string %}{{ m.content }}{% else %}{% for part in m.content %}
+{%- if part.type == 'image' %}{{ IMAGE }}{% elif part.type == 'audio' %}{{ AUDIO }}
+{%- elif part.type == 'video' %}{{ VIDEO }}{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}"""
+
+
+def make_vision_model(folder: Path, name: str) -> None:
+    """Write one of FAMILIES, whose greedy answers depend on all of their context and on each picture's pixels."""
+    family = FAMILIES[name]
+    tokenizer = make_tokenizer()
+    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in family.tokens])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = _with_ids(family.config | {"eos_token_id": "<|im_end|>"}, tokenizer)
+    module = importlib.import_module(f"mlx_vlm.models.{config['model_type']}")
+    mx.random.seed(3)
+    network = module.Model(_model_config(module, json.loads(json.dumps(config))))
+    shapes: list[tuple[str, mx.array]] = tree_flatten(network.parameters())
+    gains = family.gains | _GAINS | family.gains  # the family's come first, and override
+    weights = {name: _random(name, weight, gains) for name, weight in shapes}
+    mx.save_safetensors(str(folder / "model.safetensors"), weights)
+    for file, content in {"config.json": config, **family.files}.items():
+        (folder / file).write_text(json.dumps(content))
+    (folder / "chat_template.jinja").write_text(_template(family))
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": "<|im_end|>",
+        "pad_token": SPECIAL[0],
+        "clean_up_tokenization_spaces": False,
+        "chat_template": _template(family),
+        **family.tokenizer,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+@pytest.fixture(scope="session")
+def vision_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Give the folder of one of FAMILIES, which no test writes to."""
+
+    def make(name: str) -> Path:
+        folder = tmp_path_factory.getbasetemp() / f"tiny-{name}"
+        if not folder.exists():
+            folder.mkdir()
+            make_vision_model(folder, name)
+        return folder
+
+    return make
+
+
+def prompt(processor: Any, *kinds: str, text: str = "What is blue?") -> str:
+    """Render a message of media ("image", "audio", "video") and a question."""
+    content = [*({"type": kind} for kind in kinds), {"type": "text", "text": text}]
+    rendered: str = processor.tokenizer.apply_chat_template(
+        [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
+    )
+    return rendered
+
+
+class _TakesPadding:
+    """An image processor that is not told of `padding`: transformers 5 refuses it, mlx-vlm 0.7.10 gives it to all."""
+
+    def __init__(self, image_processor: Any) -> None:
+        self._image_processor = image_processor
+
+    def __call__(self, images: Any, padding: Any = None, **options: Any) -> Any:
+        return self._image_processor(images, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._image_processor, name)
+
+
+def load_reference(folder: Path) -> tuple[Any, Any]:
+    """Load a folder's model and processor with mlx-vlm, so that its own `generate` works."""
+    import mlx_vlm
+
+    model, processor = mlx_vlm.load(str(folder))
+    processor.image_processor = _TakesPadding(processor.image_processor)
+    return model, processor
+
+
+def _model_config(module: Any, config: dict[str, Any]) -> Any:
+    """Read a configuration as mlx_vlm.utils.load_model does."""
+    for part in ("text", "vision", "audio"):
+        config.setdefault(f"{part}_config", {})
+    read = module.ModelConfig.from_dict(config)
+    for part in ("text", "vision", "audio", "perceiver", "projector"):
+        given = config.get(f"{part}_config")
+        if given is not None and hasattr(read, f"{part}_config"):
+            setattr(read, f"{part}_config", getattr(module, f"{part.title()}Config").from_dict(given))
+    return read
+
+
+def _with_ids(value: Any, tokenizer: Tokenizer) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_ids(one, tokenizer) for key, one in value.items()}
+    if isinstance(value, str):
+        if value == "VOCABULARY":
+            return tokenizer.get_vocab_size()
+        number = tokenizer.token_to_id(value) if value.startswith("<") else None
+        return value if number is None else number
+    return value
+
+
+def _template(family: VisionFamily) -> str:
+    written = TEMPLATE.replace(" + m.content }}", _CONTENT)
+    for name, text in (("IMAGE", family.image), ("AUDIO", family.audio), ("VIDEO", family.video)):
+        written = written.replace(name, json.dumps(text))
+    return written
+
+
+def _random(name: str, weight: mx.array, gains: dict[str, float]) -> mx.array:
+    """Give a weight's random values: what carries the context is strong, and so is what a picture becomes."""
+    if name.endswith("A_log"):
+        return mx.log(mx.linspace(0.01, 0.1, weight.size).reshape(weight.shape))
+    gain = next((gain for part, gain in gains.items() if part in name), 1.0)
+    if weight.ndim < 2:
+        sharp = name.endswith(("q_norm.weight", "q_layernorm.weight"))
+        return weight + 2.0 if sharp else weight * gain
+    return mx.random.normal(weight.shape) * (gain / math.sqrt(weight.size / weight.shape[0]))
+
+
+_GAINS = {
+    "embed_tokens": 4.0,
+    "lm_head": 4.0,
+    "o_proj": 2.0,
+    "out_proj": 2.0,
+    "down_proj": 2.0,
+    "linear_fc2": 8.0,
+    "multi_modal_projector": 4.0,
+}
