@@ -108,5 +108,5 @@ async def test_pictures_are_refused_alike_in_every_dialect(server: Server) -> No
         answers = [await client.post(f"{server.url}/v1/{path}", json={"model": "demo", **body}) for path, body in asked]
     assert {answer.status_code for answer in answers} == {400}
     assert {answer.json()["error"]["message"] for answer in answers} == {
-        "Pictures can't be read yet, by any model: leave them out."
+        "Pictures can't be read by this model: it takes a vision model, and the extra mlx-orchard[vision]."
     }

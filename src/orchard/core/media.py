@@ -6,6 +6,18 @@ from msgspec import Struct
 
 MediaKind = Literal["image", "audio", "video", "document"]
 
+MAX_BYTES: dict[MediaKind, int] = {
+    "image": 20 * 2**20,
+    "audio": 25 * 2**20,
+    "video": 200 * 2**20,
+    "document": 32 * 2**20,
+}
+"""How large the file of a medium may be."""
+MAX_PIXELS = 50_000_000
+"""How many pixels a picture, or a frame of a film, may have."""
+MAX_FRAMES = 768
+"""How many frames of a film are looked at."""
+
 
 class MediaOptions(Struct, frozen=True, kw_only=True):
     """How a model is to look at a medium; None: as its own processor does.

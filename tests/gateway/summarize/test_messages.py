@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchard.core.media import MediaPart
 from orchard.core.tasks.generate import (
     Generate,
-    ImagePart,
     Message,
     Part,
     ReasoningPart,
@@ -19,7 +19,7 @@ from orchard.gateway.summarize.messages import KEPT, LongConversation, ReadPosit
 PARTS = st.one_of(
     st.builds(TextPart, st.text(max_size=20)),
     st.builds(ReasoningPart, st.text(max_size=5)),
-    st.just(ImagePart("data:image/png;base64,AAAA")),
+    st.just(MediaPart("image", "data:image/png;base64,AAAA", "messages")),
 )
 # Few ids: they come again, also as results of calls that were never made.
 IDS = st.sampled_from(["a", "b", "c"])
@@ -125,9 +125,10 @@ def test_a_result_without_its_call_does_not_come_first() -> None:
 def test_the_transcript() -> None:
     messages = [
         said("system", "Rules"),
-        said("user", "Look there", ImagePart("data:image/png;base64,AAAA")),
+        said("user", "Look there", MediaPart("image", "data:image/png;base64,AAAA", "messages")),
         said("assistant", ReasoningPart("hm"), "I do.", ToolCallPart("a", "look", '{"at": 1}')),
         said("tool", ToolResultPart("a", (TextPart("x" * 5000 + "the end"),))),
+        said("tool", ToolResultPart("a", (TextPart("heard"), MediaPart("audio", "", "messages")))),
         said("assistant", ReasoningPart("only thoughts")),
         said("tool", ToolResultPart("b", (TextPart("no such file"),), is_error=True)),
         Message("user", (TextPart("And?"),), "Ada"),
@@ -138,7 +139,8 @@ def test_the_transcript() -> None:
     assert transcript[1] == 'Assistant: I do.\n[calls look with {"at": 1}]\n\n'
     assert transcript[2].startswith("Tool: [look returned: xxx")
     assert transcript[2].endswith(" [... 3007 characters ...] " + "x" * 493 + "the end]\n\n")
-    assert transcript[3:] == ["", "Tool: [a call failed: no such file]\n\n", "User (Ada): And?\n\n"]
+    assert transcript[3] == "Tool: [look returned: heard\n[audio]]\n\n"
+    assert transcript[4:] == ["", "Tool: [a call failed: no such file]\n\n", "User (Ada): And?\n\n"]
 
 
 @given(st.lists(st.text(max_size=30), max_size=8), st.integers(1, 40))

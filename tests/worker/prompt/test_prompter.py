@@ -2,7 +2,7 @@ import copy
 import dataclasses
 import json
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -12,10 +12,10 @@ from transformers import PreTrainedTokenizerFast
 
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaKind, MediaPart
 from orchard.core.tasks.generate import (
     Generate,
     Grammar,
-    ImagePart,
     Message,
     Part,
     ReasoningPart,
@@ -509,11 +509,13 @@ def test_without_a_token_that_ends_the_reasoning_a_budget_is_the_templates_affai
     assert (prepared.params.think_end, prepared.params.thinking_budget) == (-1, None)
 
 
-@pytest.mark.parametrize("part", [ImagePart("data:,x"), ToolResultPart("c", (ImagePart("data:,x"),))])
-def test_pictures_are_refused(model: TextModel, part: Part) -> None:
-    error = refusal(model, ask("Hi", said("user", part)))
-    assert (error.kind, error.param) == ("invalid_request", "messages")
-    assert "be read yet" in error.message
+@pytest.mark.parametrize("kind", get_args(MediaKind))
+@pytest.mark.parametrize("within", [False, True])
+def test_media_are_refused(model: TextModel, kind: MediaKind, within: bool) -> None:
+    medium = MediaPart(kind, "", "messages[0].content[0]", data=b"x")
+    error = refusal(model, ask("Hi", said("user", ToolResultPart("c", (medium,)) if within else medium)))
+    assert (error.kind, error.param) == ("invalid_request", "messages[0].content[0]")
+    assert "mlx-orchard[vision]" in error.message
 
 
 def test_the_last_message_is_continued(model: TextModel) -> None:

@@ -4,6 +4,7 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import Struct, field
 
+from orchard.core.media import MediaPart
 from orchard.core.request import Request, Task
 from orchard.core.tasks.text_options import SamplingDefaults
 
@@ -36,21 +37,15 @@ class ToolCallPart(Struct, frozen=True, tag="tool_call"):
     arguments: str
 
 
-class ImagePart(Struct, frozen=True, tag="image"):
-    """A picture; `url` is a data: URL, or an http(s) one."""
-
-    url: str
-
-
 class ToolResultPart(Struct, frozen=True, tag="tool_result"):
     """What the call `call_id` returned, or, as an error, why it could not."""
 
     call_id: str
-    parts: tuple[TextPart | ImagePart, ...]
+    parts: tuple[TextPart | MediaPart, ...]
     is_error: bool = False
 
 
-Part = TextPart | ImagePart | ReasoningPart | ToolCallPart | ToolResultPart
+Part = TextPart | MediaPart | ReasoningPart | ToolCallPart | ToolResultPart
 
 
 class Message(Struct, frozen=True):

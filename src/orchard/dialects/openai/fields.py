@@ -6,9 +6,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from orchard.core.request import Priority
-from orchard.core.tasks.generate import Grammar, ImagePart, Sampling
+from orchard.core.tasks.generate import Grammar, Sampling
 from orchard.dialects.common.fields import INT64_MAX, MAX_STOP_CHARS, Natural, NonEmpty, Refused, ServingFields
 from orchard.dialects.common.json_body import FreeForm, invalid
+from orchard.dialects.common.media import Detail, Frames, FramesPerSecond, Pixels, ResizeShape
 
 MAX_CHOICES = 16
 MAX_STOPS = 16
@@ -62,12 +63,17 @@ class GenerationFields(ServingFields, kw_only=True):
     structured_outputs: StructuredOutputs | None = None
 
 
-class ThinkingFields(GenerationFields, kw_only=True):
-    """The chat template's variables and thinking, beside what all of them have."""
+class ConversationFields(GenerationFields, kw_only=True):
+    """The chat template's variables, thinking and media, beside what all of them have."""
 
     enable_thinking: bool | None = None
     thinking_budget: Natural | None = None
     chat_template_kwargs: dict[str, Any] | None = None
+    resize_shape: ResizeShape | None = None
+    min_pixels: Pixels | None = None
+    max_pixels: Pixels | None = None
+    fps: FramesPerSecond | None = None
+    max_frames: Frames | None = None
 
 
 class StreamOptions(Struct):
@@ -80,6 +86,20 @@ class ImageUrl(Struct):
     """Where a picture is: a data: URL, or an http(s) one."""
 
     url: NonEmpty
+    detail: Detail | None = None
+
+
+class VideoUrl(Struct):
+    """Where a video is: a data: URL, or an http(s) one."""
+
+    url: NonEmpty
+
+
+class InputAudio(Struct):
+    """A sound: base64, and its format."""
+
+    data: NonEmpty
+    format: str | None = None
 
 
 def include_usage(stream: bool | None, options: StreamOptions | None) -> bool:
@@ -162,7 +182,7 @@ def _parsed(text: str, param: str) -> Any:
 
 
 def template_args(
-    body: ThinkingFields,
+    body: ConversationFields,
     free_form: FreeForm,
     *,
     effort: Effort | None,
@@ -184,10 +204,3 @@ def template_args(
     if budget is not None:
         args.setdefault("enable_thinking", budget > 0)
     return args
-
-
-def image_part(url: str, param: str) -> ImagePart:
-    """Return a picture; raise OrchardError where `param` holds no URL of a kind that can be read."""
-    if not url.startswith(("data:", "http://", "https://")):
-        raise invalid(param, "must be a data: URL or an http(s) URL.")
-    return ImagePart(url)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from orchard.core.media import MediaPart
 from orchard.core.tasks import generate
 
 KEPT = 6
@@ -103,13 +104,13 @@ def _line(part: generate.Part, names: dict[str, str]) -> str:
     match part:
         case generate.TextPart():
             return part.text
-        case generate.ImagePart():
-            return "[image]"
+        case MediaPart():
+            return f"[{part.kind}]"
         case generate.ToolCallPart():
             names[part.id] = part.name
             return f"[calls {part.name} with {_abbreviated(part.arguments)}]"
         case generate.ToolResultPart():
-            told = "\n".join(piece.text if isinstance(piece, generate.TextPart) else "[image]" for piece in part.parts)
+            told = "\n".join(_line(piece, names) for piece in part.parts)
             verb = "failed" if part.is_error else "returned"
             return f"[{names.get(part.call_id, 'a call')} {verb}: {_abbreviated(told)}]"
     return ""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaKind, MediaPart
 from orchard.core.tasks import generate
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
@@ -29,6 +30,14 @@ log = logging.getLogger("orchard.worker")
 _SLICE = 16_384  # characters handled at once: the interpreter's lock is never held for long
 _COUNTED_WINDOWS = 4  # a prompt of more context windows than this is refused also where it is only counted
 _LONG_CHARS_PER_TOKEN = 6  # more than prose has, so a text with more characters hardly fits
+
+_MEDIA: dict[MediaKind, str] = {
+    "image": "Pictures",
+    "audio": "Audio",
+    "video": "Videos",
+    "document": "Documents other than text",
+}
+_READERS = "it takes a vision model, and the extra mlx-orchard[vision]"
 
 
 class Prepared(Struct, frozen=True):
@@ -172,8 +181,8 @@ class Prompter:
         if task.max_tokens is not None and task.max_tokens < least:
             raise _invalid("max_tokens", f"max_tokens must be at least {least}")
         parts = (part for message in task.messages for part in message.parts)
-        if any(isinstance(piece, generate.ImagePart) for part in parts for piece in _pieces(part)):
-            raise _invalid("messages", "Pictures can't be read yet, by any model: leave them out.")
+        for medium in (piece for part in parts for piece in _pieces(part) if isinstance(piece, MediaPart)):
+            raise _invalid(medium.param, f"{_MEDIA[medium.kind]} can't be read by this model: {_READERS}.")
         for name in task.template_args:
             if name in self.template.reserved:
                 raise _invalid("chat_template_kwargs", f"'{name}' can't be set for the chat template")

@@ -74,6 +74,8 @@ REAL: dict[str, Any] = {
                 },
                 {"type": "text", "text": "Well?"},
                 {"type": "document", "title": "Tale", "source": {"type": "text", "data": "Once."}},
+                {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "QUJD"}},
+                {"type": "document", "source": {"type": "url", "url": "https://x.test/a.pdf"}},
                 {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "r"}]},
             ],
         },

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaPart
 from orchard.core.tasks.generate import (
     Count,
     Generate,
     Grammar,
-    ImagePart,
     Message,
     Part,
     ReasoningPart,
@@ -168,14 +168,19 @@ class TestBlocks:
     def test_pictures(self) -> None:
         data = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
         link = {"type": "image", "source": {"type": "url", "url": "https://x.test/a.png"}}
-        expected = said(ImagePart("data:image/png;base64,QUJD"), ImagePart("https://x.test/a.png"))
+        expected = said(
+            MediaPart("image", "data:image/png;base64,QUJD", "messages[0].content[0].source.data"),
+            MediaPart("image", "https://x.test/a.png", "messages[0].content[1].source.url"),
+        )
         assert task(user(data, link)).messages == (expected,)
 
     @pytest.mark.parametrize(
         ("source", "param"),
         [
             ({"type": "file", "file_id": "file_1"}, "source.type"),
-            ({"type": "url", "url": "file:///etc/passwd"}, "source.url"),
+            ({"type": "url", "url": "ftp://x.test/a.png"}, "source.url"),
+            ({"type": "url", "url": "data:image/png;base64,QUJD"}, "source.url"),
+            ({"type": "base64", "media_type": "image/png;base64,QUJD", "data": "QUJD"}, "source.media_type"),
             ({"type": "url"}, "source.url"),
             ({"type": "base64", "data": "QUJD"}, "source.media_type"),
             ({"type": "base64", "media_type": "image/png", "data": ""}, "source.data"),
@@ -195,11 +200,33 @@ class TestBlocks:
         documents[0] |= {"title": "Tale", "context": "Old", "citations": {"enabled": True}}
         assert task(user(*documents)).messages == (texts("Tale", "Old", "Once.", "Upon.", "A time."),)
 
-    @pytest.mark.parametrize("kind", ["base64", "url", "file"])
-    def test_documents_that_cannot_be_read(self, kind: str) -> None:
-        error = refusal(user({"type": "document", "source": {"type": kind}}))
-        assert error.param == "messages[0].content[0].source.type"
-        assert "PDF" in error.message
+    def test_documents_that_are_files(self) -> None:
+        pdf = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
+        text = {"type": "base64", "media_type": "text/plain", "data": "T25jZS4="}
+        link = {"type": "url", "url": "https://x.test/a.pdf"}
+        documents: list[dict[str, Any]] = [{"type": "document", "source": source} for source in (pdf, text, link)]
+        assert task(user(*documents)).messages == (
+            said(
+                MediaPart("document", "data:application/pdf;base64,JVBERi0=", "messages[0].content[0].source.data"),
+                TextPart("Once."),
+                MediaPart("document", "https://x.test/a.pdf", "messages[0].content[2].source.url"),
+            ),
+        )
+
+    @pytest.mark.parametrize(
+        ("source", "param"),
+        [
+            ({"type": "file", "file_id": "file_1"}, "type"),
+            ({"type": "url"}, "url"),
+            ({"type": "url", "url": "ftp://x.test/a.pdf"}, "url"),
+            ({"type": "base64", "data": "QUJD"}, "media_type"),
+            ({"type": "base64", "media_type": "application/pdf"}, "data"),
+            ({"type": "base64", "media_type": "text/plain", "data": "QUJ"}, "data"),
+        ],
+    )
+    def test_documents_that_cannot_be_read(self, source: dict[str, Any], param: str) -> None:
+        error = refusal(user({"type": "document", "source": source}))
+        assert error.param == f"messages[0].content[0].source.{param}"
 
     def test_search_results(self) -> None:
         content = [{"type": "text", "text": "It rains."}]
@@ -279,14 +306,14 @@ class TestResults:
             ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], (TextPart("a"), TextPart("b"))),
             (
                 [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}],
-                (ImagePart("data:image/png;base64,QUJD"),),
+                (MediaPart("image", "data:image/png;base64,QUJD", "messages[2].content[0].content[0].source.data"),),
             ),
             ([{"type": "document", "source": {"type": "text", "data": "Once."}}], (TextPart("Once."),)),
             ([{"type": "tool_reference", "tool_name": "add"}], (TextPart("The tool add is available."),)),
             ([{"type": "browser_state", "tabs": []}], ()),
         ],
     )
-    def test_they_are_a_message_of_their_own(self, content: Any, parts: tuple[TextPart | ImagePart, ...]) -> None:
+    def test_they_are_a_message_of_their_own(self, content: Any, parts: tuple[TextPart | MediaPart, ...]) -> None:
         messages = task(USER, assistant(CALL), user(result(content))).messages
         assert messages[1:] == (
             Message("assistant", (ToolCallPart("toolu_1", "look_up", '{"city":"Paris"}'),)),

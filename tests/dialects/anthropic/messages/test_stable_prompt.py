@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.core.tasks.generate import ImagePart, Message, Part, Role, TextPart, ToolResultPart
+from orchard.core.media import MediaPart
+from orchard.core.tasks.generate import Message, Part, Role, TextPart, ToolResultPart
 from orchard.dialects.anthropic.messages.stable_prompt import MAX_CHARS, stabilised
 
 BILLING = "x-anthropic-billing-header: cc_version=2.1.62.023; cc_entrypoint=cli; cch=0a1b2;"
@@ -24,6 +25,7 @@ DATES = (
 CLOCKS = ("Current time: 10:41", "The current date and time is 2026-01-31 10:41:07.")
 RULES = "You are a coding agent.\nToday is a good day.\nCurrent date formats: ISO.\nToken usage: low"
 RESULT = ToolResultPart("call_1", (TextPart("found"),))
+PICTURE = MediaPart("image", "data:image/png;base64,QUJD", "messages[0].content[0]")
 
 
 def message(role: Role, *parts: str | Part) -> Message:
@@ -66,7 +68,7 @@ def test_a_clock_goes_to_the_last_words_of_the_user(clock: str) -> None:
 
 
 def test_a_clock_passes_over_a_user_message_of_pictures_alone() -> None:
-    picture = user(ImagePart("data:image/png;base64,QUJD"))
+    picture = user(PICTURE)
     messages = (system(RULES, CLOCKS[0]), user("Hi"), picture)
     assert stabilised(messages) == (system(RULES), user("Hi", CLOCKS[0]), picture)
 
@@ -92,7 +94,7 @@ def test_the_head_is_the_same_whatever_the_lines_say() -> None:
             user("Hi"),
         ),
         (message("assistant", "Hi"),),
-        (user(ImagePart("data:image/png;base64,QUJD")), message("tool", RESULT)),
+        (user(PICTURE), message("tool", RESULT)),
         (user(),),
     ],
 )

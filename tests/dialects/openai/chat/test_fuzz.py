@@ -31,7 +31,15 @@ REAL: dict[str, Any] = {
     "messages": [
         {"role": "system", "content": [{"type": "text", "text": "Be brief."}]},
         {"role": "user", "content": "Hi", "name": "Ann"},
-        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}},
+                {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}},
+                {"type": "video_url", "video_url": {"url": "https://x.test/a.mp4"}},
+                {"type": "file", "file": {"file_data": "JVBERi0=", "filename": "a.pdf"}},
+            ],
+        },
         {
             "role": "assistant",
             "content": None,
@@ -76,6 +84,11 @@ REAL: dict[str, Any] = {
     "seed": 1,
     "stop": ["x"],
     "n": 1,
+    "resize_shape": [224, 448],
+    "min_pixels": 9,
+    "max_pixels": 99,
+    "fps": 0.5,
+    "max_frames": 9,
     "logprobs": True,
     "top_logprobs": 2,
     "stream": True,

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.request import Request
 from orchard.core.tasks.generate import (
     Generate,
     Grammar,
-    ImagePart,
     Message,
     ReasoningPart,
     Sampling,
@@ -32,8 +32,15 @@ CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arg
 CALLS = {"role": "assistant"}
 TEXT = {"type": "text", "text": "a"}
 RESPONSES_TEXT = {"type": "input_text", "text": "a"}
+RESPONSES_PICTURE = {"type": "input_image", "image_url": "https://x.y/z.png", "detail": "low"}
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}}
-IMAGE = ImagePart("data:image/png;base64,AA==")
+LOW = MediaOptions(detail="low")
+
+
+def picture(url: str, where: str, options: MediaOptions = LOW) -> MediaPart:
+    return MediaPart("image", url, where, options=options)
+
+
 OTHER = {"type": "function", "function": {"name": "f"}}
 SAID = {"role": "assistant", "content": "Once"}
 CALLED = Message("assistant", (ToolCallPart("call_1", "look_up", '{"a": 1}'),))
@@ -247,21 +254,36 @@ MESSAGES: list[tuple[list[Any], tuple[Message, ...]]] = [
             {"role": "tool", "tool_call_id": "call_1", "content": [PICTURE, TEXT]},
         ],
         (
-            Message("user", (TextPart("a"), IMAGE, ImagePart("https://x.y/z.png"))),
+            Message(
+                "user",
+                (
+                    TextPart("a"),
+                    picture("data:image/png;base64,AA==", "messages[0].content[1].image_url.url"),
+                    picture("https://x.y/z.png", "messages[0].content[2].image_url", MediaOptions()),
+                ),
+            ),
             CALLED,
-            Message("tool", (ToolResultPart("call_1", (IMAGE, TextPart("a"))),)),
+            Message(
+                "tool",
+                (
+                    ToolResultPart(
+                        "call_1",
+                        (picture("data:image/png;base64,AA==", "messages[2].content[0].image_url.url"), TextPart("a")),
+                    ),
+                ),
+            ),
         ),
     ),
     (
         [
             {"role": "system", "content": [RESPONSES_TEXT]},
-            {"role": "user", "content": [RESPONSES_TEXT, {"type": "input_image", "image_url": "https://x.y/z.png"}]},
+            {"role": "user", "content": [RESPONSES_TEXT, RESPONSES_PICTURE]},
             {"role": "assistant", "content": [{"type": "output_text", "text": "b"}], "tool_calls": [CALL]},
             {"role": "tool", "tool_call_id": "call_1", "content": [RESPONSES_TEXT]},
         ],
         (
             Message("system", (TextPart("a"),)),
-            Message("user", (TextPart("a"), ImagePart("https://x.y/z.png"))),
+            Message("user", (TextPart("a"), picture("https://x.y/z.png", "messages[1].content[1].image_url"))),
             Message("assistant", (TextPart("b"), *CALLED.parts)),
             Message("tool", (ToolResultPart("call_1", (TextPart("a"),)),)),
         ),
@@ -515,19 +537,14 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
         "must be 'text' in a message of role 'system'",
     ),
     (
-        {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]},
-        "messages[0].content[0].type",
-        "must be 'text' or 'image_url': audio can't be read here",
-    ),
-    (
         {"messages": [{"role": "user", "content": [{"type": "refusal"}]}]},
         "messages[0].content[0].type",
-        "must be 'text' or 'image_url' in",
+        "must be 'text', 'image_url', 'input_audio', 'video_url' or 'file' in a message of role 'user'",
     ),
     (
         {"messages": [{"role": "assistant", "content": [{"type": "file"}]}]},
         "messages[0].content[0].type",
-        "must be 'text' or 'refusal': files can't be read here",
+        "must be 'text' or 'refusal' in a message of role 'assistant'",
     ),
     ({"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "messages[0].audio", "audio can't be read"),
     ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "messages[0].tool_calls[0].id", "required"),

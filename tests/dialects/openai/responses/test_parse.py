@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.request import Adapter, Request
 from orchard.core.tasks.generate import (
     Generate,
     Grammar,
-    ImagePart,
     Message,
     ReasoningPart,
     TextPart,
@@ -137,6 +137,9 @@ def test_words_behind_a_call_belong_to_its_turn() -> None:
     assert messages(items)[0] == Message("assistant", (TextPart("Let me see."), call, TextPart("Wait.")))
 
 
+PLACE = "input[0].content"
+
+
 def test_pictures_and_files() -> None:
     text = base64.b64encode("naïve".encode()).decode()
     content = [
@@ -148,8 +151,8 @@ def test_pictures_and_files() -> None:
     ]
     (message,) = messages([{"role": "user", "content": content}])
     assert message.parts == (
-        ImagePart("data:image/png;base64,AA=="),
-        ImagePart("https://x.y/z.png"),
+        MediaPart("image", "data:image/png;base64,AA==", f"{PLACE}[0].image_url", options=MediaOptions(detail="low")),
+        MediaPart("image", "https://x.y/z.png", f"{PLACE}[1].image_url"),
         TextPart("a"),
         TextPart("a.txt:\nnaïve"),
         TextPart("naïve"),
@@ -162,9 +165,10 @@ def test_pictures_and_files() -> None:
         ({"type": "input_image", "file_id": "file_1"}, "keeps no files"),
         ({"type": "input_image", "image_url": "ftp://x"}, "http"),
         ({"type": "input_file", "file_id": "file_1"}, "keeps no files"),
-        ({"type": "input_file", "file_url": "http://x"}, "fetches no files"),
-        ({"type": "input_file", "file_data": "JVBERi0xLjQKJf////8="}, "UTF-8"),
-        ({"type": "input_audio", "input_audio": {}}, "input_text"),
+        ({"type": "input_file", "file_url": "ftp://x"}, "http"),
+        ({"type": "input_file", "file_data": "JVBERi0xLjQKJf////8"}, "base64"),
+        ({"type": "input_audio"}, "required"),
+        ({"type": "sculpture"}, "input_audio"),
         ({"type": "input_text"}, "required"),
         ({"text": "a"}, "input_text"),
     ],
@@ -277,7 +281,7 @@ def test_fields_that_change_nothing_here() -> None:
     plain: list[dict[str, Any]] = [{"role": "user", "content": [text, picture]}, CALL, OUTPUT]
     caller = {"caller": {"type": "program", "caller_id": "x"}}
     full = [
-        {**plain[0], "phase": "commentary", "content": [text | BREAKPOINT, picture | BREAKPOINT | {"detail": "low"}]},
+        {**plain[0], "phase": "commentary", "content": [text | BREAKPOINT, picture | BREAKPOINT]},
         CALL | caller | {"async": True},
         OUTPUT | caller | {"name": "look_up", "namespace": "n"},
     ]

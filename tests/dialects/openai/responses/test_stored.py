@@ -80,6 +80,10 @@ OUTPUT = {"type": "function_call_output", "call_id": "c"}
         ({"role": "developer", "content": [{"type": "output_text", "text": "x"}]}, {"content": [IN]}),
         ({"role": "user", "content": [PICTURE | {"image_url": {"url": "data:,"}}]}, {"content": [PICTURE]}),
         ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}, {"content": [PICTURE]}),
+        (
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,", "detail": "low"}}]},
+            {"content": [PICTURE | {"detail": "low"}]},
+        ),
         ({"role": "user", "content": "x", "id": ""}, {"id": "msg_12abi00", "content": [IN]}),
         (CALL | {"arguments": {"a": "é"}}, {"arguments": '{"a":"é"}'}),
         (CALL | {"arguments": {}}, {"arguments": "{}"}),

@@ -1,19 +1,22 @@
 """The way in of Messages: a body becomes a `core.Request`; what can't be served is refused with the reason."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.request import Overflow, Request
 from orchard.core.tasks import generate
 from orchard.dialects.anthropic.messages import schema as wire
+from orchard.dialects.anthropic.messages.blocks import SHOWN, BlockReader
 from orchard.dialects.anthropic.messages.encode import MessagesCall
 from orchard.dialects.anthropic.messages.stable_prompt import stabilised
 from orchard.dialects.anthropic.messages.tools import choose
 from orchard.dialects.common.fields import asks_for, header_priority, make_request
 from orchard.dialects.common.json_body import FreeForm, invalid, not_one_of, refuse_set, required
+from orchard.dialects.common.media import media_options
 
 P = TypeVar("P", bound=generate.Part)
 
@@ -40,9 +43,8 @@ _SKIPPED = {
 }
 """Blocks that other servers wrote for themselves, and directives that change nothing here."""
 _COMPACT = "compact_20260112"
-_SHOWN = ("text", "image", "document", "search_result")
 _ALLOWED = {
-    "user": (*_SHOWN, "tool_result"),
+    "user": (*SHOWN, "tool_result"),
     "assistant": ("text", "thinking", "tool_use", "compaction"),
     "system": ("text", "tool_addition"),
 }
@@ -80,7 +82,7 @@ def parse_count(body: bytes, request_id: str, *, stable_prompts: bool = True, de
 def _task(body: wire.Body, stable_prompts: bool) -> generate.Generate:
     _refuse_unsupported(body)
     free_form = FreeForm()
-    conversation = _Conversation(free_form)
+    conversation = _Conversation(free_form, media_options(body))
     messages = conversation.read(body)
     if stable_prompts:
         messages = stabilised(messages)
@@ -115,8 +117,9 @@ def _task(body: wire.Body, stable_prompts: bool) -> generate.Generate:
 class _Conversation:
     """A reader of messages in order, which remembers the tools they define and the calls that results refer to."""
 
-    def __init__(self, free_form: FreeForm) -> None:
+    def __init__(self, free_form: FreeForm, options: MediaOptions) -> None:
         self.added_tools: list[tuple[wire.ToolEntry, str]] = []
+        self._blocks = BlockReader(options)
         self._free_form = free_form
         self._call_ids: set[str] = set()
 
@@ -168,7 +171,7 @@ class _Conversation:
                 if block.tool and block.tool.definition:
                     self.added_tools.append((block.tool.definition, f"{where}.tool.definition"))
             case _:
-                yield from _shown(block, where)
+                yield from self._blocks.read(block, where)
 
     def _call(self, block: wire.Block, where: str) -> generate.ToolCallPart:
         call_id = required(block.id, f"{where}.id", empty=False)
@@ -183,8 +186,24 @@ class _Conversation:
             raise invalid(param, "must be the id of a `tool_use` block in an earlier assistant message.")
         if isinstance(block.content, dict):
             raise invalid(f"{where}.content", "must be a string or an array of blocks.")
-        parts = _without_empty(_result_parts(block.content or "", f"{where}.content"))
+        parts = _without_empty(self._result_parts(block.content or "", f"{where}.content"))
         return generate.ToolResultPart(call_id, parts, block.is_error is True)
+
+    def _result_parts(
+        self, content: str | list[wire.ResultBlock], where: str
+    ) -> Iterator[generate.TextPart | MediaPart]:
+        if isinstance(content, str):
+            yield generate.TextPart(content)
+            return
+        for i, block in enumerate(content):
+            if block.type == "tool_reference":
+                name = required(block.tool_name, f"{where}[{i}].tool_name", empty=False)
+                yield generate.TextPart(f"The tool {name} is available.")
+            elif block.type in SHOWN:
+                yield from self._blocks.read(block, f"{where}[{i}]")
+            elif block.type not in _SKIPPED:
+                place = f" in the result of a tool, got '{block.type[:64]}'"
+                raise not_one_of(f"{where}[{i}].type", (*SHOWN, "tool_reference"), place)
 
 
 def _blocks(message: wire.Message) -> list[wire.Block]:
@@ -204,78 +223,6 @@ def _system(system: str | list[wire.SystemBlock] | None) -> Iterator[generate.Te
         if block.type != "text":
             raise invalid(f"system[{i}].type", f"must be 'text', got '{block.type[:64]}'.")
         yield generate.TextPart(required(block.text, f"system[{i}].text"))
-
-
-def _result_parts(
-    content: str | list[wire.ResultBlock], where: str
-) -> Iterator[generate.TextPart | generate.ImagePart]:
-    if isinstance(content, str):
-        yield generate.TextPart(content)
-        return
-    for i, block in enumerate(content):
-        if block.type == "tool_reference":
-            name = required(block.tool_name, f"{where}[{i}].tool_name", empty=False)
-            yield generate.TextPart(f"The tool {name} is available.")
-        elif block.type in _SHOWN:
-            yield from _shown(block, f"{where}[{i}]")
-        elif block.type not in _SKIPPED:
-            place = f" in the result of a tool, got '{block.type[:64]}'"
-            raise not_one_of(f"{where}[{i}].type", (*_SHOWN, "tool_reference"), place)
-
-
-def _shown(block: wire.Block | wire.ResultBlock, where: str) -> Iterator[generate.TextPart | generate.ImagePart]:
-    """Return what a user's or a tool's block shows."""
-    match block.type:
-        case "text":
-            yield generate.TextPart(required(block.text, f"{where}.text"))
-        case "image":
-            yield _image(block.source, f"{where}.source")
-        case "document":
-            yield from (generate.TextPart(block.title or ""), generate.TextPart(block.context or ""))
-            yield from _document(block.source, f"{where}.source")
-        case _:
-            source = block.source if isinstance(block.source, str) else ""
-            yield from (generate.TextPart(block.title or ""), generate.TextPart(source))
-            yield from _inner(block.content, f"{where}.content")
-
-
-def _document(source: wire.Source | str | None, where: str) -> Iterator[generate.TextPart | generate.ImagePart]:
-    if not isinstance(source, wire.Source):
-        raise invalid(where, "is required and must be an object.")
-    if source.type == "text":
-        yield generate.TextPart(required(source.data, f"{where}.data"))
-    elif source.type != "content":
-        message = "must be 'text' or 'content': this server can't read PDF files, and stores no files."
-        raise invalid(f"{where}.type", message)
-    elif isinstance(source.content, str):
-        yield generate.TextPart(source.content)
-    else:
-        yield from _inner(source.content, f"{where}.content")
-
-
-def _inner(blocks: Any, where: str) -> Iterator[generate.TextPart | generate.ImagePart]:
-    if not isinstance(blocks, list):
-        raise invalid(where, "is required and must be an array of blocks.")
-    for i, block in enumerate(blocks):
-        if block.type not in ("text", "image"):
-            raise invalid(f"{where}[{i}].type", f"must be 'text' or 'image', got '{block.type[:64]}'.")
-        yield from _shown(block, f"{where}[{i}]")
-
-
-def _image(source: wire.Source | wire.ImageSource | str | None, where: str) -> generate.ImagePart:
-    if source is None or isinstance(source, str):
-        raise invalid(where, "is required and must be an object.")
-    match source.type:
-        case "base64":
-            media_type = required(source.media_type, f"{where}.media_type", empty=False)
-            data = required(source.data, f"{where}.data", empty=False)
-            return generate.ImagePart(f"data:{media_type};base64,{data}")
-        case "url":
-            url = required(source.url, f"{where}.url", empty=False)
-            if not url.startswith(("http://", "https://")):
-                raise invalid(f"{where}.url", "must begin with 'http://' or 'https://'.")
-            return generate.ImagePart(url)
-    raise invalid(f"{where}.type", "must be 'base64' or 'url': this server stores no files.")
 
 
 def _says_something(part: generate.Part) -> bool:

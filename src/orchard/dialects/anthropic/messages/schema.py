@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from orchard.core.request import Overflow
 from orchard.dialects.common.fields import BodyType, Natural, Refused, ServingFields, Stop
+from orchard.dialects.common.media import Frames, FramesPerSecond, Pixels, ResizeShape
 
 MAX_MESSAGES = 32_768
 MAX_BLOCKS = 4096
@@ -176,6 +177,11 @@ class Body(ServingFields, kw_only=True):
     output_config: OutputConfig | None = None
     output_format: OutputFormat | None = None
     mcp_servers: Annotated[list[Any], Meta(max_length=MAX_SERVERS)] | None = None
+    resize_shape: ResizeShape | None = None
+    min_pixels: Pixels | None = None
+    max_pixels: Pixels | None = None
+    fps: FramesPerSecond | None = None
+    max_frames: Frames | None = None
     context_overflow: Overflow | None = None
     context_management: Annotated[
         Any, Meta(description="An edit 'compact_20260112' does what `context_overflow` 'summarize' does.")

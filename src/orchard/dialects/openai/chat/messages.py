@@ -3,10 +3,12 @@
 import itertools
 from collections.abc import Sequence
 
+from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.tasks import generate
 from orchard.dialects.common.json_body import FreeForm, invalid, required
+from orchard.dialects.common.media import audio_part, detailed, file_part, media_part
 from orchard.dialects.openai.chat import schema as wire
-from orchard.dialects.openai.fields import ImageUrl, image_part
+from orchard.dialects.openai.fields import ImageUrl, VideoUrl
 from orchard.dialects.openai.tools import custom_arguments
 
 MAX_ITEMS = 32_768
@@ -20,16 +22,24 @@ _ROLES: dict[str, generate.Role] = {
     "tool": "tool",
     "function": "tool",
 }
-_PART_TYPES = {"assistant": ("text", "refusal"), "user": ("text", "image_url"), "tool": ("text", "image_url")}
-_OTHER_NAMES = {"input_text": "text", "output_text": "text", "input_image": "image_url"}  # those of Responses
-_REFUSED_PARTS = {"input_audio": "audio can't be read here", "file": "files can't be read here"}
+_SHOWN = ("text", "image_url", "input_audio", "video_url", "file")
+_PART_TYPES = {"assistant": ("text", "refusal"), "user": _SHOWN, "tool": _SHOWN, "function": _SHOWN}
+# Those of Responses, and mlx-vlm's own.
+_OTHER_NAMES = {
+    "input_text": "text",
+    "output_text": "text",
+    "input_image": "image_url",
+    "input_video": "video_url",
+}
 
 
 class MessageReader:
     """A reader of messages in order, which remembers the calls that later results refer to."""
 
-    def __init__(self, free_form: FreeForm) -> None:
+    def __init__(self, free_form: FreeForm, options: MediaOptions) -> None:
+        """`options` says how the model is to look at media."""
         self._free_form = free_form
+        self._options = options
         # A tool's result names its call by the id; a function's, which has none, by the function's name.
         self._calls: dict[str, dict[str | None, str]] = {"tool": {}, "function": {}}
         self._numbers = itertools.count()
@@ -50,7 +60,7 @@ class MessageReader:
             case "tool" | "function":
                 parts = (self._result(message, where),)
             case _:
-                parts = _content(message, where)
+                parts = self._content(message, where)
         return generate.Message(_ROLES[message.role], parts, message.name or None)
 
     def _assistant(self, message: wire.Message, where: str) -> tuple[generate.Part, ...]:
@@ -58,7 +68,7 @@ class MessageReader:
             raise invalid(f"{where}.audio", "is not supported: audio can't be read here.")
         reasoning = message.reasoning_content or message.reasoning
         parts: list[generate.Part] = [generate.ReasoningPart(reasoning)] if reasoning else []
-        parts += _content(message, where)
+        parts += self._content(message, where)
         if message.refusal:
             parts.append(generate.TextPart(message.refusal))
         for i, made in enumerate(message.tool_calls or ()):
@@ -87,30 +97,46 @@ class MessageReader:
                 raise invalid(f"{where}.{field}", "is required in a message of role 'tool'.")
         if key not in self._calls[message.role]:
             raise invalid(f"{where}.{field}", f"must be the {what} in an earlier assistant message.")
-        return generate.ToolResultPart(self._calls[message.role][key], _content(message, where))
+        return generate.ToolResultPart(self._calls[message.role][key], self._content(message, where))
+
+    def _content(self, message: wire.Message, where: str) -> tuple[generate.TextPart | MediaPart, ...]:
+        """Return a message's content without its empty texts."""
+        if isinstance(message.content, str):
+            return (generate.TextPart(message.content),) if message.content else ()
+        given = enumerate(message.content or ())
+        parts = (self._part(part, message.role, f"{where}.content[{i}]") for i, part in given)
+        return tuple(part for part in parts if not isinstance(part, generate.TextPart) or part.text)
+
+    def _part(self, part: wire.ContentPart, role: str, where: str) -> generate.TextPart | MediaPart:
+        allowed = _PART_TYPES.get(role, ("text",))
+        kind = _OTHER_NAMES.get(part.type, part.type)
+        if kind not in allowed:
+            names = ", ".join(map(repr, allowed[:-1])) + " or " if allowed[1:] else ""
+            raise invalid(f"{where}.type", f"must be {names}{allowed[-1]!r} in a message of role '{role}'.")
+        match kind:
+            case "image_url":
+                image, param = part.image_url, f"{where}.image_url"
+                detail = image.detail if isinstance(image, ImageUrl) else None
+                return media_part("image", *_address(image, param), detailed(self._options, detail or part.detail))
+            case "video_url":
+                return media_part("video", *_address(part.video_url, f"{where}.video_url"), self._options)
+            case "input_audio":
+                audio = required(part.input_audio, f"{where}.input_audio")
+                return audio_part(audio.data, audio.format, f"{where}.input_audio", self._options)
+            case "file":
+                return self._file(required(part.file, f"{where}.file"), f"{where}.file")
+        text = part.text if kind == "text" else part.refusal
+        return generate.TextPart(required(text, f"{where}.{kind}"))
+
+    def _file(self, file: wire.File, where: str) -> generate.TextPart | MediaPart:
+        if file.file_data is None:
+            reason = ": this server keeps no files" if file.file_id else ""
+            raise invalid(f"{where}.file_data", f"is required{reason}.")
+        return file_part(file.file_data, file.filename or "", f"{where}.file_data", self._options)
 
 
-def _content(message: wire.Message, where: str) -> tuple[generate.TextPart | generate.ImagePart, ...]:
-    """Return a message's content without its empty texts."""
-    if isinstance(message.content, str):
-        return (generate.TextPart(message.content),) if message.content else ()
-    given = enumerate(message.content or ())
-    parts = (_part(part, message.role, f"{where}.content[{i}]") for i, part in given)
-    return tuple(part for part in parts if not isinstance(part, generate.TextPart) or part.text)
-
-
-def _part(part: wire.ContentPart, role: str, where: str) -> generate.TextPart | generate.ImagePart:
-    allowed = _PART_TYPES.get(role, ("text",))
-    kind = _OTHER_NAMES.get(part.type, part.type)
-    if kind not in allowed:
-        names = " or ".join(repr(name) for name in allowed)
-        reason = _REFUSED_PARTS.get(part.type, f"in a message of role '{role}'")
-        separator = ": " if part.type in _REFUSED_PARTS else " "
-        raise invalid(f"{where}.type", f"must be {names}{separator}{reason}.")
-    if kind == "image_url":
-        image, param = part.image_url, f"{where}.image_url"
-        if isinstance(image, ImageUrl):
-            image, param = image.url, f"{param}.url"
-        return image_part(required(image, param), param)
-    text = part.text if kind == "text" else part.refusal
-    return generate.TextPart(required(text, f"{where}.{kind}"))
+def _address(given: str | ImageUrl | VideoUrl | None, param: str) -> tuple[str, str]:
+    """Return a URL, and the field that holds it. Raise OrchardError where there is none."""
+    if isinstance(given, ImageUrl | VideoUrl):
+        return given.url, f"{param}.url"
+    return required(given, param), param

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 from orchard.core.tasks.generate import Generate, Grammar, Tool
 from orchard.dialects.common.fields import header_priority, make_request
 from orchard.dialects.common.json_body import FreeForm, invalid, refuse_set, required
+from orchard.dialects.common.media import media_options
 from orchard.dialects.common.tools import Tools
 from orchard.dialects.openai.chat import schema as wire
 from orchard.dialects.openai.chat.encode import ChatCall
@@ -50,7 +51,7 @@ def _task(body: wire.Body) -> Generate:
     if body.top_logprobs and not body.logprobs:
         raise invalid("top_logprobs", "is only allowed when `logprobs` is true.")
     free_form = FreeForm()
-    messages = MessageReader(free_form).read(body.messages)
+    messages = MessageReader(free_form, media_options(body)).read(body.messages)
     tools, must_call = _tools(body, free_form)
     form = grammar(body, _response_format(body.response_format, free_form), free_form)
     variables, budget, hidden = _thinking(body, free_form)

@@ -9,7 +9,17 @@ from msgspec import Meta, Struct, field
 
 from orchard.core.request import Overflow
 from orchard.dialects.common.fields import BodyType, Natural, NonEmpty, Refused
-from orchard.dialects.openai.fields import Choices, Effort, ImageUrl, Limit, StreamOptions, ThinkingFields
+from orchard.dialects.common.media import Detail
+from orchard.dialects.openai.fields import (
+    Choices,
+    ConversationFields,
+    Effort,
+    ImageUrl,
+    InputAudio,
+    Limit,
+    StreamOptions,
+    VideoUrl,
+)
 from orchard.dialects.openai.tools import InputGrammar
 
 MAX_MESSAGES = 8192
@@ -32,16 +42,28 @@ IGNORED = (
 """OpenAI's fields that change nothing in the answer of a local server; the documentation lists them."""
 
 
-class ContentPart(Struct):
-    """A part of a message: `text`, `image_url` of a user or a tool, or `refusal` where the assistant speaks.
+class File(Struct):
+    """A file that comes with the request, as base64 or as a data: URL."""
 
-    Texts and pictures may come under the names that Responses has for them.
+    file_data: NonEmpty | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
+class ContentPart(Struct):
+    """A part of a message: `text`, a medium of a user or a tool, or `refusal` where the assistant speaks.
+
+    Texts, pictures and videos may come under the names that Responses has for them.
     """
 
     type: str
     text: str | None = None
     refusal: str | None = None
     image_url: NonEmpty | ImageUrl | None = None
+    detail: Detail | None = None
+    input_audio: InputAudio | None = None
+    video_url: NonEmpty | VideoUrl | None = None
+    file: File | None = None
 
 
 class FunctionCall(Struct):
@@ -171,7 +193,7 @@ class Reasoning(Struct):
     enabled: bool | None = None
 
 
-class Body(ThinkingFields, kw_only=True):
+class Body(ConversationFields, kw_only=True):
     """A Chat Completions request."""
 
     messages: Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]

@@ -1,13 +1,14 @@
 """The items of a Responses conversation, as the messages of a `core.Request`."""
 
-import base64
 from collections.abc import Sequence
 
 import msgspec
 
+from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.tasks import generate
 from orchard.dialects.common.json_body import FreeForm, invalid, not_one_of, required
-from orchard.dialects.openai.fields import image_part
+from orchard.dialects.common.media import audio_part, detailed, file_part, media_kind, media_part
+from orchard.dialects.openai.fields import ImageUrl, VideoUrl
 from orchard.dialects.openai.output import Fields
 from orchard.dialects.openai.responses import schema as wire
 from orchard.dialects.openai.responses.seal import Unseal, unseal_reasoning
@@ -19,6 +20,8 @@ MAX_PARTS = 32_768
 _ROLES: dict[str, generate.Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 _IMAGES = ("input_image", "image_url", "computer_screenshot")
+_VIDEOS = ("input_video", "video_url")
+_MEDIA = ("input_image", "input_audio", "input_file", "input_video")
 # The types of items, each with the fields that the API requires of it and callers may leave out.
 _COMPLETED = {"status": "completed"}
 _READ: dict[str, Fields] = {
@@ -59,6 +62,7 @@ _SKIPPED: dict[str, Fields] = {
 ITEM_DEFAULTS = _READ | _SKIPPED
 OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _CALLS = ("function_call", "custom_tool_call")
+_AS_THE_MODEL_DOES = MediaOptions()
 _items_decoder = msgspec.json.Decoder(list[wire.Item])
 
 
@@ -86,8 +90,12 @@ def references(items: Sequence[wire.Item], where: str = "input") -> list[str]:
 class ItemReader:
     """A reader of items in order, which remembers the calls that later outputs refer to."""
 
-    def __init__(self, toolbox: Toolbox, free_form: FreeForm, unseal: Unseal) -> None:
+    def __init__(
+        self, toolbox: Toolbox, free_form: FreeForm, unseal: Unseal, options: MediaOptions = _AS_THE_MODEL_DOES
+    ) -> None:
+        """`options` says how the model is to look at media."""
         self._toolbox = toolbox
+        self._options = options
         self._free_form = free_form
         self._unseal = unseal
         self._calls: set[str] = set()
@@ -189,46 +197,54 @@ class ItemReader:
 
     def _content(
         self, content: str | list[wire.Part] | None, where: str, role: generate.Role
-    ) -> tuple[generate.TextPart | generate.ImagePart, ...]:
+    ) -> tuple[generate.TextPart | MediaPart, ...]:
         """Return a content without its empty texts."""
         if isinstance(content, str):
             return (generate.TextPart(content),) if content else ()
         self._parts += len(content or ())
         if self._parts > MAX_PARTS:
             raise invalid("input", f"holds too many content parts; its items may have at most {MAX_PARTS} together.")
-        parts = [_part(part, f"{where}[{i}]", role) for i, part in enumerate(content or ())]
+        parts = [self._part(part, f"{where}[{i}]", role) for i, part in enumerate(content or ())]
         return tuple(part for part in parts if not isinstance(part, generate.TextPart) or part.text)
 
-
-def _part(part: wire.Part, where: str, role: generate.Role) -> generate.TextPart | generate.ImagePart:
-    match part.type:
-        case "refusal" if role == "assistant":
+    def _part(self, part: wire.Part, where: str, role: generate.Role) -> generate.TextPart | MediaPart:
+        if part.type == "refusal" and role == "assistant":
             return generate.TextPart(part.refusal or "")
-        case kind if kind in TEXTS:
+        if part.type in TEXTS:
             return generate.TextPart(required(part.text, f"{where}.text"))
-        case kind if kind in _IMAGES and role != "assistant":
-            if part.image_url is None:
-                reason = ": this server keeps no files" if part.file_id else ""
-                raise invalid(f"{where}.image_url", f"is required{reason}.")
-            url = part.image_url if isinstance(part.image_url, str) else part.image_url.url
-            return image_part(url, f"{where}.image_url")
-        case "input_file" if role != "assistant":
-            return _file(part, where)
-    allowed = ("output_text", "refusal") if role == "assistant" else ("input_text", "input_image", "input_file")
-    raise not_one_of(f"{where}.type", allowed, f" in a message of role '{role}'")
+        if role != "assistant" and (medium := self._medium(part, where)):
+            return medium
+        allowed = ("output_text", "refusal") if role == "assistant" else ("input_text", *_MEDIA)
+        raise not_one_of(f"{where}.type", allowed, f" in a message of role '{role}'")
+
+    def _medium(self, part: wire.Part, where: str) -> generate.TextPart | MediaPart | None:
+        """Return what a part shows; None where it is of another type. Raise OrchardError."""
+        match part.type:
+            case kind if kind in _IMAGES:
+                url = part.image_url.url if isinstance(part.image_url, ImageUrl) else part.image_url
+                own = part.image_url.detail if isinstance(part.image_url, ImageUrl) else None
+                url, param = _given(url, part, f"{where}.image_url"), f"{where}.image_url"
+                return media_part("image", url, param, detailed(self._options, own or part.detail))
+            case kind if kind in _VIDEOS:
+                url = part.video_url.url if isinstance(part.video_url, VideoUrl) else part.video_url
+                param = f"{where}.video_url"
+                return media_part("video", _given(url, part, param), param, self._options)
+            case "input_audio":
+                audio = required(part.input_audio, f"{where}.input_audio")
+                return audio_part(audio.data, audio.format, f"{where}.input_audio", self._options)
+            case "input_file" if part.file_url and not part.file_data:
+                name = part.filename or part.file_url.partition("?")[0].rpartition("/")[2]
+                kind = media_kind("", name)
+                return media_part(kind, part.file_url, f"{where}.file_url", self._options, part.filename or "")
+            case "input_file":
+                param = f"{where}.file_data"
+                return file_part(_given(part.file_data, part, param), part.filename or "", param, self._options)
+        return None
 
 
-def _file(part: wire.Part, where: str) -> generate.TextPart:
-    """Return the text of a file; only text files that come with the request can be read."""
-    param = f"{where}.file_data"
-    if part.file_data is None:
-        reason = "this server keeps no files" if part.file_id else "this server fetches no files"
-        raise invalid(param, f"is required: {reason}.")
-    data = part.file_data.partition(",")[2] if part.file_data.startswith("data:") else part.file_data
-    try:
-        text = base64.b64decode(data, validate=True).decode()
-    except ValueError:
-        text = "\0"
-    if "\0" in text:
-        raise invalid(param, "must be UTF-8 text in base64: other files can't be read here.")
-    return generate.TextPart(f"{part.filename}:\n{text}" if part.filename else text)
+def _given(value: str | None, part: wire.Part, param: str) -> str:
+    """Return what a field holds. Raise OrchardError where it is empty, or a stored file is named in its place."""
+    if not value:
+        reason = ": this server keeps no files" if part.file_id else ""
+        raise invalid(param, f"is required{reason}.")
+    return value

@@ -11,6 +11,7 @@ from orchard.core.request import Overflow
 from orchard.core.tasks.generate import Generate, Grammar, Message, TextPart
 from orchard.dialects.common.fields import asks_for, header_priority, make_request
 from orchard.dialects.common.json_body import FreeForm, decode, invalid, refuse_set, required
+from orchard.dialects.common.media import media_options
 from orchard.dialects.common.output import hex_id
 from orchard.dialects.openai.fields import grammar, json_schema, sampling, stops, template_args
 from orchard.dialects.openai.responses import schema as wire
@@ -85,7 +86,7 @@ class Draft(Struct, frozen=True):
         ]
         tools = toolbox(body.tools or (), added, body.tool_choice, free_form)
         found = {id_: _item_decoder.decode(item) for id_, item in referenced.items()}
-        reader = ItemReader(tools, free_form, unseal)
+        reader = ItemReader(tools, free_form, unseal, media_options(body))
         past_items = reader.read_stored(past)
         messages = _messages(body, past_items, found, reader)
         task, turn = _task(body, messages, tools, free_form), body.priority or header_priority(priority)

@@ -9,7 +9,8 @@ from msgspec import Meta, Struct, field
 
 from orchard.core.request import Overflow
 from orchard.dialects.common.fields import INT64_MAX, BodyType, ModelFields, NonEmpty, Refused
-from orchard.dialects.openai.fields import Effort, ImageUrl, ThinkingFields
+from orchard.dialects.common.media import Detail
+from orchard.dialects.openai.fields import ConversationFields, Effort, ImageUrl, InputAudio, VideoUrl
 from orchard.dialects.openai.stored import Metadata
 
 MAX_ITEMS = 8192
@@ -40,6 +41,9 @@ class Part(Struct):
     text: str | None = None
     refusal: str | None = None
     image_url: str | ImageUrl | None = None
+    detail: Detail | None = None
+    input_audio: InputAudio | None = None
+    video_url: str | VideoUrl | None = None
     file_id: str | None = None
     file_data: str | None = None
     file_url: str | None = None
@@ -148,7 +152,7 @@ class ConversationName(Struct):
     id: Identifier
 
 
-class Body(ThinkingFields, kw_only=True):
+class Body(ConversationFields, kw_only=True):
     """A request to create a response, or to count the tokens of its input."""
 
     input: str | Annotated[list[Item], Meta(max_length=MAX_ITEMS)] | None = None

@@ -94,8 +94,8 @@ def _part(given: Fields, role: str) -> Fields:
         part["type"] = "output_text" if role == "assistant" else "input_text"
     elif part["type"] == "image_url":
         part["type"] = "input_image"
-    if isinstance(url := part.get("image_url"), dict):
-        part["image_url"] = url["url"]
+    if isinstance(image := part.get("image_url"), dict):
+        part |= {name: image[own] for name, own in (("image_url", "url"), ("detail", "detail")) if image.get(own)}
     return _PART_DEFAULTS.get(part["type"], {}) | part
 
 

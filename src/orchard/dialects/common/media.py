@@ -1,0 +1,135 @@
+"""Pictures, sounds, films and documents in a body: what all dialects share in reading them."""
+
+import base64
+import re
+from pathlib import PurePath
+from typing import Annotated, Literal, Protocol
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaKind, MediaOptions, MediaPart
+from orchard.core.tasks.generate import TextPart
+from orchard.dialects.common.json_body import invalid, not_one_of
+
+MAX_SIDE = 16_384
+MAX_FPS = 60
+
+Detail = Annotated[
+    Literal["low", "high", "auto", "original"],
+    Meta(description="'low' shrinks a picture to 512 x 512 pixels at most."),
+]
+ResizeShape = Annotated[
+    list[Annotated[int, Meta(ge=1, le=MAX_SIDE)]],
+    Meta(min_length=1, max_length=2, description="[side] or [height, width] in pixels: pictures are resized to it."),
+]
+Pixels = Annotated[int, Meta(ge=1, le=MAX_PIXELS, description="Height times width of a picture, once resized.")]
+FramesPerSecond = Annotated[float, Meta(gt=0, le=MAX_FPS, description="Frames that are read of a second of video.")]
+Frames = Annotated[int, Meta(ge=1, le=MAX_FRAMES, description="Frames that are read of a video, at most.")]
+
+_MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
+_SCHEMES = ("data:", "http:", "https:", "file:")
+_AUDIO_FORMATS = {"wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac"}
+_UNKNOWN_TYPES = ("", "application/octet-stream", "binary/octet-stream")
+_ENDINGS: dict[MediaKind, tuple[str, ...]] = {
+    "image": ("avif", "bmp", "gif", "heic", "jpeg", "jpg", "png", "tif", "tiff", "webp"),
+    "audio": ("aac", "flac", "m4a", "mp3", "oga", "ogg", "opus", "wav"),
+    "video": ("avi", "m4v", "mkv", "mov", "mp4", "mpeg", "mpg", "webm"),
+}
+_KINDS = {f".{ending}": kind for kind, endings in _ENDINGS.items() for ending in endings}
+
+
+class MediaFields(Protocol):
+    """How a model is to look at the pictures and films of a request."""
+
+    resize_shape: ResizeShape | None
+    min_pixels: Pixels | None
+    max_pixels: Pixels | None
+    fps: FramesPerSecond | None
+    max_frames: Frames | None
+
+
+def media_options(body: MediaFields) -> MediaOptions:
+    """Return how a model is to look at all media of a request. Raise OrchardError where the fields contradict."""
+    shape = None
+    if body.resize_shape:
+        height, width = body.resize_shape[0], body.resize_shape[-1]
+        if height * width > MAX_PIXELS:
+            raise invalid("resize_shape", f"must make at most {MAX_PIXELS} pixels, not {height * width}.")
+        shape = height, width
+    if body.min_pixels and body.max_pixels and body.min_pixels > body.max_pixels:
+        raise invalid("min_pixels", f"must be at most `max_pixels`, which is {body.max_pixels}.")
+    return MediaOptions(
+        resize_shape=shape,
+        min_pixels=body.min_pixels,
+        max_pixels=body.max_pixels,
+        fps=body.fps,
+        max_frames=body.max_frames,
+    )
+
+
+def detailed(options: MediaOptions, detail: Detail | None) -> MediaOptions:
+    """Return the options of a picture that has a `detail` of its own."""
+    return replace(options, detail="high" if detail == "original" else detail) if detail else options
+
+
+def media_part(kind: MediaKind, url: str, param: str, options: MediaOptions, name: str = "") -> MediaPart:
+    """Return a medium. Raise OrchardError where `param` holds no URL of a kind that can be read."""
+    if not url.lower().startswith(_SCHEMES):
+        raise invalid(param, "must be a data: URL or an http(s) URL.")
+    return MediaPart(kind, url, param, name=name, options=options)
+
+
+def encoded_part(kind: MediaKind, data: str, media_type: str, param: str, options: MediaOptions) -> MediaPart:
+    """Return a medium that comes as base64, or as a data: URL. `media_type` is not checked."""
+    url = data if data.startswith("data:") else f"data:{media_type};base64,{data}"
+    return MediaPart(kind, url, param, options=options)
+
+
+def checked_type(media_type: str, param: str) -> str:
+    """Return a media type. Raise OrchardError where it is none (RFC 6838, 4.2)."""
+    if not _MEDIA_TYPE.fullmatch(media_type):
+        raise invalid(param, "must be a media type such as 'image/png'.")
+    return media_type
+
+
+def audio_part(data: str, format_: str | None, where: str, options: MediaOptions) -> MediaPart:
+    """Return a sound. `where` is the field whose `data` and `format` these are. Raise OrchardError."""
+    if format_ not in _AUDIO_FORMATS and not (format_ is None and data.startswith("data:")):
+        raise not_one_of(f"{where}.format", _AUDIO_FORMATS)
+    return encoded_part("audio", data, _AUDIO_FORMATS.get(format_ or "", ""), f"{where}.data", options)
+
+
+def file_part(data: str, name: str, param: str, options: MediaOptions) -> MediaPart | TextPart:
+    """Return a file that comes as base64 or as a data: URL: a medium of the kind that its type, or else its name, says.
+
+    A text is returned as such, below its name. Raise OrchardError where it is not base64.
+    """
+    media_type, content = "", data
+    if data.startswith("data:"):
+        head, _, content = data.partition(",")
+        media_type = head.removeprefix("data:").partition(";")[0].strip().lower()
+    kind, is_pdf = media_kind(media_type, name), media_type == "application/pdf" or name.lower().endswith(".pdf")
+    if kind == "document" and not is_pdf and (text := _text(content, param)) is not None:
+        return TextPart(f"{name}:\n{text}" if name else text)
+    return replace(encoded_part(kind, data, media_type, param, options), name=name)
+
+
+def media_kind(media_type: str, name: str) -> MediaKind:
+    """Return the kind of a file that is of that type, or, where that is not known, has that name."""
+    if media_type in _UNKNOWN_TYPES:
+        return _KINDS.get(PurePath(name).suffix.lower(), "document")
+    return next((kind for kind in _ENDINGS if media_type.startswith(f"{kind}/")), "document")
+
+
+def _text(data: str, param: str) -> str | None:
+    """Return a file's text; None where it is something else. Raise OrchardError."""
+    try:
+        content = base64.b64decode(data, validate=True)
+    except ValueError:
+        raise invalid(param, "must be base64, or a data: URL with base64.") from None
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
