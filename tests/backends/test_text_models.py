@@ -10,7 +10,6 @@ import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.tuner.utils import linear_to_lora_layers
 
-from orchard.backends import text
 from orchard.backends.text import TextModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
@@ -99,7 +98,7 @@ def test_the_tokenizer_is_not_read_beside_a_size_that_no_model_has(
     shutil.copytree(model_folder, folder)
     edited("config.json", num_hidden_layers=10**6)(folder)
     read: list[object] = []
-    monkeypatch.setattr(text, "_tokenizer", lambda *given: read.append(given))
+    monkeypatch.setattr("orchard.backends.model_folder._tokenizer", lambda *given: read.append(given))
     with pytest.raises(OrchardError, match="num_hidden_layers"):
         load(str(folder))
     assert not read
@@ -243,7 +242,7 @@ def test_a_load_leaves_no_record_of_random_weights(model_folder: Path) -> None:
 
 @pytest.mark.parametrize(("fields", "window"), [({"max_position_embeddings": None}, 32_768), ({}, WINDOW)])
 def test_the_window(model_folder: Path, tmp_path: Path, fields: dict[str, object], window: int) -> None:
-    from orchard.backends.text import _window
+    from orchard.backends.model_folder import _window
 
     class Limitless:
         model_max_length = 10**30

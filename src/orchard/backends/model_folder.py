@@ -1,0 +1,275 @@
+"""What all models in a folder share: how they are loaded, what their files say, and what is wrong with them."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+import mlx_lm.utils
+from mlx.utils import tree_flatten
+
+from orchard.backends import cuda
+from orchard.core.errors import OrchardError
+from orchard.core.model_config import absurd_size, context_window
+from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
+
+Progress = Callable[[float], None]
+
+_UNKNOWN_WINDOW = 32_768
+_MOST_TEMPLATE_BYTES = 2**20
+_NO_LIMIT = 10**9  # tokens
+_GROUPS = 32  # in which weights are read, with a call of progress in between
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderModel:
+    """A model that was loaded from a folder, and what the rest of the worker must know about it.
+
+    `tokenizer` is mlx-lm's wrapper, `context_window` the tokens that prompt and answer share. `defaults` and
+    `max_new_tokens` come from its generation_config.json. `max_kv_size`: the tokens that a cache holds (None: all).
+    """
+
+    network: Any
+    tokenizer: Any
+    eos_token_ids: frozenset[int]
+    context_window: int
+    defaults: SamplingDefaults
+    fingerprint: str
+    max_new_tokens: int | None
+    max_kv_size: int | None
+
+
+class Library(NamedTuple):
+    """A library that loads networks.
+
+    `load` returns a folder's network, whose weights are not read yet, and its configuration. `adapt` lays an adapter's
+    weights over a network and returns their names; `adapter_weights` are the files that may hold them.
+    """
+
+    name: str
+    load: Callable[[Path], tuple[Any, dict[str, Any]]]
+    adapt: Callable[[Any, Path], set[str]]
+    adapter_weights: tuple[str, ...] = ("adapters.safetensors",)
+
+
+def load_folder(folder: Path, options: TextOptions, progress: Progress, library: Library) -> FolderModel:
+    """Load a folder's network and tokenizer; on Metal its memory is wired, as mlx-lm does.
+
+    Nothing is fetched and no code of the folder is run. `progress` is called with the fraction that has been read.
+    Raise OrchardError("model_failed") with a sentence about what is wrong with the folder, the adapter's, or the chat
+    template's file.
+    """
+    template = _template(Path(options.chat_template_file)) if options.chat_template_file else None
+    with loading(folder, library.name):
+        config = mlx_lm.utils.load_config(folder)
+        reason = absurd_size(config)
+        if not reason and "model_file" in config:  # a library that runs it must not see it
+            raise ValueError(f"custom module {config['model_file']}")
+    if reason:  # reading the tokenizer would make lists of as many layers, too
+        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
+    # Reading weights and reading a large vocabulary hardly disturb each other.
+    with ThreadPoolExecutor(1, "tokenizer") as aside:
+        reading = aside.submit(_tokenizer, folder, template)
+        network, config = _network(folder, library)
+        if options.adapter_path is not None:
+            _adapt(network, Path(options.adapter_path), library)
+        _evaluate(folder, network, progress, library.name)
+        tokenizer = reading.result()
+    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
+    cuda.adapt(network)
+    defaults, max_new_tokens = _generation_config(folder)
+    return FolderModel(
+        network=network,
+        tokenizer=tokenizer,
+        eos_token_ids=frozenset(tokenizer.eos_token_ids),
+        context_window=min(_window(config, tokenizer), options.context_length or _NO_LIMIT),
+        defaults=defaults,
+        max_new_tokens=max_new_tokens,
+        fingerprint=_fingerprint(folder, options.adapter_path, library.name),
+        max_kv_size=options.max_kv_size,
+    )
+
+
+def _network(folder: Path, library: Library) -> tuple[Any, dict[str, Any]]:
+    try:
+        with loading(folder, library.name):
+            network, config = library.load(folder)
+    finally:
+        # A network begins with random weights that are never computed. The key would keep a record of all of them.
+        mx.eval(mx.random.state)
+    return network, config
+
+
+def _adapt(network: Any, adapter: Path, library: Library) -> None:
+    """Apply LoRA weights to a network. Raise OrchardError("model_failed") with the reason."""
+    try:
+        if not (adapter / "adapter_config.json").is_file():
+            raise FileNotFoundError("it has no adapter_config.json")
+        if not any((adapter / name).is_file() for name in library.adapter_weights):
+            raise FileNotFoundError(f"it has no {library.adapter_weights[0]}")
+        names = library.adapt(network, adapter)
+        network.eval()  # the layers that were added are in training mode
+        mx.eval([array for name, array in tree_flatten(network.parameters()) if name in names])
+    except Exception as error:
+        lines = _lines(error)
+        match error:
+            case FileNotFoundError():
+                reason = lines[0]
+            case ValueError() if "incompatible" in lines[0]:
+                reason = f"its weights do not fit the model ({lines[-1].strip()})"
+            case ValueError() | TypeError() | AttributeError() | KeyError():
+                reason = f"its adapter_config.json is broken ({lines[0]})"
+            case _:
+                reason = f"its files are broken ({lines[0]})"
+        raise OrchardError("model_failed", f"the adapter in {adapter} can't be applied: {reason}") from error
+
+
+def _fingerprint(folder: Path, adapter_path: str | None, library: str) -> str:
+    """Tell models apart by their folders' configurations, the sizes and times of their weights, and what runs them."""
+    known = hashlib.blake2b(library.encode(), digest_size=16)
+    for one in [folder, *([Path(adapter_path)] if adapter_path else [])]:
+        for file in sorted(one.glob("*.safetensors")):
+            stat = file.stat()
+            known.update(f"{file.name} {stat.st_size} {stat.st_mtime_ns}\n".encode())
+        for name in ("config.json", "adapter_config.json"):
+            if (file := one / name).is_file():
+                known.update(file.read_bytes())
+    return known.hexdigest()
+
+
+@contextmanager
+def loading(folder: Path, library: str) -> Iterator[None]:
+    """Raise OrchardError("model_failed") with the reason where a library can't read a model's folder."""
+    try:
+        yield
+    except Exception as error:
+        raise OrchardError(
+            "model_failed", f"the model in {folder} can't be loaded: {_why(folder, error, library)}"
+        ) from error
+
+
+def _evaluate(folder: Path, network: Any, progress: Progress, library: str) -> None:
+    """Read a network's weights, some at a time."""
+    weights: list[tuple[str, mx.array]] = tree_flatten(network.parameters())
+    total = sum(array.nbytes for _, array in weights)
+    group: list[mx.array] = []
+    done = pending = 0
+    with loading(folder, library):
+        for _, array in weights:
+            group.append(array)
+            pending += array.nbytes
+            if pending * _GROUPS >= total:
+                mx.eval(group)
+                done, pending, group = done + pending, 0, []
+                progress(done / total)
+        mx.eval(group)
+
+
+def _lines(error: Exception) -> list[str]:
+    return str(error).strip().splitlines() or [type(error).__name__]
+
+
+def _why(folder: Path, error: Exception, library: str) -> str:
+    """Return, in words that a user can act on, why a library refused a folder."""
+    first_line = _lines(error)[0]
+    match error:
+        case FileNotFoundError():
+            return f"it has no {'model*.safetensors' if (folder / 'config.json').is_file() else 'config.json'}"
+        case json.JSONDecodeError():
+            return f"its config.json is not JSON ({first_line})"
+        case _ if broken := _broken_json(folder):
+            return broken
+        case KeyError():
+            return f"its config.json has no {first_line}"
+    # Parts of the libraries' messages, where the exception's type alone isn't clear.
+    reasons = {
+        "Model type": f"{library} does not know its architecture",
+        "custom module": "it wants to run Python code of its own, which is never done",
+        "parameters": "its weights do not fit its config.json",
+        "shape": "its weights do not fit its config.json",
+    }
+    reason = next((why for words, why in reasons.items() if words in first_line), None)
+    return f"{reason or f'its files are broken or not in {library} format'} ({first_line.rstrip('.')})"
+
+
+def _broken_json(folder: Path) -> str | None:
+    """Return a reason where one of the files that mlx-lm reads is not a JSON object in UTF-8."""
+    for name in ("config.json", "generation_config.json"):
+        try:
+            if not isinstance(json.loads((folder / name).read_text("utf-8")), dict):
+                return f"its {name} is not a JSON object"
+        except UnicodeDecodeError:
+            return f"its {name} is not UTF-8"
+        except (OSError, json.JSONDecodeError):
+            continue  # mlx-lm ignores such a generation_config.json, and names such a config.json
+    return None
+
+
+def _template(file: Path) -> str:
+    """Read a chat template. Raise OrchardError("model_failed") with the reason."""
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(_MOST_TEMPLATE_BYTES + 1)
+        if len(text) > _MOST_TEMPLATE_BYTES:
+            raise ValueError(f"it has more than {_MOST_TEMPLATE_BYTES:,} bytes")
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        reason = f"it is not UTF-8 (byte {error.start})"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except ValueError as error:
+        reason = str(error)
+    raise OrchardError("model_failed", f"the chat template in {file} can't be read: {reason}")
+
+
+def _tokenizer(folder: Path, template: str | None) -> Any:
+    """Load a tokenizer, with a chat template in place of its own where one is given."""
+    try:
+        eos_token_ids = mlx_lm.utils.load_config(folder).get("eos_token_id")
+        # An explicit False: by default transformers asks on the terminal whether code of the folder may run.
+        extra: dict[str, Any] = {"trust_remote_code": False}
+        if template is not None:
+            extra["chat_template"] = template
+        tokenizer = mlx_lm.utils.load_tokenizer(folder, tokenizer_config_extra=extra, eos_token_ids=eos_token_ids)
+        if template is not None:
+            tokenizer._chat_template = None  # one that is Python code
+        return tokenizer
+    except Exception as error:
+        reason = f"the tokenizer in {folder} is missing or can't be loaded: {_lines(error)[0]}"
+        raise OrchardError("model_failed", reason) from error
+
+
+def _window(config: dict[str, Any], tokenizer: Any) -> int:
+    # transformers writes 10^30 where a tokenizer knows no limit.
+    limit = tokenizer.model_max_length
+    return context_window(config) or (int(limit) if 0 < limit < _NO_LIMIT else _UNKNOWN_WINDOW)
+
+
+def _generation_config(folder: Path) -> tuple[SamplingDefaults, int | None]:
+    """Return the sampling defaults of generation_config.json, and its `max_new_tokens`.
+
+    Values that make no sense, and a file that is missing or broken, say nothing.
+    """
+    try:
+        found = json.loads((folder / "generation_config.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        found = {}
+    found = found or {}  # mlx-lm takes other JSON where it is empty
+    known: dict[str, Any] = {}
+    kinds = {"temperature": float, "top_p": float, "top_k": int, "min_p": float, "repetition_penalty": float}
+    for name, kind in kinds.items():
+        value = found.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
+            known[name] = kind(value)
+    if known.get("repetition_penalty") == 0:
+        del known["repetition_penalty"]
+    if found.get("do_sample") is False:
+        known["temperature"] = 0.0
+    limit = found.get("max_new_tokens")
+    return SamplingDefaults(**known), limit if type(limit) is int and limit > 0 else None
