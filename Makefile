@@ -5,7 +5,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 UV := uv=$$(command -v uv) || uv=$(VENV)/bin/uv; $$uv
-INSTALL := $(UV) pip install --python $(PYTHON) --constraint constraints.txt --editable .
+INSTALL := $(UV) pip install --python $(PYTHON) --constraint constraints.txt --editable '.[all]'
 CLIENTS := $(VENV)/clients
 NODE := tests/clients/node
 # Tests import the same modules in hundreds of processes: they run in parallel, and keep what Python has compiled.
@@ -46,7 +46,7 @@ bench: $(VENV)/.dev ## run every benchmark; each prints JSON lines
 
 lock: $(PYTHON) ## bring constraints.txt to the newest versions
 	@{ echo "# The exact versions that make installs. 'make lock' writes this file." && \
-	  $(UV) pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --group dev pyproject.toml; \
+	  $(UV) pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --all-extras --group dev pyproject.toml; \
 	} > $(VENV)/constraints.txt && mv $(VENV)/constraints.txt constraints.txt
 
 clean: ## remove the virtual environment and every cache

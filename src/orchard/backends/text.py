@@ -59,7 +59,8 @@ def _load_network(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 def _adapt(network: Any, adapter: Path) -> set[str]:
     mlx_lm.utils.load_adapters(network, str(adapter))
-    return set(mx.load(str(adapter / "adapters.safetensors")))
+    weights: Any = mx.load(str(adapter / "adapters.safetensors"))
+    return set(weights)
 
 
 _MLX_LM = Library("mlx-lm", _load_network, _adapt)
