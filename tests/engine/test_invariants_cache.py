@@ -139,8 +139,7 @@ def test_a_prompt_of_embeddings(engines: Engines, chunk: int) -> None:
             assert driver.alone(greedy("a", other)).cached_tokens == 0
             # The ids are another text's, but for the last one: only the embeddings may count.
             for _ in range(2):
-                job = greedy(
-                    "a", [*other[:-1], tokens[-1]], embed=lambda tokens=tokens: Embedded(embed(mx.array([tokens])))
-                )
+                given = Embedded(0, embed(mx.array([tokens])))
+                job = greedy("a", [*other[:-1], tokens[-1]], embed=lambda cached, given=given: given)
                 result = driver.alone(job)
                 assert (result.tokens, result.cached_tokens) == (expected, 0)

@@ -130,7 +130,7 @@ def test_a_prompt_that_breaks_its_piece(chunk: int) -> None:
 
 
 def test_a_prompt_that_can_not_be_embedded() -> None:
-    def embed() -> Embedded:
+    def embed(cached: int) -> Embedded:
         raise RuntimeError("unlucky")
 
     course = run(make_runner(network("qwen3")), [*OTHERS, greedy("bad", [1, 2, 3], embed=embed)])

@@ -45,7 +45,7 @@ class Other:
         new_cache: Callable[[], list[Any]] | None = None,
         before: Callable[[mx.array, "dict[str, Any]"], None] = lambda tokens, given: None,
     ) -> None:
-        """`before` gets each pass's tokens (rows, n) and its embeddings and positions by name."""
+        """`before` gets each pass's tokens (rows, n) and its embeddings, positions and extras by name."""
         self.vocab_size = model.vocab_size
         self.eos_token_ids = model.eos_token_ids
         self.fingerprint = model.fingerprint
@@ -60,8 +60,9 @@ class Other:
         *,
         embeddings: mx.array | None = None,
         positions: mx.array | None = None,
+        extras: dict[str, Any] | None = None,
     ) -> mx.array:
-        self._before(tokens, {"embeddings": embeddings, "positions": positions})
+        self._before(tokens, {"embeddings": embeddings, "positions": positions, "extras": extras})
         return self._model.forward(tokens, cache, embeddings=embeddings)
 
 

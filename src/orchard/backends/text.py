@@ -32,14 +32,15 @@ class TextModel(FolderModel):
         *,
         embeddings: mx.array | None = None,
         positions: mx.array | None = None,
+        extras: dict[str, Any] | None = None,
     ) -> mx.array:
         """Read tokens (rows, n), append them to the cache, and return lazy logits (rows, n, vocab_size).
 
         `embeddings` (rows, n, width) are read in place of the tokens' own, where mlx-lm's model takes them. ValueError
-        for `positions`: a text model's are its cache's lengths.
+        for `positions` and `extras`: a text model's positions are its cache's lengths.
         """
-        if positions is not None:
-            raise ValueError("a text model counts its positions itself")
+        if positions is not None or extras is not None:
+            raise ValueError("a text model counts its positions itself, and takes nothing else")
         given = {} if embeddings is None else {"input_embeddings": embeddings}
         logits: mx.array = self.network(tokens, cache=cache, **given)
         return logits

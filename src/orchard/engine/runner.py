@@ -193,7 +193,7 @@ class Runner:
     def _begin(self, work: _Work) -> None:
         """Find out what of the prompt is cached, and begin to read the rest."""
         job = work.job
-        embedded = job.embed() if job.embed else None
+        embedded = job.embed(0) if job.embed else None
         if any(work.answers):
             work.prefills = [
                 (Prefill([*job.prompt, *answer], job.boundaries, self.store, embedded), [choice])

@@ -54,8 +54,8 @@ def three(count: int) -> mx.array:
 def embedded_job(name: str = "a", count: int = 6, delta: int = DELTA, positions: bool = True) -> Job:
     tokens = prompt(1, N)
     embeddings = network("qwen3").network.model.embed_tokens(mx.array([tokens]))
-    given = Embedded(embeddings, three(N) if positions else None, delta)
-    return greedy(name, tokens, count, embed=lambda: given)
+    given = Embedded(0, embeddings, three(N) if positions else None, delta)
+    return greedy(name, tokens, count, embed=lambda cached: given)
 
 
 def check_tokens(course: Course, jobs: Sequence[Job]) -> None:

@@ -1,11 +1,12 @@
 """What goes into the engine and what comes out of it. Nothing here touches MLX, so any thread may hold it."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from orchard.core.request import Priority
+from orchard.engine.batching.model import Embedded
 from orchard.engine.prefix_cache.cache import Miss
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import Sample, SamplingParams
@@ -13,12 +14,29 @@ from orchard.engine.sampling.params import Sample, SamplingParams
 EndReason = Literal["stop", "length"]
 
 
+class MediaSpan(Struct, frozen=True):
+    """The tokens of a prompt, from `start` to `stop`, that stand for a medium: an image, a sound or a film.
+
+    `digest`: of the medium's decoded content and of how it was resized; where it is the same, so are the embeddings.
+    What stands between the medium's tokens (row ends, timestamps) belongs to the span. `divisible` False: prefill must
+    not cut within it (its tokens attend to each other in both directions).
+    """
+
+    start: int
+    stop: int
+    digest: bytes
+    divisible: bool = True
+
+
 class Job(Struct, frozen=True):
     """A request for the engine: continue `prompt` (token ids, at least one) `choices` times by up to `max_tokens`.
 
     `boundaries`: places in the prompt, ascending, where a message ends; a later prompt may part from this one there.
-    `embed`: called in the engine's thread, returns the `Embedded` prompt that is read instead of the tokens' own
-    embeddings; such a prompt is not cached.
+    `spans`: the tokens that stand for media, in ascending order; the prompt's last token is none of them.
+    `embed`: called in the engine's thread with the number of the prompt's first tokens that have been read or were
+    cached; returns the `Embedded` for those from there on. It is called again where that ends before the prompt, and
+    where a row that was preempted is read again. The number is never within a span.
+    `media_bytes`: what encoding takes at most at any time, in bytes, the `Embedded` among it.
     `grammar`: what each answer keeps. `prompt_logprobs`: the prompt's own tokens are scored, too, each with so many of
     the likeliest at its place.
     """
@@ -30,7 +48,9 @@ class Job(Struct, frozen=True):
     choices: int = 1
     priority: Priority = "normal"
     boundaries: tuple[int, ...] = ()
-    embed: Callable[[], Any] | None = None
+    spans: tuple[MediaSpan, ...] = ()
+    embed: Callable[[int], Embedded] | None = None
+    media_bytes: int = 0
     grammar: BoundGrammar | None = None
     prompt_logprobs: int | None = None
 

@@ -1,21 +1,72 @@
 """What the engine needs of a language model, and what MLX runs it on."""
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import mlx.core as mx
 
 
-class Embedded(NamedTuple):
-    """A prompt that is read from embeddings, (1, n, width), instead of its n tokens; the last one is read by its id.
+class Sliced(NamedTuple):
+    """An array with an entry for each token along `axis`."""
 
-    `positions`: the prompt's own positions, in the form that the model's `forward` takes; None: 0 to n - 1.
+    array: mx.array
+    axis: int = 1
+
+    def cut(self, start: int, stop: int) -> mx.array:
+        """Return the entries of the tokens from `start` to `stop`."""
+        return self.array[(slice(None),) * self.axis + (slice(start, stop),)]
+
+
+class PlacedRows(NamedTuple):
+    """Arrays (rows, width), one a layer, whose rows are added to the tokens at `places` (ascending): deepstack."""
+
+    arrays: list[mx.array]
+    places: Sequence[int]
+
+    def cut(self, start: int, stop: int) -> list[mx.array] | None:
+        """Return the rows of the tokens from `start` to `stop`; None: there are none."""
+        first, last = bisect_left(self.places, start), bisect_left(self.places, stop)
+        return [array[first:last] for array in self.arrays] if last > first else None
+
+
+class Piece(NamedTuple):
+    """What a forward pass reads in place of tokens' ids; see `LanguageModel.forward`."""
+
+    embeddings: mx.array | None = None
+    positions: mx.array | None = None
+    extras: dict[str, Any] | None = None
+
+
+class Embedded(NamedTuple):
+    """How a prompt of n tokens is read from token `start` on: from embeddings, (1, m, width), in place of m tokens.
+
+    It ends at the prompt's end (m = n - start) or, so that not all media are encoded at once, at the end of a medium.
+    `embeddings` None: no medium is left; the tokens are read by their ids. The prompt's last token always is.
+    `positions`: of its tokens in the last axis, in the form that the model's `forward` takes; None: `start` and on.
     `position_delta`: the first generated token has position n + position_delta (M-RoPE,
     https://arxiv.org/abs/2409.12191: the tokens of an image share positions).
+    `extras`: whatever else `forward` takes for these tokens.
     """
 
-    embeddings: mx.array
+    start: int
+    embeddings: mx.array | None = None
     positions: mx.array | None = None
     position_delta: int = 0
+    extras: dict[str, Sliced | PlacedRows] = {}  # noqa: RUF012 - nobody writes to it
+
+    @property
+    def stop(self) -> int | None:
+        """Where it ends; None: at the prompt's end."""
+        return None if self.embeddings is None else self.start + self.embeddings.shape[1]
+
+    def cut(self, start: int, stop: int) -> Piece:
+        """Return what a pass over the prompt's tokens from `start` to `stop` takes; both lie within."""
+        first, last = start - self.start, stop - self.start
+        embeddings = None if self.embeddings is None else self.embeddings[:, first:last]
+        positions = None if self.positions is None else self.positions[..., first:last]
+        extras = {name: cut for name, extra in self.extras.items() if (cut := extra.cut(first, last)) is not None}
+        return Piece(embeddings, positions, extras or None)
 
 
 def on_cuda() -> bool:
@@ -48,9 +99,11 @@ class LanguageModel(Protocol):
         *,
         embeddings: mx.array | None = None,
         positions: mx.array | None = None,
+        extras: dict[str, Any] | None = None,
     ) -> mx.array:
         """Read tokens (rows, n), append them to the cache, and return lazy logits (rows, n, vocab_size).
 
         `embeddings` (rows, n, width) are read in place of the tokens' own. `positions`: of the tokens, where they are
-        not simply the cache's lengths and on; (rows,) in decode, else as `Embedded` has them.
+        not simply the cache's lengths and on; for text one each, (rows * n,), else as `Embedded` has them. `extras`:
+        of these tokens, by name, as `Embedded` has them.
         """

@@ -16,7 +16,7 @@ import mlx.core as mx
 from orchard.engine.batching.batched_cache import GROWTH, Lengths
 from orchard.engine.batching.kv_cache import Cache, KVStore, layers
 from orchard.engine.batching.layer_kinds import AttentionView, Unbatchable, kind_of
-from orchard.engine.batching.model import Embedded, LanguageModel
+from orchard.engine.batching.model import Embedded, LanguageModel, Piece
 from orchard.engine.sampling.logprobs import Scoring
 
 _FEWEST = 64  # tokens that a pass of several prompts reads a row
@@ -75,9 +75,9 @@ class Prefill:
         stop = self.next_stop(count)
         mx.eval(self.unfinished)
         tokens = mx.array([self.tokens[self.done : stop]], mx.uint32)
-        embeddings, positions = self._embeddings(stop)
+        embeddings, positions, extras = self._piece(stop)
         # Mostly only the cache is evaluated, so that the logits of a prompt, which nobody reads, are never computed.
-        logits = model.forward(tokens, self.cache, embeddings=embeddings, positions=positions)
+        logits = model.forward(tokens, self.cache, embeddings=embeddings, positions=positions, extras=extras)
         scores: list[mx.array] = []
         if self.scoring and self.done >= self._scored:
             scores = self.scoring.add(logits[0], self.tokens[self.done + 1 : stop + 1])
@@ -92,8 +92,8 @@ class Prefill:
             stop = min(stop, self._scored if self.done < self._scored else self.done + self.scoring.most_places)
         if self._stops:
             stop = min(stop, self._stops[0])
-        if self._embedded and self.done < self._embedded.embeddings.shape[1]:
-            stop = min(stop, self._embedded.embeddings.shape[1])
+        if self._embedded and self._embedded.stop and self.done < self._embedded.stop:
+            stop = min(stop, self._embedded.stop)
         return stop
 
     def _arrive(self, stop: int) -> None:
@@ -113,16 +113,15 @@ class Prefill:
         """What prefills must have in common that share a pass; None: this one can't."""
         return None if self._embedded or self.scoring else (type(self.cache[0]), self.done > 0)
 
-    def _embeddings(self, stop: int) -> tuple[mx.array | None, mx.array | None]:
-        """Return the embeddings and positions of the next tokens, where they are not those of the tokens themselves."""
+    def _piece(self, stop: int) -> Piece:
+        """Return what the pass up to `stop` reads in place of tokens' ids."""
         if not self._embedded:
-            return None, None
-        embeddings, positions, delta = self._embedded
-        if self.done < embeddings.shape[1]:
-            own = None if positions is None else positions[..., self.done : stop]
-            return embeddings[:, self.done : stop], own
+            return Piece()
+        if self._embedded.stop and self.done < self._embedded.stop:
+            return self._embedded.cut(self.done, stop)
         # A preempted row reads what it had generated, too.
-        return None, mx.arange(self.done + delta, stop + delta) if delta else None
+        delta = self.position_delta
+        return Piece(positions=mx.arange(self.done + delta, stop + delta) if delta else None)
 
     def save(self) -> None:
         """Keep what has been read so far for later prompts."""
