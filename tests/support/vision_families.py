@@ -26,12 +26,12 @@ class VisionFamily:
     gains: dict[str, float] = field(default_factory=dict)
 
 
-def _named(**tokens: str) -> dict[str, Any]:
+def named(**tokens: str) -> dict[str, Any]:
     """Name special tokens, as attributes of a tokenizer."""
     return {"extra_special_tokens": {f"{name}_token": token for name, token in tokens.items()}}
 
 
-_TEXT: dict[str, Any] = {
+TEXT: dict[str, Any] = {
     "hidden_size": 64,
     "num_hidden_layers": 2,
     "intermediate_size": 64,
@@ -44,15 +44,15 @@ _TEXT: dict[str, Any] = {
     "max_position_embeddings": WINDOW,
     "tie_word_embeddings": False,
 }
-_QWEN_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
-_QWEN_IDS = {
+QWEN_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+QWEN_IDS = {
     "image_token_id": "<|image_pad|>",
     "video_token_id": "<|video_pad|>",
     "vision_start_token_id": "<|vision_start|>",
     "vision_end_token_id": "<|vision_end|>",
 }
 # A token is 8 x 8 pixels: patches of 4 x 4, of which 2 x 2 are merged.
-_QWEN_VISION: dict[str, Any] = {
+QWEN_VISION: dict[str, Any] = {
     "depth": 2,
     "hidden_size": 32,
     "intermediate_size": 64,
@@ -65,18 +65,18 @@ _QWEN_VISION: dict[str, Any] = {
     "num_position_embeddings": 16,
     "in_channels": 3,
 }
-_QWEN_PIXELS = {"patch_size": 4, "temporal_patch_size": 2, "merge_size": 2}
-_QWEN_FILES = {
-    "preprocessor_config.json": _QWEN_PIXELS | {"min_pixels": 64, "max_pixels": 8192},
-    "video_preprocessor_config.json": _QWEN_PIXELS | {"min_pixels": 64, "max_pixels": 16384, "fps": 2.0},
+QWEN_PIXELS = {"patch_size": 4, "temporal_patch_size": 2, "merge_size": 2}
+QWEN_FILES = {
+    "preprocessor_config.json": QWEN_PIXELS | {"min_pixels": 64, "max_pixels": 8192},
+    "video_preprocessor_config.json": QWEN_PIXELS | {"min_pixels": 64, "max_pixels": 16384, "fps": 2.0},
 }
-_QWEN: dict[str, Any] = {
-    "tokens": _QWEN_TOKENS,
+QWEN: dict[str, Any] = {
+    "tokens": QWEN_TOKENS,
     "image": "<|vision_start|><|image_pad|><|vision_end|>",
     "video": "<|vision_start|><|video_pad|><|vision_end|>",
-    "files": _QWEN_FILES,
+    "files": QWEN_FILES,
 }
-_CLIP: dict[str, Any] = {
+CLIP: dict[str, Any] = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "intermediate_size": 64,
@@ -86,8 +86,8 @@ _CLIP: dict[str, Any] = {
 }
 
 # What attention and MLPs give is normalised and then added to large embeddings, which also are the output's weights.
-_GEMMA_GAINS = {"embed_tokens": 1.0, "post_attention_layernorm": 8.0, "post_feedforward_layernorm": 8.0}
-_GEMMA4_TEXT: dict[str, Any] = _TEXT | {
+GEMMA_GAINS = {"embed_tokens": 1.0, "post_attention_layernorm": 8.0, "post_feedforward_layernorm": 8.0}
+_GEMMA4_TEXT: dict[str, Any] = TEXT | {
     "model_type": "gemma4_text",
     "num_hidden_layers": 4,
     "global_head_dim": 32,
@@ -146,8 +146,8 @@ _GEMMA4_FILES: dict[str, Any] = {
             "feature_extractor": {"fft_overdrive": True},  # without it, a mel filter is empty: transformers warns
         }
     },
-    "gains": _GEMMA_GAINS,
-    "tokenizer": _named(
+    "gains": GEMMA_GAINS,
+    "tokenizer": named(
         boi="<start_of_image>",
         image="<image_soft_token>",
         eoi="<end_of_image>",
@@ -161,19 +161,19 @@ FAMILIES: dict[str, VisionFamily] = {
     "qwen3_vl": VisionFamily(
         config={
             "model_type": "qwen3_vl",
-            "text_config": _TEXT
+            "text_config": TEXT
             | {"model_type": "qwen3_vl_text", "num_hidden_layers": 3}
             | {"rope_scaling": {"rope_type": "default", "mrope_section": [6, 5, 5], "mrope_interleaved": True}},
-            "vision_config": _QWEN_VISION | {"model_type": "qwen3_vl", "deepstack_visual_indexes": [0, 1]},
-            **_QWEN_IDS,
+            "vision_config": QWEN_VISION | {"model_type": "qwen3_vl", "deepstack_visual_indexes": [0, 1]},
+            **QWEN_IDS,
         },
-        **_QWEN,
+        **QWEN,
     ),
     "llava": VisionFamily(
         config={
             "model_type": "llava",
-            "text_config": _TEXT | {"model_type": "llama"},
-            "vision_config": _CLIP | {"model_type": "clip_vision_model"},
+            "text_config": TEXT | {"model_type": "llama"},
+            "vision_config": CLIP | {"model_type": "clip_vision_model"},
             "image_token_index": "<image>",
             "vision_feature_layer": -2,
             "vision_feature_select_strategy": "default",
@@ -196,7 +196,7 @@ FAMILIES: dict[str, VisionFamily] = {
     "qwen3_5": VisionFamily(
         config={
             "model_type": "qwen3_5",
-            "text_config": _TEXT
+            "text_config": TEXT
             | {"model_type": "qwen3_5_text", "num_hidden_layers": 3, "full_attention_interval": 3}
             | {"linear_num_value_heads": 2, "linear_num_key_heads": 1, "linear_conv_kernel_dim": 4}
             | {"linear_key_head_dim": 32, "linear_value_head_dim": 32}
@@ -204,29 +204,29 @@ FAMILIES: dict[str, VisionFamily] = {
                 "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}
                 | {"mrope_section": [3, 3, 2], "mrope_interleaved": True}
             },
-            "vision_config": _QWEN_VISION | {"model_type": "qwen3_5"},
-            **_QWEN_IDS,
+            "vision_config": QWEN_VISION | {"model_type": "qwen3_5"},
+            **QWEN_IDS,
         },
-        **_QWEN,
+        **QWEN,
     ),
     "qwen2_5_vl": VisionFamily(
-        config=_TEXT
+        config=TEXT
         | {
             "model_type": "qwen2_5_vl",
             "rope_scaling": {"type": "mrope", "mrope_section": [6, 5, 5]},
-            "vision_config": _QWEN_VISION
+            "vision_config": QWEN_VISION
             | {"model_type": "qwen2_5_vl", "window_size": 16, "fullatt_block_indexes": [1], "tokens_per_second": 2},
-            **_QWEN_IDS,
+            **QWEN_IDS,
         },
-        **_QWEN,
+        **QWEN,
     ),
     "gemma3": VisionFamily(
         config={
             "model_type": "gemma3",
-            "text_config": _TEXT
+            "text_config": TEXT
             | {"model_type": "gemma3_text", "num_hidden_layers": 4, "sliding_window": SLIDING_WINDOW}
             | {"sliding_window_pattern": 2, "query_pre_attn_scalar": 32, "mm_tokens_per_image": 4},
-            "vision_config": _CLIP | {"model_type": "siglip_vision_model"},
+            "vision_config": CLIP | {"model_type": "siglip_vision_model"},
             "image_token_index": "<image_soft_token>",
             "hidden_size": 64,
         },
@@ -239,8 +239,8 @@ FAMILIES: dict[str, VisionFamily] = {
             },
             "processor_config.json": {"image_seq_length": 4},
         },
-        tokenizer=_named(boi="<start_of_image>", image="<image_soft_token>", eoi="<end_of_image>"),
-        gains=_GEMMA_GAINS | {"mm_input_projection": 200.0},
+        tokenizer=named(boi="<start_of_image>", image="<image_soft_token>", eoi="<end_of_image>"),
+        gains=GEMMA_GAINS | {"mm_input_projection": 200.0},
     ),
     "gemma4": VisionFamily(config=_GEMMA4, **_GEMMA4_FILES),
     "gemma4_per_layer": VisionFamily(
@@ -265,8 +265,8 @@ FAMILIES: dict[str, VisionFamily] = {
     "idefics3": VisionFamily(
         config={
             "model_type": "idefics3",
-            "text_config": _TEXT | {"model_type": "llama"},
-            "vision_config": _CLIP | {"model_type": "idefics3"},
+            "text_config": TEXT | {"model_type": "llama"},
+            "vision_config": CLIP | {"model_type": "idefics3"},
             "image_token_id": "<image>",
             "scale_factor": 2,
             "vocab_size": "VOCABULARY",
@@ -294,7 +294,7 @@ FAMILIES: dict[str, VisionFamily] = {
             "model_type": "qwen3_omni_moe",
             "enable_audio_output": False,
             "thinker_config": {
-                "text_config": _TEXT
+                "text_config": TEXT
                 | {"model_type": "qwen3_omni_moe_text", "num_experts": 4}
                 | {
                     "num_experts_per_tok": 2,
@@ -303,33 +303,33 @@ FAMILIES: dict[str, VisionFamily] = {
                     "mlp_only_layers": [],
                 }
                 | {"rope_scaling": {"rope_type": "default", "mrope_section": [6, 5, 5], "mrope_interleaved": True}},
-                "vision_config": _QWEN_VISION
+                "vision_config": QWEN_VISION
                 | {"model_type": "qwen3_omni_moe_vision_encoder", "deepstack_visual_indexes": [0, 1], "image_size": 16},
                 "audio_config": {"d_model": 32, "encoder_layers": 2, "num_hidden_layers": 2, "encoder_ffn_dim": 64}
                 | {"encoder_attention_heads": 2, "num_mel_bins": 128, "output_dim": 64, "downsample_hidden_size": 8},
-                **_QWEN_IDS,
+                **QWEN_IDS,
                 "audio_token_id": "<|audio_pad|>",
                 "audio_start_token_id": "<|audio_start|>",
                 "audio_end_token_id": "<|audio_end|>",
             },
             "talker_config": {
-                "text_config": _TEXT
+                "text_config": TEXT
                 | {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
                 | {"decoder_sparse_step": 1, "mlp_only_layers": []},
             },
         },
-        **_QWEN
+        **QWEN
         | {
-            "tokens": (*_QWEN_TOKENS, "<|audio_start|>", "<|audio_end|>", "<|audio_pad|>"),
+            "tokens": (*QWEN_TOKENS, "<|audio_start|>", "<|audio_end|>", "<|audio_pad|>"),
             "audio": "<|audio_start|><|audio_pad|><|audio_end|>",
-            "files": _QWEN_FILES
+            "files": QWEN_FILES
             | {
-                "preprocessor_config.json": _QWEN_PIXELS
+                "preprocessor_config.json": QWEN_PIXELS
                 | {"min_pixels": 64, "max_pixels": 8192}
                 | {"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 128, "sampling_rate": 16000}
                 | {"hop_length": 160, "n_fft": 400, "chunk_length": 30, "return_attention_mask": True}
             },
-            "tokenizer": _named(
+            "tokenizer": named(
                 image="<|image_pad|>",
                 video="<|video_pad|>",
                 audio="<|audio_pad|>",

@@ -22,9 +22,8 @@ _CONTENT = """}}
 {%- elif part.type == 'video' %}{{ VIDEO }}{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}"""
 
 
-def make_vision_model(folder: Path, name: str) -> None:
-    """Write one of FAMILIES, whose greedy answers depend on all of their context and on each picture's pixels."""
-    family = FAMILIES[name]
+def make_vision_model(folder: Path, family: VisionFamily) -> None:
+    """Write a model whose greedy answers depend on all of their context and on each picture's pixels."""
     tokenizer = make_tokenizer()
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in family.tokens])
     tokenizer.save(str(folder / "tokenizer.json"))
@@ -58,7 +57,7 @@ def vision_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], P
         folder = tmp_path_factory.getbasetemp() / f"tiny-{name}"
         if not folder.exists():
             folder.mkdir()
-            make_vision_model(folder, name)
+            make_vision_model(folder, FAMILIES[name])
         return folder
 
     return make
@@ -113,7 +112,7 @@ def _with_ids(value: Any, tokenizer: Tokenizer) -> Any:
     if isinstance(value, str):
         if value == "VOCABULARY":
             return tokenizer.get_vocab_size()
-        number = tokenizer.token_to_id(value) if value.startswith("<") else None
+        number = tokenizer.token_to_id(value) if value.startswith(("<", "[")) else None
         return value if number is None else number
     return value
 
