@@ -65,12 +65,14 @@ PACKAGES = {
     "formats": {"formats.families"},
     "formats.families": {"formats"},
     "gateway.http": {"gateway", "gateway.metrics", "gateway.pool", "gateway.replies"},
+    "gateway.media": {"gateway.http"},
     "gateway.metrics": {"gateway"},
     "gateway.models": {"gateway"},
     "gateway.pool": {"gateway", "gateway.metrics", "gateway.models", "gateway.replies"},
     "gateway.responses": {
         "gateway",
         "gateway.http",
+        "gateway.media",
         "gateway.pool",
         "gateway.replies",
         "gateway.store",
@@ -79,6 +81,7 @@ PACKAGES = {
     "gateway.routes": {
         "gateway",
         "gateway.http",
+        "gateway.media",
         "gateway.metrics",
         "gateway.models",
         "gateway.pool",

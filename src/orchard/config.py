@@ -171,10 +171,23 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_connections: Annotated[Positive, setting("limits", "The most connections at once.")] = 4096
     max_body_bytes: Annotated[PositiveSize, setting("limits", "The most bytes in a request body.")] = 32 * 2**20
     max_body_bytes_in_flight: Annotated[
-        PositiveSize, setting("limits", "The most bytes in all request bodies that are arriving at once.")
+        PositiveSize,
+        setting(
+            "limits", "The most bytes in all request bodies, and in the media they link to, that are arriving at once."
+        ),
     ] = 256 * 2**20
+    allow_private_media: Annotated[
+        bool, setting("media", "Fetch pictures and other media from private and local addresses, too.")
+    ] = False
+    allowed_local_media: Annotated[
+        ExistingFolder | None,
+        setting("media", "A folder from which requests may read pictures and other media with file: URLs."),
+        unset("no file may be read"),
+    ] = None
     head_timeout: Annotated[Seconds, setting("limits", "Seconds for a request's headers to arrive.")] = 30.0
-    body_timeout: Annotated[Seconds, setting("limits", "Seconds for a request's body to arrive.")] = 60.0
+    body_timeout: Annotated[
+        Seconds, setting("limits", "Seconds for a request's body to arrive, and again for its media.")
+    ] = 60.0
     keep_alive_interval: Annotated[
         Seconds, setting("limits", "Seconds between comments on a stream that has nothing else to send.")
     ] = 15.0

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from orchard.gateway.models.registry import ModelEntry
-from tests.support.fuzzing import Call, Captured, mutated
+from tests.support.fuzzing import Call, Captured, check_error, mutated
 from tests.support.serving import Server, serve
 
 REQUESTS = [
@@ -93,23 +93,6 @@ async def outcome(client: httpx.AsyncClient, call: Call, patience: float) -> str
     elif response.headers.get("content-type", "").startswith("text/event-stream"):
         check_stream(response.text)
     return str(response.status_code)
-
-
-def check_error(call: Call, response: httpx.Response) -> None:
-    """An error is an object in the words of the request's dialect."""
-    if call.method == "HEAD":
-        return
-    body = response.json()
-    error = body["error"]
-    assert isinstance(error["message"], str), body
-    assert error["message"], body
-    assert isinstance(error["type"], str), body
-    anthropic = call.path.startswith("/v1/messages") or "anthropic-version" in call.headers
-    if anthropic and not call.path.startswith("/openai/"):
-        assert body["type"] == "error", body
-        assert isinstance(body["request_id"], str), body
-    else:
-        assert error.keys() >= {"message", "type", "param", "code"}, body
 
 
 def check_stream(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Real requests, made wrong at random places: what the fuzzers of tests/e2e send.
+"""Real requests, made wrong at random places: what the fuzzers of tests/e2e send, and what all fuzzers check.
 
 `mutated` is a function of its seed alone, so a failure's number is all that is needed to see it again.
 """
@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import quote
+
+import httpx
 
 from tests.support.mutation import places
 
@@ -206,3 +208,20 @@ def mutated(captured: list[Captured], seed: str) -> Call:
     if rng.random() < 0.1:
         content = rng.choice(_BREAKS)(rng, content)
     return Call(method, path, headers, content)
+
+
+def check_error(call: Call, response: httpx.Response) -> None:
+    """An error is an object in the words of the request's dialect."""
+    if call.method == "HEAD":
+        return
+    body = response.json()
+    error = body["error"]
+    assert isinstance(error["message"], str), body
+    assert error["message"], body
+    assert isinstance(error["type"], str), body
+    anthropic = call.path.startswith("/v1/messages") or "anthropic-version" in call.headers
+    if anthropic and not call.path.startswith("/openai/"):
+        assert body["type"] == "error", body
+        assert isinstance(body["request_id"], str), body
+    else:
+        assert error.keys() >= {"message", "type", "param", "code"}, body

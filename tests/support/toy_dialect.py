@@ -39,7 +39,7 @@ def add(routes: APIRouter, site: AppState) -> None:
     async def vectors(http: HttpRequest, name: str) -> Response:
         body = decode(_decoder, await site.bodies.read(http))
         model = body.model or site.pool.only(ToyEmbed) or ""
-        return site.answer(Request(http.state.id, model, ToyEmbed(body.texts)), _complete)
+        return await site.answer(http, Request(http.state.id, model, ToyEmbed(body.texts)), _complete)
 
 
 def _complete(found: Collected) -> bytes:

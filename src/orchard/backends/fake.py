@@ -1,10 +1,12 @@
 """A scripted service: the gateway's tests and benchmarks say, in the request itself, what the model does.
 
-A last message or raw prompt that is a JSON object of `Script`'s fields is played; any other is answered with itself.
+A last message or raw prompt that is a JSON object of `Script`'s fields is played; any other is answered with itself. A
+medium is told as a line: "[image: 3 bytes of image/png, sha256 ba7816bf]".
 The path of a model says how it loads: a JSON object of `Loads`' fields, or one of the names in `PATHS`.
 """
 
 import asyncio
+import hashlib
 import os
 import signal
 import time
@@ -18,8 +20,9 @@ from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.core.cache_report import CacheReport, CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, Started, Text, Usage
+from orchard.core.media import MediaPart
 from orchard.core.request import Request
-from orchard.core.tasks.generate import TextPart, generation
+from orchard.core.tasks.generate import Part, TextPart, ToolResultPart, generation
 from orchard.core.tasks.text_options import TextOptions
 
 T = TypeVar("T")
@@ -217,8 +220,20 @@ def _happened(once: str | None) -> bool:
 def _text(request: Request) -> str:
     task = generation(request)
     if task.prompt is None:
-        return "".join(part.text for part in task.messages[-1].parts if isinstance(part, TextPart))
+        return "".join(map(_told, task.messages[-1].parts))
     return task.prompt if isinstance(task.prompt, str) else " ".join(map(str, task.prompt))
+
+
+def _told(part: Part) -> str:
+    match part:
+        case TextPart():
+            return part.text
+        case MediaPart():
+            digest = hashlib.sha256(part.data).hexdigest()[:8]
+            return f"[{part.kind}: {len(part.data)} bytes of {part.media_type or 'no type'}, sha256 {digest}]"
+        case ToolResultPart():
+            return "".join(map(_told, part.parts))
+    return ""
 
 
 def _decoded(text: str, kind: type[T]) -> T | None:

@@ -18,6 +18,7 @@ GROUPS = {
     "concurrency": "Concurrency",
     "cache": "KV cache and prompt cache",
     "responses": "Stored responses",
+    "media": "Media in requests",
     "limits": "Limits",
     "ignored": "Accepted but ignored",
 }

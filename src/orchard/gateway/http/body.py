@@ -18,10 +18,11 @@ _DRAIN_SECONDS = 2.0
 class BodyReader:
     """Reads the bodies of one server's requests."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, budget: Budget) -> None:
+        """All bodies that are arriving hold their bytes of `budget`."""
         self._limit = settings.max_body_bytes
         self._timeout = settings.body_timeout
-        self._budget = Budget(settings.max_body_bytes_in_flight, "request bodies")
+        self._budget = budget
 
     async def read(self, http: Request) -> bytes:
         """Return the whole body.

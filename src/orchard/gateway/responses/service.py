@@ -22,6 +22,7 @@ from orchard.dialects.openai.responses.encode import ResponseEncoder, compacted
 from orchard.dialects.openai.responses.parse import Draft
 from orchard.dialects.openai.responses.seal import Unseal, unknown, unseal
 from orchard.gateway.caller import Caller
+from orchard.gateway.media.resolver import MediaResolver
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
 from orchard.gateway.replies.event_stream import EventStream
@@ -47,8 +48,9 @@ _LOST = "the server that ran this response ended before it was done, or could no
 class Responses:
     """One server's responses: those that it makes, and those that it stores."""
 
-    def __init__(self, pool: Pool, settings: Settings, overflow: Overflow) -> None:
+    def __init__(self, pool: Pool, settings: Settings, overflow: Overflow, media: MediaResolver) -> None:
         self.pool = pool
+        self._media = media
         self.settings = settings
         self._overflow = overflow
         self._store = ResponseStore(settings)
@@ -113,7 +115,7 @@ class Responses:
             what = "what this request goes on from, with its input,"
             past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
         self.pool.find(call.request.model, call.request.adapter)
-        return call
+        return replace(call, request=await self._media.resolve(call.request))
 
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Return the number of tokens of a request's input. Raise OrchardError."""

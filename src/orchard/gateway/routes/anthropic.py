@@ -44,14 +44,14 @@ def add(routes: APIRouter, site: AppState) -> None:
         """Answer a conversation: https://platform.claude.com/docs/en/api/messages/create."""
         body, header = await site.bodies.read(http), http.headers.get(PRIORITY_HEADER)
         call = parse(body, http.state.id, priority=header, stable_prompts=stable, default=site.pool.only())
-        return site.answer(call.request, MessagesEncoder(call) if call.stream else call.complete)
+        return await site.answer(http, call.request, MessagesEncoder(call) if call.stream else call.complete)
 
     @routes.post("/messages/count_tokens", **described)
     async def count_tokens(http: Request) -> Response:
         """Count the tokens of a prompt: https://platform.claude.com/docs/en/api/messages/count_tokens."""
         body = await site.bodies.read(http)
         request = parse_count(body, http.state.id, stable_prompts=stable, default=site.pool.only())
-        return site.answer(request, token_count)
+        return await site.answer(http, request, token_count)
 
     _add_models(routes, site)
 

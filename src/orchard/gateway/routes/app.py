@@ -22,6 +22,7 @@ from orchard.gateway.caller import Callers
 from orchard.gateway.http import not_found
 from orchard.gateway.http.guard import Guard, check_key
 from orchard.gateway.http.request_context import RequestContextMiddleware
+from orchard.gateway.media.fetch import Fetcher
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.errors import Dialects, failure
 from orchard.gateway.replies.event_response import SUMMARY_HEADER, WARNING_HEADER
@@ -30,10 +31,13 @@ from orchard.gateway.routes.openapi import errors
 from orchard.gateway.routes.table import ROUTES
 
 
-def create_app(pool: Pool, settings: Settings) -> ASGIApp:
-    """Return the HTTP application over a pool; its lifespan starts and ends the pool's workers."""
+def create_app(pool: Pool, settings: Settings, fetcher: Fetcher | None = None) -> ASGIApp:
+    """Return the HTTP application over a pool; its lifespan starts and ends the pool's workers.
+
+    `fetcher` fetches media, in place of one that the settings make.
+    """
     callers = Callers(settings.api_keys, settings.admin_keys)
-    site = AppState(pool, settings, callers)
+    site = AppState(pool, settings, callers, fetcher)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -41,6 +45,7 @@ def create_app(pool: Pool, settings: Settings) -> ASGIApp:
         site.responses.start()
         yield
         await site.responses.close()
+        site.media.close()
         await pool.close()
 
     app = FastAPI(

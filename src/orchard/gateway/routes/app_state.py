@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from orchard.config import Settings
@@ -9,23 +10,42 @@ from orchard.core.events import Collected
 from orchard.core.request import Request
 from orchard.gateway.caller import Callers
 from orchard.gateway.http.body import BodyReader
+from orchard.gateway.http.budget import Budget
+from orchard.gateway.media.fetch import Fetcher
+from orchard.gateway.media.resolver import MediaResolver, unresolved
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_response import Encoder, EventResponse
+from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.responses.service import Responses
+from orchard.gateway.summarize.internal_request import attended
 from orchard.gateway.summarize.overflow import Overflow
 
 
 class AppState:
     """One server's pool and settings, its callers, the reader of their requests' bodies, and its responses."""
 
-    def __init__(self, pool: Pool, settings: Settings, callers: Callers) -> None:
+    def __init__(self, pool: Pool, settings: Settings, callers: Callers, fetcher: Fetcher | None = None) -> None:
         self.pool = pool
         self.settings = settings
         self.callers = callers
-        self.bodies = BodyReader(settings)
+        arriving = Budget(settings.max_body_bytes_in_flight, "request bodies and of their media")
+        self.bodies = BodyReader(settings, arriving)
+        self.media = MediaResolver(settings, arriving, fetcher)
         self.overflow = Overflow(pool, settings)
-        self.responses = Responses(pool, settings, self.overflow)
+        self.responses = Responses(pool, settings, self.overflow, self.media)
 
-    def answer(self, request: Request, answer: Encoder | Callable[[Collected], bytes]) -> Response:
-        """Begin a request, and answer with an encoder's stream or with a whole body. Raises OrchardError."""
-        return EventResponse(self.overflow.open(request), answer, self.settings.keep_alive_interval)
+    async def open(self, http: HttpRequest, request: Request) -> EventStream:
+        """Begin a request, whose body has been read, once its media are here; the caller closes the stream.
+
+        Raise OrchardError.
+        """
+        if any(unresolved(request)):
+            self.pool.find(request.model, request.adapter)  # nothing is fetched for a model that isn't there
+            request = await attended(http, self.media.resolve(request))
+        return self.overflow.open(request)
+
+    async def answer(
+        self, http: HttpRequest, request: Request, answer: Encoder | Callable[[Collected], bytes]
+    ) -> Response:
+        """Begin a request, and answer with an encoder's stream or with a whole body. Raise OrchardError."""
+        return EventResponse(await self.open(http, request), answer, self.settings.keep_alive_interval)

@@ -77,5 +77,5 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
     call = parse(body, http.state.id, header, model=model, default=site.pool.only())
     if call.stored:
         asked = parse_asked(body)
-        return StoredChat(site.responses, site.overflow.open(call.request), http.state.caller, call, asked)
-    return site.answer(call.request, ChatEncoder(call) if call.stream else call.complete)
+        return StoredChat(site.responses, await site.open(http, call.request), http.state.caller, call, asked)
+    return await site.answer(http, call.request, ChatEncoder(call) if call.stream else call.complete)

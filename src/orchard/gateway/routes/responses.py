@@ -103,7 +103,7 @@ async def answer(site: AppState, http: Request, model: str | None = None) -> Res
     draft = parse(await site.bodies.read(http), model, site.pool.only())
     header = http.headers.get(PRIORITY_HEADER)
     caller = http.state.caller
-    call = await site.responses.prepare(caller, draft, http.state.id, header)
+    call = await internal_request.attended(http, site.responses.prepare(caller, draft, http.state.id, header))
     if not draft.body.background:
         return await site.responses.answer(caller, call)
     run = await site.responses.begin(caller, call)

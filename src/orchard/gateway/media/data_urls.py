@@ -1,0 +1,50 @@
+"""Media that come with the request, in data: URLs (RFC 2397)."""
+
+import base64
+
+from msgspec.structs import replace
+
+from orchard.core.media import MAX_BYTES, MediaPart
+from orchard.dialects.common.json_body import invalid
+from orchard.gateway.media.errors import check_type, too_large
+
+_STEP = 2**20  # characters: the interpreter's lock is never held for long
+
+
+def decoded(part: MediaPart) -> MediaPart:
+    """Return a part with the bytes of its data: URL. It may take long: call it off the event loop.
+
+    Raise OrchardError: invalid_request where it is not base64, or of another kind than the part; payload_too_large,
+    before anything is decoded.
+    """
+    comma = part.url.find(",")
+    head = part.url[len("data:") : comma] if comma >= 0 else ""
+    media_type, *parameters = (piece.strip().lower() for piece in head.split(";"))
+    if not parameters or parameters[-1] != "base64":
+        raise invalid(part.param, "must be a data: URL with base64, such as 'data:image/png;base64,iVBO...'.")
+    check_type(part, media_type)
+    if (len(part.url) - comma - 1) // 4 * 3 > MAX_BYTES[part.kind] + 2:
+        raise too_large(part)
+    data = _from_base64(part.url, comma + 1)
+    if data is None:
+        raise invalid(part.param, "holds no valid base64 (RFC 4648, 4; with padding, without line ends).")
+    if not data:
+        raise invalid(part.param, "is empty.")
+    if len(data) > MAX_BYTES[part.kind]:
+        raise too_large(part)
+    return replace(part, url="", data=data, media_type=media_type)
+
+
+def _from_base64(text: str, begin: int) -> bytes | None:
+    """Return what a text holds in base64 from a place on; None where it is no base64."""
+    if (len(text) - begin) % 4:
+        return None
+    pieces = []
+    for start in range(begin, len(text), _STEP):
+        try:
+            pieces.append(base64.b64decode(text[start : start + _STEP], validate=True))
+        except ValueError:
+            return None
+        if start + _STEP < len(text) and len(pieces[-1]) != _STEP // 4 * 3:  # it ends too early
+            return None
+    return b"".join(pieces)

@@ -1,0 +1,39 @@
+"""What callers are told of a medium that they can't have read."""
+
+from orchard.core.errors import OrchardError
+from orchard.core.media import MAX_BYTES, MediaKind, MediaPart
+from orchard.dialects.common.json_body import invalid
+
+MAX_REQUEST_BYTES = 208 * 2**20
+"""How many bytes all media of a request may have together: a message to a worker has room for them and their texts."""
+_ALL_TYPES = ("", "application/octet-stream", "binary/octet-stream")
+_TYPES: dict[MediaKind, tuple[str, ...]] = {
+    "image": ("image/",),
+    "audio": ("audio/", "video/", "application/ogg"),
+    "video": ("video/", "application/mp4", "application/ogg"),
+}
+
+_WHAT: dict[MediaKind, str] = {
+    "image": "a picture",
+    "audio": "audio",
+    "video": "a video",
+    "document": "a document",
+}
+
+
+def too_large(part: MediaPart) -> OrchardError:
+    """Return the error of a medium whose file has too many bytes."""
+    message = f"`{part.param}` is too large: {_WHAT[part.kind]} may have {MAX_BYTES[part.kind]} bytes."
+    return OrchardError("payload_too_large", message, param=part.param)
+
+
+def too_many(part: MediaPart) -> OrchardError:
+    """Return the error of a request whose media have too many bytes together."""
+    message = f"`{part.param}` is too large: all media of a request may have {MAX_REQUEST_BYTES} bytes together."
+    return OrchardError("payload_too_large", message, param=part.param)
+
+
+def check_type(part: MediaPart, media_type: str) -> None:
+    """Raise OrchardError (invalid_request) where a media type (RFC 6838) can't be that of a medium of its kind."""
+    if part.kind in _TYPES and media_type not in _ALL_TYPES and not media_type.startswith(_TYPES[part.kind]):
+        raise invalid(part.param, f"must be {_WHAT[part.kind]}, not {media_type[:64]!r}.")

@@ -1,0 +1,177 @@
+"""Fetching media over http and https, from addresses of the public internet only."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+import httpx
+from msgspec.structs import replace
+
+from orchard import __version__
+from orchard.core.media import MAX_BYTES, MediaPart
+from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.media import media_kind
+from orchard.gateway.media.addresses import is_public
+from orchard.gateway.media.errors import check_type, too_large
+
+_REDIRECTS = (301, 302, 303, 307, 308)
+_MOST_REDIRECTS = 4
+_LOOKUPS_AT_ONCE = 16
+_CONNECT_SECONDS = 10.0
+_SILENT_SECONDS = 20.0
+
+Lookup = Callable[..., list[tuple[Any, Any, Any, Any, tuple[Any, ...]]]]
+Transport = Callable[[ssl.SSLContext], httpx.AsyncBaseTransport]
+
+
+def _direct(context: ssl.SSLContext) -> httpx.AsyncBaseTransport:
+    """Return a transport without proxies."""
+    return httpx.AsyncHTTPTransport(verify=context, trust_env=False)
+
+
+class Fetcher:
+    """Fetches media, each over connections of its own, without cookies, proxies and credentials.
+
+    A name is resolved here, once for each request, and the connection goes to the address that was checked. `lookup` is
+    the system's resolver, `transport` makes what connects to an address.
+    """
+
+    def __init__(
+        self, allow_private: bool, lookup: Lookup = socket.getaddrinfo, transport: Transport = _direct
+    ) -> None:
+        """`allow_private`: addresses are not checked."""
+        self._allow_private = allow_private
+        self._lookup = lookup
+        self._transport = transport
+        # A name server that doesn't answer keeps a thread busy: others' work must not wait for that.
+        self._names = ThreadPoolExecutor(_LOOKUPS_AT_ONCE, thread_name_prefix="media names")
+
+    async def fetch(self, part: MediaPart, hold: Callable[[int], None]) -> MediaPart:
+        """Return a part with what its URL leads to; the media type is what the server tells ("" where it doesn't).
+
+        A document becomes a picture, audio or a video where the server says that it is one. `hold` is called with the
+        number of bytes of each piece that arrives, and may raise OrchardError. Raise OrchardError: invalid_request,
+        payload_too_large.
+        """
+        url = part.url
+        try:
+            for _ in range(_MOST_REDIRECTS + 1):
+                target = self._target(part, url)
+                addresses = await self._addresses(part, target)
+                found = await self._get(part, target, addresses, hold)
+                if isinstance(found, MediaPart):
+                    return found
+                url = str(target.join(found))
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, ValueError) as error:
+            raise invalid(part.param, f"can't be fetched: {_reason(error)}.") from None
+        raise invalid(part.param, f"can't be fetched: there are more than {_MOST_REDIRECTS} redirects.")
+
+    def close(self) -> None:
+        """Forget what is still being resolved."""
+        self._names.shutdown(wait=False, cancel_futures=True)
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        return httpx.create_ssl_context()
+
+    def _target(self, part: MediaPart, url: str) -> httpx.URL:
+        """Return where the next request goes. Raise OrchardError where it must not."""
+        target = httpx.URL(url)
+        if target.scheme not in ("http", "https") or not target.host:
+            raise invalid(part.param, "leads to something other than an http or https URL.")
+        if target.userinfo:
+            raise invalid(part.param, "must be a URL without a user name and a password, and lead to none with them.")
+        return target
+
+    async def _addresses(self, part: MediaPart, target: httpx.URL) -> list[str]:
+        """Return the addresses of a host. Raise OrchardError where one of them is not public."""
+        host, loop = target.raw_host.decode("ascii"), asyncio.get_running_loop()
+        port = target.port or (443 if target.scheme == "https" else 80)
+        try:
+            found = await loop.run_in_executor(
+                self._names, lambda: self._lookup(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+            )
+        except (OSError, UnicodeError):
+            found = []
+        addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        if not addresses or not (self._allow_private or all(map(is_public, addresses))):
+            # The same for names that there aren't: what names a private network has is nobody's business.
+            message = f"can't be fetched: there is no host {host[:256]!r} on the public internet"
+            raise invalid(part.param, f"{message} (others are allowed with --allow-private-media).")
+        return addresses
+
+    async def _get(
+        self, part: MediaPart, target: httpx.URL, addresses: list[str], hold: Callable[[int], None]
+    ) -> MediaPart | str:
+        """Return the part with the content of a URL, or where that redirects; try one address after the other."""
+        for last, address in enumerate(addresses, start=1 - len(addresses)):
+            transport = self._transport(await asyncio.to_thread(lambda: self._context))
+            timeout = httpx.Timeout(_SILENT_SECONDS, connect=_CONNECT_SECONDS)
+            # A client for one request remembers no cookies.
+            async with httpx.AsyncClient(transport=transport, trust_env=False, timeout=timeout) as client:
+                request = client.build_request(
+                    "GET",
+                    target.copy_with(host=address, fragment=None),
+                    headers={
+                        "host": target.netloc.decode("ascii"),
+                        "user-agent": f"orchard/{__version__}",
+                        "accept-encoding": "identity",
+                        "connection": "close",
+                    },
+                    extensions={"sni_hostname": target.raw_host.decode("ascii")},
+                )
+                try:
+                    response = await client.send(request, stream=True)
+                except httpx.ConnectError:
+                    if last < 0:
+                        continue
+                    raise
+                try:
+                    return await _content(part, response, hold)
+                finally:
+                    await response.aclose()
+        raise AssertionError("there is an address")
+
+
+async def _content(part: MediaPart, response: httpx.Response, hold: Callable[[int], None]) -> MediaPart | str:
+    if response.status_code in _REDIRECTS and "location" in response.headers:
+        return str(response.headers["location"])
+    if response.status_code != 200:
+        raise invalid(part.param, f"can't be fetched: its server answers with status {response.status_code}.")
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise invalid(part.param, "can't be fetched: its server sends it compressed.")
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    check_type(part, media_type)
+    if part.kind == "document":
+        part = replace(part, kind=media_kind(media_type, ""))
+    most = MAX_BYTES[part.kind]
+    if int(response.headers.get("content-length", 0)) > most:
+        raise too_large(part)
+    pieces: list[bytes] = []
+    async for piece in response.aiter_raw():
+        most -= len(piece)
+        if most < 0:
+            raise too_large(part)
+        hold(len(piece))
+        pieces.append(piece)
+    if not pieces:
+        raise invalid(part.param, "is empty.")
+    return replace(part, url="", data=b"".join(pieces), media_type=media_type)
+
+
+def _reason(error: Exception) -> str:
+    """Say in a few words, which tell nothing of the server's network, why something can't be fetched."""
+    match error:
+        case httpx.TimeoutException():
+            return "its server doesn't answer in time"
+        case httpx.ConnectError():
+            return "its server can't be reached, or has no valid certificate"
+        case httpx.InvalidURL() | httpx.UnsupportedProtocol():
+            return "it is no valid URL, or leads to none"
+        case ValueError() | httpx.ProtocolError():
+            return "its server doesn't speak HTTP correctly"
+    return "the connection to its server broke"

@@ -1,0 +1,141 @@
+"""Turns the URLs of a request's media into bytes, before a worker gets the request."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.core.media import MediaPart
+from orchard.core.request import Request
+from orchard.core.tasks.generate import Count, Generate, Part, ToolResultPart, generation
+from orchard.dialects.common.json_body import invalid
+from orchard.gateway.http.budget import Budget, Share
+from orchard.gateway.media import data_urls, local_files
+from orchard.gateway.media.errors import MAX_REQUEST_BYTES, too_many
+from orchard.gateway.media.fetch import Fetcher
+
+MAX_URLS = 256
+"""How many different http, https and file URLs the media of a request may have."""
+_AT_ONCE = 8  # of one request
+_SMALL_CHARS = 64 * 1024  # decoding them takes less time than handing them to a thread
+
+P = TypeVar("P", bound=Part)
+
+
+class MediaResolver:
+    """Resolves the media of one server's requests.
+
+    What arrives over the network and from files counts in `budget` until it is complete, like the bodies of requests.
+    """
+
+    def __init__(self, settings: Settings, budget: Budget, fetcher: Fetcher | None = None) -> None:
+        self._settings = settings
+        self._budget = budget
+        self._fetcher = fetcher or Fetcher(settings.allow_private_media)
+
+    async def resolve(self, request: Request) -> Request:
+        """Return a request whose media have their bytes in `data`.
+
+        Cancelling ends all fetches. Raise OrchardError, whose `param` is that of the medium to blame: invalid_request,
+        payload_too_large, overloaded if too many bytes are arriving already.
+        """
+        parts = list(unresolved(request))
+        if not parts:
+            return request
+        arrival = _Arrival(self._settings, self._fetcher, Share(self._budget))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                found = [tasks.create_task(task) for task in map(arrival.one, parts)]
+        except ExceptionGroup as group:
+            # The others were cancelled.
+            raise next((one for one in group.exceptions if isinstance(one, OrchardError)), group) from None
+        finally:
+            arrival.share.take(0)
+        return _replaced(request, iter([task.result() for task in found]))
+
+    def close(self) -> None:
+        """End what is left of the work."""
+        self._fetcher.close()
+
+
+class _Arrival:
+    """The media of one request on their way here; each URL is fetched once."""
+
+    def __init__(self, settings: Settings, fetcher: Fetcher, share: Share) -> None:
+        self.share = share
+        self._settings = settings
+        self._fetcher = fetcher
+        self._deadline = asyncio.get_running_loop().time() + settings.body_timeout
+        self._few = asyncio.Semaphore(_AT_ONCE)
+        self._found: dict[tuple[str, str], asyncio.Future[MediaPart]] = {}
+        self._bytes = self._fetched = 0
+
+    async def one(self, part: MediaPart) -> MediaPart:
+        """Return a part with its bytes. Raise OrchardError."""
+        if part.url[:5].lower() == "data:":
+            small = len(part.url) <= _SMALL_CHARS
+            found = data_urls.decoded(part) if small else await asyncio.to_thread(data_urls.decoded, part)
+            self._add(part, len(found.data))
+            return found
+        key = part.kind, part.url
+        if (known := self._found.get(key)) is None:
+            if len(self._found) >= MAX_URLS:
+                raise invalid(part.param, f"is one URL too many: the media of a request may have {MAX_URLS}.")
+            known = self._found[key] = asyncio.ensure_future(self._elsewhere(part))
+        found = await known
+        return replace(part, kind=found.kind, url="", data=found.data, media_type=found.media_type)
+
+    async def _elsewhere(self, part: MediaPart) -> MediaPart:
+        async with self._few:
+            if part.url[:5].lower() == "file:":
+                file, size = await asyncio.to_thread(local_files.opened, part, self._settings.allowed_local_media)
+                with file:
+                    self._hold(part, size)
+                    return await asyncio.to_thread(local_files.content, part, file, size)
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    return await self._fetcher.fetch(part, lambda size: self._hold(part, size))
+            except TimeoutError:
+                seconds = f"{self._settings.body_timeout:g} seconds"
+                raise invalid(part.param, f"can't be fetched: it did not arrive within {seconds}.") from None
+
+    def _hold(self, part: MediaPart, size: int) -> None:
+        self._fetched += size
+        self._add(part, size)
+        self.share.take(self._fetched)
+
+    def _add(self, part: MediaPart, size: int) -> None:
+        self._bytes += size
+        if self._bytes > MAX_REQUEST_BYTES:
+            raise too_many(part)
+
+
+def unresolved(request: Request) -> Iterator[MediaPart]:
+    """Yield the media of a request whose bytes are not here yet, in order."""
+    if not isinstance(request.task, Count | Generate):
+        return
+    for message in generation(request).messages:
+        for part in message.parts:
+            for piece in part.parts if isinstance(part, ToolResultPart) else (part,):
+                if isinstance(piece, MediaPart) and piece.url:
+                    yield piece
+
+
+def _replaced(request: Request, found: Iterator[MediaPart]) -> Request:
+    """Return a request with what was found in place of its unresolved media, in their order."""
+    messages = []
+    for message in generation(request).messages:
+        parts = tuple(_with_media(part, found) for part in message.parts)
+        messages.append(replace(message, parts=parts))
+    task = replace(generation(request), messages=tuple(messages))
+    return replace(request, task=replace(request.task, of=task) if isinstance(request.task, Count) else task)
+
+
+def _with_media(part: Part, found: Iterator[MediaPart]) -> Part:
+    if isinstance(part, ToolResultPart):
+        pieces = (next(found) if isinstance(piece, MediaPart) and piece.url else piece for piece in part.parts)
+        return replace(part, parts=tuple(pieces))
+    return next(found) if isinstance(part, MediaPart) and part.url else part
