@@ -22,7 +22,8 @@ class Room(NamedTuple):
     packages: frozenset[str] | set[str] = frozenset()
 
 
-MLX = {"mlx", "mlx_lm", "mlx_vlm", "transformers", "tokenizers", "numpy"}
+MLX = {"mlx", "mlx_lm", "mlx_vlm", "mlx_audio", "transformers", "tokenizers", "numpy"}
+MEDIA = {"PIL", "cv2", "miniaudio"}
 WEB = {"fastapi", "starlette", "uvicorn", "uvloop", "httptools", "httpx"}
 
 LAW = {
@@ -33,7 +34,7 @@ LAW = {
     "formats": Room({"core"}, {"msgspec"}),
     "dialects": Room({"core"}, {"msgspec"}),
     "engine": Room({"core"}, MLX | {"msgspec", "llguidance"}),
-    "backends": Room({"core", "engine"}, MLX | {"msgspec"}),
+    "backends": Room({"core", "engine"}, MLX | MEDIA | {"msgspec"}),
     "worker": Room({"core", "wire", "formats", "engine", "backends"}, MLX | {"msgspec", "llguidance", "psutil"}),
     "gateway": Room(
         {"core", "config", "dialects", "kinds", "wire"},
@@ -52,6 +53,7 @@ EXTRA = {("orchard.gateway.models.sources", "demo")}
 # Within a room: which packages of it a package may import, beside itself. The room's own name means the modules that
 # lie directly in it. A package that isn't named here imports nothing of its room.
 PACKAGES = {
+    "backends.vision": {"backends"},
     "cli": {"cli.settings"},
     "core.tasks": {"core"},
     "dialects.openai": {"dialects.common"},

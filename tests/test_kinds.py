@@ -31,7 +31,7 @@ def test_kind(config: dict[str, Any], files: tuple[str, ...], kind: str) -> None
     assert kind_of(config, files) == kind
 
 
-_NAMES = st.sampled_from(["model_type", "architectures", *kinds._VISION_KEYS])
+_NAMES = st.sampled_from(["model_type", "architectures", *kinds._MEDIA_KEYS])
 _SCALARS = st.none() | st.booleans() | st.integers() | st.sampled_from(["whisper", "bert", "XForMaskedLM", ""])
 _JSON = st.recursive(
     _SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=3), max_leaves=10

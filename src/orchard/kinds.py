@@ -33,7 +33,17 @@ _ENCODER_TASKS = ("ForMaskedLM", "ForSequenceClassification", "ForTextEncoding")
 # What sentence-transformers writes beside the weights.
 _EMBEDDING_FILES = {"modules.json", "config_sentence_transformers.json"}
 _IMAGE_FOLDERS = {"transformer", "vae"}
-_VISION_KEYS = ("vision_config", "vision_cfg", "vision_tower", "mm_vision_tower", "vit_config", "visual")
+_MEDIA_KEYS = (
+    "vision_config",
+    "vision_cfg",
+    "vision_tower",
+    "mm_vision_tower",
+    "vit_config",
+    "visual",
+    "img_processor",
+    "audio_config",
+    "thinker_config",
+)
 
 
 class Backend(Struct, frozen=True):
@@ -84,14 +94,14 @@ def _embeds(config: Mapping[str, Any], files: Collection[str]) -> bool:
 
 
 TEXT = Backend("orchard.worker.text_service:TextService", (Generate, Count), TextOptions)
+VISION = Backend("orchard.worker.vision_service:VisionService", (Generate, Count), TextOptions, extra="vision")
 FAKE = Backend("orchard.backends.fake:FakeService", (Generate, Count), TextOptions)
 
-# Of a vision model the part for text is served: no picture is taken yet.
 KINDS: dict[str, ModelKind] = {
     "fake": ModelKind(FAKE, lambda config, files: False),
     "text": ModelKind(TEXT, lambda config, files: True, ("lm",), _TEXT_WEIGHTS),
     "vision": ModelKind(
-        TEXT, lambda config, files: any(config.get(key) for key in _VISION_KEYS), ("multimodal",), _TEXT_WEIGHTS
+        VISION, lambda config, files: any(config.get(key) for key in _MEDIA_KEYS), ("multimodal",), _TEXT_WEIGHTS
     ),
     "embeddings": ModelKind(None, _embeds, ("embeddings",)),
     "whisper": ModelKind(None, lambda config, files: config.get("model_type") == "whisper", ("whisper",)),

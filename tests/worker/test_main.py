@@ -81,6 +81,7 @@ async def test_a_process_that_unloads_ends_when_it_has_done_so() -> None:
 
 
 def test_a_worker_starts_where_mlx_lm_may_not_raise_the_limit_of_open_files() -> None:
+    """And one for text imports nothing that is for media."""
     program = """
 import resource, sys
 def refuse(*_): raise ValueError("not allowed to raise maximum limit")
@@ -90,5 +91,6 @@ from orchard.worker.main import import_service
 import_service(TEXT.service, "orchard.core.request:LoadOptions", ["orchard.core.request:Task"]).service.prepare()
 assert "mlx_lm.utils" in sys.modules
 assert resource.setrlimit is refuse
+assert {"mlx_vlm", "mlx_audio", "cv2", "miniaudio"}.isdisjoint(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True)

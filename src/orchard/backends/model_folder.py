@@ -58,14 +58,18 @@ class Library(NamedTuple):
     adapter_weights: tuple[str, ...] = ("adapters.safetensors",)
 
 
-def load_folder(folder: Path, options: TextOptions, progress: Progress, library: Library) -> FolderModel:
+def load_folder(
+    folder: Path, options: TextOptions, progress: Progress, library: Library, *, template: str | None = None
+) -> FolderModel:
     """Load a folder's network and tokenizer; on Metal its memory is wired, as mlx-lm does.
 
-    Nothing is fetched and no code of the folder is run. `progress` is called with the fraction that has been read.
+    `template` is the model's own chat template, where its tokenizer's files don't have it. Nothing is fetched and no
+    code of the folder is run. `progress` is called with the fraction that has been read.
     Raise OrchardError("model_failed") with a sentence about what is wrong with the folder, the adapter's, or the chat
     template's file.
     """
-    template = _template(Path(options.chat_template_file)) if options.chat_template_file else None
+    if options.chat_template_file:
+        template = _template(Path(options.chat_template_file))
     with loading(folder, library.name):
         config = mlx_lm.utils.load_config(folder)
         reason = absurd_size(config)

@@ -10,8 +10,9 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from orchard.backends import model_folder
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.backends.text import TextModel, load
 from orchard.core.cache_report import CacheState
@@ -29,7 +30,12 @@ from orchard.formats.families.tagged import Tagged
 from orchard.worker.cache_reports import CacheReports
 from orchard.worker.lane import Lane
 from orchard.worker.output import ChoiceOutput, Echo, Vocabulary
+from orchard.worker.prompt.chat_template import ChatTemplate
+from orchard.worker.prompt.media import PromptMedia
 from orchard.worker.prompt.prompter import Prepared, Prompter
+
+if TYPE_CHECKING:
+    from orchard.backends.vision.model import VisionModel
 
 T = TypeVar("T")
 
@@ -77,8 +83,8 @@ class TextService(Service):
 
     def __init__(self, path: str, options: TextOptions) -> None:
         """At most `options.queue_size` requests wait for the prompt thread or for the engine."""
-        self._engine: Engine[TextModel] = Engine(
-            lambda: load(path, options, self._engine.advance),
+        self._engine: Engine[TextModel | VisionModel] = Engine(
+            lambda: self._load(path, options, self._engine.advance),
             self._on_loop(self._on_step),
             options,
             self._on_loop(lambda fraction: self._progress(fraction)),  # noqa: PLW0108 - `start` sets it
@@ -109,11 +115,19 @@ class TextService(Service):
             log.exception("loading failed")
             raise OrchardError("model_failed", f"the model can't be run: {type(error).__name__}: {error}") from error
 
-    def _adopt(self, model: TextModel) -> None:
+    def _load(self, path: str, options: TextOptions, progress: model_folder.Progress) -> "TextModel | VisionModel":
+        """Load the model, in the engine's thread."""
+        return load(path, options, progress)
+
+    def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | None:
+        """Return what puts media into prompts; None: the model takes text only."""
+        return None
+
+    def _adopt(self, model: "TextModel | VisionModel") -> None:
         """Keep what the model's surroundings need, but not the model: the engine's thread frees it."""
         self._vocabulary = Vocabulary(model.tokenizer)
         self._reports = CacheReports(self._vocabulary)
-        self._prompter = Prompter(model, self._vocabulary, self._options)
+        self._prompter = Prompter(model, self._vocabulary, self._options, self._media)
         self._end_compiling = self._prompter.grammars.close
         self._prompter.template.check()
 
@@ -222,6 +236,9 @@ class TextService(Service):
                 len(live.answers) or 1,
                 request.priority,
                 prepared.boundaries,
+                prepared.media.spans,
+                prepared.media.embed,
+                prepared.media.media_bytes,
                 grammar=grammar,
                 prompt_logprobs=scored,
             )

@@ -15,7 +15,7 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.registry import ModelEntry, Registry, resolve
 from orchard.gateway.models.sources import BUILT_IN_ALIASES
-from orchard.kinds import TEXT
+from orchard.kinds import VISION
 from tests.support.model_folders import cache_model, make_model
 
 
@@ -385,10 +385,10 @@ def test_other_kinds_are_listed_and_refused(cache: Path, config: dict[str, Any],
     assert f"'{kind}', which is not served yet" in error.message
 
 
-def test_of_a_vision_model_the_text_part_is_served(cache: Path) -> None:
+def test_a_vision_model_has_a_backend_of_its_own(cache: Path) -> None:
     cache_model(cache, "org/v", config={"model_type": "qwen3_vl", "vision_config": {"depth": 1}})
     entry = Registry.from_settings(Settings()).find("org/v")
-    assert (entry.kind, entry.backend, entry.capabilities) == ("vision", TEXT, ("vision", "tools"))
+    assert (entry.kind, entry.backend, entry.capabilities) == ("vision", VISION, ("vision", "tools"))
 
 
 # Names that are not here

@@ -1,8 +1,9 @@
 """A model's chat template: what it can express, and the prompts that it renders."""
 
 import inspect
+import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -63,6 +64,20 @@ class ChatTemplate:
                 message = f"the model's chat template is broken: line {line}: {reason}"
                 raise OrchardError("model_failed", message) from error
             log.info("the chat template refuses a lone user message: %s", error)
+
+    def inserted(self, block: Turn) -> str | None:
+        """Return what the template writes for a block of a message's content; None: it doesn't take blocks."""
+        before, after = ({"type": "text", "text": text} for text in ("Qone", "Qtwo"))
+        try:
+            without, text = (
+                self._fill([{"role": "user", "content": content}], add_generation_prompt=False)
+                for content in ([before, after], [before, block, after])
+            )
+        except Exception:  # templates refuse by raising whatever they like
+            return None
+        start = _alike(without, text)
+        end = _alike(reversed(without[start:]), reversed(text[start:]))
+        return text[start : len(text) - end] if start + end == len(without) else None
 
     def render(self, task: Generate, begins_thinking: Callable[[str], bool]) -> str:
         """Return the prompt; `begins_thinking` tells whether an answer to a prompt begins within the reasoning.
@@ -128,3 +143,8 @@ class ChatTemplate:
         source = self._hf.get_chat_template(tools=variables.get("tools"))
         (text,), _ = render_jinja_template([turns], chat_template=source, **self._hf.special_tokens_map | variables)
         return text
+
+
+def _alike(one: Iterable[str], other: Iterable[str]) -> int:
+    """Return how many characters two texts have in common at their beginning."""
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -4,15 +4,15 @@ import logging
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaKind, MediaPart
+from orchard.core.media import MediaKind
 from orchard.core.tasks import generate
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
@@ -24,6 +24,10 @@ from orchard.worker.prompt import special_tokens as markers
 from orchard.worker.prompt.chat_messages import EFFORTS
 from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.completion_prompt import RawPrompts
+from orchard.worker.prompt.media import JobMedia, PromptMedia, has_media, mark, media_of
+
+if TYPE_CHECKING:
+    from orchard.backends.vision.model import VisionModel
 
 log = logging.getLogger("orchard.worker")
 
@@ -45,7 +49,7 @@ class Prepared(Struct, frozen=True):
     with; `max_tokens` is what the window leaves.
 
     `boundaries`: the places but the first where a message begins in `tokens`, ascending. `constraint`: what is to bind
-    the answer (see `Prompter.constraints`).
+    the answer (see `Prompter.constraints`). `media`: what the engine is told of them.
     """
 
     tokens: list[int]
@@ -54,6 +58,15 @@ class Prepared(Struct, frozen=True):
     max_tokens: int
     boundaries: tuple[int, ...] = ()
     constraint: Constraint | None = None
+    media: JobMedia = JobMedia()
+
+
+class _Read(NamedTuple):
+    """A prompt: its text, its tokens, and its media, if any."""
+
+    text: str
+    tokens: list[int]
+    media: JobMedia = JobMedia()
 
 
 class Prompter:
@@ -63,8 +76,16 @@ class Prompter:
     reason "length".
     """
 
-    def __init__(self, model: TextModel, vocabulary: Vocabulary, options: TextOptions) -> None:
+    def __init__(
+        self,
+        model: "TextModel | VisionModel",
+        vocabulary: Vocabulary,
+        options: TextOptions,
+        media: "Callable[[TextModel | VisionModel, ChatTemplate], PromptMedia | None]" = lambda model, template: None,
+    ) -> None:
         """Prepare for a model, which is not kept; the options override what its generation_config.json says.
+
+        `media` makes what puts media into its prompts, if it takes any.
 
         Raise OrchardError (model_failed) if the options name an unknown parser or converter.
         """
@@ -93,6 +114,7 @@ class Prompter:
         # format are recognised too.
         self.family = family if takes.tools and takes.calls else also_hermes(family, described=not takes.tools)
         self._thinking = markers.thinking(tokenizer, self.family)
+        self._media = media(model, self.template)
         special = markers.special_tokens(tokenizer)
         self.grammars = GrammarProcess(special)
         self.constraints = Constraints(
@@ -108,7 +130,7 @@ class Prompter:
         """Render, tokenise and check. Raise OrchardError if the request is wrong."""
         self._check(task)
         task = self._with_defaults(task)
-        text, tokens = self._read(task, self._window)
+        text, tokens, placed = self._read(task, self._window)
         left = self._window - len(tokens)
         wanted = self._max_tokens if task.max_tokens is None else task.max_tokens
         max_tokens = left if wanted is None else min(left, wanted)
@@ -118,13 +140,13 @@ class Prompter:
         constraint = self.constraints.describe(task, self.family, text, max_tokens)
         opener = self.template.opener if task.prompt is None else None
         boundaries = tuple(place for place, token in enumerate(tokens) if token == opener and place)
-        return Prepared(tokens, text, params, max_tokens, boundaries, constraint)
+        return Prepared(tokens, text, params, max_tokens, boundaries, constraint, placed)
 
     def count(self, task: generate.Generate, *, must_fit: bool = False) -> int:
         """Return the tokens of a prompt, which may be some times too long for the window unless it `must_fit`."""
         self._check(task)
         limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
-        return len(self._read(self._with_defaults(task), limit)[1])
+        return len(self._read(self._with_defaults(task), limit).tokens)
 
     def _with_defaults(self, task: generate.Generate) -> generate.Generate:
         """Apply the options for thinking that the request leaves open. A budget of 0 turns thinking off."""
@@ -146,8 +168,8 @@ class Prompter:
             given.setdefault("enable_thinking", known > 0)
         return replace(task, template_args=given, thinking_budget=budget)
 
-    def _read(self, task: generate.Generate, limit: int) -> tuple[str, list[int]]:
-        """Return the prompt and its tokens. Raise OrchardError if it has `limit` tokens or more."""
+    def _read(self, task: generate.Generate, limit: int) -> _Read:
+        """Return the prompt. Raise OrchardError if it has `limit` tokens or more."""
         if task.prompt is not None:
             if isinstance(task.prompt, str):
                 text, tokens = task.prompt, self._tokenize(task.prompt, "prompt", limit, raw=True)
@@ -158,17 +180,29 @@ class Prompter:
             if task.suffix is not None:
                 tokens = self._raw.around(tokens, task.suffix)
             self._refuse_beyond(limit, len(tokens), "prompt")
-            return text, tokens
+            return _Read(text, tokens)
         if not self.template.exists:
             raise _invalid("messages", "this model has no chat template, so it takes raw prompts and no conversations")
         self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
-        text = self.template.render(task, self._begins_thinking)
-        tokens = self._tokenize(text, "messages", limit)
+        media = JobMedia()
+        if self._media and has_media(task):
+            text, tokens, media = self._read_media(self._media, task, limit)
+        else:
+            text = self.template.render(task, self._begins_thinking)
+            tokens = self._tokenize(text, "messages", limit)
         if thought := _open_thought(task):
             text = text.removesuffix(thought if text.endswith(thought) else thought.strip())
         if not tokens:
             raise _invalid("messages", "the model's chat template made an empty prompt of these messages")
-        return text, tokens
+        return _Read(text, tokens, media)
+
+    def _read_media(self, media: PromptMedia, task: generate.Generate, limit: int) -> _Read:
+        """Return a prompt with media."""
+        marked = mark(task)
+        text = self.template.render(marked.task, self._begins_thinking)
+        expanded, read = media.read(marked, text)
+        tokens = self._tokenize(expanded, "messages", limit)
+        return _Read(media.shown(marked, text), tokens, media.of_job(tokens, read))
 
     def _check(self, task: generate.Generate) -> None:
         self._raw.check(tuple(task.sampling.logit_bias), "logit_bias")
@@ -180,9 +214,12 @@ class Prompter:
         least = 1 if task.prompt is None else 0
         if task.max_tokens is not None and task.max_tokens < least:
             raise _invalid("max_tokens", f"max_tokens must be at least {least}")
-        parts = (part for message in task.messages for part in message.parts)
-        for medium in (piece for part in parts for piece in _pieces(part) if isinstance(piece, MediaPart)):
-            raise _invalid(medium.param, f"{_MEDIA[medium.kind]} can't be read by this model: {_READERS}.")
+        takes = self._media.takes if self._media else ()
+        for medium in media_of(task):
+            if medium.kind not in takes:
+                named = ", ".join(takes)
+                other = f"besides text it takes {named} only" if takes else _READERS
+                raise _invalid(medium.param, f"{_MEDIA[medium.kind]} can't be read by this model: {other}.")
         for name in task.template_args:
             if name in self.template.reserved:
                 raise _invalid("chat_template_kwargs", f"'{name}' can't be set for the chat template")

@@ -1,0 +1,208 @@
+"""Images, audio and video as bytes become pixels and samples. All of it may be hostile: what is taken is bounded."""
+
+import math
+import struct
+import tempfile
+from io import BytesIO
+from typing import Any, NamedTuple
+
+import cv2
+import miniaudio
+import numpy as np
+from mlx_audio.utils import resample_audio
+from mlx_vlm.utils import VideoMetadata, VideoSampling
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from orchard.core.errors import OrchardError
+from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions, MediaPart
+
+MOST_FILM_BYTES = 2 * 2**30
+MOST_SOUND_SECONDS = 1800
+LOW_DETAIL = (512, 512)
+_MOST_RATIO = 200
+_SAMPLE_RATES = range(4_000, 384_001)
+_MOST_CHANNELS = 8
+_UNKNOWN_SIZE = 0x7FFF_0000  # of a WAV file whose writer could not go back to its header
+_FRAMES_AT_ONCE = 65_536
+# Those that Pillow decodes by itself: no program is started, as for EPS, and nothing is fetched, as for SVG.
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
+
+# The checks below are made before anything is decoded, and are stricter than Pillow's warning.
+Image.MAX_IMAGE_PIXELS = None
+
+
+class Film(NamedTuple):
+    """Frames (frames, 3, height, width) that were sampled from a film, and what the rest of it was like."""
+
+    frames: NDArray[np.uint8]
+    metadata: VideoMetadata
+
+
+def decode_image(part: MediaPart, *, bounded: bool = True) -> Image.Image:
+    """Return a picture in RGB, upright, of an animation the first frame, resized as its options say.
+
+    `bounded` False: the model's processor sees to `min_pixels` and `max_pixels`. Raise
+    OrchardError("invalid_request") that blames the part if it is broken, truncated or too large.
+    """
+    try:
+        image = Image.open(BytesIO(part.data), formats=_FORMATS)
+    except Exception as error:  # a broken header raises whatever its reader raises
+        raise refusal(part, "it is no PNG, JPEG, GIF, WebP, BMP, TIFF or AVIF image, or it is broken") from error
+    if image.width * image.height > MAX_PIXELS:
+        size = f"{image.width:,} x {image.height:,}"
+        raise refusal(part, f"it has {size} pixels, and at most {MAX_PIXELS:,} are allowed")
+    if max(image.size) > _MOST_RATIO * min(image.size):  # a processor that widens it would make it huge
+        raise refusal(part, f"one side is more than {_MOST_RATIO} times the other")
+    try:
+        image.load()
+        upright = ImageOps.exif_transpose(image).convert("RGB")
+    except Exception as error:
+        raise refusal(part, f"it is broken or truncated ({_brief(error)})") from error
+    return _resized(upright, part.options, bounded)
+
+
+def decode_audio(part: MediaPart, sample_rate: int) -> NDArray[np.float32]:
+    """Return mono samples in [-1, 1] at a sample rate in Hz.
+
+    Raise OrchardError("invalid_request") that blames the part if it is broken, truncated or too long.
+    """
+    info = _sound_info(part)
+    _check_length(part)
+    most = MOST_SOUND_SECONDS * info.sample_rate
+    pieces: list[NDArray[np.int16]] = []
+    taken = 0
+    try:
+        stream = miniaudio.stream_memory(
+            part.data, nchannels=info.nchannels, sample_rate=info.sample_rate, frames_to_read=_FRAMES_AT_ONCE
+        )
+        for piece in stream:  # a few bytes of FLAC may be hours of silence, whatever the header says
+            pieces.append(np.array(piece, np.int16).reshape(-1, info.nchannels))
+            taken += len(pieces[-1])
+            if taken > most:
+                raise refusal(part, f"it lasts more than {MOST_SOUND_SECONDS:,} seconds")
+    except miniaudio.MiniaudioError as error:
+        raise refusal(part, f"it is broken ({_brief(error)})") from error
+    if taken < max(info.num_frames, 1):
+        raise refusal(part, f"it is truncated: it has {taken:,} of {info.num_frames:,} samples")
+    mono = (np.concatenate(pieces).astype(np.float32) / 32768).mean(axis=1)
+    return np.asarray(resample_audio(mono, info.sample_rate, sample_rate), np.float32)
+
+
+def _check_length(part: MediaPart) -> None:
+    """Refuse a WAV file that is shorter than it says; miniaudio reads as much as there is."""
+    magic, size = struct.unpack_from("<4sI", part.data)
+    known = magic == b"RIFF" and size < _UNKNOWN_SIZE
+    if known and size + 8 > len(part.data):
+        raise refusal(part, f"it is truncated: it has {len(part.data):,} of {size + 8:,} bytes")
+
+
+def _sound_info(part: MediaPart) -> Any:
+    """Return what a sound's header says."""
+    for reader in (miniaudio.wav_get_info, miniaudio.flac_get_info, miniaudio.mp3_get_info):
+        try:
+            info = reader(part.data)
+        except miniaudio.MiniaudioError:
+            continue
+        if 0 < info.nchannels <= _MOST_CHANNELS and info.sample_rate in _SAMPLE_RATES:
+            return info
+        heard = f"{info.nchannels} channels at {info.sample_rate:,} Hz"
+        allowed = f"up to {_MOST_CHANNELS} channels at {_SAMPLE_RATES.start:,} to {_SAMPLE_RATES.stop - 1:,} Hz"
+        raise refusal(part, f"it has {heard}, and {allowed} are allowed")
+    raise refusal(part, "it is no WAV, MP3 or FLAC audio, or it is broken")
+
+
+def decode_video(part: MediaPart, sampling: VideoSampling) -> Film:
+    """Return the frames of a film, resized as its options say; `sampling` has no field without a value but nframes.
+
+    Raise OrchardError("invalid_request") that blames the part if it is broken, too short or too large.
+    """
+    with tempfile.NamedTemporaryFile(suffix=".video") as file:  # OpenCV reads files only
+        file.write(part.data)
+        file.flush()
+        film = cv2.VideoCapture(file.name, cv2.CAP_FFMPEG)
+        try:
+            return _frames(part, film, sampling)
+        finally:
+            film.release()
+
+
+def _frames(part: MediaPart, film: Any, sampling: VideoSampling) -> Film:
+    count, rate = int(film.get(cv2.CAP_PROP_FRAME_COUNT)), film.get(cv2.CAP_PROP_FPS)
+    width, height = int(film.get(cv2.CAP_PROP_FRAME_WIDTH)), int(film.get(cv2.CAP_PROP_FRAME_HEIGHT))
+    if not film.isOpened() or min(count, width, height) <= 0 or not 0 < rate < 1e6:
+        raise refusal(part, "it is no video that can be read, or it is broken")
+    if width * height > MAX_PIXELS:
+        raise refusal(part, f"it has {width:,} x {height:,} pixels, and at most {MAX_PIXELS:,} are allowed")
+    if max(width, height) > _MOST_RATIO * min(width, height):
+        raise refusal(part, f"one side is more than {_MOST_RATIO} times the other")
+    wanted = sampled_frames(count, rate, sampling)
+    if not wanted:
+        raise refusal(part, f"it has {count} frames, too few for this model")
+    size = fitted((height, width), part.options)
+    if (taken := 3 * size[0] * size[1] * len(wanted)) > MOST_FILM_BYTES:
+        most = f"{MOST_FILM_BYTES:,}; lower fps or max_frames, or set resize_shape"
+        raise refusal(part, f"its {len(wanted)} frames take {taken:,} bytes, and at most {most}")
+    frames = []
+    for index in wanted:
+        film.set(cv2.CAP_PROP_POS_FRAMES, index)
+        found, frame = film.read()
+        if not found:
+            break
+        picture = Image.fromarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB))
+        frames.append(np.asarray(_resized(picture, part.options, bounded=True)).transpose(2, 0, 1))
+    if len(frames) < len(wanted):
+        raise refusal(part, f"it is broken or truncated: frame {wanted[len(frames)]} of {count} can't be read")
+    stacked = np.stack(frames)
+    metadata = VideoMetadata(count, rate, wanted, stacked.shape[3], stacked.shape[2], count / rate)
+    return Film(stacked, metadata)
+
+
+def sampled_frames(count: int, rate: float, sampling: VideoSampling) -> list[int]:
+    """Return which of a film's frames are looked at, as `mlx_vlm.utils.load_video` picks them; [] if it is too short.
+
+    `rate`: the film's frames a second.
+    """
+    factor = sampling.frame_factor or 1
+    least = -(-(sampling.min_frames or 1) // factor) * factor
+    most = min(sampling.max_frames or MAX_FRAMES, MAX_FRAMES, count) // factor * factor
+    number = int(min(max(count / rate * (sampling.fps or 1.0), least), most)) // factor * factor
+    return [int(place) for place in np.linspace(0, count - 1, number).round()] if number else []
+
+
+def _resized(image: Image.Image, options: MediaOptions, bounded: bool) -> Image.Image:
+    size = fitted((image.height, image.width), options, bounded=bounded)
+    if size == (image.height, image.width):
+        return image
+    return image.resize(size[::-1], Image.Resampling.BICUBIC)
+
+
+def fitted(size: tuple[int, int], options: MediaOptions, *, bounded: bool = True) -> tuple[int, int]:
+    """Return the (height, width) that options give a picture before the model's processor.
+
+    Proportions are kept. `resize_shape` is a box that the picture fills as far as they allow, as in mlx-vlm; "low"
+    detail only makes it smaller. `bounded`: `min_pixels` and `max_pixels` hold for what comes of that.
+    """
+    height, width = size
+    ratio = 1.0
+    if options.resize_shape is not None:
+        ratio = min(options.resize_shape[0] / height, options.resize_shape[1] / width)
+    elif options.detail == "low":
+        ratio = min(LOW_DETAIL[0] / height, LOW_DETAIL[1] / width, 1.0)
+    pixels = height * width * ratio**2
+    if bounded and options.max_pixels is not None and pixels > options.max_pixels:
+        ratio *= math.sqrt(options.max_pixels / pixels)
+    elif bounded and options.min_pixels is not None and pixels < options.min_pixels:
+        # Rounded up, as less would be too few.
+        ratio *= math.sqrt(options.min_pixels / pixels)
+        return math.ceil(height * ratio), math.ceil(width * ratio)
+    return max(1, int(height * ratio)), max(1, int(width * ratio))
+
+
+def refusal(part: MediaPart, why: str) -> OrchardError:
+    """Return the error of a medium that can't be taken."""
+    return OrchardError("invalid_request", f"this {part.kind} can't be read: {why}", param=part.param)
+
+
+def _brief(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -1,0 +1,161 @@
+"""Media become embeddings in the engine's thread, and a prompt with media what the engine reads in place of tokens."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+import numpy as np
+from numpy.typing import NDArray
+
+from orchard.backends.vision.inputs import Medium
+from orchard.backends.vision.positions import TokenGrid, positions_of
+from orchard.engine.batching.model import Embedded, PlacedRows, Sliced
+
+MOST_FEATURE_BYTES = 256 * 2**20
+
+
+class PlacedMedium(NamedTuple):
+    """A medium, and the places in the prompt of the tokens that its encoded form replaces, ascending."""
+
+    medium: Medium
+    places: NDArray[np.intp]
+
+    @property
+    def start(self) -> int:
+        """The first of them."""
+        return int(self.places[0])
+
+    @property
+    def stop(self) -> int:
+        """The place after the last of them."""
+        return int(self.places[-1]) + 1
+
+    def grids(self, tokens_per_second: float) -> Iterator[TokenGrid]:
+        """Return the grids that its tokens make: one for a picture or film, or one for each time that stands alone.
+
+        Qwen2.5-VL counts `tokens_per_second` of a film; 0: times are one apart.
+        """
+        if self.medium.grid is None:
+            return
+        times, rows, columns = self.medium.grid
+        breaks = np.flatnonzero(np.diff(self.places) > 1) + 1
+        pieces = np.split(self.places, breaks)
+        if len(pieces) == times:
+            yield from (TokenGrid(int(piece[0]), 1, rows, columns) for piece in pieces)
+        else:
+            step = tokens_per_second * self.medium.seconds if tokens_per_second and times > 1 else 1.0
+            yield TokenGrid(self.start, times, rows, columns, step)
+
+
+def place(tokens: Sequence[int], media: Sequence[Medium], feature_ids: frozenset[int]) -> list[PlacedMedium]:
+    """Find media, in their order, in a prompt. ValueError where its tokens aren't those of the media."""
+    places = np.flatnonzero(np.isin(np.array(tokens), list(feature_ids)))
+    if len(places) != sum(medium.features for medium in media):
+        raise ValueError(f"{len(places)} tokens stand for media")
+    bounds = np.cumsum([medium.features for medium in media])[:-1]
+    return [PlacedMedium(medium, own) for medium, own in zip(media, np.split(places, bounds), strict=True)]
+
+
+class Features(NamedTuple):
+    """An encoded medium: a row for each of its tokens (tokens, width), and of each deepstack layer, if any."""
+
+    rows: mx.array
+    deepstack: list[mx.array]
+
+    @property
+    def bytes(self) -> int:
+        """What it takes."""
+        return sum(int(array.nbytes) for array in (self.rows, *self.deepstack))
+
+
+class MediaEncoder:
+    """Encodes media with mlx-vlm's network, and keeps what was encoded last, by digest. It lives in one thread."""
+
+    def __init__(self, network: Any, feature_ids: frozenset[int], most_bytes: int = MOST_FEATURE_BYTES) -> None:
+        self._network = network
+        self._feature_ids = feature_ids
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[bytes, Features] = OrderedDict()
+        self._kept_bytes = 0
+        self.dense_deepstack = False
+        """Whether the model wants deepstack's rows of all tokens, not only of visual ones."""
+
+    def encode(self, medium: Medium) -> Features:
+        """Return the features of a medium, encoded now or before."""
+        if (known := self._kept.get(medium.digest)) is not None:
+            self._kept.move_to_end(medium.digest)
+            return known
+        features = self._encoded(medium)
+        mx.eval(features.rows, features.deepstack)
+        self._kept[medium.digest] = features
+        self._kept_bytes += features.bytes
+        while self._kept_bytes > self._most_bytes:
+            self._kept_bytes -= self._kept.popitem(last=False)[1].bytes
+        return features
+
+    def _encoded(self, medium: Medium) -> Features:
+        # One medium at a time and only its own tokens: mlx-vlm puts its features in their places among them. Its own
+        # cache of features is not used: it loses those of deepstack.
+        ids = mx.array([medium.tokens], mx.int32)
+        arrays = medium.inputs.items()
+        given = {name: mx.array(value) if isinstance(value, np.ndarray) else value for name, value in arrays}
+        pixels = given.pop("pixel_values", None)
+        made = self._network.get_input_embeddings(ids, pixels, mask=mx.ones_like(ids), **given)
+        own = np.flatnonzero(np.isin(np.array(medium.tokens), list(self._feature_ids)))
+        places = mx.array(own, mx.uint32)
+        return Features(made.inputs_embeds[0][places], self._deepstack(made.deepstack_visual_embeds, places))
+
+    def _deepstack(self, found: Any, places: mx.array) -> list[mx.array]:
+        """Return the rows of each deepstack layer; families give them for visual tokens or for all tokens."""
+        if found is None or len(found) == 0:
+            return []
+        if isinstance(found, mx.array) and found.ndim == 4:  # (1, tokens, layers, width)
+            self.dense_deepstack = True
+            return [found[0, :, layer][places] for layer in range(found.shape[2])]
+        if found[0].shape[0] != places.size:
+            raise ValueError(f"the model gives deepstack features of {found[0].shape[0]} tokens, not {places.size}")
+        return list(found)
+
+    def embed(self, tokens: Sequence[int], start: int, stop: int, media: Sequence[PlacedMedium]) -> Embedded:
+        """Return how a prompt's tokens from `start` to `stop` are read, with all `media` that lie in between."""
+        text = self._network.get_input_embeddings(mx.array([tokens[start:stop]], mx.int32), None)
+        features = [self.encode(placed.medium) for placed in media]
+        places = np.concatenate([placed.places for placed in media]) - start
+        rows = mx.concatenate([found.rows for found in features]).astype(text.inputs_embeds.dtype)
+        embeddings = text.inputs_embeds
+        embeddings[0, mx.array(places, mx.uint32)] = rows
+        extras: dict[str, Sliced | PlacedRows] = {}
+        if text.per_layer_inputs is not None:
+            extras["per_layer_inputs"] = Sliced(text.per_layer_inputs)
+        visual = [
+            (found, placed.places - start) for found, placed in zip(features, media, strict=True) if found.deepstack
+        ]
+        if visual:
+            extras |= self._deepstack_extras(visual, stop - start, rows.dtype)
+        return Embedded(start, embeddings, extras=extras)
+
+    def _deepstack_extras(
+        self, visual: Sequence[tuple[Features, NDArray[np.intp]]], length: int, dtype: mx.Dtype
+    ) -> dict[str, Sliced | PlacedRows]:
+        places = np.concatenate([own for _, own in visual])
+        layers = [
+            mx.concatenate(list(of)).astype(dtype) for of in zip(*(one.deepstack for one, _ in visual), strict=True)
+        ]
+        if self.dense_deepstack:
+            dense = mx.zeros((1, length, len(layers), layers[0].shape[-1]), dtype)
+            dense[0, mx.array(places, mx.uint32)] = mx.stack(layers, axis=1)
+            return {"deepstack_visual_embeds": Sliced(dense)}
+        mask = np.zeros((1, length), np.bool_)
+        mask[0, places] = True
+        return {
+            "deepstack_visual_embeds": PlacedRows(layers, places.tolist()),
+            "visual_pos_masks": Sliced(mx.array(mask)),
+        }
+
+
+def prompt_positions(length: int, media: Sequence[PlacedMedium], tokens_per_second: float) -> tuple[mx.array, int]:
+    """Return the positions (3, 1, length) of a prompt's tokens for M-RoPE, and the delta of those after it."""
+    grids = [grid for placed in media for grid in placed.grids(tokens_per_second)]
+    positions, delta = positions_of(length, grids)
+    return mx.array(positions)[:, None], delta

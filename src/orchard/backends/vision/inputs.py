@@ -1,0 +1,234 @@
+"""From a medium's bytes to what a model's encoder takes, by the model's own processor."""
+
+import contextlib
+import copy
+import hashlib
+import inspect
+import io
+import logging
+import wave
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+import numpy as np
+from mlx_vlm.prompt_utils import get_message_json
+from mlx_vlm.utils import resolve_video_sampling
+from PIL import Image
+
+from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, refusal
+from orchard.core.errors import OrchardError
+from orchard.core.media import MediaKind, MediaPart
+
+log = logging.getLogger("orchard.worker")
+
+_TOKEN_KEYS = tuple(f"{kind}_token_{name}" for kind in ("image", "video", "audio") for name in ("id", "index"))
+# What a processor says of the text; the rest is the encoder's.
+_OF_TEXT = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
+_SAMPLE_RATE = 16_000
+
+
+class Medium(NamedTuple):
+    """A medium as the model's processor has prepared it.
+
+    `text`: what stands for it in the prompt, of which `features` tokens are replaced by its encoded form. `inputs` are
+    the encoder's. `grid`: the times, rows and columns of these tokens, and `seconds` from one time to the next, where
+    the processor says so. `digest`: equal for media that are equal to the model.
+    """
+
+    kind: MediaKind
+    digest: bytes
+    text: str
+    tokens: list[int]
+    features: int
+    inputs: dict[str, Any]
+    grid: tuple[int, int, int] | None = None
+    seconds: float = 1.0
+
+    @property
+    def bytes(self) -> int:
+        """What the encoder's inputs take."""
+        return sum(int(value.nbytes) for value in self.inputs.values() if hasattr(value, "nbytes"))
+
+
+class MediaReader:
+    """Reads media for one model. It belongs to one thread at a time, and no method evaluates anything with MLX."""
+
+    def __init__(self, processor: Any, network: Any, tokenizer: Any) -> None:
+        """`processor` and `network` are mlx-vlm's; the network is not kept."""
+        self._recorder = _Recorder(processor.tokenizer)
+        self._processor = copy.copy(processor)
+        self._processor.tokenizer = self._recorder
+        self._tokenizer = tokenizer
+        self._model_type = str(network.config.model_type)
+        call = getattr(self._processor, "process", self._processor)
+        self._call = call
+        self._parameters = inspect.signature(call).parameters
+        self.feature_ids = frozenset(_token_ids(network.config, processor))
+        """The tokens of a prompt whose embeddings are replaced by media."""
+        self.takes = self._kinds(network)
+        """What the model takes."""
+        images = getattr(processor, "image_processor", None)
+        self._merge = int(getattr(images, "merge_size", None) or 1)
+        # Qwen's, which round to whole patches.
+        self._sizes_images = hasattr(images, "min_pixels") and hasattr(images, "max_pixels")
+        extractor = getattr(processor, "feature_extractor", None)
+        self._sample_rate = int(getattr(extractor, "sampling_rate", None) or _SAMPLE_RATE)
+
+    def _kinds(self, network: Any) -> frozenset[MediaKind]:
+        has = {name for name, part in _parts(network)}
+        known = {name for name, _ in _config_values(network.config)}
+        found: set[MediaKind] = set()
+        if any("vision" in name or "visual" in name for name in has) or not has:
+            found.add("image")
+            if "videos" in self._parameters and any(name.startswith("video_token") for name in known):
+                found.add("video")
+        if any("audio" in name for name in has) and {"audio", "audios"} & self._parameters.keys():
+            found.add("audio")
+        return frozenset(found)
+
+    def conventions(self, kind: MediaKind) -> Iterator[str]:
+        """Return what may stand for a medium in prompts of a model whose chat template doesn't say: mlx-vlm's ways."""
+        with contextlib.suppress(ValueError):  # it knows no such model
+            message = get_message_json(self._model_type, "Qtext", num_images=1, num_audios=0)
+            content = message["content"] if isinstance(message, dict) else message
+            if kind == "image" and isinstance(content, str):
+                yield content.replace("Qtext", "")
+        token = getattr(self._processor, f"{kind}_token", None)
+        yield token if isinstance(token, str) else f"<{kind}>"
+
+    def expands(self, kind: MediaKind, placeholder: str) -> bool:
+        """Return whether the processor takes a small medium for what may stand for it in prompts."""
+        made = {"image": _small_image, "audio": _small_sound}
+        if kind not in made:  # to make a film takes more than to read one
+            return True
+        try:
+            return self.read(MediaPart(kind, "", "", data=made[kind]()), placeholder).features > 0
+        except OrchardError:
+            return False
+
+    def read(self, part: MediaPart, placeholder: str) -> Medium:
+        """Decode and prepare a medium, for which the prompt has `placeholder`.
+
+        Raise OrchardError("invalid_request") that blames the part if it can't be read.
+        """
+        given, known, seconds = self._decoded(part)
+        sizes = {"min_pixels": part.options.min_pixels, "max_pixels": part.options.max_pixels}
+        told = part.kind == "image" and self._sizes_images
+        options = {name: value for name, value in sizes.items() if told and value is not None}
+        digest = hashlib.sha256(part.kind.encode())
+        for piece in known:
+            digest.update(np.ascontiguousarray(piece).data if isinstance(piece, np.ndarray) else repr(piece).encode())
+        digest.update(repr(sorted(options.items())).encode())
+        try:
+            made = self._prepared(placeholder, given | options)
+        except OrchardError:
+            raise
+        except Exception as error:
+            log.info("the model's processor refuses a medium", exc_info=error)
+            raise refusal(part, f"the model's processor refuses it: {error or type(error).__name__}") from error
+        text, inputs = made
+        tokens = self._tokenizer.encode(text, add_special_tokens=False, verbose=False)
+        features = sum(token in self.feature_ids for token in tokens)
+        grid = self._grid(inputs)
+        log.debug(
+            "a medium of %s takes %d tokens, in a grid of %s", [str(one)[:40] for one in known[1:]], features, grid
+        )
+        return Medium(part.kind, digest.digest(), text, tokens, features, inputs, grid, seconds)
+
+    def _decoded(self, part: MediaPart) -> tuple[dict[str, Any], list[Any], float]:
+        """Return a medium as the processor's argument, all that tells it from others, and the seconds of a time."""
+        match part.kind:
+            case "image":
+                image = decode_image(part, bounded=not self._sizes_images)
+                return {"images": [image]}, [np.asarray(image), image.size], 1.0
+            case "audio":
+                samples = decode_audio(part, self._sample_rate)
+                name = "audio" if "audio" in self._parameters else "audios"
+                return {name: [samples]}, [samples, len(samples)], 1.0
+        wished = {name: value for name in ("fps", "max_frames") if (value := getattr(part.options, name)) is not None}
+        film = decode_video(part, resolve_video_sampling(self._processor, wished))
+        component = getattr(self._processor, "video_processor", None)
+        rate = film.metadata.sampled_fps
+        given = {"videos": [film.frames], "fps": [rate], "video_metadata": [film.metadata]}
+        given = {name: value for name, value in given.items() if name == "videos" or name in self._parameters}
+        seconds = int(getattr(component, "temporal_patch_size", None) or 1) / rate
+        return given, [film.frames, film.frames.shape, film.metadata.frames_indices, film.metadata.fps], seconds
+
+    def _prepared(self, placeholder: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return what the processor makes of a placeholder's text, and the encoder's inputs."""
+        if "add_special_tokens" in self._parameters:
+            given = given | {"add_special_tokens": False}
+        self._recorder.text = None
+        made = self._call(text=placeholder, return_tensors="mlx", **given)
+        text = self._recorder.text
+        if text is None:
+            raise ValueError("it does not expand a text")
+        made = {"pixel_values" if name == "images" else name: value for name, value in made.items()}
+        return text, {name: _host(value) for name, value in made.items() if name not in _OF_TEXT and value is not None}
+
+    def _grid(self, inputs: Mapping[str, Any]) -> tuple[int, int, int] | None:
+        found = inputs.get("image_grid_thw", inputs.get("video_grid_thw"))
+        if found is None:
+            return None
+        times, rows, columns = (int(size) for size in np.asarray(found).reshape(-1)[:3])
+        return times, rows // self._merge, columns // self._merge
+
+
+class _Recorder:
+    """A tokenizer that remembers the text which it was asked to tokenise."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._of = tokenizer
+        self.text: str | None = None
+
+    def __call__(self, text: Any, *args: Any, **named: Any) -> Any:
+        self.text = text[0] if isinstance(text, list) else text
+        return self._of(text, *args, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of, name)
+
+
+def _small_image() -> bytes:
+    written = io.BytesIO()
+    Image.new("RGB", (64, 64), (128, 128, 128)).save(written, "PNG")
+    return written.getvalue()
+
+
+def _small_sound() -> bytes:
+    written = io.BytesIO()
+    with wave.open(written, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(_SAMPLE_RATE)
+        file.writeframes(b"\0\1" * _SAMPLE_RATE)
+    return written.getvalue()
+
+
+def _host(value: Any) -> Any:
+    """Return an array of MLX as NumPy's: it is used in another thread."""
+    if not isinstance(value, mx.array):
+        return value
+    return np.array(value.astype(mx.float32) if value.dtype == mx.bfloat16 else value)
+
+
+def _parts(network: Any) -> Iterator[tuple[str, Any]]:
+    """Return the parts of a network that aren't its language model, with their names."""
+    inner = getattr(network, "thinker", network)
+    for name, part in inner.items():
+        if name != "language_model" and hasattr(part, "parameters"):
+            yield name, part
+
+
+def _config_values(config: Any) -> Iterator[tuple[str, Any]]:
+    yield from vars(config).items()
+    if (thinker := getattr(config, "thinker_config", None)) is not None:
+        yield from vars(thinker).items()
+
+
+def _token_ids(config: Any, processor: Any) -> Iterator[int]:
+    known = [*_config_values(config), *((key, getattr(processor, key, None)) for key in _TOKEN_KEYS)]
+    for name, value in known:
+        if name in _TOKEN_KEYS and isinstance(value, int) and value >= 0:
+            yield value

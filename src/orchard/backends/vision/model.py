@@ -1,0 +1,255 @@
+"""Models of text and media in mlx-vlm's format."""
+
+import json
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import mlx_vlm.utils
+import numpy as np
+from mlx.utils import tree_flatten
+from mlx_vlm.models.cache import make_prompt_cache
+from mlx_vlm.trainer.peft import apply_lora_layers
+from transformers import dynamic_module_utils
+
+from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder, loading
+from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, prompt_positions
+from orchard.backends.vision.inputs import MediaReader, Medium
+from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.model import Embedded, Sliced
+
+_DEFAULTS = TextOptions()
+_ADAPTER_WEIGHTS = ("adapters.safetensors", "weights.safetensors")
+_TYPES = {"image": 1, "video": 2, "audio": 3}
+_LEAST_TOKENS = 1024  # of a prompt that are embedded at once
+
+
+class NoMedia(Exception):
+    """A folder's media can't be served; the reason is a sentence's end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisionModel(FolderModel):
+    """A loaded model: the engine's `LanguageModel`, what reads its media, and what encodes them.
+
+    `mrope`: its tokens have positions in three dimensions; `tokens_per_second` of a film, where the model counts so.
+    `attends_both_ways`: the tokens of a picture see each other.
+    """
+
+    vocab_size: int
+    reader: MediaReader
+    encoder: MediaEncoder
+    mrope: bool
+    tokens_per_second: float
+    attends_both_ways: bool
+
+    def new_cache(self) -> list[Any]:
+        """Return an empty cache, one entry a layer."""
+        cache: list[Any] = make_prompt_cache(self.network.language_model, self.max_kv_size)
+        return cache
+
+    def forward(
+        self,
+        tokens: mx.array,
+        cache: list[Any],
+        *,
+        embeddings: mx.array | None = None,
+        positions: mx.array | None = None,
+        extras: dict[str, Any] | None = None,
+    ) -> mx.array:
+        """Read tokens (rows, n), append them to the cache, and return lazy logits (rows, n, vocab_size).
+
+        `embeddings`, `positions` and `extras` are those of `embed`. ValueError for positions of a model that counts
+        them itself.
+        """
+        given = dict(extras or {})
+        if embeddings is not None:
+            given["inputs_embeds"] = embeddings
+        if self.mrope:
+            given["position_ids"] = _positions(tokens, cache, positions)
+        elif positions is not None:
+            raise ValueError("this model counts its positions itself")
+        logits: mx.array = self.network.language_model(tokens, cache=cache, **given).logits
+        return logits
+
+    def embed(self, tokens: Sequence[int], media: Sequence[PlacedMedium], known: int) -> Embedded:
+        """Return how a prompt is read from its token `known` on, before which no medium is cut.
+
+        It ends with the prompt or with a medium, so that not all media are in memory at once. Only the engine's thread
+        calls it.
+        """
+        positions, delta = prompt_positions(len(tokens), media, self.tokens_per_second) if self.mrope else (None, 0)
+        left = [placed for placed in media if placed.stop > known]
+        if not left:
+            return Embedded(known, position_delta=delta)
+        now = left[:1]
+        for placed in left[1:]:
+            if now[-1].stop - known >= _LEAST_TOKENS:
+                break
+            now.append(placed)
+        stop = now[-1].stop
+        made = self.encoder.embed(tokens, known, stop, now)
+        own = None if positions is None else positions[..., known:stop]
+        extras = made.extras | ({"mm_token_type_ids": _types(known, stop, now)} if self.attends_both_ways else {})
+        return made._replace(positions=own, position_delta=delta, extras=extras)
+
+    def divides(self, medium: Medium) -> bool:
+        """Return whether a medium's tokens may be read in several passes: they attend only to what is before them."""
+        return not (self.attends_both_ways and medium.kind in ("image", "video"))
+
+    def media_bytes(self, media: Sequence[PlacedMedium]) -> int:
+        """Return what encoding media takes at most at any time."""
+        return max((8 * one.medium.bytes for one in media), default=0)
+
+
+def _types(start: int, stop: int, media: Sequence[PlacedMedium]) -> Sliced:
+    """Return the types of a prompt's tokens from `start` to `stop` (1, tokens), as transformers numbers them."""
+    types = np.zeros((1, stop - start), np.int32)
+    for placed in media:
+        types[0, placed.places - start] = _TYPES[placed.medium.kind]
+    return Sliced(mx.array(types))
+
+
+def see_blocks(model: Any, mask: mx.array, types: mx.array) -> mx.array:
+    """Let the tokens of a picture see each other: return a mask (..., n, places before and n) with that.
+
+    It takes the place of a method of Gemma 4's model in mlx-vlm 0.7.10, which leaves the mask as it is where something
+    has been read before the n tokens, such as a cached beginning of the prompt.
+    """
+    blocks = model._block_sequence_ids_for_mask(types)
+    alike = (blocks[..., None] == blocks[:, None]) & (blocks[..., None] != -1)
+    before = mask.shape[-1] - types.shape[-1]
+    return mask | mx.pad(alike, [(0, 0), (0, 0), (before, 0)])[:, None]
+
+
+def _positions(tokens: mx.array, cache: Sequence[Any], positions: mx.array | None) -> mx.array:
+    """Return positions (3, rows, n): those given, or those after what each row's cache holds."""
+    if positions is not None and positions.ndim == 3:
+        return positions
+    rows, count = tokens.shape
+    if positions is None:
+        layer = next(layer for layer in cache if hasattr(layer, "offset"))
+        positions = mx.reshape(mx.array(layer.offset), (-1, 1)) + mx.arange(count)
+    return mx.broadcast_to(positions.reshape(-1, count), (3, rows, count))
+
+
+def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None) -> VisionModel:
+    """Load a model's folder: see `load_folder`. Raise NoMedia if it can only be served as a model of text."""
+    folder = Path(path)
+    with loading(folder, _MLX_VLM.name):
+        config = mlx_vlm.utils.load_config(folder)
+    with _without_code():
+        processor = _processor(folder, config)
+        loaded = load_folder(folder, options, progress, _MLX_VLM, template=_template(folder))
+    network = loaded.network
+    both_ways = getattr(network.language_model.config, "use_bidirectional_attention", None) == "vision"
+    if both_ways:
+        inner = network.language_model.model
+        object.__setattr__(inner, "_apply_blockwise_bidirectional_overlay", partial(see_blocks, inner))
+    reader = MediaReader(processor, network, loaded.tokenizer)
+    if not reader.takes:
+        raise NoMedia("mlx-vlm's model has no part for images, audio or video")
+    logits = network.language_model(mx.array([[0]], mx.int32), cache=make_prompt_cache(network.language_model)).logits
+    return VisionModel(
+        **vars(loaded),
+        vocab_size=logits.shape[-1],
+        reader=reader,
+        encoder=MediaEncoder(network, reader.feature_ids),
+        mrope=_has_key(config, "mrope_section"),
+        tokens_per_second=float((config.get("vision_config") or {}).get("tokens_per_second") or 0),
+        attends_both_ways=both_ways,
+    )
+
+
+def _processor(folder: Path, config: Mapping[str, Any]) -> Any:
+    """Load a folder's processor; raise NoMedia if mlx-vlm knows no such model or the folder has no such files."""
+    try:
+        mlx_vlm.utils.get_model_and_args(dict(config))  # not of the folder: its code is never run
+    except (ValueError, KeyError, ImportError) as error:
+        raise NoMedia(f"mlx-vlm does not know its architecture ({error})") from error
+    if not _has_media_weights(folder):
+        raise NoMedia("its weights are those of the language model only")
+    try:
+        processor = mlx_vlm.utils.load_processor(folder, add_detokenizer=False, trust_remote_code=False)
+        own = mlx_vlm.utils.load_image_processor(folder)
+    except Exception as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise NoMedia(f"its processor can't be loaded ({first})") from error
+    if own is not None:
+        processor.image_processor = own
+    if not hasattr(processor, "tokenizer"):
+        raise NoMedia("its folder has no files of a processor")
+    return processor
+
+
+_MEDIA_WEIGHTS = re.compile(r"vision|visual|image|audio|speech|(^|[._])(vit|vpm|sam|mm)[._]")
+
+
+def _has_media_weights(folder: Path) -> bool:
+    """Return whether a weight of a folder is one of an encoder of media, by its name."""
+    for file in folder.glob("*.safetensors"):
+        try:
+            with file.open("rb") as opened:
+                (size,) = struct.unpack("<Q", opened.read(8))
+                names = json.loads(opened.read(min(size, 2**28)))
+        except (OSError, ValueError, struct.error):
+            return True  # the load says what is wrong with it
+        if any(_MEDIA_WEIGHTS.search(name) for name in names):
+            return True
+    return False
+
+
+def _template(folder: Path) -> str | None:
+    """Return the chat template of a file that only processors read."""
+    try:
+        found = json.loads((folder / "chat_template.json").read_text("utf-8"))
+        template = found["chat_template"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return template if isinstance(template, str) else None
+
+
+@contextmanager
+def _without_code() -> Iterator[None]:
+    """See that no code of a folder is run: some of mlx-vlm's processors ask transformers to, whatever they are told."""
+    original = dynamic_module_utils.get_cached_module_file
+
+    def refuse(*args: Any, **named: Any) -> str:
+        raise ValueError("it wants to run Python code of its own, which is never done")
+
+    dynamic_module_utils.get_cached_module_file = refuse
+    try:
+        yield
+    finally:
+        dynamic_module_utils.get_cached_module_file = original
+
+
+def _has_key(config: Any, key: str) -> bool:
+    return isinstance(config, dict) and (key in config or any(_has_key(value, key) for value in config.values()))
+
+
+def _load_network(folder: Path) -> tuple[Any, dict[str, Any]]:
+    return mlx_vlm.utils.load_model(folder, lazy=True), mlx_vlm.utils.load_config(folder)
+
+
+def _adapt(network: Any, adapter: Path) -> set[str]:
+    """Lay an adapter over a network; ValueError if its weights don't fit, which mlx-vlm does not look at."""
+    apply_lora_layers(network, str(adapter))
+    file = next(adapter / name for name in _ADAPTER_WEIGHTS if (adapter / name).is_file())
+    weights: Any = mx.load(str(file))
+    known = dict(tree_flatten(network.parameters()))
+    for name, array in weights.items():
+        if name not in known:
+            raise ValueError(f"incompatible weights\nthe model has no {name}")
+        if known[name].shape != array.shape:
+            raise ValueError(f"incompatible weights\n{name} is {array.shape}, not {known[name].shape}")
+    return set(weights)
+
+
+_MLX_VLM = Library("mlx-vlm", _load_network, _adapt, _ADAPTER_WEIGHTS)

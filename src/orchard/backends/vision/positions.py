@@ -1,0 +1,55 @@
+"""Positions of tokens in three dimensions, for models with multimodal rotary embeddings (M-RoPE).
+
+Written from the papers: text counts on in all three dimensions alike; a token of a picture or of a frame has the time,
+row and column of its patch, counted from where the picture begins; what follows goes on after the largest of them
+(Qwen2-VL, https://arxiv.org/abs/2409.12191, section 2.1). In Qwen2.5-VL the frames of a film are as far apart in time
+as the seconds between them say (https://arxiv.org/abs/2502.13923, section 2.1). Qwen3-VL writes the time as text
+before each frame, so that each frame is a picture of its own (https://arxiv.org/abs/2511.21631).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class TokenGrid(NamedTuple):
+    """The tokens of a picture or film: they begin at `start`, and go through columns, rows and times in this order.
+
+    `time_step`: how much further each next time is.
+    """
+
+    start: int
+    times: int
+    rows: int
+    columns: int
+    time_step: float = 1.0
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are."""
+        return self.times * self.rows * self.columns
+
+
+def positions_of(length: int, grids: Sequence[TokenGrid]) -> tuple[NDArray[np.int32], int]:
+    """Return the positions (3, length) of a prompt's tokens, and how much further than `length` the next token's is.
+
+    `grids` are in order, and don't overlap.
+    """
+    pieces: list[NDArray[np.int32]] = []
+    place = following = 0
+    for grid in grids:
+        pieces.append(_text(following, grid.start - place))
+        following += grid.start - place
+        times, rows, columns = np.indices((grid.times, grid.rows, grid.columns)).reshape(3, -1)
+        own = np.stack([np.floor(times * grid.time_step), rows, columns]).astype(np.int32)
+        pieces.append(own + following)
+        following += int(own.max()) + 1
+        place = grid.start + grid.tokens
+    pieces.append(_text(following, length - place))
+    return np.concatenate(pieces, axis=1), following + length - place - length
+
+
+def _text(first: int, count: int) -> NDArray[np.int32]:
+    return np.broadcast_to(np.arange(first, first + count, dtype=np.int32), (3, count))

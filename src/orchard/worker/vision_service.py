@@ -1,0 +1,46 @@
+"""The service of a model that may take images, audio and video besides text."""
+
+import importlib.util
+import logging
+from typing import TYPE_CHECKING
+
+from orchard.backends.model_folder import Progress
+from orchard.backends.text import TextModel
+from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.memory import recommended
+from orchard.worker.prompt.chat_template import ChatTemplate
+from orchard.worker.prompt.media import PromptMedia
+from orchard.worker.text_service import TextService
+
+if TYPE_CHECKING:
+    from orchard.backends.vision.model import VisionModel
+
+log = logging.getLogger("orchard.worker")
+
+_INSTALLED = importlib.util.find_spec("mlx_vlm") is not None
+
+
+class VisionService(TextService):
+    """Serves one model from a folder in mlx-vlm's format; as a model of text only where that can't be."""
+
+    @staticmethod
+    def prepare() -> int:
+        """Import mlx-vlm if it is installed, and return the bytes that the device lets models use."""
+        if _INSTALLED:
+            import orchard.backends.vision.model  # noqa: F401
+        return recommended()
+
+    def _load(self, path: str, options: TextOptions, progress: Progress) -> "TextModel | VisionModel":
+        if not _INSTALLED:
+            log.warning("the model is served without images, audio and video: they need the extra mlx-orchard[vision]")
+            return super()._load(path, options, progress)
+        from orchard.backends.vision import model
+
+        try:
+            return model.load(path, options, progress)
+        except model.NoMedia as error:
+            log.warning("the model is served without images, audio and video: %s", error)
+            return super()._load(path, options, progress)
+
+    def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | None:
+        return None if isinstance(model, TextModel) else PromptMedia(model, template)

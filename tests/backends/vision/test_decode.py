@@ -1,0 +1,216 @@
+"""From bytes to pixels and samples: what is taken, how it is resized, and what is refused before it is decoded."""
+
+import io
+import math
+import struct
+import wave
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from mlx_vlm.utils import DEFAULT_VIDEO_SAMPLING, VideoSampling, load_audio, load_video
+from PIL import Image
+
+from orchard.backends.vision import decode
+from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, fitted
+from orchard.core.errors import OrchardError
+from orchard.core.media import MediaKind, MediaOptions, MediaPart
+from tests.support.media import SAMPLE_RATE, picture, png, sound, wav
+
+PARAM = "messages[0].content[1]"
+
+
+def part(data: bytes, kind: MediaKind = "image", **options: Any) -> MediaPart:
+    return MediaPart(kind, "", PARAM, data=data, options=MediaOptions(**options))
+
+
+def refused(data: bytes, kind: MediaKind = "image") -> str:
+    decoders: dict[MediaKind, Callable[[MediaPart], object]] = {
+        "image": decode_image,
+        "audio": lambda given: decode_audio(given, SAMPLE_RATE),
+        "video": lambda given: decode_video(given, DEFAULT_VIDEO_SAMPLING),
+    }
+    with pytest.raises(OrchardError) as caught:
+        decoders[kind](part(data, kind))
+    assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
+    assert caught.value.message.startswith(f"this {kind} can't be read: ")
+    return caught.value.message
+
+
+def same(one: Image.Image, other: Image.Image) -> bool:
+    return (one.mode, one.size, one.tobytes()) == (other.mode, other.size, other.tobytes())
+
+
+def saved(image: Image.Image, name: str, **options: object) -> bytes:
+    written = io.BytesIO()
+    image.save(written, name, **options)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize("name", ["PNG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_formats_without_loss(name: str) -> None:
+    image = picture(1).quantize(16).convert("RGB")
+    options = {"lossless": True} if name == "WEBP" else {}
+    assert same(decode_image(part(saved(image, name, **options))), image)
+
+
+def test_a_photo_is_turned_upright() -> None:
+    image = picture(2)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # it was taken with the camera turned to the left
+    turned = image.transpose(Image.Transpose.ROTATE_90)
+    assert same(decode_image(part(saved(turned, "PNG", exif=exif))), image)
+
+
+def test_of_an_animation_the_first_picture_is_seen() -> None:
+    first, second = (picture(seed).quantize(16).convert("RGB") for seed in (1, 2))
+    assert same(decode_image(part(saved(first, "GIF", save_all=True, append_images=[second]))), first)
+
+
+def chunk(name: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+
+def bomb(width: int, height: int) -> bytes:
+    """The beginning of a PNG that is larger than any memory; it must be refused by its header."""
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(1000)))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "it is no PNG"),
+        (b"GIF89a", "it is no PNG"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "it is no PNG"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "it is no PNG"),
+        (png(picture(1))[:-40], "broken or truncated"),
+        (bomb(7072, 7072), "it has 7,072 x 7,072 pixels, and at most 50,000,000 are allowed"),
+        (bomb(2**30, 2**30), "at most 50,000,000"),
+        (bomb(2010, 10), "one side is more than 200 times the other"),
+    ],
+)
+def test_pictures_that_are_refused(data: bytes, words: str) -> None:
+    assert words in refused(data)
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "expected"),
+    [
+        ((600, 800), {}, (600, 800)),
+        ((600, 800), {"detail": "high"}, (600, 800)),
+        ((600, 800), {"detail": "low"}, (384, 512)),
+        ((300, 400), {"detail": "low"}, (300, 400)),
+        ((600, 800), {"resize_shape": (300, 400)}, (300, 400)),
+        ((600, 800), {"resize_shape": (300, 300)}, (225, 300)),
+        ((60, 80), {"resize_shape": (300, 800)}, (300, 400)),
+        ((600, 800), {"resize_shape": (1, 1)}, (1, 1)),
+        ((600, 800), {"max_pixels": 120_000}, (300, 400)),
+        ((600, 800), {"max_pixels": 480_000}, (600, 800)),
+        ((60, 80), {"min_pixels": 480_000}, (600, 800)),
+        ((60, 80), {"min_pixels": 4_800}, (60, 80)),
+        ((600, 800), {"detail": "low", "max_pixels": 49_152}, (192, 256)),
+    ],
+)
+def test_sizes(size: tuple[int, int], options: dict[str, Any], expected: tuple[int, int]) -> None:
+    given = MediaOptions(**options)
+    assert fitted(size, given) == expected
+    image = decode_image(part(png(picture(1, *size)), **options))
+    assert (image.height, image.width) == expected
+
+
+def test_a_processor_may_see_to_the_pixels_itself() -> None:
+    image = picture(1, 60, 80)
+    assert same(decode_image(part(png(image), max_pixels=100, min_pixels=50), bounded=False), image)
+
+
+def test_samples_are_those_of_mlx_vlm(tmp_path: Path) -> None:
+    written = io.BytesIO()
+    with wave.open(written, "wb") as file:
+        file.setnchannels(2)
+        file.setsampwidth(2)
+        file.setframerate(44_100)
+        file.writeframes((np.stack([sound(1), sound(2)], axis=1) * 32767).astype("<i2").tobytes())
+    (tmp_path / "sound.wav").write_bytes(written.getvalue())
+    expected = load_audio(str(tmp_path / "sound.wav"), SAMPLE_RATE)
+    assert np.array_equal(decode_audio(part(written.getvalue(), "audio"), SAMPLE_RATE), expected)
+    assert len(expected) == math.ceil(len(sound(1)) * SAMPLE_RATE / 44_100)
+
+
+def headed(data: bytes, offset: int, value: int) -> bytes:
+    """A WAV file with another number in its header."""
+    return data[:offset] + struct.pack("<I", value) + data[offset + 4 :]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "no WAV, MP3 or FLAC"),
+        (b"RIFF\x10\0\0\0WAVEfmt ", "no WAV, MP3 or FLAC"),
+        (b"ID3" + bytes(500), "no WAV, MP3 or FLAC"),
+        (b"\0\0\0\x1cftypisom" + bytes(500), "no WAV, MP3 or FLAC"),
+        (wav(sound(1))[:-1000], "truncated: it has 15,044 of 16,044 bytes"),
+        (wav(sound(1)[:0]), "truncated"),
+        (headed(wav(sound(1)), 24, 100), "1 channels at 100 Hz, and up to 8 channels at 4,000 to 384,000 Hz are"),
+    ],
+)
+def test_sounds_that_are_refused(data: bytes, words: str) -> None:
+    assert words in refused(data, "audio")
+
+
+def test_a_stream_does_not_know_its_length() -> None:
+    streamed = headed(wav(sound(1)), 4, 2**32 - 1)
+    assert len(decode_audio(part(streamed, "audio"), SAMPLE_RATE)) == len(sound(1))
+
+
+def test_a_long_sound_is_refused_while_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "MOST_SOUND_SECONDS", 1)
+    assert decode_audio(part(wav(sound(1, 1.0)), "audio"), SAMPLE_RATE).shape == (16_000,)
+    assert "more than 1 seconds" in refused(wav(sound(1, 1.1)), "audio")
+
+
+@pytest.fixture(scope="module")
+def film_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A film of 20 frames, 5 of them a second, without loss."""
+    file = tmp_path_factory.mktemp("films") / "film.avi"
+    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*"FFV1"), 5.0, (48, 32))
+    for seed in range(20):
+        writer.write(cv2.cvtColor(np.asarray(picture(seed)), cv2.COLOR_RGB2BGR))
+    writer.release()
+    return file
+
+
+@pytest.mark.parametrize("asked", [{}, {"fps": 1.0}, {"fps": 60.0}, {"fps": 5.0, "max_frames": 7}, {"min_frames": 12}])
+def test_frames_are_those_of_mlx_vlm(film_file: Path, asked: dict[str, float]) -> None:
+    sampling = VideoSampling(**asked).merge(DEFAULT_VIDEO_SAMPLING)
+    frames, metadata = load_video(str(film_file), sampling)
+    film = decode_video(part(film_file.read_bytes(), "video"), sampling)
+    assert film.metadata == metadata
+    assert np.array_equal(film.frames, frames)
+
+
+def test_frames_are_resized(film_file: Path) -> None:
+    film = decode_video(part(film_file.read_bytes(), "video", resize_shape=(16, 16)), DEFAULT_VIDEO_SAMPLING)
+    assert film.frames.shape == (8, 3, 10, 16)
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:300], lambda data: b"\0" * 5000])
+def test_what_is_no_film_is_refused(film_file: Path, damage: object) -> None:
+    assert callable(damage)
+    assert "video that can be read" in refused(damage(film_file.read_bytes()), "video")
+
+
+def test_a_truncated_film_is_refused(film_file: Path) -> None:
+    data = film_file.read_bytes()
+    assert "truncated" in refused(data[: len(data) // 2], "video")
+
+
+def test_a_film_that_is_too_large_is_refused(film_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "MOST_FILM_BYTES", 8 * 32 * 48 * 3 - 1)
+    assert "its 8 frames take 36,864 bytes" in refused(film_file.read_bytes(), "video")
+    monkeypatch.setattr(decode, "MAX_PIXELS", 1000)
+    assert "48 x 32 pixels, and at most 1,000" in refused(film_file.read_bytes(), "video")

@@ -1,0 +1,141 @@
+"""Media become embeddings: what is encoded, what is kept, and that every family's parts fit together."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from mlx_vlm.utils import prepare_inputs
+
+from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, place
+from orchard.backends.vision.inputs import Medium
+from orchard.backends.vision.model import VisionModel, load
+from orchard.core.media import MediaPart
+from orchard.engine.batching.model import Embedded
+from tests.support.media import picture, png
+from tests.support.tiny_models import check_close
+from tests.support.vision_families import FAMILIES
+from tests.support.vision_models import load_reference
+
+Folders = Callable[[str], Path]
+
+WORDS = [1, 2, 3, 4]
+SIZES = [(32, 48), (32, 56)]
+
+
+@pytest.fixture(scope="module")
+def qwen(vision_folder: Folders) -> VisionModel:
+    return load(str(vision_folder("qwen3_vl")))
+
+
+def image(model: VisionModel, name: str, seed: int) -> Medium:
+    return model.reader.read(
+        MediaPart("image", "", "", data=png(picture(seed, *SIZES[seed % 2 - 1]))), FAMILIES[name].image
+    )
+
+
+def prompt(model: VisionModel, name: str) -> tuple[list[int], list[PlacedMedium]]:
+    """Words, a picture, words, another picture, words."""
+    media = [image(model, name, seed) for seed in (1, 2)]
+    tokens = [*WORDS, *media[0].tokens, *WORDS, *media[1].tokens, *WORDS]
+    return tokens, place(tokens, media, model.reader.feature_ids)
+
+
+def read(model: VisionModel, tokens: list[int], parts: list[Embedded], cuts: list[int]) -> mx.array:
+    """Read a prompt in pieces that end at `cuts`, from what was embedded; return the last token's logits."""
+    cache = model.new_cache()
+    start = 0
+    for stop in [*cuts, len(tokens)]:
+        piece = mx.array([tokens[start:stop]])
+        part = next((part for part in reversed(parts) if part.start <= start), parts[0])
+        if part.stop is None or start >= part.stop:
+            positions = mx.arange(start, stop) + part.position_delta if model.mrope else None
+            logits = model.forward(piece, cache, positions=positions)
+        else:
+            given = part.cut(start, stop)
+            logits = model.forward(piece, cache, **given._asdict())
+        start = stop
+    return logits[:, -1]
+
+
+def whole(model: VisionModel, folder: Path, name: str, tokens: list[int]) -> mx.array:
+    """What mlx-vlm's model says to a whole prompt, with all media prepared and encoded in one go."""
+    _, processor = load_reference(folder)
+    inputs = prepare_inputs(
+        processor, images=[picture(1, *SIZES[0]), picture(2, *SIZES[1])], prompts=FAMILIES[name].image * 2
+    )
+    for of_text in ("input_ids", "attention_mask", "mm_token_type_ids"):
+        inputs.pop(of_text, None)
+    ids = mx.array([tokens])
+    types = mx.array(np.isin(np.array([tokens]), list(model.reader.feature_ids)).astype(np.int32))
+    own = {"mm_token_type_ids": types} if model.attends_both_ways else {}
+    pixels = inputs.pop("pixel_values")
+    made = model.network.get_input_embeddings(ids, pixels, mask=mx.ones_like(ids), **inputs).to_dict()
+    given = {name: value for name, value in made.items() if value is not None and name != "attention_mask_4d"} | own
+    said: mx.array = model.network.language_model(ids, cache=model.new_cache(), **given).logits[:, -1]
+    return said
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_pieces_say_what_the_whole_says(vision_folder: Folders, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However a prompt is cut, within media or without, and from wherever it is embedded."""
+    folder = vision_folder(name)
+    model = load(str(folder))
+    tokens, placed = prompt(model, name)
+    expected = whole(model, folder, name, tokens)
+    at_once = [model.embed(tokens, placed, 0)]
+    assert at_once[0].stop == placed[1].stop
+    middle = placed[0].stop + 2
+    within = [placed[0].start + 3, placed[1].start + 5] if model.divides(placed[0].medium) else []
+    for cuts in ([middle], [*within, placed[1].stop + 1], []):
+        ends = sorted({*cuts, placed[1].stop})
+        check_close(read(model, tokens, at_once, ends), expected, (name, cuts))
+    monkeypatch.setattr("orchard.backends.vision.model._LEAST_TOKENS", 1)
+    later = [model.embed(tokens, placed, known) for known in (0, placed[0].stop, middle, placed[1].stop)]
+    assert [one.stop for one in later] == [placed[0].stop, placed[1].stop, placed[1].stop, None]
+    ends = [placed[0].stop, middle, placed[1].stop]
+    check_close(read(model, tokens, later, ends), expected, name)
+
+
+def test_a_prompt_whose_text_looks_like_media_is_refused(qwen: VisionModel) -> None:
+    medium = image(qwen, "qwen3_vl", 1)
+    with pytest.raises(ValueError, match="25 tokens stand for media"):
+        place([*medium.tokens, *WORDS, min(qwen.reader.feature_ids)], [medium], qwen.reader.feature_ids)
+
+
+class Counted:
+    """A network that counts how often it encodes."""
+
+    def __init__(self, network: Any) -> None:
+        self._network = network
+        self.encoded = 0
+
+    def get_input_embeddings(self, ids: mx.array, pixels: Any, **given: Any) -> Any:
+        self.encoded += pixels is not None
+        return self._network.get_input_embeddings(ids, pixels, **given)
+
+
+def test_what_was_encoded_is_kept_within_its_bytes(qwen: VisionModel) -> None:
+    network = Counted(qwen.network)
+    first, second, third = (image(qwen, "qwen3_vl", seed) for seed in (1, 2, 3))
+    size = qwen.encoder.encode(first).bytes
+    assert size == 24 * 64 * 4 * 3  # rows of its tokens, and of two deepstack layers
+    encoder = MediaEncoder(network, qwen.reader.feature_ids, most_bytes=size * 5 // 2)
+    for medium in (first, first, second, first, third):
+        encoder.encode(medium)
+    assert network.encoded == 3
+    encoder.encode(first)  # the second had been asked for before it
+    assert network.encoded == 3
+    encoder.encode(second)
+    assert network.encoded == 4
+
+
+def test_cached_features_are_the_same(qwen: VisionModel) -> None:
+    tokens, placed = prompt(qwen, "qwen3_vl")
+    first, again = (qwen.embed(tokens, placed, 0) for _ in range(2))
+    assert first.embeddings is not None
+    assert again.embeddings is not None
+    assert mx.array_equal(first.embeddings, again.embeddings)
+    assert first.extras.keys() == again.extras.keys() == {"deepstack_visual_embeds", "visual_pos_masks"}

@@ -1,0 +1,115 @@
+"""What a model's own processor makes of a medium, and what tells media apart."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mlx_vlm.utils import prepare_inputs
+
+from orchard.backends.vision.inputs import MediaReader, Medium
+from orchard.backends.vision.model import VisionModel, load
+from orchard.core.errors import OrchardError
+from orchard.core.media import MediaKind, MediaOptions, MediaPart
+from tests.support.media import picture, png, sound, wav, with_one_pixel
+from tests.support.vision_families import FAMILIES
+from tests.support.vision_models import load_reference
+
+Folders = Callable[[str], Path]
+
+PARAM = "messages[0].content[0]"
+
+
+def of(data: bytes, kind: MediaKind = "image", **options: Any) -> MediaPart:
+    return MediaPart(kind, "", PARAM, data=data, options=MediaOptions(**options))
+
+
+@pytest.fixture(scope="module")
+def omni(vision_folder: Folders) -> VisionModel:
+    return load(str(vision_folder("qwen3_omni_moe")))
+
+
+@pytest.fixture(scope="module")
+def qwen(vision_folder: Folders) -> VisionModel:
+    return load(str(vision_folder("qwen3_vl")))
+
+
+def read(model: VisionModel, part: MediaPart) -> Medium:
+    family = FAMILIES["qwen3_omni_moe"]
+    return model.reader.read(part, {"image": family.image, "audio": family.audio, "video": family.video}[part.kind])
+
+
+def test_a_picture_is_what_mlx_vlm_makes_of_it(qwen: VisionModel, vision_folder: Folders) -> None:
+    made = read(qwen, of(png(picture(1))))
+    _, processor = load_reference(vision_folder("qwen3_vl"))
+    expected = prepare_inputs(processor, images=[picture(1)], prompts=FAMILIES["qwen3_vl"].image)
+    assert made.tokens == expected["input_ids"][0].tolist()
+    assert np.array_equal(made.inputs["pixel_values"], np.array(expected["pixel_values"]))
+    assert (made.features, made.grid) == (24, (1, 4, 6))  # a token is 8 x 8 of its 32 x 48 pixels
+    assert made.bytes > 96 * 96 * 4 - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "takes"),
+    [("llava", {"image"}), ("gemma4", {"image", "video"}), ("gemma4_audio", {"image", "video", "audio"})],
+)
+def test_what_a_model_takes(vision_folder: Folders, name: str, takes: set[str]) -> None:
+    assert load(str(vision_folder(name))).reader.takes == takes
+
+
+def test_the_same_picture_in_another_file_is_the_same(qwen: VisionModel) -> None:
+    first, again = read(qwen, of(png(picture(1)))), read(qwen, of(png(picture(1)) + b"trailing"))
+    assert first.digest == again.digest
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        of(png(with_one_pixel(picture(1)))),
+        of(png(picture(1, 48, 32))),
+        of(png(picture(1)), resize_shape=(64, 96)),
+        of(png(picture(1)), min_pixels=8000),
+        of(png(picture(1)), max_pixels=900),
+    ],
+)
+def test_other_pixels_and_sizes_are_told_apart(qwen: VisionModel, other: MediaPart) -> None:
+    assert read(qwen, of(png(picture(1)))).digest != read(qwen, other).digest
+
+
+def test_pixels_are_bounded_by_a_processor_that_can(qwen: VisionModel) -> None:
+    assert read(qwen, of(png(picture(1, 64, 96)), max_pixels=32 * 48)).grid == (1, 4, 6)
+
+
+def test_pixels_are_bounded_for_a_processor_that_can_not(vision_folder: Folders) -> None:
+    reader = load(str(vision_folder("idefics3"))).reader
+    data = png(picture(1, 64, 96))
+    large, small = reader.read(of(data), "<image>"), reader.read(of(data, max_pixels=600), "<image>")
+    assert large.digest != small.digest
+    assert not np.array_equal(large.inputs["pixel_values"], small.inputs["pixel_values"])
+
+
+def test_one_sample_makes_another_sound(omni: VisionModel) -> None:
+    samples = sound(1)
+    changed = samples.copy()
+    changed[4000] += 0.01
+    first, again, other = (read(omni, of(wav(one), "audio")) for one in (samples, samples, changed))
+    assert first.digest == again.digest
+    assert first.digest != other.digest
+    assert first.features == 7
+    assert first.grid is None
+
+
+def test_what_the_processor_refuses_is_the_callers_fault(qwen: VisionModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **named: object) -> None:
+        raise ValueError("too narrow")
+
+    monkeypatch.setattr(MediaReader, "_prepared", refuse)
+    with pytest.raises(OrchardError, match="processor refuses it: too narrow") as caught:
+        read(qwen, of(png(picture(1))))
+    assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
+
+
+def test_a_placeholder_is_tried_out(qwen: VisionModel) -> None:
+    assert qwen.reader.expands("image", FAMILIES["qwen3_vl"].image)
+    assert not qwen.reader.expands("image", "<image>")

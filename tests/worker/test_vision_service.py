@@ -1,0 +1,244 @@
+"""Requests with media, through the whole service, on tiny models: they say what mlx-vlm's own `generate` says."""
+
+import logging
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import mlx_vlm
+import pytest
+
+from orchard.core.events import Started, collect
+from orchard.core.media import MediaKind, MediaOptions, MediaPart
+from orchard.core.tasks.generate import Count, Generate, Message, Part, Sampling, TextPart, ToolCallPart, ToolResultPart
+from orchard.core.tasks.text_options import TextOptions
+from orchard.worker import vision_service
+from orchard.worker.text_service import TextService
+from orchard.worker.vision_service import VisionService
+from tests.support.examples import some
+from tests.support.media import picture, png, sound, wav
+from tests.support.vision_families import FAMILIES
+from tests.support.vision_models import load_reference, prompt
+from tests.support.worker_caller import Caller
+
+Folders = Callable[[str], Path]
+
+TOKENS = 8
+PARAM = "messages[0].content[0]"
+
+
+def image(seed: int, **options: Any) -> MediaPart:
+    return MediaPart("image", "", PARAM, data=png(picture(seed, 32, 40 + 8 * seed)), options=MediaOptions(**options))
+
+
+def audio(seed: int) -> MediaPart:
+    return MediaPart("audio", "", PARAM, data=wav(sound(seed)))
+
+
+def said(*parts: Part | str, role: Any = "user") -> Message:
+    return Message(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts))
+
+
+def ask(*messages: Message, **fields: Any) -> Generate:
+    return Generate(messages, sampling=Sampling(temperature=0.0), max_tokens=TOKENS, **fields)
+
+
+@asynccontextmanager
+async def serving(folder: Path, **options: Any) -> AsyncIterator[Caller]:
+    service = VisionService(str(folder), TextOptions(**options))
+    caller = Caller(service)
+    await service.start(caller.emit, lambda fraction: None)
+    try:
+        yield caller
+    finally:
+        await service.close(1.0)
+
+
+async def answer(caller: Caller, task: Generate) -> str:
+    events = await caller.stream("asked", task)
+    assert isinstance(events[0], Started), events
+    return collect(events).choices[0].text
+
+
+@pytest.fixture(scope="module")
+def reference(vision_folder: Folders) -> Callable[..., str]:
+    """Say what mlx-vlm's own `generate` says to a message of media and a question."""
+    loaded: dict[str, tuple[Any, Any]] = {}
+
+    def generated(name: str, tmp_path: Path, *media: MediaPart) -> str:
+        model, processor = loaded.setdefault(name, load_reference(vision_folder(name)))
+        files: dict[MediaKind, list[str]] = {}
+        for number, part in enumerate(media):
+            file = tmp_path / f"{number}.{'png' if part.kind == 'image' else 'wav'}"
+            file.write_bytes(part.data)
+            files.setdefault(part.kind, []).append(str(file))
+        text = prompt(processor, *(part.kind for part in media))
+        steps = mlx_vlm.stream_generate(
+            model,
+            processor,
+            text,
+            image=files.get("image"),
+            audio=files.get("audio"),
+            max_tokens=TOKENS,
+            temperature=0.0,
+        )
+        tokens = [step.token for step in steps][:TOKENS]  # the last one comes twice
+        return str(processor.tokenizer.decode(tokens))
+
+    return generated
+
+
+# `make test` takes every fourth of them.
+_QWEN = ["qwen3_vl", "qwen2_5_vl", "qwen3_5", "qwen3_omni_moe"]
+_OTHERS = ["gemma4_audio", "gemma3", "gemma4", "gemma4_per_layer", "llava", "idefics3"]
+
+
+def test_every_family_is_compared() -> None:
+    assert {*_QWEN, *_OTHERS} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", some([*_QWEN, *_OTHERS], 4))
+async def test_an_answer_is_that_of_mlx_vlm(
+    vision_folder: Folders, reference: Callable[..., str], tmp_path: Path, name: str
+) -> None:
+    asked: list[tuple[MediaPart, ...]] = [(), (image(1),), (image(1), image(2))]
+    if FAMILIES[name].audio:
+        asked.append((audio(1),))
+    async with serving(vision_folder(name)) as caller:
+        for media in asked:
+            told = await answer(caller, ask(said(*media, "What is blue?")))
+            assert told == reference(name, tmp_path, *media), [part.kind for part in media]
+
+
+@pytest.fixture(scope="module")
+def llava(vision_folder: Folders) -> Path:
+    return vision_folder("llava")
+
+
+@pytest.mark.parametrize("name", ["qwen3_vl", "llava"])
+async def test_without_media_it_says_what_the_text_backend_says(vision_folder: Folders, name: str) -> None:
+    folder = vision_folder(name)
+    task = ask(said("What is blue?"))
+    async with serving(folder) as caller:
+        told = await answer(caller, task)
+    text = TextService(str(folder), TextOptions())
+    caller = Caller(text)
+    await text.start(caller.emit, lambda fraction: None)
+    assert await answer(caller, task) == told
+    await text.close(1.0)
+
+
+async def test_media_anywhere_in_a_conversation(llava: Path) -> None:
+    """In any message and in results of tools, and counted as they are read."""
+    call = ToolCallPart("call_1", "look", "{}")
+    task = ask(
+        said("This ", image(1), " and", image(2), "that"),
+        said("I see.", role="assistant"),
+        said("Look."),
+        said(call, role="assistant"),
+        said(ToolResultPart("call_1", (TextPart("There: "), image(3))), role="tool"),
+    )
+    bare = ask(
+        said("This <image>\n and<image>\nthat"),
+        said("I see.", role="assistant"),
+        said("Look."),
+        said(call, role="assistant"),
+        said(ToolResultPart("call_1", (TextPart("There: <image>\n"),)), role="tool"),
+    )
+    async with serving(llava) as caller:
+        events = await caller.stream("asked", task)
+        counted = await caller.stream("counted", Count(task))
+        without = await caller.stream("bare", Count(bare))
+        assert isinstance(events[0], Started)
+        assert isinstance(counted[0], Started)
+        assert isinstance(without[0], Started)
+        # Each of the three is 16 tokens in place of one.
+        assert events[0].prompt_tokens == counted[0].prompt_tokens == without[0].prompt_tokens + 3 * 15
+
+
+async def test_what_can_not_be_read_is_the_callers_fault(llava: Path) -> None:
+    broken = MediaPart("image", "", PARAM, data=png(picture(1))[:200])
+    literal = ask(said(image(1), "What is <image>?"))
+    async with serving(llava) as caller:
+        for task, param, words in (
+            (ask(said(broken)), PARAM, "this image can't be read: it is broken or truncated"),
+            (ask(said(audio(1))), PARAM, "Audio can't be read by this model: besides text it takes image only."),
+            (literal, "messages", "text that stands for media"),
+            (ask(said(image(1), *["long"] * 2000)), "messages", "maximum context length"),
+        ):
+            failed = await caller.failure("asked", task)
+            assert failed.param == param
+            assert words in failed.message
+        # What is literally there is text where there is no medium.
+        assert await answer(caller, ask(said("What is <image>?")))
+
+
+async def test_what_the_chat_template_leaves_out_is_refused(llava: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(llava, folder)
+    short = tmp_path / "short.jinja"
+    short.write_text("{% for m in messages[-1:] %}{{ m.content }}{% endfor %}")
+    async with serving(folder, chat_template_file=str(short)) as caller:
+        failed = await caller.failure("asked", ask(said(image(1)), said("Yes.", role="assistant"), said("What?")))
+        assert failed.param == PARAM
+        assert "leaves out this image" in failed.message
+
+
+async def test_a_template_that_knows_no_media(llava: Path, tmp_path: Path, vision_folder: Folders) -> None:
+    """mlx-vlm's conventions say what stands for a picture: the same as the template that does."""
+    plain = tmp_path / "plain.jinja"
+    plain.write_text(
+        "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}"
+        "{{ '<|im_start|>assistant\\n' }}"
+    )
+    folder = vision_folder("idefics3")
+    task = ask(said(image(1), "What is blue?"))
+    async with serving(folder) as caller:
+        told = await answer(caller, task)
+    async with serving(folder, chat_template_file=str(plain)) as caller:
+        assert await answer(caller, task) == told
+
+
+async def served_as_text(folder: Path, caplog: pytest.LogCaptureFixture, reason: str) -> None:
+    with caplog.at_level(logging.WARNING, "orchard.worker"):
+        async with serving(folder) as caller:
+            assert await answer(caller, ask(said("What is blue?")))
+            failed = await caller.failure("asked", ask(said(image(1), "What is blue?")))
+    assert "mlx-orchard[vision]" in failed.message
+    assert reason in caplog.text
+
+
+async def test_without_the_extra_it_is_a_model_of_text(
+    llava: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(vision_service, "_INSTALLED", False)
+    await served_as_text(llava, caplog, "they need the extra mlx-orchard[vision]")
+
+
+def without_vision_weights(folder: Path) -> None:
+    weights: Any = mx.load(str(folder / "model.safetensors"))
+    kept = {name: array for name, array in weights.items() if name.startswith("language_model")}
+    mx.save_safetensors(str(folder / "model.safetensors"), kept)
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (without_vision_weights, "its weights are those of the language model only"),
+        (lambda folder: (folder / "preprocessor_config.json").unlink(), "its processor can't be loaded"),
+    ],
+)
+async def test_a_folder_without_a_part_for_media_is_a_model_of_text(
+    llava: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    damage: Callable[[Path], None],
+    reason: str,
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(llava, folder)
+    damage(folder)
+    await served_as_text(folder, caplog, reason)
