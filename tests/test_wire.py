@@ -28,7 +28,7 @@ REQUEST = Request(
     ),
     "background",
 )
-CACHE = CacheState({"entries": 2**40}, [CacheReport("req_1", 9, 5, "all of it", 6, "a\ufffd", "b", "")])
+CACHE = CacheState({"entries": 2**40}, [CacheReport("req_1", 9, 5, "all of it", 6, 2, "a\ufffd", "b", "")])
 
 
 async def _read_all(data: bytes, cuts: Sequence[int]) -> Sequence[object]:

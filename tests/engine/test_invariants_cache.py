@@ -4,11 +4,9 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-import mlx.core as mx
 import pytest
 
 from orchard.engine.batching.job import Job
-from orchard.engine.batching.model import Embedded
 from orchard.engine.sampling.params import SamplingParams
 from tests.support.engine_driver import Driver, Engines, greedy, prompt
 from tests.support.examples import some
@@ -126,20 +124,3 @@ def test_a_restart_keeps_what_is_on_the_disk(engines: Engines, kind: str, tmp_pa
         assert cached(engines, kind, driver, parted) == (160 if kind in CUT_ANYWHERE else 150)
     with engines.fresh(kind, prompt_cache_dir=str(tmp_path)) as driver:
         assert cached(engines, kind, driver, first) == len(text) - 1
-
-
-@pytest.mark.parametrize("chunk", [7, 4096])
-def test_a_prompt_of_embeddings(engines: Engines, chunk: int) -> None:
-    """They take the place of the tokens' own, and neither they nor what is known of their tokens goes by the cache."""
-    with engines.fresh("qwen3", prefill_step_size=chunk) as driver:
-        embed = driver.model.network.model.embed_tokens
-        for length in (1, 17, 60):
-            tokens, other = prompt(1, length), prompt(2 + length, length)
-            expected = engines.alone("qwen3", greedy("a", tokens)).tokens
-            assert driver.alone(greedy("a", other)).cached_tokens == 0
-            # The ids are another text's, but for the last one: only the embeddings may count.
-            for _ in range(2):
-                given = Embedded(0, embed(mx.array([tokens])))
-                job = greedy("a", [*other[:-1], tokens[-1]], embed=lambda cached, given=given: given)
-                result = driver.alone(job)
-                assert (result.tokens, result.cached_tokens) == (expected, 0)

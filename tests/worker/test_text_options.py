@@ -18,6 +18,7 @@ from orchard.core.tasks.generate import Generate, Message, TextPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Begun, Drawn, JobFailed
 from orchard.engine.prefix_cache.cache import Miss
+from orchard.engine.prefix_cache.values import media_ids
 from orchard.engine.sampling.params import Sample
 from orchard.worker import cache_reports
 from orchard.worker import text_service as text_module
@@ -145,6 +146,28 @@ def miss(model: TextModel, before: str, cached: str, given: str, begin: int = 10
 
     head = tokens(before)
     return Miss(begin + len(head), begin, head + tokens(cached), head + tokens(given))
+
+
+async def test_a_miss_at_a_medium_names_it(caller: Caller, engine: StubEngine, model: TextModel) -> None:
+    await submitted(caller, engine, "a", "b", "c", "d")
+    head, text = (miss(model, "The sea", "", after).given for after in ("", " was"))
+    after, size = text[len(head) :], len(head)
+    one, other = media_ids(b"one", 3), media_ids(b"other", 3)
+    misses = {
+        "a": Miss(size, 0, [*head, *one, *after], [*head, *other, *after], 2),
+        "b": Miss(size, 0, [*head, *after], [*head, *other], 1),
+        "c": Miss(size, 0, [*head, *one], text),
+        "d": Miss(size + 3, 0, [*one, *head, *after], [*one, *head, *other], 2),
+    }
+    engine.step(begun=tuple(Begun(name, 0, found) for name, found in misses.items()))
+    await caller.until(lambda: caller.events["d"])
+    a, b, c, d = (await caller.service.cache(None)).reports
+    assert a.summary.endswith("the closest cached text goes on with another medium, this prompt goes on with medium 2")
+    assert (a.before, a.cached, a.given) == ("The sea", " was", " was")
+    assert b.summary.endswith('the closest cached text goes on " was", this prompt goes on with medium 1')
+    assert c.summary.endswith('the closest cached text goes on with a medium, this prompt goes on " was"')
+    assert d.before == "The sea"
+    assert [report.medium for report in (a, b, c, d)] == [2, 1, None, 2]
 
 
 async def test_a_miss_is_told_in_words(

@@ -124,7 +124,7 @@ class FakeService(Service):
         self._going_on[request.id].set()
         before, given = self._reports[-1].given if self._reports else "", _text(request)
         summary = f"0 of 1 tokens were cached; the closest cached text goes on {before!r}, this prompt {given!r}"
-        self._reports.append(CacheReport(request.id, 1, 0, summary, 0, "", before, given))
+        self._reports.append(CacheReport(request.id, 1, 0, summary, 0, None, "", before, given))
         self._running[request.id] = asyncio.create_task(self._play(request))
         self._schedule()
 

@@ -136,7 +136,8 @@ def _adapt(network: Any, adapter: Path, library: Library) -> None:
 
 def _fingerprint(folder: Path, adapter_path: str | None, library: str) -> str:
     """Tell models apart by their folders' configurations, the sizes and times of their weights, and what runs them."""
-    known = hashlib.blake2b(library.encode(), digest_size=16)
+    # The prompts that mlx-lm's models have cached were so named before there was another library.
+    known = hashlib.blake2b(b"" if library == "mlx-lm" else library.encode(), digest_size=16)
     for one in [folder, *([Path(adapter_path)] if adapter_path else [])]:
         for file in sorted(one.glob("*.safetensors")):
             stat = file.stat()

@@ -8,6 +8,7 @@ class CacheReport(Struct, frozen=True):
     """How much of one request's prompt was cached, and where it parts from the cached text that is closest to it.
 
     `parted_at` is the number of the first token that differs, from 0; None: none did, or nothing was compared.
+    `medium` is the number, from 1, of the prompt's medium at that place; None: there is text.
     `before`, `cached` and `given` are the text before that place, and after it in the cache and in the prompt.
     `summary` says it all in a sentence.
     """
@@ -17,6 +18,7 @@ class CacheReport(Struct, frozen=True):
     cached_tokens: int
     summary: str
     parted_at: int | None = None
+    medium: int | None = None
     before: str = ""
     cached: str = ""
     given: str = ""

@@ -259,7 +259,7 @@ class Engine(Generic[M]):
                 runner.add(job)
 
         self._fetching.add(job.id)
-        if job.embed or not runner.store.fetch(job.prompt, lambda: self._inbox.put(fetched)):
+        if not runner.store.fetch(job.prompt, lambda: self._inbox.put(fetched), job.spans):
             fetched(runner)
 
     def _cancel(self, runner: Runner, job_id: str, choice: int | None) -> None:

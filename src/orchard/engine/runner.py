@@ -96,6 +96,7 @@ class Runner:
             prompt_bytes=self._footprint.bytes(tokens) - self._footprint.fixed,
             bytes_per_token=self._growth(tokens),
             fixed_bytes=self._footprint.fixed + GROWTH * self._growth(tokens),
+            media_bytes=job.media_bytes,
         )
         work = self._work[job.id] = _Work(job)
         ticket.max_tokens = self._most_tokens(work)
@@ -111,7 +112,8 @@ class Runner:
         tokens = len(work.job.prompt)
         growth = self._growth(tokens)
         rows = sum(answer is not None for answer in work.answers)
-        left = self._memory_bytes - rows * (self._footprint.bytes(tokens) + GROWTH * growth)
+        # After a preemption, media are encoded once more beside all that has been generated.
+        left = self._memory_bytes - work.job.media_bytes - rows * (self._footprint.bytes(tokens) + GROWTH * growth)
         if growth and left > 0:
             return max(1, min(work.wanted, left // (rows * growth)))
         return work.wanted
@@ -193,17 +195,17 @@ class Runner:
     def _begin(self, work: _Work) -> None:
         """Find out what of the prompt is cached, and begin to read the rest."""
         job = work.job
-        embedded = job.embed(0) if job.embed else None
+        begin = partial(Prefill, boundaries=job.boundaries, store=self.store, spans=job.spans, embed=job.embed)
         if any(work.answers):
             work.prefills = [
-                (Prefill([*job.prompt, *answer], job.boundaries, self.store, embedded), [choice])
+                (begin([*job.prompt, *answer]), [choice])
                 for choice, answer in enumerate(work.answers)
                 if answer is not None
             ]
         else:
             count, left = job.prompt_logprobs, len(job.prompt) - 1 - work.scored
             scoring = Scoring(count, self._model.vocab_size) if count is not None and left else None
-            prefill = Prefill(job.prompt, job.boundaries, self.store, embedded, scoring=scoring, scored=work.scored)
+            prefill = begin(job.prompt, scoring=scoring, scored=work.scored)
             work.prefills = [(prefill, list(range(job.choices)))]
             if not work.begun:
                 self._begun.append(Begun(job.id, prefill.cached, prefill.miss))
@@ -332,8 +334,10 @@ class Runner:
         self._work.pop(job_id, None)
 
     def _refuse(self, refusal: TooLarge) -> None:
+        media = self._work[refusal.id].job.media_bytes
         message = (
-            f"this request needs {refusal.needed_bytes:,} bytes for its keys and values; "
+            f"this request needs {refusal.needed_bytes:,} bytes for its keys and values"
+            f"{f' and for encoding its media ({media:,})' if media else ''}; "
             f"there are {refusal.memory_bytes:,} for all requests"
         )
         self._break(JobFailed(refusal.id, message, too_large=True))

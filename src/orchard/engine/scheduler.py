@@ -50,6 +50,7 @@ class Ticket(Struct, eq=False):
     `prompt_tokens`: still to be read, after what the prefix cache gave; may be 0. `rows`: choices that have not ended.
     `max_tokens`: the most that a row may still generate, at least 1. `prompt_bytes`: what one row's copy of the whole
     prompt takes. `bytes_per_token`: what one row grows by with each token. `fixed_bytes`: what one row takes anyhow.
+    `media_bytes`: what encoding the prompt's media takes, until the prompt has been read.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Ticket(Struct, eq=False):
     prompt_bytes: int
     bytes_per_token: int
     fixed_bytes: int = 0
+    media_bytes: int = 0
     # The scheduler's own notes. `generated`: tokens of each row since it was last admitted, `earlier`: before.
     generated: int = 0
     earlier: int = 0
@@ -76,7 +78,8 @@ class Ticket(Struct, eq=False):
     def bytes_with(self, tokens: int) -> int:
         """Return what all rows take once each has generated `tokens` more, or as many as it may."""
         generated = min(self.generated + tokens, self.max_tokens)
-        return self.rows * (self.fixed_bytes + self.prompt_bytes + generated * self.bytes_per_token)
+        encoding = self.media_bytes if self.prompt_tokens else 0
+        return encoding + self.rows * (self.fixed_bytes + self.prompt_bytes + generated * self.bytes_per_token)
 
 
 class TooLarge(Struct, frozen=True):

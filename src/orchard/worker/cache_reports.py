@@ -2,11 +2,13 @@
 
 import json
 import logging
+from typing import Any
 
 from msgspec.structs import replace
 
 from orchard.core.cache_report import CacheReport
 from orchard.engine.batching.job import Begun
+from orchard.engine.prefix_cache.values import MEDIUM
 from orchard.worker.output import Vocabulary
 
 log = logging.getLogger("orchard.worker")
@@ -27,14 +29,17 @@ class CacheReports:
         report = CacheReport(begun.job, prompt_tokens, begun.cached_tokens, known)
         if miss := begun.miss:
             length = miss.place - miss.begin
-            before = self._vocabulary.decode(miss.given[:length])
-            cached, given = (self._vocabulary.decode(tokens[length:]) for tokens in (miss.cached, miss.given))
-            place = f"token {miss.place} of {prompt_tokens}"
-            differs = f"{place}: the closest cached text {_goes_on(cached)}, this prompt {_goes_on(given)}"
-            if not miss.place and not cached:
+            parts = miss.given[:length], miss.cached[length:], miss.given[length:]
+            before, cached, given = map(self._text, parts)
+            medium = f"goes on with {'another' if miss.medium else 'a'} medium"
+            other = medium if miss.cached[length:][:1] >= [MEDIUM] else _goes_on(cached)
+            own = f"goes on with medium {miss.medium}" if miss.medium else _goes_on(given)
+            differs = f"token {miss.place} of {prompt_tokens}: the closest cached text {other}, this prompt {own}"
+            if not miss.cached:
                 differs = "no cached text begins like this prompt"
             summary = f"{known}; {differs}"
-            report = replace(report, summary=summary, parted_at=miss.place, before=before, cached=cached, given=given)
+            where: dict[str, Any] = {"parted_at": miss.place, "medium": miss.medium}
+            report = replace(report, summary=summary, before=before, cached=cached, given=given, **where)
         self._reports[begun.job] = report
         if len(self._reports) > KEPT:
             del self._reports[next(iter(self._reports))]
@@ -45,6 +50,10 @@ class CacheReports:
         if request_id is None:
             return list(self._reports.values())
         return [self._reports[request_id]] if request_id in self._reports else []
+
+    def _text(self, tokens: list[int]) -> str:
+        """Return the text of tokens, without the media among them."""
+        return self._vocabulary.decode([token for token in tokens if token < MEDIUM])
 
 
 def _goes_on(text: str) -> str:

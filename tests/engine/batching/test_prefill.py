@@ -5,16 +5,19 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import pytest
+from msgspec.structs import replace
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.batching.job import Job
-from orchard.engine.batching.kv_cache import KVStore
+from orchard.engine.batching.job import Job, MediaSpan
+from orchard.engine.batching.kv_cache import KVStore, is_quantized
 from orchard.engine.batching.model import Embedded, LanguageModel
 from orchard.engine.batching.prefill import Prefill
+from orchard.engine.prefix_cache.values import MEDIUM
 from orchard.engine.scheduler import Limits
 from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
 from tests.support.engine_driver import greedy, prompt
+from tests.support.media_jobs import Asked, digest, with_media
 from tests.support.tiny_models import Course, Other, alone, make_runner, network, run, words
 
 N, DELTA = 9, 100
@@ -46,6 +49,11 @@ def spied() -> tuple[LanguageModel, list[Pass]]:
     return Other(network("qwen3"), before=before), passes
 
 
+def embed_words(tokens: mx.array) -> mx.array:
+    embeddings: mx.array = network("qwen3").network.model.embed_tokens(tokens)
+    return embeddings
+
+
 def three(count: int) -> mx.array:
     """Positions as M-RoPE has them, each unlike all others."""
     return mx.arange(count) + mx.array([1000, 2000, 3000])[:, None, None]
@@ -53,9 +61,15 @@ def three(count: int) -> mx.array:
 
 def embedded_job(name: str = "a", count: int = 6, delta: int = DELTA, positions: bool = True) -> Job:
     tokens = prompt(1, N)
-    embeddings = network("qwen3").network.model.embed_tokens(mx.array([tokens]))
-    given = Embedded(0, embeddings, three(N) if positions else None, delta)
-    return greedy(name, tokens, count, embed=lambda cached: given)
+
+    def embed(cached: int) -> Embedded:
+        if cached >= N - 1:
+            return Embedded(cached, position_delta=delta)
+        embeddings = embed_words(mx.array([tokens[cached:]]))
+        return Embedded(cached, embeddings, three(N)[..., cached:] if positions else None, delta)
+
+    span = MediaSpan(1, N - 1, digest(tokens))
+    return greedy(name, tokens, count, embed=embed, spans=(span,))
 
 
 def check_tokens(course: Course, jobs: Sequence[Job]) -> None:
@@ -150,15 +164,28 @@ def test_positions_after_a_preemption() -> None:
     assert max(first.positions) == N + DELTA + count
 
 
-def test_an_embedded_prompt_is_not_cached() -> None:
-    model, _ = spied()
+def test_a_cached_prompt_goes_on_at_its_own_positions() -> None:
+    model, passes = spied()
     runner = make_runner(model, cache_bytes=2**24)
-    for _ in range(2):
+    for known in (0, N - 1):
+        passes.clear()
         course = run(runner, [embedded_job()])
         check_tokens(course, [embedded_job()])
-        begun = course.outcomes["a"].begun[0]
-        assert (begun.cached_tokens, begun.miss) == (0, None)
-    assert runner.store.counters()["entries"] == 0
+        assert course.outcomes["a"].begun[0].cached_tokens == known
+        assert next(one.positions for one in passes if one.decodes) == [N - 1 + DELTA]
+    assert not any(one.embedded for one in passes)
+
+
+def test_text_behind_a_cached_medium_is_read_at_its_own_positions() -> None:
+    model, passes = spied()
+    runner = make_runner(model, cache_bytes=2**24)
+    run(runner, [embedded_job()])
+    passes.clear()
+    job = embedded_job()
+    longer = replace(job, prompt=[*job.prompt, *prompt(2, 4)])
+    check_tokens(run(runner, [longer]), [longer])
+    assert passes[0].tokens == [longer.prompt[N:-1]]
+    assert passes[0].positions == list(range(N + DELTA, N + DELTA + 3))
 
 
 @pytest.mark.parametrize(
@@ -197,13 +224,127 @@ def test_what_is_known_is_not_read_again() -> None:
     assert sizes == [2, 3]
 
 
-def test_a_paused_job_with_an_embedded_prompt_is_not_cached() -> None:
-    model, _ = spied()
+def test_a_paused_job_with_media_goes_on_from_what_it_had_computed() -> None:
+    model, passes = spied()
     runner = make_runner(model, cache_bytes=2**24)
-    runner.add(embedded_job())
-    assert [bool(runner.step().drawn) for _ in range(4)][-1]
+    course = Course()
+    job = embedded_job(count=20)
+    course.expect(job)
+    runner.add(job)
+    for _ in range(5):
+        course.take(runner.step())
     runner.pause("a")
-    for _ in range(2):
-        runner.step()
-    assert runner.idle
-    assert runner.store.counters()["entries"] == 0
+    while not runner.idle:
+        course.take(runner.step())
+    assert 1 < len(course.outcomes["a"].tokens[0]) < 20
+    passes.clear()
+    runner.resume("a")
+    while not runner.idle:
+        course.take(runner.step())
+    check_tokens(course, [job])
+    assert not any(one.embedded for one in passes)
+    places = [one.positions[0] for one in passes if one.decodes]
+    assert places == list(range(places[0], N + 19 + DELTA))
+
+
+MEDIA = [(4, 9), (12, 17)]
+
+
+def reading_of(pieces: list[tuple[int, ...]], store: KVStore | None = None, **how: Any) -> tuple[Prefill, Other]:
+    """A prompt of twenty words with two media in it; `pieces` gets each pass's tokens, and how many are embedded."""
+
+    def note(tokens: mx.array, given: dict[str, Any]) -> None:
+        embeddings = given["embeddings"]
+        pieces.append((tokens.shape[1], 0 if embeddings is None else embeddings.shape[1]))
+
+    model = Other(network("qwen3"), before=note)
+    job = with_media(greedy("a", prompt(1, 20)), MEDIA, embed_words, **how)
+    store = store or KVStore(model, TextOptions(), 2**24)
+    return Prefill(job.prompt, (), store, spans=job.spans, embed=job.embed), model
+
+
+@pytest.mark.parametrize(
+    ("divisible", "budget", "read", "pieces"),
+    [
+        (True, 6, [6, 6, 6, 1], [(6, 6)] * 3 + [(1, 1)]),
+        (False, 4, [4, 5, 8, 2], [(4, 4), (5, 5), (8, 8), (2, 2)]),
+        (False, 6, [9, 8, 2], [(9, 9), (8, 8), (2, 2)]),
+        (False, 14, [17, 2], [(17, 17), (2, 2)]),
+    ],
+)
+def test_a_medium_that_must_not_be_cut_is_read_in_one_pass(
+    divisible: bool, budget: int, read: list[int], pieces: list[tuple[int, int]]
+) -> None:
+    found: list[tuple[int, ...]] = []
+    reading, model = reading_of(found, divisible=divisible)
+    counts: list[int] = []
+    while reading.left:
+        counts.append(reading.advance(model, budget))
+    assert counts == read
+    assert found == pieces
+
+
+def test_media_are_encoded_when_their_turn_comes() -> None:
+    asked: Asked = []
+    found: list[tuple[int, ...]] = []
+    reading, model = reading_of(found, at_once=False, asked=asked)
+    assert asked == []
+    reading.advance(model, 6)
+    assert asked == [(0, 9)]
+    reading.advance(model, 100)
+    assert asked == [(0, 9), (9, 17)]
+    assert found == [(6, 6), (3, 3), (8, 8), (2, 0)]
+
+
+def test_what_is_cached_is_not_encoded_again() -> None:
+    store = KVStore(network("qwen3"), TextOptions(), 2**24)
+    reading, model = reading_of([], store)
+    reading.advance(model, 100)
+    reading.save()
+    asked: Asked = []
+    again, _ = reading_of([], store, asked=asked)
+    assert (again.cached, again.left, asked) == (19, 0, [])
+
+
+@pytest.mark.parametrize(("differs", "known"), [(0, 4), (1, 12)])
+def test_a_prompt_with_another_medium_parts_where_that_begins(differs: int, known: int) -> None:
+    store = KVStore(network("qwen3"), TextOptions(), 2**24)
+    reading, model = reading_of([], store)
+    reading.advance(model, 100)
+    reading.save()
+    spans = list(with_media(greedy("a", prompt(1, 20)), MEDIA, embed_words).spans)
+    spans[differs] = replace(spans[differs], digest=digest("another"))
+    found = store.find(reading.tokens, spans)
+    assert found.length == known
+    assert found.miss
+    assert (found.miss.place, found.miss.medium) == (known, differs + 1)
+    assert max(found.miss.given) >= MEDIUM
+
+
+@pytest.mark.parametrize(("length", "known"), [(4, 4), (5, 4), (8, 4), (9, 9), (11, 11)])
+def test_what_is_known_of_a_shorter_prompt_holds_a_medium_whole(length: int, known: int) -> None:
+    """As where the rest of the medium has left the cache."""
+    store = KVStore(network("qwen3"), TextOptions(), 2**24)
+    reading, model = reading_of([], store)
+    reading.advance(model, 100)
+    store.save(reading.tokens[:length], reading.cache, reading._spans[:1])
+    assert store.find(reading.tokens, reading._spans).length == known
+
+
+@pytest.mark.parametrize("start", [4, 6, 9])
+@pytest.mark.parametrize("divisible", [True, False])
+def test_quantising_begins_behind_a_medium(start: int, divisible: bool) -> None:
+    """So what is cached before it and what is cached from there on meet at its end, in chunks of any size."""
+    options = TextOptions(kv_bits=8, kv_group_size=32, quantized_kv_start=start)
+    forms: list[list[tuple[int, bool]]] = []
+    for budget in (3, 100):
+        store = KVStore(network("qwen3"), options, 2**24)
+        reading, model = reading_of([], store, divisible=divisible)
+        forms.append([])
+        while reading.left:
+            reading.advance(model, budget)
+            forms[-1].append((reading.done, is_quantized(reading.cache)))
+        reading.save()
+        assert store.find(reading.tokens, reading._spans).length == 19
+    place = 4 if start == 4 else 9
+    assert all(quantised == (done >= place) for form in forms for done, quantised in form)

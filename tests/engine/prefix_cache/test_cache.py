@@ -64,9 +64,15 @@ def shrink(cache: PrefixCache, to_bytes: int) -> None:
     cache.limit(budget)
 
 
-def look(cache: PrefixCache, text: Sequence[int], limit: int | None = None, disk: bool = True) -> Match:
+def look(
+    cache: PrefixCache,
+    text: Sequence[int],
+    limit: int | None = None,
+    disk: bool = True,
+    media: Sequence[tuple[int, int]] = (),
+) -> Match:
     """Find, and check that what is found is what was computed for this very text."""
-    match = cache.find(text, len(text) if limit is None else limit, disk)
+    match = cache.find(text, len(text) if limit is None else limit, disk, media)
     data = b"".join(data_of(piece, used) for piece, used in match.pieces)
     assert content(text)[: len(data)] == data
     assert match.length <= known(match, text) <= len(text)
@@ -96,7 +102,7 @@ def check(cache: PrefixCache) -> None:
     for node in nodes:
         assert 0 < node.end - node.start <= radix_tree.MAX_EDGE
         assert node.start == node.parent.end
-        assert node.parent.children[node.edge[:4]] is node
+        assert node.parent.children[node.edge[: radix_tree.WIDTH]] is node
         assert node.payload.value is not None or node.payload.file is not None
         above = node.parent
         for slot in node.slots:
@@ -115,6 +121,30 @@ def short_edges() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(radix_tree, "MAX_EDGE", 4)
         yield
+
+
+@pytest.mark.usefixtures("short_edges")
+def test_a_prefix_holds_a_medium_whole_where_the_rest_of_it_has_left_memory() -> None:
+    """What left is a piece of an edge's length, not of the medium's."""
+    lengths: list[int] = []
+    for left in (20, 16, 12, 8, 4):
+        cache = new()
+        put(cache, range(20))
+        shrink(cache, left * WIDTH)
+        match = look(cache, range(20), media=[(1, 3), (6, 17)])
+        assert (match.length, len(match.nodes)) == (sum(used for _, used in match.pieces), len(match.pieces))
+        lengths.append(match.length)
+    assert lengths == [20, 6, 6, 6, 4]
+
+
+def test_the_medium_at_which_a_text_parts() -> None:
+    cache = new()
+    put(cache, range(20))
+    media = [(2, 5), (6, 9), (9, 12)]
+    for place, number in ((1, None), (2, 1), (5, None), (6, 2), (9, 3), (12, None)):
+        text = [*range(place), *[99] * (20 - place)]
+        assert (miss := look(cache, text, media=media).miss)
+        assert (miss.place, miss.medium) == (place, number)
 
 
 def test_an_empty_cache_knows_nothing() -> None:
@@ -337,9 +367,12 @@ class Unlimited(RuleBasedStateMachine):
     @rule(text=texts, data=st.data())
     def find(self, text: Text, data: st.DataObject) -> None:
         limit = data.draw(st.integers(0, len(text)))
-        match = look(self.cache, text, limit)
+        places = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=4)))
+        media = list(zip(places[::2], places[1::2], strict=False))
+        match = look(self.cache, text, limit, media=media)
         usable = self.snapshots | {()} if self.needs_snapshot else self.known
-        assert match.length == max(n for n in range(limit + 1) if text[:n] in usable)
+        whole = [n for n in range(limit + 1) if not any(start < n < stop for start, stop in media)]
+        assert match.length == max(n for n in whole if text[:n] in usable)
         assert known(match, text) == max(n for n in range(len(text) + 1) if text[:n] in self.known)
         assert (match.snapshot is not None) == (self.needs_snapshot and match.length > 0)
         if (miss := match.miss) and miss.cached:

@@ -306,7 +306,8 @@ def test_a_file_in_a_wrong_place_is_dropped(house: House, caplog: pytest.LogCapt
         if "-512." in path.name:
             path.unlink()
     place = cache_file.FileIdentity(MODEL, "payload", "a" * 64, "", 0, radix_tree.root().edge)
-    for start, text in ((0, b"\1\0\0\0"), (7, b"\1\0\0\0"), (0, b""), (-4, b"\1\0\0\0")):
+    word = pack([1])
+    for start, text in ((0, word), (7, word), (0, b""), (-4, word)):
         bad = cache_file.FileIdentity(MODEL, "payload", place.key[:-1] + str(len(text)), "", start, text)
         cache_file.write(disk.folder, bad, {})
     caplog.clear()

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import mlx.core as mx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orchard.engine.prefix_cache.cache import Match, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
-from orchard.engine.prefix_cache.values import Cut, State
+from orchard.engine.prefix_cache.values import MEDIUM, Cut, State, condense, media_ids, pack, unpack
 from tests.engine.prefix_cache.test_cache import shrink
 from tests.engine.prefix_cache.test_disk_io import fetch, settle
 
@@ -108,3 +110,26 @@ def test_arrays_go_through_memory_and_disk(tmp_path: Path) -> None:
     assert same(joined(match), whole)
     assert same(match.snapshot, state)
     disk.close()
+
+
+def test_ids_of_a_medium() -> None:
+    """They are the same in every process, in files, too; none is a token's, and no two are the same."""
+    assert media_ids(b"a picture", 2) == [13975083432185302065, 10005358229332035057]
+    ids = [*media_ids(b"one", 2000), *media_ids(b"another", 2000)]
+    assert len({id_ >> 32 for id_ in ids}) == len({id_ % 2**32 for id_ in ids}) == len(ids)
+    assert min(ids) >= MEDIUM
+    assert media_ids(b"one", 3) == ids[:3]
+    assert unpack(pack(ids)) == ids
+
+
+TEXTS = st.lists(st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 3), st.sampled_from(media_ids(b"any", 4))))
+
+
+@given(TEXTS, TEXTS)
+def test_condensed_texts_tell_texts_apart(one: list[int], other: list[int]) -> None:
+    assert (condense(pack(one)) == condense(pack(other))) == (one == other)
+    assert condense(pack(one + other)) == condense(pack(one)) + condense(pack(other))
+
+
+def test_a_condensed_text_without_media_has_four_bytes_a_token() -> None:
+    assert condense(pack([0, 1, 2**31 - 1])) == b"\0\0\0\0\1\0\0\0\xff\xff\xff\x7f"

@@ -28,7 +28,7 @@ class Row:
         self.slot = slot
         self.launched = len(tokens) - len(job.prompt)
         self.ended = False
-        self.cacheable = job.embed is None
+        self.cacheable = True
         self.grammar = GrammarState(job.grammar, self.generated) if job.grammar else None
         if self.grammar:
             self.grammar.left = self.left
@@ -174,7 +174,7 @@ class Rows:
 
     def _save(self, row: Row, cache: Cache) -> None:
         if row.cacheable:
-            self._store.save(row.tokens[: row.slot.length], cache)
+            self._store.save(row.tokens[: row.slot.length], cache, row.job.spans)
 
     def _arrange(self, staying: list[Row]) -> None:
         """Let the rows that stay and those that join decode, in the order that the batch finds best."""

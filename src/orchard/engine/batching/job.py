@@ -27,6 +27,10 @@ class MediaSpan(Struct, frozen=True):
     digest: bytes
     divisible: bool = True
 
+    def splits_at(self, place: int) -> bool:
+        """Return whether what ends or begins at a place has only a part of the span."""
+        return self.start < place < self.stop
+
 
 class Job(Struct, frozen=True):
     """A request for the engine: continue `prompt` (token ids, at least one) `choices` times by up to `max_tokens`.

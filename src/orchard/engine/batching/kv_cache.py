@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.layer_kinds import Footprint, LayerKind, kind_of
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.prefix_cache.cache import Miss, PrefixCache
+from orchard.engine.prefix_cache.cache import Match, Miss, PrefixCache
 from orchard.engine.prefix_cache.disk_io import DiskTier
-from orchard.engine.prefix_cache.values import Cut, State
+from orchard.engine.prefix_cache.values import Cut, State, media_ids
 
 _WRITE_BACK_BYTES = 32 * 2**20
 _SECONDS_BETWEEN_LOOKS = 0.01
@@ -109,6 +110,16 @@ def _by_layer(state: State) -> dict[str, dict[int, mx.array]]:
     return found
 
 
+def _text(tokens: Sequence[int], spans: Sequence[MediaSpan]) -> Sequence[int]:
+    """Return what the prefix cache knows tokens by: in the place of each medium's, what its content gives."""
+    if not spans:
+        return tokens
+    text = list(tokens)
+    for span in spans:
+        text[span.start : span.stop] = media_ids(span.digest, span.stop - span.start)
+    return text[: len(tokens)]  # which may end within a span
+
+
 class CacheHit(NamedTuple):
     """A row's cache that holds the first `length` tokens of a prompt already, and why not more."""
 
@@ -171,11 +182,14 @@ class KVStore:
             stops.add(self._quantized_from)
         return sorted(stops)
 
-    def find(self, tokens: list[int]) -> CacheHit:
-        """Return a cache that holds as much of a prompt as is cached, at most all but its last token."""
+    def find(self, tokens: list[int], spans: Sequence[MediaSpan] = ()) -> CacheHit:
+        """Return a cache that holds as much of a prompt as is cached, at most all but its last token.
+
+        It holds a medium whole or not at all.
+        """
         if self._prefixes is None:
             return CacheHit(self.new_cache(), 0, None)
-        match = self._prefixes.find(tokens, len(tokens) - 1, disk=False)
+        match = self._match(self._prefixes, tokens, spans, disk=False)
         if not match.length:
             return CacheHit(self.new_cache(), 0, match.miss)
         known = match.pieces, match.snapshot
@@ -189,14 +203,19 @@ class KVStore:
         """Forget what `find` returned last. Until then, rows that find the same share its memory; a write copies it."""
         self._restored = None
 
-    def fetch(self, tokens: list[int], done: Callable[[], None]) -> bool:
+    @staticmethod
+    def _match(prefixes: PrefixCache, tokens: list[int], spans: Sequence[MediaSpan], disk: bool) -> Match:
+        media = [(span.start, span.stop) for span in spans]
+        return prefixes.find(_text(tokens, spans), len(tokens) - 1, disk, media)
+
+    def fetch(self, tokens: list[int], done: Callable[[], None], spans: Sequence[MediaSpan] = ()) -> bool:
         """Fetch what is known of a prompt from the disk; False: there is nothing to wait for.
 
         Nothing is fetched that would be computed sooner. `done` is called in another thread, also where the disk fails.
         """
         if self._prefixes is None:
             return False
-        match = self._prefixes.find(tokens, len(tokens) - 1)
+        match = self._match(self._prefixes, tokens, spans, disk=True)
         if not match.cold:
             return False
         if self._disk and self.tokens_per_second:
@@ -206,10 +225,11 @@ class KVStore:
         self._prefixes.fetch(match, done)
         return True
 
-    def save(self, tokens: Sequence[int], cache: Cache) -> None:
-        """Keep what a row's cache holds: exactly these tokens."""
+    def save(self, tokens: Sequence[int], cache: Cache, spans: Sequence[MediaSpan] = ()) -> None:
+        """Keep what a row's cache holds: exactly these tokens, which must not end within a span."""
         if self._prefixes is None or not tokens:
             return
+        tokens = _text(tokens, spans)
         start = self._prefixes.covered(tokens)
         if self._bits is not None and start < self._quantized_from <= len(tokens) and is_quantized(cache):
             return  # what came before quantising began is not known any more

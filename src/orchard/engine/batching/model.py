@@ -42,11 +42,12 @@ class Embedded(NamedTuple):
     """How a prompt of n tokens is read from token `start` on: from embeddings, (1, m, width), in place of m tokens.
 
     It ends at the prompt's end (m = n - start) or, so that not all media are encoded at once, at the end of a medium.
-    `embeddings` None: no medium is left; the tokens are read by their ids. The prompt's last token always is.
+    The prompt's last token is read by its id.
     `positions`: of its tokens in the last axis, in the form that the model's `forward` takes; None: `start` and on.
     `position_delta`: the first generated token has position n + position_delta (M-RoPE,
     https://arxiv.org/abs/2409.12191: the tokens of an image share positions).
     `extras`: whatever else `forward` takes for these tokens.
+    `embeddings` None: no medium is left, so the tokens are read by their ids, at their places + position_delta.
     """
 
     start: int
@@ -59,6 +60,13 @@ class Embedded(NamedTuple):
     def stop(self) -> int | None:
         """Where it ends; None: at the prompt's end."""
         return None if self.embeddings is None else self.start + self.embeddings.shape[1]
+
+    @property
+    def arrays(self) -> list[mx.array]:
+        """All arrays in it."""
+        parts = [[extra.array] if isinstance(extra, Sliced) else extra.arrays for extra in self.extras.values()]
+        given = [array for array in (self.embeddings, self.positions) if array is not None]
+        return [*given, *(array for part in parts for array in part)]
 
     def cut(self, start: int, stop: int) -> Piece:
         """Return what a pass over the prompt's tokens from `start` to `stop` takes; both lie within."""

@@ -14,6 +14,7 @@ from typing import Any
 import mlx.core as mx
 
 from orchard.engine.batching.batched_cache import GROWTH, Lengths
+from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.kv_cache import Cache, KVStore, layers
 from orchard.engine.batching.layer_kinds import AttentionView, Unbatchable, kind_of
 from orchard.engine.batching.model import Embedded, LanguageModel, Piece
@@ -31,35 +32,42 @@ class Prefill:
         tokens: list[int],
         boundaries: Sequence[int],
         store: KVStore,
-        embedded: Embedded | None = None,
         *,
+        spans: Sequence[MediaSpan] = (),
+        embed: Callable[[int], Embedded] | None = None,
         scoring: Scoring | None = None,
         scored: int = 0,
     ) -> None:
         """Begin with what is cached of `tokens`. `boundaries`: where to keep a snapshot, ascending.
 
-        Prompts from embeddings are not cached: equal tokens may stand for different images. `scoring` scores the tokens
-        behind those that it reads, but for the first `scored`; so the others must be read, whatever is cached of them.
+        `spans`, `embed`: see `Job`; the tokens may go on behind its prompt. `scoring` scores the tokens behind those
+        that it reads, but for the first `scored`; so the others must be read, whatever is cached of them.
         """
         self.tokens = tokens
         self.scoring = scoring
         self._scored = scored
-        self._embedded = embedded
-        self.position_delta = embedded.position_delta if embedded else 0
-        """How much further than its length the first generated token's position is."""
+        self._spans = spans
+        self._embed = embed
+        self._embedded: Embedded | None = None
         self._store = store
         self.unfinished: list[Any] = []
         self._arriving = 0  # the length of the cache after a pass with others; 0: there was none
-        found = None if embedded else store.find(tokens[: scored + 1] if scoring else tokens)
-        self.cache, self.cached, miss = found or (store.new_cache(), 0, None)
+        self.cache, self.cached, miss = store.find(tokens[: scored + 1] if scoring else tokens, spans)
         self.miss = None if scoring else miss
         self.done = self.cached
-        self._stops = [stop for stop in store.prefill_stops(boundaries) if self.done < stop < len(tokens)]
+        stops = {self._behind_span(stop, self._spans) for stop in store.prefill_stops(boundaries)}
+        self._stops = sorted(stop for stop in stops if self.done < stop < len(tokens))
 
     @property
     def left(self) -> int:
         """How many tokens are still to be read."""
         return len(self.tokens) - 1 - self.done
+
+    @property
+    def position_delta(self) -> int:
+        """How much further than its length the next generated token's position is."""
+        embedded = self._here()
+        return embedded.position_delta if embedded else 0
 
     def advance(self, model: LanguageModel, budget: int) -> int:
         """Launch the reading of up to `budget` tokens; return how many. At most one chunk is under way on return."""
@@ -92,9 +100,14 @@ class Prefill:
             stop = min(stop, self._scored if self.done < self._scored else self.done + self.scoring.most_places)
         if self._stops:
             stop = min(stop, self._stops[0])
-        if self._embedded and self._embedded.stop and self.done < self._embedded.stop:
-            stop = min(stop, self._embedded.stop)
-        return stop
+        if (embedded := self._here()) and embedded.stop:
+            stop = min(stop, embedded.stop)
+        return self._behind_span(stop, [span for span in self._spans if not span.divisible])
+
+    @staticmethod
+    def _behind_span(place: int, spans: Sequence[MediaSpan]) -> int:
+        """Return the place, or the end of the span that it would split."""
+        return next((span.stop for span in spans if span.splits_at(place)), place)
 
     def _arrive(self, stop: int) -> None:
         """Note that the cache holds the tokens up to `stop`."""
@@ -102,7 +115,8 @@ class Prefill:
         if self._stops and stop == self._stops[0]:
             self._stops.pop(0)
             self.save()
-        self.cache = self._store.quantized_if_due(self.cache, stop)
+        if not any(span.splits_at(stop) for span in self._spans):  # else what is cached would split it
+            self.cache = self._store.quantized_if_due(self.cache, stop)
 
     def read_with_others(self, cache: Cache, stop: int, unfinished: list[mx.array]) -> None:
         """Go on, at the next `advance`, from a cache of the tokens up to `stop`."""
@@ -111,22 +125,28 @@ class Prefill:
     @property
     def batch_key(self) -> tuple[object, ...] | None:
         """What prefills must have in common that share a pass; None: this one can't."""
-        return None if self._embedded or self.scoring else (type(self.cache[0]), self.done > 0)
+        return None if self._embed or self.scoring else (type(self.cache[0]), self.done > 0)
 
     def _piece(self, stop: int) -> Piece:
         """Return what the pass up to `stop` reads in place of tokens' ids."""
-        if not self._embedded:
-            return Piece()
-        if self._embedded.stop and self.done < self._embedded.stop:
-            return self._embedded.cut(self.done, stop)
-        # A preempted row reads what it had generated, too.
-        delta = self.position_delta
+        embedded = self._here()
+        if embedded and embedded.embeddings is not None:
+            return embedded.cut(self.done, stop)
+        delta = embedded.position_delta if embedded else 0
         return Piece(positions=mx.arange(self.done + delta, stop + delta) if delta else None)
+
+    def _here(self) -> Embedded | None:
+        """Return what the next token is read from; it is encoded only now. None: from its id."""
+        known = self._embedded
+        if self._embed and (known is None or (known.stop and known.stop <= self.done)):
+            self._embedded = self._embed(self.done)
+            # Where a piece has no use for some of it, a lazy array would keep all that the encoder has computed.
+            mx.async_eval(self._embedded.arrays)  # type: ignore[no-untyped-call]
+        return self._embedded
 
     def save(self) -> None:
         """Keep what has been read so far for later prompts."""
-        if not self._embedded:
-            self._store.save(self.tokens[: self.done], self.cache)
+        self._store.save(self.tokens[: self.done], self.cache, self._spans)
 
 
 def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> None:

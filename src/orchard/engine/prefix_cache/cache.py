@@ -15,19 +15,23 @@ from orchard.engine.prefix_cache.radix_tree import Node, after, slots_of, walk
 from orchard.engine.prefix_cache.values import Cut, State, pack
 
 _AROUND = 16  # tokens
+Run = tuple[int, int]
+"""The first place of some tokens, and the one behind their last."""
 
 
 class Miss(Struct, frozen=True):
     """Why no more of a prompt was cached: from token `place` on it differs from the closest cached text.
 
     `cached` and `given` are the tokens around the place, in the cached text and in the prompt, and begin at `begin`: up
-    to 16 before it and 16 after it. The cached text ends at the place where `cached` does.
+    to 16 before it and 16 after it. The cached text ends at the place where `cached` does. `media_ids` stand for media.
+    `medium`: the number, from 1, of the prompt's medium that begins or goes on at the place; None: it has text there.
     """
 
     place: int
     begin: int
     cached: list[int]
     given: list[int]
+    medium: int | None = None
 
 
 class Match(Struct, frozen=True):
@@ -80,22 +84,23 @@ class PrefixCache:
             "disk_bytes": self._disk.nbytes if self._disk else 0,
         }
 
-    def find(self, tokens: Sequence[int], limit: int, disk: bool = True) -> Match:
+    def find(self, tokens: Sequence[int], limit: int, disk: bool = True, media: Sequence[Run] = ()) -> Match:
         """Find the longest prefix of at most `limit` tokens that is cached; `disk`: in memory or on disk.
 
-        With `disk` it is a look at what might be fetched, and isn't counted as a hit or a miss.
+        `media`: runs of tokens, ascending, within which it must not end. With `disk` it is a look at what might be
+        fetched, and isn't counted as a hit or a miss.
         """
         self._absorb()
         text = pack(tokens)
         nodes, parted = walk(self._memory.root, text)
-        path, length = self._usable(nodes, min(parted, limit), disk)
+        path, length = self._usable(nodes, min(parted, limit), disk, media)
         pieces = [
             (node.payload.value, min(node.end, length) - node.start) for node in path if node.payload.value is not None
         ]
         end = path[-1] if path and self._needs_snapshot else None
         snapshot = end.snapshot.value if end else None
         missing = [slot for slot in slots_of(path, end) if slot.value is None]
-        warm_length = self._usable(nodes, min(parted, limit), disk=False)[1] if missing else length
+        warm_length = self._usable(nodes, min(parted, limit), False, media)[1] if missing else length
         if length:
             self._memory.touch(path, end)
             if self._disk is not None:
@@ -108,7 +113,8 @@ class PrefixCache:
         if parted < len(tokens):
             begin = max(parted - _AROUND, 0)
             cached = [*tokens[begin:parted], *after(nodes or [self._memory.root], parted, _AROUND)]
-            miss = Miss(parted, begin, cached, list(tokens[begin : begin + max(len(cached), 1)]))
+            medium = next((number for number, run in enumerate(media, 1) if run[0] <= parted < run[1]), None)
+            miss = Miss(parted, begin, cached, list(tokens[begin : begin + max(len(cached), 1)]), medium)
         cold_bytes = sum(slot.nbytes for slot in missing)
         return Match(length, pieces, snapshot, bool(missing), cold_bytes, warm_length, miss, path)
 
@@ -187,19 +193,25 @@ class PrefixCache:
         cold = next((node.start for node in nodes if node.payload.value is None), known)
         return min(cold, known)
 
-    def _usable(self, nodes: list[Node], most: int, disk: bool) -> tuple[list[Node], int]:
+    def _usable(self, nodes: list[Node], most: int, disk: bool, media: Sequence[Run]) -> tuple[list[Node], int]:
         """Return the path to the end of the longest usable prefix of at most `most` tokens, and its length."""
-        count, length, nbytes = 0, 0, 0
-        for index, node in enumerate(nodes, 1):
+        length, nbytes = 0, 0
+        for node in nodes:
             nbytes += node.payload.nbytes
             # What the memory can't hold together can't be fetched.
             if node.start >= most or nbytes > self._memory.budget or (node.payload.value is None and not disk):
                 break
+            end = _before(media, min(node.end, most))
             if not self._needs_snapshot:
-                count, length = index, min(node.end, most)
+                length = end
                 continue
             slot = node.snapshot
             known = slot.value is not None or (disk and slot.file is not None)
-            if known and node.end <= most and nbytes + slot.nbytes <= self._memory.budget:
-                count, length = index, node.end
-        return nodes[:count], length
+            if known and end == node.end and nbytes + slot.nbytes <= self._memory.budget:
+                length = end
+        return [node for node in nodes if node.start < length], length
+
+
+def _before(media: Sequence[Run], place: int) -> int:
+    """Return the place, or where the medium begins within which it is."""
+    return next((start for start, stop in media if start < place < stop), place)

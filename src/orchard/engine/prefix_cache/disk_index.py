@@ -13,7 +13,7 @@ from orchard.engine.prefix_cache import cache_file
 from orchard.engine.prefix_cache.cache_file import FileIdentity, FoundFile
 from orchard.engine.prefix_cache.disk_io import DiskTier, FilesRead, FolderScanned, WriteFailed
 from orchard.engine.prefix_cache.memory_tier import MemoryTier
-from orchard.engine.prefix_cache.radix_tree import DiskRecord, Node, Slot, slots_of, walk
+from orchard.engine.prefix_cache.radix_tree import WIDTH, DiskRecord, Node, Slot, slots_of, walk
 from orchard.engine.prefix_cache.values import Cut, HostArrays, State, host_bytes
 
 log = logging.getLogger("orchard.engine")
@@ -218,7 +218,7 @@ class DiskIndex:
             node = self._payloads[place.under].slot.node
         while node.parent is not None and node.start >= place.start:
             node = node.parent
-        head = node.edge[: (place.start - node.start) * 4] + place.text
+        head = node.edge[: (place.start - node.start) * WIDTH] + place.text
         if (
             not (node.start < place.start <= node.end or place.start == node.end)
             or bool(place.text) != (place.kind == "payload")

@@ -1,7 +1,7 @@
 """A radix tree over tokens: which text is known, and what is kept of it.
 
 An edge holds at most `MAX_EDGE` tokens, so that what is evicted or written at once is of bounded size. Text is packed
-(`values.pack`), four bytes a token; places in it are counted in tokens from its beginning.
+(`values.pack`), eight bytes a token; places in it are counted in tokens from its beginning.
 """
 
 import hashlib
@@ -10,10 +10,10 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from orchard.engine.prefix_cache.values import Cut, State, unpack
+from orchard.engine.prefix_cache.values import Cut, State, condense, unpack
 
 MAX_EDGE = 512
-WIDTH = 4  # bytes a token
+WIDTH = 8  # bytes a token
 
 T = TypeVar("T", bound=State)
 
@@ -117,10 +117,10 @@ class Node:
         digest = node._hash
         for node in reversed(pending):
             digest = digest.copy()
-            digest.update(node.edge)
+            digest.update(condense(node.edge))
             node._hash = digest
         digest = digest.copy()
-        digest.update(more)
+        digest.update(condense(more))
         return str(digest.hexdigest())
 
     def split(self, at: int) -> "Node":

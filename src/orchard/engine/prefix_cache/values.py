@@ -3,6 +3,7 @@
 Only the engine's thread may touch the MLX arrays.
 """
 
+import hashlib
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -84,14 +85,38 @@ class Cut(State):
         return Cut(arrays)
 
 
+MEDIUM = 1 << 63
+"""Ids from here on are of media; those of tokens are below 2^31."""
+_HALVES = MEDIUM | 1 << 31  # both halves of an id of a medium are greater than any token
+
+
+def media_ids(digest: bytes, count: int) -> list[int]:
+    """Return what stands in a text for the `count` tokens of a medium whose content has this digest.
+
+    Each id holds 62 bits of a hash of the digest and of the id's place, so that media differ from the first token on.
+    """
+    return [_HALVES | part for part in array("Q", hashlib.shake_128(digest).digest(8 * count))]
+
+
 def pack(tokens: Sequence[int]) -> bytes:
-    """Return token ids as unsigned 32-bit integers, so that runs of them compare and hash at memory speed.
+    """Return token ids as unsigned 64-bit integers, so that runs of them compare and hash at memory speed.
 
     Raise OverflowError where an id doesn't fit.
     """
-    return array("I", tokens).tobytes()
+    return array("Q", tokens).tobytes()
+
+
+def condense(text: bytes) -> bytes:
+    """Return packed text with four bytes for each token and eight for each id of a medium; no two texts give the same.
+
+    Files are named by hashes of this: by the same ones as when all ids had four bytes.
+    """
+    halves = np.frombuffer(text, np.uint32)
+    needed = np.ones(halves.shape, np.bool_)
+    needed[1::2] = halves[1::2] != 0
+    return halves[needed].tobytes()
 
 
 def unpack(text: bytes) -> list[int]:
     """Return the token ids that were packed."""
-    return array("I", text).tolist()
+    return array("Q", text).tolist()
