@@ -35,7 +35,9 @@ LAW = {
     "dialects": Room({"core"}, {"msgspec"}),
     "engine": Room({"core"}, MLX | {"msgspec", "llguidance"}),
     "backends": Room({"core", "engine"}, MLX | MEDIA | {"msgspec"}),
-    "worker": Room({"core", "wire", "formats", "engine", "backends"}, MLX | {"msgspec", "llguidance", "psutil"}),
+    "worker": Room(
+        {"core", "wire", "formats", "engine", "backends"}, MLX | {"msgspec", "llguidance", "psutil", "pypdf"}
+    ),
     "gateway": Room(
         {"core", "config", "dialects", "kinds", "wire"},
         WEB | {"msgspec", "huggingface_hub", "prometheus_client", "psutil"},

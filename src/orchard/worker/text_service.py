@@ -19,7 +19,7 @@ from orchard.core.cache_report import CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count, generation
+from orchard.core.tasks.generate import Count, Generate, generation
 from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job
@@ -31,7 +31,7 @@ from orchard.worker.cache_reports import CacheReports
 from orchard.worker.lane import Lane
 from orchard.worker.output import ChoiceOutput, Echo, Vocabulary
 from orchard.worker.prompt.chat_template import ChatTemplate
-from orchard.worker.prompt.media import PromptMedia
+from orchard.worker.prompt.media import PromptMedia, ReadTask, media_of
 from orchard.worker.prompt.prompter import Prepared, Prompter
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class TextService(Service):
             self._on_loop(lambda fraction: self._progress(fraction)),  # noqa: PLW0108 - `start` sets it
         )
         self._prompts = Lane("prompt")
+        self._readers = Lane("media")
         self._grammars = Lane("grammar")
         self._end_compiling: Callable[[], None] = lambda: None
         self._options = options
@@ -170,7 +171,8 @@ class TextService(Service):
 
     def signs(self) -> Heartbeat:
         """Return the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
-        silent = max(self._engine.silent_seconds, self._prompts.silent_seconds, self._grammars.silent_seconds)
+        lanes = (self._prompts, self._readers, self._grammars)
+        silent = max(self._engine.silent_seconds, *(lane.silent_seconds for lane in lanes))
         return Heartbeat(silent, self._engine.mlx_bytes)
 
     def limit_memory(self, memory_bytes: int) -> None:
@@ -183,7 +185,7 @@ class TextService(Service):
             self.cancel(request_id)
         self._engine.close(save_seconds)
         self._end_compiling()
-        for lane in (self._grammars, self._prompts):
+        for lane in (self._grammars, self._readers, self._prompts):
             await asyncio.to_thread(lane.close)
         await asyncio.to_thread(self._engine.join)
 
@@ -191,12 +193,15 @@ class TextService(Service):
         """Make the request's prompt and hand it to the engine."""
         request = live.request
         try:
+            task: Generate | ReadTask = generation(request)
+            if size := sum(len(part.data) for part in media_of(generation(request))):
+                task = await self._readers.do(self._prompter.read, task, size=size)
             if isinstance(request.task, Count):
-                count = partial(self._prompter.count, generation(request), must_fit=request.task.must_fit)
+                count = partial(self._prompter.count, task, must_fit=request.task.must_fit)
                 tokens = await self._prompts.do(count)
                 self._end(request.id, Started(tokens), Finished((), Usage(tokens, 0)))
                 return
-            prepared = await self._prompts.do(self._prompter.prepare, request.task)
+            prepared = await self._prompts.do(self._prompter.prepare, task)
             grammar, constraints = None, self._prompter.constraints
             if (constraint := prepared.constraint) and constraints.known(constraint):
                 grammar = await self._prompts.do(constraints.compile, constraint)

@@ -2,7 +2,7 @@ import copy
 import dataclasses
 import json
 from types import SimpleNamespace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -509,13 +509,22 @@ def test_without_a_token_that_ends_the_reasoning_a_budget_is_the_templates_affai
     assert (prepared.params.think_end, prepared.params.thinking_budget) == (-1, None)
 
 
-@pytest.mark.parametrize("kind", get_args(MediaKind))
+@pytest.mark.parametrize("kind", ["image", "audio", "video"])
 @pytest.mark.parametrize("within", [False, True])
 def test_media_are_refused(model: TextModel, kind: MediaKind, within: bool) -> None:
     medium = MediaPart(kind, "", "messages[0].content[0]", data=b"x")
     error = refusal(model, ask("Hi", said("user", ToolResultPart("c", (medium,)) if within else medium)))
     assert (error.kind, error.param) == ("invalid_request", "messages[0].content[0]")
     assert "mlx-orchard[vision]" in error.message
+
+
+def test_documents_are_read_by_every_model(model: TextModel) -> None:
+    note = MediaPart("document", "", "messages[0].content[1]", data=b"The sea is blue.", name="note.txt")
+    prepared = prompter(model).prepare(ask("Read this:", said("user", TextPart("It says:"), note)))
+    assert "It says:\nnote.txt:\nThe sea is blue.<|im_end|>" in prepared.text
+    broken = replace(note, data=b"\xff\xfe\x00")
+    error = refusal(model, ask("Hi", said("user", broken)))
+    assert (error.kind, error.param) == ("invalid_request", "messages[0].content[1]")
 
 
 def test_the_last_message_is_continued(model: TextModel) -> None:

@@ -54,12 +54,12 @@ class Medium(NamedTuple):
 class MediaReader:
     """Reads media for one model. It belongs to one thread at a time, and no method evaluates anything with MLX."""
 
-    def __init__(self, processor: Any, network: Any, tokenizer: Any) -> None:
+    def __init__(self, processor: Any, network: Any) -> None:
         """`processor` and `network` are mlx-vlm's; the network is not kept."""
         self._recorder = _Recorder(processor.tokenizer)
         self._processor = copy.copy(processor)
         self._processor.tokenizer = self._recorder
-        self._tokenizer = tokenizer
+        self._tokenizer = processor.tokenizer
         self._model_type = str(network.config.model_type)
         call = getattr(self._processor, "process", self._processor)
         self._call = call
@@ -128,7 +128,7 @@ class MediaReader:
             log.info("the model's processor refuses a medium", exc_info=error)
             raise refusal(part, f"the model's processor refuses it: {error or type(error).__name__}") from error
         text, inputs = made
-        tokens = self._tokenizer.encode(text, add_special_tokens=False, verbose=False)
+        tokens = self._tokenizer.encode(text, add_special_tokens=False)
         features = sum(token in self.feature_ids for token in tokens)
         grid = self._grid(inputs)
         log.debug(

@@ -152,7 +152,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
     if both_ways:
         inner = network.language_model.model
         object.__setattr__(inner, "_apply_blockwise_bidirectional_overlay", partial(see_blocks, inner))
-    reader = MediaReader(processor, network, loaded.tokenizer)
+    reader = MediaReader(processor, network)
     if not reader.takes:
         raise NoMedia("mlx-vlm's model has no part for images, audio or video")
     logits = network.language_model(mx.array([[0]], mx.int32), cache=make_prompt_cache(network.language_model)).logits

@@ -16,6 +16,7 @@ from orchard.core.tasks.generate import Generate, Part, TextPart, ToolResultPart
 from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.model import Embedded
 from orchard.worker.prompt.chat_template import ChatTemplate
+from orchard.worker.prompt.documents import document_text
 
 if TYPE_CHECKING:  # they import mlx-vlm, which a model of text doesn't need
     from orchard.backends.vision.encoder import PlacedMedium
@@ -33,16 +34,17 @@ class JobMedia(Struct, frozen=True):
     media_bytes: int = 0
 
 
-class MarkedTask(Struct, frozen=True):
-    """A conversation in which markers stand for its media.
+class ReadTask(Struct, frozen=True):
+    """A conversation whose media have been read: markers stand for them.
 
-    `task` has no media any more; `media` are those whose markers it has, in order. `nonce` is in each marker, so that
-    no text of a caller can be one.
+    `task` has no media any more; `parts` are those whose markers it has, in order, and `media` what was read of them.
+    `nonce` is in each marker, so that no text of a caller can be one.
     """
 
     task: Generate
-    media: tuple[MediaPart, ...]
-    nonce: str
+    parts: tuple[MediaPart, ...] = ()
+    nonce: str = ""
+    media: "tuple[Medium, ...]" = ()
 
     def pieces(self, text: str) -> Iterator[str | int]:
         """Return the pieces of a rendered text: what stands before, between and after markers, and their numbers."""
@@ -59,13 +61,11 @@ def media_of(task: Generate) -> Iterator[MediaPart]:
                     yield piece
 
 
-def has_media(task: Generate) -> bool:
-    """Return whether there are any."""
-    return next(media_of(task), None) is not None
+def mark(task: Generate) -> ReadTask:
+    """Put texts in the places of documents, and markers in those of other media, which are not read yet.
 
-
-def mark(task: Generate) -> MarkedTask:
-    """Put markers in the places of a conversation's media: whatever a template does to texts, it leaves them whole."""
+    Whatever a template does to texts, it leaves markers whole. Raise OrchardError where a document can't be read.
+    """
     nonce = secrets.token_hex(8)
     media: list[MediaPart] = []
 
@@ -73,26 +73,28 @@ def mark(task: Generate) -> MarkedTask:
         written: list[Part] = []
         after_medium = False
         for part in parts:
-            if isinstance(part, ToolResultPart):
-                written.append(replace(part, parts=marked(part.parts)))
-                after_medium = False
-                continue
-            text = part.text if isinstance(part, TextPart) else ""
-            if isinstance(part, MediaPart):
+            if isinstance(part, MediaPart) and part.kind != "document":
                 text = f"{nonce}x{len(media)}x"
                 media.append(part)
+                is_medium = True
+            elif isinstance(part, MediaPart | TextPart):
+                text = document_text(part) if isinstance(part, MediaPart) else part.text
+                is_medium = False
+            else:
+                inner = replace(part, parts=marked(part.parts)) if isinstance(part, ToolResultPart) else part
+                written.append(inner)
+                after_medium = False
+                continue
             # Nothing stands between a medium and the texts around it.
-            joins = written and isinstance(written[-1], TextPart) and (after_medium or isinstance(part, MediaPart))
-            if joins and isinstance(part, TextPart | MediaPart):
-                before = written.pop()
-                assert isinstance(before, TextPart)
-                text = before.text + text
-            written.append(TextPart(text) if isinstance(part, TextPart | MediaPart) else part)
-            after_medium = isinstance(part, MediaPart)
+            if (is_medium or after_medium) and written and isinstance(before := written[-1], TextPart):
+                written[-1] = TextPart(before.text + text)
+            else:
+                written.append(TextPart(text))
+            after_medium = is_medium
         return tuple(written)
 
     messages = tuple(replace(message, parts=marked(message.parts)) for message in task.messages)
-    return MarkedTask(replace(task, messages=messages), tuple(media), nonce)
+    return ReadTask(replace(task, messages=messages), tuple(media), nonce)
 
 
 class PromptMedia:
@@ -125,34 +127,29 @@ class PromptMedia:
                 yield text
         yield from self._reader.conventions(kind)
 
-    def read(self, marked: MarkedTask, text: str) -> tuple[str, list["Medium"]]:
+    def read(self, marked: ReadTask) -> ReadTask:
+        """Read the media of a conversation. Raise OrchardError that blames the part if one can't be read."""
+        media = (self._reader.read(part, self._placeholders[part.kind]) for part in marked.parts)
+        return replace(marked, media=tuple(media))
+
+    def expanded(self, read: ReadTask, text: str) -> tuple[str, list["Medium"]]:
         """Return a rendered text as it is tokenised, with what the processor writes for each medium, and the media.
 
-        Raise OrchardError that blames the part if a medium can't be read or the template leaves it out.
+        Raise OrchardError that blames the part that the template leaves out.
         """
-        read: dict[int, Medium] = {}
-        written: list[str] = []
-        media: list[Medium] = []
-        for piece in marked.pieces(text):
-            if isinstance(piece, str):
-                written.append(piece)
-                continue
-            if piece not in read:
-                part = marked.media[piece]
-                read[piece] = self._reader.read(part, self._placeholders[part.kind])
-            media.append(read[piece])
-            written.append(read[piece].text)
-        for number, part in enumerate(marked.media):
-            if number not in read:
+        pieces = list(read.pieces(text))
+        for number, part in enumerate(read.parts):
+            if number not in pieces:
                 message = f"the model's chat template leaves out this {part.kind}"
                 raise OrchardError("invalid_request", message, param=part.param)
-        return "".join(written), media
+        media = [read.media[piece] for piece in pieces if isinstance(piece, int)]
+        return "".join(piece if isinstance(piece, str) else read.media[piece].text for piece in pieces), media
 
-    def shown(self, marked: MarkedTask, text: str) -> str:
+    def shown(self, read: ReadTask, text: str) -> str:
         """Return a rendered text with what the template would have written for each medium."""
         shown = (
-            piece if isinstance(piece, str) else self._placeholders[marked.media[piece].kind]
-            for piece in marked.pieces(text)
+            piece if isinstance(piece, str) else self._placeholders[read.parts[piece].kind]
+            for piece in read.pieces(text)
         )
         return "".join(shown)
 

@@ -24,7 +24,7 @@ from orchard.worker.prompt import special_tokens as markers
 from orchard.worker.prompt.chat_messages import EFFORTS
 from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.completion_prompt import RawPrompts
-from orchard.worker.prompt.media import JobMedia, PromptMedia, has_media, mark, media_of
+from orchard.worker.prompt.media import JobMedia, PromptMedia, ReadTask, mark, media_of
 
 if TYPE_CHECKING:
     from orchard.backends.vision.model import VisionModel
@@ -39,7 +39,7 @@ _MEDIA: dict[MediaKind, str] = {
     "image": "Pictures",
     "audio": "Audio",
     "video": "Videos",
-    "document": "Documents other than text",
+    "document": "Documents",
 }
 _READERS = "it takes a vision model, and the extra mlx-orchard[vision]"
 
@@ -61,7 +61,7 @@ class Prepared(Struct, frozen=True):
     media: JobMedia = JobMedia()
 
 
-class _Read(NamedTuple):
+class _Rendered(NamedTuple):
     """A prompt: its text, its tokens, and its media, if any."""
 
     text: str
@@ -126,11 +126,22 @@ class Prompter:
         )
         log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
 
-    def prepare(self, task: generate.Generate) -> Prepared:
+    def read(self, task: generate.Generate) -> ReadTask:
+        """Read a conversation's media, which may take long. Raise OrchardError if one of them can't be read."""
+        takes = self._media.takes if self._media else ()
+        found = list(media_of(task))
+        for medium in found:
+            if medium.kind not in (*takes, "document"):
+                other = f"besides text it takes {', '.join(takes)} only" if takes else _READERS
+                raise _invalid(medium.param, f"{_MEDIA[medium.kind]} can't be read by this model: {other}.")
+        marked = mark(task) if found else ReadTask(task)
+        return self._media.read(marked) if self._media and marked.parts else marked
+
+    def prepare(self, given: generate.Generate | ReadTask) -> Prepared:
         """Render, tokenise and check. Raise OrchardError if the request is wrong."""
-        self._check(task)
-        task = self._with_defaults(task)
-        text, tokens, placed = self._read(task, self._window)
+        read = self._checked(given)
+        task = read.task
+        text, tokens, placed = self._tokens(read, self._window)
         left = self._window - len(tokens)
         wanted = self._max_tokens if task.max_tokens is None else task.max_tokens
         max_tokens = left if wanted is None else min(left, wanted)
@@ -142,11 +153,15 @@ class Prompter:
         boundaries = tuple(place for place, token in enumerate(tokens) if token == opener and place)
         return Prepared(tokens, text, params, max_tokens, boundaries, constraint, placed)
 
-    def count(self, task: generate.Generate, *, must_fit: bool = False) -> int:
+    def count(self, given: generate.Generate | ReadTask, *, must_fit: bool = False) -> int:
         """Return the tokens of a prompt, which may be some times too long for the window unless it `must_fit`."""
-        self._check(task)
         limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
-        return len(self._read(self._with_defaults(task), limit).tokens)
+        return len(self._tokens(self._checked(given), limit).tokens)
+
+    def _checked(self, given: generate.Generate | ReadTask) -> ReadTask:
+        read = given if isinstance(given, ReadTask) else self.read(given)
+        self._check(read.task)
+        return replace(read, task=self._with_defaults(read.task))
 
     def _with_defaults(self, task: generate.Generate) -> generate.Generate:
         """Apply the options for thinking that the request leaves open. A budget of 0 turns thinking off."""
@@ -168,8 +183,9 @@ class Prompter:
             given.setdefault("enable_thinking", known > 0)
         return replace(task, template_args=given, thinking_budget=budget)
 
-    def _read(self, task: generate.Generate, limit: int) -> _Read:
+    def _tokens(self, read: ReadTask, limit: int) -> _Rendered:
         """Return the prompt. Raise OrchardError if it has `limit` tokens or more."""
+        task = read.task
         if task.prompt is not None:
             if isinstance(task.prompt, str):
                 text, tokens = task.prompt, self._tokenize(task.prompt, "prompt", limit, raw=True)
@@ -180,29 +196,21 @@ class Prompter:
             if task.suffix is not None:
                 tokens = self._raw.around(tokens, task.suffix)
             self._refuse_beyond(limit, len(tokens), "prompt")
-            return _Read(text, tokens)
+            return _Rendered(text, tokens)
         if not self.template.exists:
             raise _invalid("messages", "this model has no chat template, so it takes raw prompts and no conversations")
         self._refuse_beyond(limit, self._fewest_of(task.messages, limit), "messages", at_least=True)
+        text = self.template.render(task, self._begins_thinking)
+        expanded, found = self._media.expanded(read, text) if self._media and read.parts else (text, [])
+        tokens = self._tokenize(expanded, "messages", limit)
         media = JobMedia()
-        if self._media and has_media(task):
-            text, tokens, media = self._read_media(self._media, task, limit)
-        else:
-            text = self.template.render(task, self._begins_thinking)
-            tokens = self._tokenize(text, "messages", limit)
+        if self._media and read.parts:
+            media, text = self._media.of_job(tokens, found), self._media.shown(read, text)
         if thought := _open_thought(task):
             text = text.removesuffix(thought if text.endswith(thought) else thought.strip())
         if not tokens:
             raise _invalid("messages", "the model's chat template made an empty prompt of these messages")
-        return _Read(text, tokens, media)
-
-    def _read_media(self, media: PromptMedia, task: generate.Generate, limit: int) -> _Read:
-        """Return a prompt with media."""
-        marked = mark(task)
-        text = self.template.render(marked.task, self._begins_thinking)
-        expanded, read = media.read(marked, text)
-        tokens = self._tokenize(expanded, "messages", limit)
-        return _Read(media.shown(marked, text), tokens, media.of_job(tokens, read))
+        return _Rendered(text, tokens, media)
 
     def _check(self, task: generate.Generate) -> None:
         self._raw.check(tuple(task.sampling.logit_bias), "logit_bias")
@@ -214,12 +222,6 @@ class Prompter:
         least = 1 if task.prompt is None else 0
         if task.max_tokens is not None and task.max_tokens < least:
             raise _invalid("max_tokens", f"max_tokens must be at least {least}")
-        takes = self._media.takes if self._media else ()
-        for medium in media_of(task):
-            if medium.kind not in takes:
-                named = ", ".join(takes)
-                other = f"besides text it takes {named} only" if takes else _READERS
-                raise _invalid(medium.param, f"{_MEDIA[medium.kind]} can't be read by this model: {other}.")
         for name in task.template_args:
             if name in self.template.reserved:
                 raise _invalid("chat_template_kwargs", f"'{name}' can't be set for the chat template")

@@ -1,0 +1,26 @@
+"""PDF files of plain text, made by hand."""
+
+
+def pdf(*pages: str) -> bytes:
+    """A document with a line of text, in ASCII without parentheses, on each page; "": an empty page."""
+    kids = " ".join(f"{3 + 2 * number} 0 R" for number in range(len(pages)))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+    ]
+    font = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+    for number, text in enumerate(pages):
+        drawn = f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET" if text else ""
+        objects += [
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {4 + 2 * number} 0 R "
+            f"/Resources << /Font << /F1 {font} >> >> >>",
+            f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream",
+        ]
+    written = b"%PDF-1.4\n"
+    places = []
+    for number, content in enumerate(objects, 1):
+        places.append(len(written))
+        written += f"{number} 0 obj\n{content}\nendobj\n".encode()
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    trailer = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(written)}\n%%EOF\n"
+    return written + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{trailer}".encode()

@@ -1,0 +1,95 @@
+import io
+import itertools
+
+import pypdf
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pypdf import PdfReader, PdfWriter
+
+from orchard.core.errors import OrchardError
+from orchard.core.media import MediaPart
+from orchard.worker.prompt import documents
+from orchard.worker.prompt.documents import document_text
+from tests.support.documents import pdf
+from tests.support.examples import examples
+
+PARAM = "messages[0].content[0].file.file_data"
+
+
+def part(data: bytes, name: str = "") -> MediaPart:
+    return MediaPart("document", "", PARAM, data=data, name=name)
+
+
+def refused(data: bytes) -> str:
+    with pytest.raises(OrchardError, match="this document can't be read: ") as caught:
+        document_text(part(data))
+    assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
+    return caught.value.message
+
+
+def locked(password: str) -> bytes:
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf("Secret."))))
+    writer.encrypt(password, "owner", algorithm="RC4-128")
+    written = io.BytesIO()
+    writer.write(written)
+    return written.getvalue()
+
+
+def test_a_pdf_is_its_pages_text() -> None:
+    assert document_text(part(pdf("The sea is blue.", "So is the sky."))) == "The sea is blue.\n\nSo is the sky."
+    assert document_text(part(b"\r\n" + pdf("The sea is blue."), "sea.pdf")) == "sea.pdf:\nThe sea is blue."
+
+
+def test_a_text_is_itself() -> None:
+    assert document_text(part("Über das Meer".encode())) == "Über das Meer"
+    assert document_text(part(b"a,b\n1,2\n", "table.csv")) == "table.csv:\na,b\n1,2\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"\xff\xd8\xff\xe0", "it is no PDF, and no text in UTF-8"),
+        (b"PK\0\0", "it is no PDF, and no text in UTF-8"),
+        (b"%PDF-1.4", "it is broken"),
+        (pdf("")[:200], "it is broken"),
+        (pdf("", ""), "it has no text, only pictures"),
+        (locked("open sesame"), "it is locked with a password"),
+    ],
+)
+def test_what_is_refused(data: bytes, words: str) -> None:
+    assert words in refused(data)
+
+
+def test_a_document_that_anybody_may_read_is_not_locked() -> None:
+    assert document_text(part(locked(""))) == "Secret."
+
+
+def test_a_document_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "MOST_PAGES", 2)
+    assert "it has 3 pages, and at most 2 are allowed" in refused(pdf("a", "b", "c"))
+    monkeypatch.setattr(documents, "MOST_CHARACTERS", 10)
+    assert document_text(part(pdf("12345", "12345"))) == "12345\n\n12345"
+    assert "more than 10 characters" in refused(pdf("12345", "123456"))
+
+
+def test_a_document_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(page: object) -> str:
+        return str(sum(1 for _ in itertools.count()))
+
+    monkeypatch.setattr(pypdf.PageObject, "extract_text", endless)
+    monkeypatch.setattr(documents, "MOST_SECONDS", 0.05)
+    assert "within 0.05 seconds" in refused(pdf("a"))
+
+
+@examples(300, deadline=None)
+@given(st.data())
+def test_broken_documents_are_refused_or_read(data: st.DataObject) -> None:
+    whole = bytearray(pdf("The sea is blue.", "So is the sky."))
+    for _ in range(data.draw(st.integers(1, 8))):
+        place = data.draw(st.integers(0, len(whole) - 1))
+        whole[place] = data.draw(st.integers(0, 255))
+    try:
+        document_text(part(bytes(whole[: data.draw(st.integers(10, len(whole)))])))
+    except OrchardError as error:
+        assert error.kind == "invalid_request"  # noqa: PT017 - it may also be read
