@@ -220,6 +220,7 @@ class TestRedirects:
         await fetched(fetcher, "http://x.test/a")
         allowed = {"host", "user-agent", "accept", "accept-encoding", "connection"}
         assert [set(request.headers) for request in wire.requests] == [allowed] * 4
+        assert wire.requests[0].headers["accept-encoding"] == "identity"
         assert wire.requests[0].headers["user-agent"] == f"orchard/{__version__}"
 
     @pytest.mark.parametrize("url", ["http://ann:pw@x.test/a", "http://ann@x.test/a"])

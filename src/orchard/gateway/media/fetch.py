@@ -30,7 +30,7 @@ Transport = Callable[[ssl.SSLContext], httpx.AsyncBaseTransport]
 
 def _direct(context: ssl.SSLContext) -> httpx.AsyncBaseTransport:
     """Return a transport without proxies."""
-    return httpx.AsyncHTTPTransport(verify=context, trust_env=False)
+    return httpx.AsyncHTTPTransport(verify=context)
 
 
 class Fetcher:
