@@ -1,6 +1,5 @@
 """Media in every dialect that has them: what they become, and what is refused."""
 
-import base64
 import json
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +8,9 @@ import pytest
 
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions, MediaPart
-from orchard.core.tasks.generate import Generate, Part, TextPart, ToolResultPart, generation
+from orchard.core.tasks.generate import Generate, Part, ToolResultPart, generation
 from orchard.dialects.anthropic.messages import parse as anthropic_messages
-from orchard.dialects.common.media import MAX_FPS, MAX_SIDE
+from orchard.dialects.common.media import MAX_FPS, MAX_SIDE, KeptMedium
 from orchard.dialects.openai.chat import parse as openai_chat
 from orchard.dialects.openai.responses import parse as openai_responses
 
@@ -220,6 +219,7 @@ class TestFiles:
             ("JVBERi0=", "a.pdf", "document"),
             ("AP8=", "", "document"),
             ("AP8=", "gif", "document"),
+            ("data:text/plain;charset=utf-8;base64,QUJD", "a.txt", "document"),
         ],
     )
     def test_the_type_or_the_name_tells_the_kind(self, read: ReadFile, data: str, name: str, kind: str) -> None:
@@ -229,19 +229,11 @@ class TestFiles:
         assert part.url == (data if data.startswith("data:") else f"data:;base64,{data}")
         assert part.param.endswith(".file_data")
 
-    @pytest.mark.parametrize("start", ["", "data:text/plain;base64,", "data:application/json;charset=utf-8;base64,"])
-    def test_texts(self, read: ReadFile, start: str) -> None:
-        data = start + base64.b64encode("naïve".encode()).decode()
-        assert read(file_data=data) == (TextPart("naïve"),)
-        assert read(file_data=data, filename="a.txt") == (TextPart("a.txt:\nnaïve"),)
-
     @pytest.mark.parametrize(
         ("fields", "told"),
         [
             ({}, "is required."),
             ({"file_id": "file_1", "filename": "a.png"}, "is required: this server keeps no files."),
-            ({"file_data": "data:text/plain;base64,QUJ"}, "must be base64"),
-            ({"file_data": "QUJD\n"}, "must be base64"),
         ],
     )
     def test_what_is_wrong_is_named(self, read: ReadFile, fields: Fields, told: str) -> None:
@@ -280,3 +272,31 @@ def test_in_results_of_tools() -> None:
     for result in (told, answered):
         assert isinstance(result, ToolResultPart)
         assert [part.kind for part in result.parts if isinstance(part, MediaPart)] == ["audio", "image"]
+
+
+def test_media_that_are_kept() -> None:
+    """What stands in stored items takes the place of every URL and of base64."""
+    kept = KeptMedium("0" * 64, "image/gif", "https://x/a b.gif")
+    assert KeptMedium.of(kept.url) == kept
+    found = [
+        *shown(chat({"type": "image_url", "image_url": kept.url})),
+        *shown(responses({"type": "input_image", "image_url": kept.url})),
+        *shown(responses({"type": "input_audio", "input_audio": {"data": kept.url, "format": "mp3"}})),
+        *shown(responses({"type": "input_audio", "input_audio": {"data": kept.url}})),
+        *shown(responses({"type": "input_file", "file_data": kept.url})),
+        *shown(responses({"type": "input_file", "file_url": kept.url})),
+    ]
+    assert [(part.kind, part.url, part.media_type) for part in found if isinstance(part, MediaPart)] == [
+        ("image", kept.url, ""),
+        ("image", kept.url, ""),
+        ("audio", kept.url, "audio/mpeg"),
+        ("audio", kept.url, ""),
+        ("image", kept.url, "image/gif"),
+        ("image", kept.url, ""),
+    ]
+
+
+@pytest.mark.parametrize("value", ["orchard-media:", "orchard-media:0 a b", f"orchard-media:{'g' * 64} a b", "x"])
+def test_what_is_none(value: str) -> None:
+    assert KeptMedium.of(value) is None
+    assert refused(chat, {"type": "image_url", "image_url": value})

@@ -109,5 +109,5 @@ def test_the_size_is_bounded_before_anything_is_decoded(monkeypatch: pytest.Monk
     for size in (7, 8, 9, 10):
         error = refused(f"data:;base64,{encoded(b'x' * size)}")
         assert (error.kind, "may have 6 bytes" in error.message) == ("payload_too_large", True)
-    monkeypatch.setattr(data_urls, "_from_base64", None)
+    monkeypatch.setattr(data_urls, "from_base64", None)
     assert refused("data:;base64," + "?" * 100).kind == "payload_too_large"

@@ -14,6 +14,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaKind, MediaOptions, MediaPart
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Count, Generate, Message, Part, TextPart, ToolResultPart, generation
+from orchard.dialects.common.media import KeptMedium
 from orchard.gateway.http.budget import Budget
 from orchard.gateway.media import data_urls, resolver
 from orchard.gateway.media.errors import MAX_REQUEST_BYTES
@@ -76,7 +77,7 @@ class Bench:
         self.resolver = MediaResolver(Settings(**settings), self.budget, site)  # type: ignore[arg-type]
 
     async def parts(self, *parts: Part) -> tuple[Part, ...]:
-        found = await self.resolver.resolve(request(*parts))
+        found = (await self.resolver.resolve(request(*parts))).request
         assert not list(unresolved(found))
         assert self.budget.left == BUDGET
         return generation(found).messages[0].parts
@@ -91,7 +92,7 @@ class Bench:
 async def test_a_request_without_media_stays_as_it_is() -> None:
     here = MediaPart("image", "", "p", data=b"ABC")
     for given in (request(TextPart("Hi"), here), Request("r", "m", Generate(prompt="Hi"))):
-        assert await Bench().resolver.resolve(given) is given
+        assert (await Bench().resolver.resolve(given)).request is given
 
 
 async def test_everything_else_stays_as_it_is() -> None:
@@ -110,7 +111,7 @@ async def test_everything_else_stays_as_it_is() -> None:
     assert await Bench(Site()).parts(*parts) == expected
     for counted in (False, True):
         given = request(*parts, counted=counted)
-        found = await Bench(Site()).resolver.resolve(given)
+        found = (await Bench(Site()).resolver.resolve(given)).request
         task = replace(generation(given), messages=(Message("user", expected),))
         assert found == replace(given, task=Count(task) if counted else task)
 
@@ -220,3 +221,53 @@ async def test_over_the_network() -> None:
 
 def test_the_largest_request_fits_into_a_message_to_a_worker() -> None:
     assert max(MAX_BYTES.values()) < MAX_REQUEST_BYTES < wire.MAX_FRAME_BYTES - Settings().max_body_bytes
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "expected"),
+    [
+        ("naïve".encode(), "", TextPart("naïve")),
+        ("\ufeffnaïve".encode(), "a.txt", TextPart("a.txt:\nnaïve")),
+        (b"x" * 99_999, "", TextPart("x" * 99_999)),
+        (b"\xff", "a.txt", None),
+        (b"a\0b", "", None),
+        (b"%PDF-1.7 text", "", None),
+    ],
+)
+async def test_documents_of_text_become_texts(data: bytes, name: str, expected: Part | None) -> None:
+    given = MediaPart("document", f"data:;base64,{base64.b64encode(data).decode()}", "p", name=name)
+    bench = Bench(Site(a=data[:BUDGET]))
+    assert await bench.parts(given) == (expected or replace(given, url="", data=data),)
+    if len(data) < BUDGET:
+        site = Site(a=data)
+        fetched = (expected,) if expected else (MediaPart("document", "", "p", data, "image/png", name),)
+        assert await Bench(site).parts(replace(given, url="https://x/a")) == fetched
+
+
+async def test_a_pdf_by_its_type_and_pictures_of_text_stay() -> None:
+    pdf, picture = image("data:application/pdf;base64,QUJD", kind="document"), image(data_url(b"ABC"))
+    found = await Bench().parts(pdf, picture, ToolResultPart("c", (replace(pdf, url="data:;base64,QUJD"),)))
+    assert [type(part) for part in found] == [MediaPart, MediaPart, ToolResultPart]
+    assert found[2] == ToolResultPart("c", (TextPart("ABC"),))
+
+
+async def test_kept_media() -> None:
+    digest = "0" * 64
+    given = image(KeptMedium(digest, "image/gif", "https://x/a").url)
+    document = MediaPart("document", KeptMedium(digest, "image/gif", "https://x/b").url, "p")
+    bare = MediaPart("audio", KeptMedium(digest, "", "").url, "p", media_type="audio/wav")
+    resolver = Bench(Site()).resolver
+    found = await resolver.resolve(request(given, document, bare), {digest: b"ABC"})
+    assert generation(found.request).messages[0].parts == (
+        MediaPart("image", "", "p", b"ABC", "image/gif"),
+        MediaPart("image", "", "p", b"ABC", "image/gif"),
+        MediaPart("audio", "", "p", b"ABC", "audio/wav"),
+    )
+    assert found.fetched == {}
+    error = await Bench().refused(given)
+    assert (error.kind, "data: URL or an http(s) URL" in error.message) == ("invalid_request", True)
+
+
+async def test_what_was_fetched_is_told() -> None:
+    found = await Bench(Site()).resolver.resolve(request(image("https://x/a"), image(data_url(b"A"))))
+    assert found.fetched == {"https://x/a": MediaPart("image", "", "p", b"ABC", "image/png")}

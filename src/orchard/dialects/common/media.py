@@ -1,15 +1,13 @@
 """Pictures, sounds, films and documents in a body: what all dialects share in reading them."""
 
-import base64
 import re
 from pathlib import PurePath
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, NamedTuple, Optional, Protocol
 
 from msgspec import Meta
 from msgspec.structs import replace
 
 from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaKind, MediaOptions, MediaPart
-from orchard.core.tasks.generate import TextPart
 from orchard.dialects.common.json_body import invalid, not_one_of
 
 MAX_SIDE = 16_384
@@ -28,6 +26,9 @@ FramesPerSecond = Annotated[float, Meta(gt=0, le=MAX_FPS, description="Frames th
 Frames = Annotated[int, Meta(ge=1, le=MAX_FRAMES, description="Frames that are read of a video, at most.")]
 
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
+_KEPT = re.compile(r"orchard-media:([0-9a-f]{64}) (\S*) (.*)", re.DOTALL)
+NOT_A_URL = "must be a data: URL or an http(s) URL."
+"""What is said of a field that should hold the URL of a medium."""
 _SCHEMES = ("data:", "http:", "https:", "file:")
 _AUDIO_FORMATS = {"wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac"}
 _UNKNOWN_TYPES = ("", "application/octet-stream", "binary/octet-stream")
@@ -37,6 +38,29 @@ _ENDINGS: dict[MediaKind, tuple[str, ...]] = {
     "video": ("avi", "m4v", "mkv", "mov", "mp4", "mpeg", "mpg", "webm"),
 }
 _KINDS = {f".{ending}": kind for kind, endings in _ENDINGS.items() for ending in endings}
+
+
+class KeptMedium(NamedTuple):
+    """What stands in a stored item in place of a medium: the SHA-256 of its bytes, which are kept beside the items.
+
+    `original` is what it replaces: the whole of an http, https or file URL; of a data: URL, its beginning up to the
+    comma; of bare base64, nothing. `media_type` is that of the bytes, as far as it is known.
+    """
+
+    digest: str
+    media_type: str
+    original: str
+
+    @classmethod
+    def of(cls, value: str) -> Optional["KeptMedium"]:
+        """Return what a value stands for; None where it stands for itself."""
+        found = _KEPT.fullmatch(value)
+        return cls(*found.groups()) if found else None
+
+    @property
+    def url(self) -> str:
+        """The value that stands in the item."""
+        return f"orchard-media:{self.digest} {self.media_type} {self.original}"
 
 
 class MediaFields(Protocol):
@@ -75,13 +99,15 @@ def detailed(options: MediaOptions, detail: Detail | None) -> MediaOptions:
 
 def media_part(kind: MediaKind, url: str, param: str, options: MediaOptions, name: str = "") -> MediaPart:
     """Return a medium. Raise OrchardError where `param` holds no URL of a kind that can be read."""
-    if not url.lower().startswith(_SCHEMES):
-        raise invalid(param, "must be a data: URL or an http(s) URL.")
+    if not url.lower().startswith(_SCHEMES) and not KeptMedium.of(url):
+        raise invalid(param, NOT_A_URL)
     return MediaPart(kind, url, param, name=name, options=options)
 
 
 def encoded_part(kind: MediaKind, data: str, media_type: str, param: str, options: MediaOptions) -> MediaPart:
-    """Return a medium that comes as base64, or as a data: URL. `media_type` is not checked."""
+    """Return a medium that comes as base64, as a data: URL, or as a kept one; nothing is checked."""
+    if KeptMedium.of(data):
+        return MediaPart(kind, data, param, media_type=media_type, options=options)
     url = data if data.startswith("data:") else f"data:{media_type};base64,{data}"
     return MediaPart(kind, url, param, options=options)
 
@@ -95,24 +121,22 @@ def checked_type(media_type: str, param: str) -> str:
 
 def audio_part(data: str, format_: str | None, where: str, options: MediaOptions) -> MediaPart:
     """Return a sound. `where` is the field whose `data` and `format` these are. Raise OrchardError."""
-    if format_ not in _AUDIO_FORMATS and not (format_ is None and data.startswith("data:")):
+    if format_ not in _AUDIO_FORMATS and not (format_ is None and (data.startswith("data:") or KeptMedium.of(data))):
         raise not_one_of(f"{where}.format", _AUDIO_FORMATS)
     return encoded_part("audio", data, _AUDIO_FORMATS.get(format_ or "", ""), f"{where}.data", options)
 
 
-def file_part(data: str, name: str, param: str, options: MediaOptions) -> MediaPart | TextPart:
-    """Return a file that comes as base64 or as a data: URL: a medium of the kind that its type, or else its name, says.
+def file_part(data: str, name: str, param: str, options: MediaOptions) -> MediaPart:
+    """Return a file that comes as base64 or as a data: URL, or was kept.
 
-    A text is returned as such, below its name. Raise OrchardError where it is not base64.
+    It is a medium of the kind that its type, or else its name, says.
     """
-    media_type, content = "", data
+    media_type = ""
     if data.startswith("data:"):
-        head, _, content = data.partition(",")
-        media_type = head.removeprefix("data:").partition(";")[0].strip().lower()
-    kind, is_pdf = media_kind(media_type, name), media_type == "application/pdf" or name.lower().endswith(".pdf")
-    if kind == "document" and not is_pdf and (text := _text(content, param)) is not None:
-        return TextPart(f"{name}:\n{text}" if name else text)
-    return replace(encoded_part(kind, data, media_type, param, options), name=name)
+        media_type = data[len("data:") :].partition(",")[0].partition(";")[0].strip().lower()
+    elif kept := KeptMedium.of(data):
+        media_type = kept.media_type
+    return replace(encoded_part(media_kind(media_type, name), data, media_type, param, options), name=name)
 
 
 def media_kind(media_type: str, name: str) -> MediaKind:
@@ -120,16 +144,3 @@ def media_kind(media_type: str, name: str) -> MediaKind:
     if media_type in _UNKNOWN_TYPES:
         return _KINDS.get(PurePath(name).suffix.lower(), "document")
     return next((kind for kind in _ENDINGS if media_type.startswith(f"{kind}/")), "document")
-
-
-def _text(data: str, param: str) -> str | None:
-    """Return a file's text; None where it is something else. Raise OrchardError."""
-    try:
-        content = base64.b64decode(data, validate=True)
-    except ValueError:
-        raise invalid(param, "must be base64, or a data: URL with base64.") from None
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        return None
-    return None if "\0" in text else text

@@ -25,7 +25,7 @@ def decoded(part: MediaPart) -> MediaPart:
     check_type(part, media_type)
     if (len(part.url) - comma - 1) // 4 * 3 > MAX_BYTES[part.kind] + 2:
         raise too_large(part)
-    data = _from_base64(part.url, comma + 1)
+    data = from_base64(part.url, comma + 1)
     if data is None:
         raise invalid(part.param, "holds no valid base64 (RFC 4648, 4; with padding, without line ends).")
     if not data:
@@ -35,8 +35,8 @@ def decoded(part: MediaPart) -> MediaPart:
     return replace(part, url="", data=data, media_type=media_type)
 
 
-def _from_base64(text: str, begin: int) -> bytes | None:
-    """Return what a text holds in base64 from a place on; None where it is no base64."""
+def from_base64(text: str, begin: int = 0) -> bytes | None:
+    """Return what a text holds in base64 from a place on; None where it is no base64 (RFC 4648, 4)."""
     if (len(text) - begin) % 4:
         return None
     pieces = []

@@ -1,19 +1,22 @@
 """Turns the URLs of a request's media into bytes, before a worker gets the request."""
 
 import asyncio
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count, Generate, Part, ToolResultPart, generation
+from orchard.core.tasks.generate import Count, Generate, Part, TextPart, ToolResultPart, generation
 from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.media import NOT_A_URL, KeptMedium, media_kind
 from orchard.gateway.http.budget import Budget, Share
 from orchard.gateway.media import data_urls, local_files
+from orchard.gateway.media.documents import as_text
 from orchard.gateway.media.errors import MAX_REQUEST_BYTES, too_many
 from orchard.gateway.media.fetch import Fetcher
 
@@ -22,7 +25,12 @@ MAX_URLS = 256
 _AT_ONCE = 8  # of one request
 _SMALL_CHARS = 64 * 1024  # decoding them takes less time than handing them to a thread
 
-P = TypeVar("P", bound=Part)
+
+class Resolved(Struct, frozen=True):
+    """A request whose media are here. `fetched` are those that came from http, https and file URLs, by these."""
+
+    request: Request
+    fetched: Mapping[str, MediaPart] = {}
 
 
 class MediaResolver:
@@ -36,16 +44,17 @@ class MediaResolver:
         self._budget = budget
         self._fetcher = fetcher or Fetcher(settings.allow_private_media)
 
-    async def resolve(self, request: Request) -> Request:
-        """Return a request whose media have their bytes in `data`.
+    async def resolve(self, request: Request, kept: Mapping[str, bytes] = MappingProxyType({})) -> Resolved:
+        """Return a request whose media have their bytes in `data`, and whose documents of text have become texts.
 
-        Cancelling ends all fetches. Raise OrchardError, whose `param` is that of the medium to blame: invalid_request,
-        payload_too_large, overloaded if too many bytes are arriving already.
+        `kept` are the media of stored items, by their digests (`KeptMedium`). Cancelling ends all fetches. Raise
+        OrchardError, whose `param` is that of the medium to blame: invalid_request, payload_too_large, overloaded if
+        too many bytes are arriving already.
         """
         parts = list(unresolved(request))
         if not parts:
-            return request
-        arrival = _Arrival(self._settings, self._fetcher, Share(self._budget))
+            return Resolved(request)
+        arrival = _Arrival(self._settings, self._fetcher, Share(self._budget), kept)
         try:
             async with asyncio.TaskGroup() as tasks:
                 found = [tasks.create_task(task) for task in map(arrival.one, parts)]
@@ -54,7 +63,7 @@ class MediaResolver:
             raise next((one for one in group.exceptions if isinstance(one, OrchardError)), group) from None
         finally:
             arrival.share.take(0)
-        return _replaced(request, iter([task.result() for task in found]))
+        return Resolved(_replaced(request, iter([task.result() for task in found])), arrival.fetched())
 
     def close(self) -> None:
         """End what is left of the work."""
@@ -64,22 +73,44 @@ class MediaResolver:
 class _Arrival:
     """The media of one request on their way here; each URL is fetched once."""
 
-    def __init__(self, settings: Settings, fetcher: Fetcher, share: Share) -> None:
+    def __init__(self, settings: Settings, fetcher: Fetcher, share: Share, kept: Mapping[str, bytes]) -> None:
         self.share = share
         self._settings = settings
         self._fetcher = fetcher
+        self._kept = kept
         self._deadline = asyncio.get_running_loop().time() + settings.body_timeout
         self._few = asyncio.Semaphore(_AT_ONCE)
         self._found: dict[tuple[str, str], asyncio.Future[MediaPart]] = {}
-        self._bytes = self._fetched = 0
+        self._bytes = self._arrived = 0
 
-    async def one(self, part: MediaPart) -> MediaPart:
-        """Return a part with its bytes. Raise OrchardError."""
-        if part.url[:5].lower() == "data:":
+    async def one(self, part: MediaPart) -> MediaPart | TextPart:
+        """Return a part with its bytes, or a document's text. Raise OrchardError."""
+        if kept := KeptMedium.of(part.url):
+            found = self._known(part, kept)
+        elif part.url[:5].lower() == "data:":
             small = len(part.url) <= _SMALL_CHARS
             found = data_urls.decoded(part) if small else await asyncio.to_thread(data_urls.decoded, part)
             self._add(part, len(found.data))
+        else:
+            found = await self._once(part)
+        if found.kind != "document":
             return found
+        return as_text(found) if len(found.data) <= _SMALL_CHARS else await asyncio.to_thread(as_text, found)
+
+    def fetched(self) -> dict[str, MediaPart]:
+        """Return what came from each URL, when all is here."""
+        return {url: found.result() for (_, url), found in self._found.items()}
+
+    def _known(self, part: MediaPart, kept: KeptMedium) -> MediaPart:
+        data = self._kept.get(kept.digest)
+        if data is None:
+            raise invalid(part.param, NOT_A_URL)
+        self._add(part, len(data))
+        media_type = kept.media_type or part.media_type
+        kind = media_kind(media_type, part.name) if part.kind == "document" else part.kind
+        return replace(part, kind=kind, url="", data=data, media_type=media_type)
+
+    async def _once(self, part: MediaPart) -> MediaPart:
         key = part.kind, part.url
         if (known := self._found.get(key)) is None:
             if len(self._found) >= MAX_URLS:
@@ -103,9 +134,9 @@ class _Arrival:
                 raise invalid(part.param, f"can't be fetched: it did not arrive within {seconds}.") from None
 
     def _hold(self, part: MediaPart, size: int) -> None:
-        self._fetched += size
+        self._arrived += size
         self._add(part, size)
-        self.share.take(self._fetched)
+        self.share.take(self._arrived)
 
     def _add(self, part: MediaPart, size: int) -> None:
         self._bytes += size
@@ -124,7 +155,7 @@ def unresolved(request: Request) -> Iterator[MediaPart]:
                     yield piece
 
 
-def _replaced(request: Request, found: Iterator[MediaPart]) -> Request:
+def _replaced(request: Request, found: Iterator[MediaPart | TextPart]) -> Request:
     """Return a request with what was found in place of its unresolved media, in their order."""
     messages = []
     for message in generation(request).messages:
@@ -134,7 +165,7 @@ def _replaced(request: Request, found: Iterator[MediaPart]) -> Request:
     return replace(request, task=replace(request.task, of=task) if isinstance(request.task, Count) else task)
 
 
-def _with_media(part: Part, found: Iterator[MediaPart]) -> Part:
+def _with_media(part: Part, found: Iterator[MediaPart | TextPart]) -> Part:
     if isinstance(part, ToolResultPart):
         pieces = (next(found) if isinstance(piece, MediaPart) and piece.url else piece for piece in part.parts)
         return replace(part, parts=tuple(pieces))

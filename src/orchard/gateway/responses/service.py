@@ -115,7 +115,8 @@ class Responses:
             what = "what this request goes on from, with its input,"
             past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
         self.pool.find(call.request.model, call.request.adapter)
-        return replace(call, request=await self._media.resolve(call.request))
+        resolved = await self._media.resolve(call.request)
+        return replace(call, request=resolved.request)
 
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Return the number of tokens of a request's input. Raise OrchardError."""

@@ -41,7 +41,7 @@ class AppState:
         """
         if any(unresolved(request)):
             self.pool.find(request.model, request.adapter)  # nothing is fetched for a model that isn't there
-            request = await attended(http, self.media.resolve(request))
+            request = (await attended(http, self.media.resolve(request))).request
         return self.overflow.open(request)
 
     async def answer(

@@ -208,7 +208,7 @@ class TestBlocks:
         assert task(user(*documents)).messages == (
             said(
                 MediaPart("document", "data:application/pdf;base64,JVBERi0=", "messages[0].content[0].source.data"),
-                TextPart("Once."),
+                MediaPart("document", "data:text/plain;base64,T25jZS4=", "messages[0].content[1].source.data"),
                 MediaPart("document", "https://x.test/a.pdf", "messages[0].content[2].source.url"),
             ),
         )
@@ -221,7 +221,6 @@ class TestBlocks:
             ({"type": "url", "url": "ftp://x.test/a.pdf"}, "url"),
             ({"type": "base64", "data": "QUJD"}, "media_type"),
             ({"type": "base64", "media_type": "application/pdf"}, "data"),
-            ({"type": "base64", "media_type": "text/plain", "data": "QUJ"}, "data"),
         ],
     )
     def test_documents_that_cannot_be_read(self, source: dict[str, Any], param: str) -> None:

@@ -154,8 +154,8 @@ def test_pictures_and_files() -> None:
         MediaPart("image", "data:image/png;base64,AA==", f"{PLACE}[0].image_url", options=MediaOptions(detail="low")),
         MediaPart("image", "https://x.y/z.png", f"{PLACE}[1].image_url"),
         TextPart("a"),
-        TextPart("a.txt:\nnaïve"),
-        TextPart("naïve"),
+        MediaPart("document", f"data:text/plain;base64,{text}", f"{PLACE}[3].file_data", name="a.txt"),
+        MediaPart("document", f"data:;base64,{text}", f"{PLACE}[4].file_data"),
     )
 
 
@@ -166,7 +166,6 @@ def test_pictures_and_files() -> None:
         ({"type": "input_image", "image_url": "ftp://x"}, "http"),
         ({"type": "input_file", "file_id": "file_1"}, "keeps no files"),
         ({"type": "input_file", "file_url": "ftp://x"}, "http"),
-        ({"type": "input_file", "file_data": "JVBERi0xLjQKJf////8"}, "base64"),
         ({"type": "input_audio"}, "required"),
         ({"type": "sculpture"}, "input_audio"),
         ({"type": "input_text"}, "required"),

@@ -128,7 +128,7 @@ class MessageReader:
         text = part.text if kind == "text" else part.refusal
         return generate.TextPart(required(text, f"{where}.{kind}"))
 
-    def _file(self, file: wire.File, where: str) -> generate.TextPart | MediaPart:
+    def _file(self, file: wire.File, where: str) -> MediaPart:
         if file.file_data is None:
             reason = ": this server keeps no files" if file.file_id else ""
             raise invalid(f"{where}.file_data", f"is required{reason}.")

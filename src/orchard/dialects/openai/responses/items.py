@@ -217,7 +217,7 @@ class ItemReader:
         allowed = ("output_text", "refusal") if role == "assistant" else ("input_text", *_MEDIA)
         raise not_one_of(f"{where}.type", allowed, f" in a message of role '{role}'")
 
-    def _medium(self, part: wire.Part, where: str) -> generate.TextPart | MediaPart | None:
+    def _medium(self, part: wire.Part, where: str) -> MediaPart | None:
         """Return what a part shows; None where it is of another type. Raise OrchardError."""
         match part.type:
             case kind if kind in _IMAGES:
