@@ -7,11 +7,10 @@ from typing import Any
 import mlx.core as mx
 import mlx_vlm
 import pytest
-from mlx_vlm.utils import prepare_inputs
 
 from tests.support.media import film, picture, sound, with_one_pixel
 from tests.support.vision_families import FAMILIES
-from tests.support.vision_models import load_reference, prompt
+from tests.support.vision_models import load_reference, logprobs_of, prompt
 
 Folders = Callable[[str], Path]
 
@@ -21,12 +20,8 @@ def reference(request: pytest.FixtureRequest, vision_folder: Folders) -> tuple[s
     return request.param, *load_reference(vision_folder(request.param))
 
 
-def logits(model: Any, processor: Any, *kinds: str, **media: list[Any]) -> mx.array:
-    """What mlx-vlm's model says after a message with such media."""
-    inputs = prepare_inputs(processor, prompts=prompt(processor, *kinds), **media)
-    ids, mask = inputs.pop("input_ids"), inputs.pop("attention_mask")
-    said: mx.array = model(ids, inputs.pop("pixel_values", None), mask=mask, **inputs).logits[0, -1]
-    return said
+def logprobs(model: Any, processor: Any, *kinds: str, **media: list[Any]) -> mx.array:
+    return logprobs_of(model, processor, prompt(processor, *kinds), **media)
 
 
 def apart(one: mx.array, other: mx.array) -> bool:
@@ -53,7 +48,7 @@ def test_logits_tell_pictures_apart(reference: tuple[str, Any, Any]) -> None:
     _, model, processor = reference
     image = picture(1)
     first, again, other, one_pixel = (
-        logits(model, processor, "image", images=[each])
+        logprobs(model, processor, "image", images=[each])
         for each in (image, image.copy(), picture(2), with_one_pixel(image))
     )
     assert mx.array_equal(first, again)
@@ -65,8 +60,8 @@ def test_logits_tell_the_order_of_pictures(reference: tuple[str, Any, Any]) -> N
     _, model, processor = reference
     one, other = picture(1), picture(2)
     assert apart(
-        logits(model, processor, "image", "image", images=[one, other]),
-        logits(model, processor, "image", "image", images=[other, one]),
+        logprobs(model, processor, "image", "image", images=[one, other]),
+        logprobs(model, processor, "image", "image", images=[other, one]),
     )
 
 
@@ -77,7 +72,7 @@ def test_logits_tell_sounds_apart(name: str, vision_folder: Folders) -> None:
     altered = samples.copy()
     altered[3000] = 1 if altered[3000] < 0 else -1
     first, again, other, one_sample = (
-        logits(model, processor, "audio", audio=[each]) for each in (samples, samples, sound(2), altered)
+        logprobs(model, processor, "audio", audio=[each]) for each in (samples, samples, sound(2), altered)
     )
     assert mx.array_equal(first, again)
     assert apart(first, other)
@@ -88,7 +83,7 @@ def test_logits_tell_sounds_apart(name: str, vision_folder: Folders) -> None:
 def test_logits_tell_films_apart(name: str, vision_folder: Folders) -> None:
     model, processor = load_reference(vision_folder(name))
     first, backwards, other = (
-        logits(model, processor, "video", videos=[each]) for each in (film(1), film(1)[::-1], film(2))
+        logprobs(model, processor, "video", videos=[each]) for each in (film(1), film(1)[::-1], film(2))
     )
     assert apart(first, backwards)
     assert apart(first, other)

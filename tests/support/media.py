@@ -1,8 +1,10 @@
 """Pictures, sounds and films of noise: no two of different seeds are alike in any part."""
 
 import io
+import tempfile
 import wave
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -49,7 +51,27 @@ def wav(samples: NDArray[np.float32]) -> bytes:
     return written.getvalue()
 
 
+def heard(wav_file: bytes) -> NDArray[np.float32]:
+    """Read the samples of what `wav` wrote."""
+    with wave.open(io.BytesIO(wav_file)) as file:
+        samples = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+        return samples.astype(np.float32) / np.float32(32768)
+
+
 def film(seed: int, frames: int = 4, height: int = 32, width: int = 48) -> NDArray[np.uint8]:
     """Frames (frames, 3, height, width), each a picture of its own."""
     shot = [np.asarray(picture(seed * 1000 + n, height, width)) for n in range(frames)]
     return np.stack(shot).transpose(0, 3, 1, 2)
+
+
+def video(frames: NDArray[np.uint8], rate: float = 2.0) -> bytes:
+    """Write frames (frames, 3, height, width) as a film of so many a second, without loss."""
+    height, width = frames.shape[2:]
+    with tempfile.TemporaryDirectory() as folder:
+        name = f"{folder}/film.avi"
+        writer = cv2.VideoWriter(name, cv2.VideoWriter.fourcc(*"FFV1"), rate, (width, height))
+        for frame in frames:
+            writer.write(np.ascontiguousarray(frame.transpose(1, 2, 0)[..., ::-1]))
+        writer.release()
+        with open(name, "rb") as file:
+            return file.read()

@@ -30,10 +30,10 @@ def make_vision_model(folder: Path, family: VisionFamily) -> None:
     config = _with_ids(family.config | {"eos_token_id": "<|im_end|>"}, tokenizer)
     module = importlib.import_module(f"mlx_vlm.models.{config['model_type']}")
     mx.random.seed(3)
-    network = module.Model(_model_config(module, json.loads(json.dumps(config))))
+    network = module.Model(model_config(module, json.loads(json.dumps(config))))
     shapes: list[tuple[str, mx.array]] = tree_flatten(network.parameters())
     gains = family.gains | _GAINS | family.gains  # the family's come first, and override
-    weights = {name: _random(name, weight, gains) for name, weight in shapes}
+    weights = {name: random_weight(name, weight, gains) for name, weight in shapes}
     mx.save_safetensors(str(folder / "model.safetensors"), weights)
     for file, content in {"config.json": config, **family.files}.items():
         (folder / file).write_text(json.dumps(content))
@@ -94,7 +94,18 @@ def load_reference(folder: Path) -> tuple[Any, Any]:
     return model, processor
 
 
-def _model_config(module: Any, config: dict[str, Any]) -> Any:
+def logprobs_of(model: Any, processor: Any, text: str, **media: list[Any]) -> mx.array:
+    """Return mlx-vlm's own log-probabilities (vocab_size,) after a text with `images`, `audio` and `videos`."""
+    from mlx_vlm.generate import generate_step
+    from mlx_vlm.utils import prepare_inputs
+
+    inputs = prepare_inputs(processor, prompts=text, **media)
+    prompt = [inputs.pop(name, None) for name in ("input_ids", "pixel_values", "attention_mask")]
+    logprobs: mx.array = next(generate_step(prompt[0], model, *prompt[1:], max_tokens=1, temperature=0.0, **inputs))[1]
+    return logprobs
+
+
+def model_config(module: Any, config: dict[str, Any]) -> Any:
     """Read a configuration as mlx_vlm.utils.load_model does."""
     for part in ("text", "vision", "audio"):
         config.setdefault(f"{part}_config", {})
@@ -124,17 +135,6 @@ def _template(family: VisionFamily) -> str:
     return written
 
 
-def _random(name: str, weight: mx.array, gains: dict[str, float]) -> mx.array:
-    """Give a weight's random values: what carries the context is strong, and so is what a picture becomes."""
-    if name.endswith("A_log"):
-        return mx.log(mx.linspace(0.01, 0.1, weight.size).reshape(weight.shape))
-    gain = next((gain for part, gain in gains.items() if part in name), 1.0)
-    if weight.ndim < 2:
-        sharp = name.endswith(("q_norm.weight", "q_layernorm.weight"))
-        return weight + 2.0 if sharp else weight * gain
-    return mx.random.normal(weight.shape) * (gain / math.sqrt(weight.size / weight.shape[0]))
-
-
 _GAINS = {
     "embed_tokens": 4.0,
     "lm_head": 4.0,
@@ -144,3 +144,14 @@ _GAINS = {
     "linear_fc2": 8.0,
     "multi_modal_projector": 4.0,
 }
+
+
+def random_weight(name: str, weight: mx.array, gains: dict[str, float] = _GAINS) -> mx.array:
+    """Give a weight's random values: what carries the context is strong, and so is what a picture becomes."""
+    if name.endswith("A_log"):
+        return mx.log(mx.linspace(0.01, 0.1, weight.size).reshape(weight.shape))
+    gain = next((gain for part, gain in gains.items() if part in name), 1.0)
+    if weight.ndim < 2:
+        sharp = name.endswith(("q_norm.weight", "q_layernorm.weight"))
+        return weight + 2.0 if sharp else weight * gain
+    return mx.random.normal(weight.shape) * (gain / math.sqrt(weight.size / weight.shape[0]))
