@@ -193,7 +193,8 @@ _MEDIA_WEIGHTS = re.compile(r"vision|visual|image|audio|speech|(^|[._])(vit|vpm|
 
 def _has_media_weights(folder: Path) -> bool:
     """Return whether a weight of a folder is one of an encoder of media, by its name."""
-    for file in folder.glob("*.safetensors"):
+    files = list(folder.glob("*.safetensors"))
+    for file in files:
         try:
             with file.open("rb") as opened:
                 (size,) = struct.unpack("<Q", opened.read(8))
@@ -202,7 +203,7 @@ def _has_media_weights(folder: Path) -> bool:
             return True  # the load says what is wrong with it
         if any(_MEDIA_WEIGHTS.search(name) for name in names):
             return True
-    return False
+    return not files
 
 
 def _template(folder: Path) -> str | None:
@@ -239,16 +240,17 @@ def _load_network(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def _adapt(network: Any, adapter: Path) -> set[str]:
-    """Lay an adapter over a network; ValueError if its weights don't fit, which mlx-vlm does not look at."""
+    """Lay an adapter over a network. ValueError if its weights don't fit, at which mlx-vlm does not look."""
     apply_lora_layers(network, str(adapter))
     file = next(adapter / name for name in _ADAPTER_WEIGHTS if (adapter / name).is_file())
     weights: Any = mx.load(str(file))
     known = dict(tree_flatten(network.parameters()))
-    for name, array in weights.items():
-        if name not in known:
-            raise ValueError(f"incompatible weights\nthe model has no {name}")
-        if known[name].shape != array.shape:
-            raise ValueError(f"incompatible weights\n{name} is {array.shape}, not {known[name].shape}")
+    if missing := weights.keys() - known.keys():
+        raise ValueError(f"incompatible weights\nthe model has no {min(missing)}")
+    try:
+        network.language_model(mx.array([[0]], mx.int32), cache=make_prompt_cache(network.language_model))
+    except ValueError as error:  # of two shapes that can't be multiplied
+        raise ValueError(f"incompatible weights\n{error}") from error
     return set(weights)
 
 

@@ -1,0 +1,196 @@
+"""Loading models with media: what a folder says, what is wrong with it, adapters, and code that is never run."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx.utils import tree_flatten
+from mlx_vlm.trainer.peft import get_peft_model, save_adapter
+from mlx_vlm.utils import load_model
+from transformers import AutoTokenizer
+
+from orchard.backends import text
+from orchard.backends.vision.model import NoMedia, VisionModel, load
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
+from tests.support.vision_families import WINDOW
+
+Folders = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def qwen(vision_folder: Folders) -> VisionModel:
+    return load(str(vision_folder("qwen3_vl")))
+
+
+@pytest.fixture
+def folder(vision_folder: Folders, tmp_path: Path) -> Path:
+    """A copy of a model's folder."""
+    shutil.copytree(vision_folder("qwen3_vl"), tmp_path / "model")
+    return tmp_path / "model"
+
+
+def edit(file: Path, **fields: object) -> None:
+    content = json.loads(file.read_text()) | fields
+    file.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+
+
+def logits(model: VisionModel, *tokens: int) -> mx.array:
+    return model.forward(mx.array([tokens]), model.new_cache())
+
+
+def test_what_a_folder_says(qwen: VisionModel, vision_folder: Folders) -> None:
+    assert qwen.context_window == WINDOW
+    assert qwen.eos_token_ids == {qwen.tokenizer.convert_tokens_to_ids("<|im_end|>")}
+    assert qwen.defaults == SamplingDefaults()
+    assert logits(qwen, 1, 2).shape == (1, 2, qwen.vocab_size)
+    assert (qwen.mrope, qwen.tokens_per_second, qwen.attends_both_ways) == (True, 0.0, False)
+    # What one library has cached is not the other's.
+    assert qwen.fingerprint != text.load(str(vision_folder("qwen3_vl"))).fingerprint
+
+
+def test_films_of_qwen_2_5_have_times(vision_folder: Folders) -> None:
+    assert load(str(vision_folder("qwen2_5_vl"))).tokens_per_second == 2.0
+
+
+def test_options(folder: Path) -> None:
+    (folder / "generation_config.json").write_text('{"temperature": 0.5, "max_new_tokens": 7}')
+    told: list[float] = []
+    model = load(str(folder), TextOptions(context_length=100, max_kv_size=9), told.append)
+    assert (model.context_window, model.max_new_tokens) == (100, 7)
+    assert model.defaults == SamplingDefaults(temperature=0.5)
+    assert [layer.max_size for layer in model.new_cache()] == [9, 9, 9]
+    assert told == sorted(told)
+    assert 0 < told[0] < told[-1] <= 1
+
+
+def test_rows_have_positions_of_their_own(qwen: VisionModel) -> None:
+    """In a batch the cache's offset is one for each row, and positions may be given for each."""
+    cache = qwen.new_cache()
+    qwen.forward(mx.array([[1, 2, 3], [4, 5, 6]]), cache)
+    plain = qwen.forward(mx.array([[7], [8]]), cache)
+    cache = qwen.new_cache()
+    qwen.forward(mx.array([[1, 2, 3], [4, 5, 6]]), cache)
+    given = qwen.forward(mx.array([[7], [8]]), cache, positions=mx.array([3, 3]))
+    assert mx.array_equal(plain, given)
+
+
+def test_a_model_that_counts_itself_takes_no_positions(vision_folder: Folders) -> None:
+    model = load(str(vision_folder("llava")))
+    with pytest.raises(ValueError, match="counts its positions itself"):
+        model.forward(mx.array([[1]]), model.new_cache(), positions=mx.array([0]))
+
+
+def test_a_template_of_processors_only(folder: Path) -> None:
+    (folder / "chat_template.jinja").unlink()
+    edit(folder / "tokenizer_config.json", chat_template=None)
+    assert load(str(folder)).tokenizer.chat_template is None
+    (folder / "chat_template.json").write_text(json.dumps({"chat_template": "<think>{{ messages[0].content }}"}))
+    assert load(str(folder)).tokenizer.chat_template == "<think>{{ messages[0].content }}"
+    other = folder / "other.jinja"
+    other.write_text("other")
+    assert load(str(folder), TextOptions(chat_template_file=str(other))).tokenizer.chat_template == "other"
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda folder: (folder / "config.json").unlink(), "no config.json"),
+        (lambda folder: (folder / "config.json").write_text("{"), "config.json is not JSON"),
+        (lambda folder: (folder / "model.safetensors").unlink(), r"no model\*.safetensors"),
+        (lambda folder: (folder / "model.safetensors").write_text("no tensors"), "broken"),
+        (lambda folder: edit(folder / "config.json", num_hidden_layers=10**6), "have at most 2,048"),
+        (lambda folder: edit(folder / "config.json", model_file="evil.py"), "Python code of its own"),
+    ],
+)
+def test_damage_is_told_in_a_sentence(folder: Path, damage: Callable[[Path], None], words: str) -> None:
+    damage(folder)
+    (folder / "evil.py").write_text("raise SystemExit('this was run')")
+    with pytest.raises(OrchardError, match=words) as caught:
+        load(str(folder))
+    assert caught.value.kind == "model_failed"
+    assert "\n" not in caught.value.message
+
+
+def test_weights_that_do_not_fit(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    edit(folder / "config.json", text_config=config["text_config"] | {"hidden_size": 48})
+    with pytest.raises(OrchardError, match=r"weights do not fit its config\.json"):
+        load(str(folder))
+
+
+def test_an_architecture_of_mlx_lm_only_has_no_media(folder: Path) -> None:
+    edit(folder / "config.json", model_type="frobnicator")
+    with pytest.raises(NoMedia, match=r"mlx-vlm does not know its architecture .*frobnicator"):
+        load(str(folder))
+
+
+def test_code_of_a_folder_is_not_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where a processor of mlx-vlm trusts it whatever it is told, as GOT's does."""
+    (folder / "evil.py").write_text("raise SystemExit('this was run')")
+    edit(
+        folder / "tokenizer_config.json",
+        auto_map={"AutoTokenizer": ["evil.Evil", "evil.Evil"]},
+        tokenizer_class="Evil",
+    )
+
+    def trusting(path: Path, **given: object) -> object:
+        return AutoTokenizer.from_pretrained(path, trust_remote_code=True)
+
+    monkeypatch.setattr("mlx_vlm.utils.load_processor", trusting)
+    with pytest.raises(NoMedia, match="it wants to run Python code of its own, which is never done"):
+        load(str(folder))
+
+
+def make_adapter(folder: Path, adapter: Path) -> None:
+    """Write LoRA weights, in mlx-vlm's format, that change what the model says."""
+    network = get_peft_model(load_model(folder), rank=2, verbose=False)
+    weights = {name: weight + 0.5 for name, weight in tree_flatten(network.trainable_parameters())}
+    network.load_weights(list(weights.items()), strict=False)
+    adapter.mkdir()
+    save_adapter(network, adapter / "adapters.safetensors")
+
+
+def test_an_adapter_is_laid_over_the_model(folder: Path, qwen: VisionModel, tmp_path: Path) -> None:
+    make_adapter(folder, tmp_path / "adapter")
+    adapted = load(str(folder), TextOptions(adapter_path=str(tmp_path / "adapter")))
+    first, again = logits(adapted, 1, 2, 3), logits(adapted, 1, 2, 3)
+    assert mx.array_equal(first, again)  # nothing is dropped out
+    assert not mx.allclose(first, logits(qwen, 1, 2, 3))
+    assert adapted.fingerprint != qwen.fingerprint
+
+
+def reshaped(adapter: Path) -> None:
+    weights: Any = mx.load(str(adapter / "adapters.safetensors"))
+    name = next(name for name in weights if name.endswith("q_proj.lora_a"))
+    mx.save_safetensors(str(adapter / "adapters.safetensors"), weights | {name: weights[name][1:]})
+
+
+def renamed(adapter: Path) -> None:
+    weights: Any = mx.load(str(adapter / "adapters.safetensors"))
+    mx.save_safetensors(str(adapter / "adapters.safetensors"), {f"other.{name}": one for name, one in weights.items()})
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda adapter: (adapter / "adapter_config.json").unlink(), "it has no adapter_config.json"),
+        (lambda adapter: (adapter / "adapters.safetensors").unlink(), "it has no adapters.safetensors"),
+        (lambda adapter: (adapter / "adapter_config.json").write_text("{}"), "its adapter_config.json is broken"),
+        (lambda adapter: (adapter / "adapters.safetensors").write_text("none"), "its files are broken"),
+        (reshaped, "its weights do not fit the model"),
+        (renamed, "its weights do not fit the model"),
+    ],
+)
+def test_a_damaged_adapter_is_told_in_a_sentence(
+    folder: Path, tmp_path: Path, damage: Callable[[Path], None], words: str
+) -> None:
+    make_adapter(folder, tmp_path / "adapter")
+    damage(tmp_path / "adapter")
+    with pytest.raises(OrchardError, match=f"the adapter in .* can't be applied: .*{words}") as caught:
+        load(str(folder), TextOptions(adapter_path=str(tmp_path / "adapter")))
+    assert "\n" not in caught.value.message
