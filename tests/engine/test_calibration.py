@@ -2,6 +2,7 @@
 
 import os
 import time
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -255,13 +256,26 @@ def test_the_name_tells_apart_what_the_facts_depend_on(monkeypatch: pytest.Monke
     monkeypatch.setenv("MLX_SOMETHING", "1")
     names.add(calibration.key(model, options[0]))
     monkeypatch.delenv("MLX_SOMETHING")
-    monkeypatch.setattr(calibration, "version", lambda name: "0")
-    names.add(calibration.key(model, options[0]))
-    assert len(names) == len(options) + 3
+    for library in ("none", "mlx", "mlx-lm", "mlx-vlm", "mlx-orchard"):
+        monkeypatch.setattr(calibration, "version", lambda name, other=library: "0" if name == other else "1")
+        names.add(calibration.key(model, options[0]))
+    assert len(names) == len(options) + 7
     monkeypatch.undo()
     assert calibration.key(model, TextOptions(decode_concurrency=3, memory_limit=7)) == calibration.key(
         model, TextOptions()
     )
+
+
+def test_a_library_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "mlx-vlm":
+            raise PackageNotFoundError(name)
+        return "1"
+
+    model = network("qwen3")
+    before = calibration.key(model, TextOptions())
+    monkeypatch.setattr(calibration, "version", version)
+    assert calibration.key(model, TextOptions()) != before
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from orchard.backends.text import TextModel
+from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Job
 from orchard.engine.sampling.params import SamplingParams
 from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
 from tests.support.engine_driver import At, Driver, Engines, Happening, greedy, prompt
 from tests.support.examples import examples, some
 from tests.support.media_jobs import Asked, with_media
-from tests.support.tiny_models import LOOSE, alone, make_runner, network, run
+from tests.support.tiny_models import LOOSE, alone, footprint, make_runner, network, run
 
 # Cut at any token, kept where it once was (a window; a short convolution).
 KINDS = ["qwen3", "gemma3_text", "lfm2"]
@@ -178,6 +179,17 @@ def test_media_that_can_never_be_encoded_are_refused_with_the_numbers() -> None:
     (broken,) = [one for step in course.steps for one in step.broken]
     assert (broken.job, broken.too_large) == ("b", True)
     assert "for encoding its media (12,345,678); there are 10,000,000 for all requests" in broken.message
+
+
+@little_memory
+def test_an_answer_leaves_memory_to_encode_its_media_again() -> None:
+    """Else a job that is preempted late could never go on."""
+    model = network("qwen3")
+    size = footprint(model, TextOptions())
+    growth = size.bytes(21) - size.bytes(20)
+    limits = replace(LOOSE, memory_bytes=size.bytes(20) + 10 * growth + 5_000_000)
+    outcome = run(make_runner(model, limits), [encoding("a", 5_000_000, 30)]).outcomes["a"]
+    assert (len(outcome.tokens[0]), outcome.reasons) == (10, ["length"])
 
 
 def test_media_are_encoded_one_after_the_other_where_memory_is_short() -> None:

@@ -14,7 +14,7 @@ import mlx.core as mx
 import msgspec
 import pytest
 
-from orchard.backends.text import TextModel, load
+from orchard.backends.text import load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EndReason, EngineStep, Job
 from orchard.engine.batching.kv_cache import KVStore
@@ -64,7 +64,7 @@ Happening = tuple[At, Job | Leave]
 class _Run:
     """One call of `Driver.run`; only the engine's thread touches it, but for its beginning and its end."""
 
-    engine: "Engine[TextModel]"
+    engine: "Engine[Any]"
     prefix: str
     happenings: list[Happening]
     results: dict[str, Result] = field(default_factory=dict)
@@ -142,12 +142,13 @@ class _Run:
 class Driver:
     """An engine that runs jobs while the caller waits. It is started, warm-up included, and must be closed."""
 
-    def __init__(self, load_model: Callable[[], TextModel], **options: Any) -> None:
+    def __init__(self, load_model: Callable[[], Any], **options: Any) -> None:
         """`options` are those of `TextOptions`."""
         self._run: _Run | None = None
         self._numbers = itertools.count()
-        self._engine: Engine[TextModel] = Engine(load_model, self._deliver, TextOptions(**options))
+        self._engine: Engine[Any] = Engine(load_model, self._deliver, TextOptions(**options))
         self.model = self._engine.start().result(_PATIENCE)
+        self.batch_mode = self._engine.batch_mode
 
     def run(self, jobs: Sequence[Job], happenings: Sequence[Happening] = ()) -> dict[str, Result]:
         """Submit `jobs` at once and the rest at its time; gives each job's result when all of them have ended."""
@@ -202,7 +203,7 @@ class Engines:
         folder = self._base / f"tiny-{kind}-{str(dtype).rpartition('.')[2]}"
         if not folder.exists():
             folder.mkdir()
-            make_architecture(folder, kind, dtype)
+            self._make(folder, kind, dtype)
         return folder
 
     def get(self, kind: str, dtype: mx.Dtype = mx.float32, **options: Any) -> Driver:
@@ -236,9 +237,15 @@ class Engines:
             driver.join()
         self._drivers.clear()
 
+    def _make(self, folder: Path, kind: str, dtype: mx.Dtype) -> None:
+        make_architecture(folder, kind, dtype)
+
+    def _load(self, folder: Path, options: TextOptions) -> Any:
+        return load(str(folder), options)
+
     def _start(self, kind: str, dtype: mx.Dtype, options: dict[str, Any]) -> Driver:
         folder = self.folder(kind, dtype)
-        return Driver(lambda: load(str(folder), TextOptions(**options)), **options)
+        return Driver(lambda: self._load(folder, TextOptions(**options)), **options)
 
 
 def hold_scans(monkeypatch: pytest.MonkeyPatch) -> None:

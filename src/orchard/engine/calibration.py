@@ -11,9 +11,10 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
 
@@ -203,13 +204,20 @@ def key(model: LanguageModel, options: TextOptions) -> str:
     parts = [
         model.fingerprint,
         [options.kv_bits, options.kv_group_size, options.quantized_kv_start, options.max_kv_size],
-        [version(name) for name in ("mlx", "mlx-lm", "mlx-orchard")],
+        [_version(name) for name in ("mlx", "mlx-lm", "mlx-vlm", "mlx-orchard")],
         # Whoever works on the engine changes it without a new version.
         [(source.name, source.stat().st_size, source.stat().st_mtime_ns) for source in sources],
         [str(mx.default_device()), sorted(mx.device_info().items()), platform.node(), os.cpu_count()],
         sorted(item for item in os.environ.items() if item[0].startswith("MLX_")),
     ]
     return blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
+
+
+def _version(name: str) -> str:
+    """Return the version of a library, "" if it is not installed."""
+    with suppress(PackageNotFoundError):
+        return version(name)
+    return ""
 
 
 def recall(name: str) -> Calibration | None:

@@ -101,6 +101,17 @@ def test_what_leaves_memory_stays_on_disk(house: House) -> None:
     check(cache)
 
 
+def test_a_medium_is_in_memory_as_a_whole_or_not_at_all(house: House) -> None:
+    cache, disk = house.open()
+    text = long(1, 1500)
+    put(cache, text)
+    save(cache, disk)
+    shrink(cache, 512 * WIDTH)
+    match = look(cache, text, media=[(400, 900)])
+    assert (match.length, match.cold, match.warm_length) == (1500, True, 400)
+    assert look(cache, text, disk=False, media=[(400, 900)]).length == 400
+
+
 def test_a_restart_finds_it_all(house: House) -> None:
     cache, disk = house.open(needs_snapshot=True)
     one, other = [*long(1, 700), *long(2, 900)], [*long(1, 600), *long(3, 50)]

@@ -1,8 +1,9 @@
 """Attention over a batch whose rows lie in several groups.
 
 mlx-lm's models pass the keys and values that a cache returned to one function, `scaled_dot_product_attention` of
-`models/base.py`. A batch's cache may return an array for each group of rows. `install` replaces that function in the
-modules of loaded models by `attend`, which gives each group's arrays the queries of their own rows.
+`models/base.py`; mlx-vlm's pass them to one that does the same with the caches that are used here. A batch's cache may
+return an array for each group of rows. `install` replaces that function in the modules of loaded models by `attend`,
+which gives each group's arrays the queries of their own rows.
 """
 
 import sys
@@ -70,10 +71,9 @@ def _sinks(scale: Any, mask: Any, sinks: Any = None) -> Any:
 
 def install() -> None:
     """Make every model module that has been loaded use `attend`."""
-    from mlx_lm.models import base
-
     for name, module in list(sys.modules.items()):
-        if name.startswith("mlx_lm.models.") and module is not base and hasattr(module, _NAME):
+        of_model = name.startswith(("mlx_lm.models.", "mlx_vlm.models.")) and not name.endswith(".base")
+        if of_model and hasattr(module, _NAME):
             setattr(module, _NAME, attend)
 
 

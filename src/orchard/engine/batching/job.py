@@ -39,7 +39,8 @@ class Job(Struct, frozen=True):
     `spans`: the tokens that stand for media, in ascending order; the prompt's last token is none of them.
     `embed`: called in the engine's thread with the number of the prompt's first tokens that have been read or were
     cached; returns the `Embedded` for those from there on. It is called again where that ends before the prompt, and
-    where a row that was preempted is read again. The number is never within a span.
+    where a row that was preempted is read again. The number is never within a span. It evaluates what it encodes: lazy
+    arrays would keep all that the encoder has computed.
     `media_bytes`: what encoding takes at most at any time, in bytes, the `Embedded` among it.
     `grammar`: what each answer keeps. `prompt_logprobs`: the prompt's own tokens are scored, too, each with so many of
     the likeliest at its place.

@@ -114,6 +114,20 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
         for of, (a, b) in zip(self._of, itertools.pairwise(self._bounds), strict=True):
             of[index] = value if len(self._of) == 1 else value[a:b]
 
+    def update_window(self, index: int, source: mx.array, width: int, *, lengths: Any = None) -> mx.array:
+        """Keep the last `width` entries of `source` (rows, n, channels), as mlx-vlm's ArraysCache does."""
+        self[index] = state = mx.contiguous(source[:, source.shape[1] - width :])
+        return state
+
+    def update_recurrent(self, index: int, length: int, update: Callable[..., Any]) -> tuple[Any, mx.array]:
+        """Replace a state by what `update` makes of it; return its output and the state, as mlx-vlm's ArraysCache does.
+
+        `update` takes the state, and how many states between are wanted: none are.
+        """
+        output, state = update(self[index], None)[:2]
+        self[index] = state
+        return output, state
+
     def advance(self, n: int) -> None:
         """Do nothing: no row of a decoding batch is padded."""
 

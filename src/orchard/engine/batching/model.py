@@ -61,13 +61,6 @@ class Embedded(NamedTuple):
         """Where it ends; None: at the prompt's end."""
         return None if self.embeddings is None else self.start + self.embeddings.shape[1]
 
-    @property
-    def arrays(self) -> list[mx.array]:
-        """All arrays in it."""
-        parts = [[extra.array] if isinstance(extra, Sliced) else extra.arrays for extra in self.extras.values()]
-        given = [array for array in (self.embeddings, self.positions) if array is not None]
-        return [*given, *(array for part in parts for array in part)]
-
     def cut(self, start: int, stop: int) -> Piece:
         """Return what a pass over the prompt's tokens from `start` to `stop` takes; both lie within."""
         first, last = start - self.start, stop - self.start

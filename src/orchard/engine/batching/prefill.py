@@ -140,8 +140,6 @@ class Prefill:
         known = self._embedded
         if self._embed and (known is None or (known.stop and known.stop <= self.done)):
             self._embedded = self._embed(self.done)
-            # Where a piece has no use for some of it, a lazy array would keep all that the encoder has computed.
-            mx.async_eval(self._embedded.arrays)  # type: ignore[no-untyped-call]
         return self._embedded
 
     def save(self) -> None:
