@@ -308,6 +308,7 @@ FAMILIES: dict[str, VisionFamily] = {
                 "audio_config": {"d_model": 32, "encoder_layers": 2, "num_hidden_layers": 2, "encoder_ffn_dim": 64}
                 | {"encoder_attention_heads": 2, "num_mel_bins": 128, "output_dim": 64, "downsample_hidden_size": 8},
                 **QWEN_IDS,
+                "position_id_per_seconds": 13,
                 "audio_token_id": "<|audio_pad|>",
                 "audio_start_token_id": "<|audio_start|>",
                 "audio_end_token_id": "<|audio_end|>",

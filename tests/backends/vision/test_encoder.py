@@ -1,12 +1,14 @@
 """Media become embeddings: what is encoded, what is kept, and that every family's parts fit together."""
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 import pytest
+from mlx_vlm.models.base import InputEmbeddingsFeatures
 from mlx_vlm.utils import prepare_inputs
 
 from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, place
@@ -14,7 +16,8 @@ from orchard.backends.vision.inputs import Medium
 from orchard.backends.vision.model import VisionModel, load
 from orchard.core.media import MediaPart
 from orchard.engine.batching.model import Embedded
-from tests.support.media import picture, png
+from tests.support.media import film, picture, png, video
+from tests.support.mrope import Grid, Words, reference_positions
 from tests.support.tiny_models import check_close
 from tests.support.vision_families import FAMILIES
 from tests.support.vision_models import load_reference
@@ -139,3 +142,44 @@ def test_cached_features_are_the_same(qwen: VisionModel) -> None:
     assert again.embeddings is not None
     assert mx.array_equal(first.embeddings, again.embeddings)
     assert first.extras.keys() == again.extras.keys() == {"deepstack_visual_embeds", "visual_pos_masks"}
+
+
+class Peculiar:
+    """A network that makes something else of a medium than embeddings in the places of its tokens."""
+
+    def __init__(self, made: InputEmbeddingsFeatures) -> None:
+        self._made = made
+
+    def get_input_embeddings(self, ids: mx.array, pixels: Any, **given: Any) -> InputEmbeddingsFeatures:
+        return self._made
+
+
+@pytest.mark.parametrize(
+    ("longer", "given", "words"),
+    [
+        (0, {"cross_attention_states": mx.zeros((1, 4, 64))}, "by cross attention, which is not served"),
+        (7, {}, "other tokens for the medium than its processor"),
+    ],
+)
+def test_a_medium_is_never_left_out(qwen: VisionModel, longer: int, given: dict[str, Any], words: str) -> None:
+    """As those of Llama 3.2 Vision and LLaVA-NeXT would be in mlx-vlm 0.7.10."""
+    medium = image(qwen, "qwen3_vl", 1)
+    made = InputEmbeddingsFeatures(mx.zeros((1, len(medium.tokens) + longer, 64)), **given)
+    with pytest.raises(ValueError, match=words):
+        MediaEncoder(Peculiar(made), qwen.reader.feature_ids).encode(medium)
+
+
+@pytest.mark.parametrize(("name", "rate"), [("qwen2_5_vl", 2), ("qwen3_omni_moe", 13)])
+def test_films_are_numbered_by_their_seconds(vision_folder: Folders, name: str, rate: int) -> None:
+    """Two frames a group, at two frames a second: a group lasts a second."""
+    model = load(str(vision_folder(name)))
+    part = MediaPart("video", "", "", data=video(film(1, 6), rate=2.0))
+    medium = model.reader.read(part, FAMILIES[name].video)
+    assert (medium.grid, medium.seconds) == ((3, 4, 6), 1.0)
+    tokens = [*WORDS, *medium.tokens, *WORDS]
+    embedded = model.embed(tokens, place(tokens, [medium], model.reader.feature_ids), 0)
+    parts: list[Words | Grid] = [Words(5), Grid(4, 6, groups=3, step=Fraction(rate)), Words(5)]
+    expected, delta = reference_positions(parts)
+    assert embedded.positions is not None
+    assert np.array_equal(np.array(embedded.positions[:, 0]), expected[:, : embedded.stop])
+    assert embedded.position_delta == delta

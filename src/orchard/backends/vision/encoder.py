@@ -102,6 +102,10 @@ class MediaEncoder:
         given = {name: mx.array(value) if isinstance(value, np.ndarray) else value for name, value in arrays}
         pixels = given.pop("pixel_values", None)
         made = self._network.get_input_embeddings(ids, pixels, mask=mx.ones_like(ids), **given)
+        if made.cross_attention_states is not None:
+            raise ValueError("mlx-vlm's model reads media by cross attention, which is not served")
+        if made.inputs_embeds.shape[1] != len(medium.tokens):
+            raise ValueError("mlx-vlm's model has other tokens for the medium than its processor")
         own = np.flatnonzero(np.isin(np.array(medium.tokens), list(self._feature_ids)))
         places = mx.array(own, mx.uint32)
         return Features(made.inputs_embeds[0][places], self._deepstack(made.deepstack_visual_embeds, places))

@@ -5,7 +5,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,8 @@ class NoMedia(Exception):
 class VisionModel(FolderModel):
     """A loaded model: the engine's `LanguageModel`, what reads its media, and what encodes them.
 
-    `mrope`: its tokens have positions in three dimensions; `tokens_per_second` of a film, where the model counts so.
-    `attends_both_ways`: the tokens of a picture see each other.
+    `mrope`: its tokens have positions in three dimensions, in its last axis if `mrope_last`; `tokens_per_second` of a
+    film, where the model counts so. `attends_both_ways`: the tokens of a picture see each other.
     """
 
     vocab_size: int
@@ -48,6 +48,7 @@ class VisionModel(FolderModel):
     mrope: bool
     tokens_per_second: float
     attends_both_ways: bool
+    mrope_last: bool = False
 
     def new_cache(self) -> list[Any]:
         """Return an empty cache, one entry a layer."""
@@ -72,7 +73,8 @@ class VisionModel(FolderModel):
         if embeddings is not None:
             given["inputs_embeds"] = embeddings
         if self.mrope:
-            given["position_ids"] = _positions(tokens, cache, positions)
+            numbers = _positions(tokens, cache, positions)
+            given["position_ids"] = numbers.transpose(1, 2, 0) if self.mrope_last else numbers
         elif positions is not None:
             raise ValueError("this model counts its positions itself")
         logits: mx.array = self.network.language_model(tokens, cache=cache, **given).logits
@@ -148,23 +150,37 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         processor = _processor(folder, config)
         loaded = load_folder(folder, options, progress, _MLX_VLM, template=_template(folder))
     network = loaded.network
-    both_ways = getattr(network.language_model.config, "use_bidirectional_attention", None) == "vision"
+    language_config = getattr(network.language_model, "config", None)
+    both_ways = getattr(language_config, "use_bidirectional_attention", None) == "vision"
     if both_ways:
         inner = network.language_model.model
         object.__setattr__(inner, "_apply_blockwise_bidirectional_overlay", partial(see_blocks, inner))
     reader = MediaReader(processor, network)
     if not reader.takes:
         raise NoMedia("mlx-vlm's model has no part for images, audio or video")
-    logits = network.language_model(mx.array([[0]], mx.int32), cache=make_prompt_cache(network.language_model)).logits
-    return VisionModel(
+    model = VisionModel(
         **vars(loaded),
-        vocab_size=logits.shape[-1],
+        vocab_size=0,
         reader=reader,
         encoder=MediaEncoder(network, reader.feature_ids),
-        mrope=_has_key(config, "mrope_section"),
-        tokens_per_second=float((config.get("vision_config") or {}).get("tokens_per_second") or 0),
+        mrope=has_mrope(network, config),
+        tokens_per_second=_tokens_per_second(config),
         attends_both_ways=both_ways,
+        mrope_last=config["model_type"] == "ernie4_5_moe_vl",
     )
+    return replace(model, vocab_size=model.forward(mx.array([[0]], mx.int32), model.new_cache()).shape[-1])
+
+
+def has_mrope(network: Any, config: Mapping[str, Any]) -> bool:
+    """Return whether a network's tokens have positions in three dimensions, by its configuration or its defaults."""
+    defaults = getattr(getattr(network.config, "text_config", None), "rope_scaling", None)
+    return _has_key(config, "mrope_section") or _has_key(defaults, "mrope_section")
+
+
+def _tokens_per_second(config: Mapping[str, Any]) -> float:
+    """Return how many numbers of time a second of a film has (Qwen2.5-VL, Qwen-Omni); 0: each frame has the next."""
+    thinker, vision = (config.get(part) or {} for part in ("thinker_config", "vision_config"))
+    return float(thinker.get("position_id_per_seconds") or vision.get("tokens_per_second") or 0)
 
 
 def _processor(folder: Path, config: Mapping[str, Any]) -> Any:
@@ -232,7 +248,7 @@ def _without_code() -> Iterator[None]:
 
 
 def _has_key(config: Any, key: str) -> bool:
-    return isinstance(config, dict) and (key in config or any(_has_key(value, key) for value in config.values()))
+    return isinstance(config, Mapping) and (key in config or any(_has_key(value, key) for value in config.values()))
 
 
 def _load_network(folder: Path) -> tuple[Any, dict[str, Any]]:
