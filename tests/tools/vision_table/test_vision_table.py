@@ -1,0 +1,110 @@
+"""The table of vision models: it has every architecture, and what it says of one was tried."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tools.vision_table.architectures import Architecture, architecture, names
+from tools.vision_table.page import PAGE, named, with_table
+from tools.vision_table.shrink import tiny
+from tools.vision_table.trial import Trial, try_out
+
+from orchard.engine.batching.batch import BatchMode
+from tests.support.examples import some
+
+WRITE = "`python -m tools.vision_table` writes it anew"
+
+
+def test_the_page_has_every_architecture() -> None:
+    assert named(PAGE.read_text()) == set(names()), WRITE
+
+
+def test_lines_of_the_page() -> None:
+    page = (
+        "Before\n<!-- media -->\nold\n<!-- end -->\n<!-- text -->\n<!-- end -->\n<!-- other -->\n<!-- end -->\nAfter\n"
+    )
+    rows = [
+        (Architecture("a", "media", ("image", "video")), Trial(BatchMode.SHARED, ("image",))),
+        (Architecture("b", "media", ("image",)), Trial(BatchMode.SEQUENTIAL, (), "a `kind` of its own")),
+        (Architecture("c", "media", ("audio",)), Trial(None, why="ValueError: no | such")),
+        (Architecture("d", "text"), None),
+        (Architecture("e", "other", why="make embeddings"), None),
+    ]
+    written = with_table(page, rows)
+    assert "| `a` | yes | images, video | rows, images |\n" in written
+    assert "| `b` | no, they take turns | images | rows. `a 'kind' of its own` |\n" in written
+    assert "| `c` | not known | audio | no: `ValueError: no / such` |\n" in written
+    assert "<!-- text -->\n`d`\n<!-- end -->" in written
+    assert "<!-- other -->\n- make embeddings: `e`\n<!-- end -->\nAfter\n" in written
+    assert "old" not in written
+    assert named(written) == set("abcde")
+    assert with_table(written, rows) == written
+
+
+@dataclass
+class TextConfig:
+    hidden_size: int
+    layer_names: list[str]
+    ratio: float
+    model_type: str
+    head_dim: int | None = None
+    num_attention_groups: int | None = None
+    dropout: float = 0.5
+
+
+@dataclass
+class ModelConfig:
+    text_config: TextConfig
+    parts: dict[str, Any] = field(default_factory=dict)
+    vocab_size: int = 150_000
+
+
+def test_a_configuration_shrinks() -> None:
+    assert tiny(ModelConfig, SimpleNamespace(__name__="some.family")) == {
+        "text_config": {"hidden_size": 64, "layer_names": [], "ratio": 1.0, "model_type": "text", "head_dim": 32},
+        "vocab_size": 320,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "takes"),
+    [
+        ("qwen3_vl", "media", ("image", "video")),
+        ("qwen3_omni_moe", "media", ("image", "audio", "video")),
+        ("llava", "media", ("image",)),
+        ("phi4mm", "media", ("image", "audio")),
+        ("llama", "text", ()),
+        ("bert", "other", ()),
+        ("florence2", "other", ()),
+    ],
+)
+def test_what_an_architecture_takes(name: str, kind: str, takes: tuple[str, ...]) -> None:
+    found = architecture(name)
+    assert (found.kind, found.takes) == (kind, takes)
+
+
+# Positions in the last axis; positions by default; a language model without a configuration; what has no folder.
+@pytest.mark.parametrize("name", ["ernie4_5_moe_vl", "minicpmo", "internvl_chat", *some(["aya_vision", "glm_ocr"], 2)])
+def test_rows_share_a_pass(name: str) -> None:
+    trial = try_out(architecture(name))
+    assert trial.mode in (BatchMode.SHARED, BatchMode.BY_LENGTH), trial
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("internvl_chat", ("image",)),
+        *some([("pixtral", ("image",)), ("gemma4", ("image", "audio", "video")), ("smolvlm", ("image",))], 3),
+        ("llava_next", ()),
+    ],
+)
+def test_media_are_read_as_mlx_vlm_reads_them(name: str, read: tuple[str, ...]) -> None:
+    trial = try_out(architecture(name))
+    assert trial.read == read
+    assert ("other tokens for the medium" in trial.why) == (name == "llava_next")
+
+
+def test_a_trial_says_what_goes_wrong() -> None:
+    trial = try_out(Architecture("prism_hadamard_qwen35", "media"))
+    assert trial == Trial(None, why="ValueError: Hadamard packs require 2-bit affine weights, group size 128")

@@ -1,0 +1,59 @@
+"""The parts of docs/vision-models.md that are made: they lie between markers."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchard.engine.batching.batch import BatchMode
+from tools.vision_table.architectures import Architecture
+from tools.vision_table.trial import Trial
+
+PAGE = Path(__file__).parents[2] / "docs" / "vision-models.md"
+Row = tuple[Architecture, Trial | None]
+
+_NAMES = {"image": "images", "audio": "audio", "video": "video"}
+_SHARED = {
+    BatchMode.SHARED: "yes",
+    BatchMode.BY_LENGTH: "rows of equal length",
+    BatchMode.SEQUENTIAL: "no, they take turns",
+    None: "not known",
+}
+_HEAD = "| architecture | rows share a pass | takes | tested |\n|---|---|---|---|\n"
+_BLOCK = re.compile(r"(<!-- {} -->\n).*?(<!-- end -->)".replace("{}", r"(media|text|other)"), re.DOTALL)
+
+
+def with_table(page: str, rows: Sequence[Row]) -> str:
+    """Return the page with what belongs between its markers."""
+    made = {
+        "media": _HEAD + "".join(_line(*row) for row in rows if row[0].kind == "media"),
+        "text": ", ".join(f"`{one.name}`" for one, _ in rows if one.kind == "text") + "\n",
+        "other": "".join(_reason(why, rows) for why in sorted({one.why for one, _ in rows if one.kind == "other"})),
+    }
+    return _BLOCK.sub(lambda found: found[1] + made[found[2]] + found[3], page)
+
+
+def named(page: str) -> set[str]:
+    """Return the architectures that the page names between its markers."""
+    return {name for found in _BLOCK.finditer(page) for name in re.findall(r"(?:^\| |, |: |^)`(\w+)`", found[0], re.M)}
+
+
+def _line(architecture: Architecture, trial: Trial | None) -> str:
+    assert trial is not None
+    takes = ", ".join(_NAMES[kind] for kind in architecture.takes)
+    return f"| `{architecture.name}` | {_SHARED[trial.mode]} | {takes} | {_tested(trial)} |\n"
+
+
+def _tested(trial: Trial) -> str:
+    if trial.mode is None:
+        return f"no: {_code(trial.why)}"
+    tested = ", ".join(["rows", *(_NAMES[kind] for kind in trial.read)])
+    return f"{tested}. {_code(trial.why)}" if trial.why else tested
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("`", "'").replace("|", "/") + "`"
+
+
+def _reason(why: str, rows: Sequence[Row]) -> str:
+    found = ", ".join(f"`{one.name}`" for one, _ in rows if one.kind == "other" and one.why == why)
+    return f"- {why}: {found}\n"
