@@ -15,7 +15,7 @@ import mlx_lm.utils
 from mlx.utils import tree_flatten
 from mlx_lm.models.cache import make_prompt_cache
 
-from orchard.backends import cuda
+from orchard.backends import cuda, fused
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import absurd_size, context_window
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
@@ -90,6 +90,7 @@ def load(
         network, config = _network(folder)
         if options.adapter_path is not None:
             _adapt(network, Path(options.adapter_path))
+        fused.fuse(network)
         _evaluate(folder, network, progress)
         tokenizer = reading.result()
     mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
