@@ -4,6 +4,9 @@ engine: `Engine` in this process, driven as a worker drives it. raw: mlx-lm's `B
 single-stream loop. Each line counts while all rows run: tokens per second over that many steps. "mixed" gives every
 row sampling parameters of its own, half of them with filters and penalties. For one row also the seconds from a
 prompt to its first token. Prints JSON lines: medians, and of the ratios engine/raw the median over the pairs of runs.
+
+`step` is what a step consists of, in the engine and in `BatchGenerator` (`step_meter`): operations in its graph, those
+of them that launch work, also for each of the model's layers, and the milliseconds of building and launching it.
 """
 
 import argparse
@@ -13,17 +16,21 @@ import statistics
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 from benchmarks.raw_loops import Loops, prompt, sampling
+from benchmarks.step_meter import StepMeter
 from orchard.backends.text import TextModel, load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EngineStep, Job
+from orchard.engine.batching.traced_pass import RUNS_BEFORE
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.params import SamplingParams
 from orchard.gateway.models.registry import resolve
 from orchard.worker.main import SWITCH_SECONDS
 
 _SETTLE = 5  # tokens that every row draws before time counts
+_COUNTED = 20  # steps whose operations are counted
 
 
 class Driven:
@@ -41,12 +48,9 @@ class Driven:
 
     def measure(self, rows: int, context: int, steps: int, mixed: bool) -> dict[str, float]:
         """Tokens per second while all rows run, and the time until the first token."""
-        self._runs += 1
-        jobs = [self._job(row, context, mixed) for row in range(rows)]
-        counts = dict.fromkeys((job.id for job in jobs), 0)
         begin = time.perf_counter()
-        for job in jobs:
-            self._engine.submit(job)
+        jobs = self._begin(rows, context, mixed)
+        counts = dict.fromkeys((job.id for job in jobs), 0)
         first, started = 0.0, (0.0, 0)
         while not started[0] or sum(counts.values()) - started[1] < rows * steps:
             now, step = self._steps.get()
@@ -59,6 +63,32 @@ class Driven:
         rate = (sum(counts.values()) - started[1]) / (now - started[0])
         self._forget(jobs)
         return {"tokens_s": rate, "first_s": first - begin}
+
+    def step(self, rows: int, context: int, mixed: bool) -> dict[str, float]:
+        """What a step consists of while all rows run."""
+        figures: dict[str, float] = {}
+        for counts in (False, True):
+            jobs = self._begin(rows, context, mixed)
+            self._wait_for(jobs, _SETTLE + RUNS_BEFORE)
+            with StepMeter(counts) as meter:
+                self._wait_for(jobs, _COUNTED)
+            self._forget(jobs)
+            figures |= meter.figures()
+        return figures
+
+    def _begin(self, rows: int, context: int, mixed: bool) -> list[Job]:
+        self._runs += 1
+        jobs = [self._job(row, context, mixed) for row in range(rows)]
+        for job in jobs:
+            self._engine.submit(job)
+        return jobs
+
+    def _wait_for(self, jobs: list[Job], tokens: int) -> None:
+        """Wait until each job has drawn so many more tokens."""
+        missing = {job.id: tokens for job in jobs}
+        while any(count > 0 for count in missing.values()):
+            for drawn in self._steps.get()[1].drawn:
+                missing[drawn.job] -= 1
 
     def close(self) -> None:
         self._engine.close()
@@ -80,6 +110,8 @@ class Driven:
 def measure(name: str, rows: list[int], context: int, steps: int, runs: int) -> None:
     """Print a line for each number of rows, greedy and mixed."""
     entry = resolve(name)
+    config = json.loads((Path(entry.path) / "config.json").read_text())
+    layers = (config.get("text_config") or config)["num_hidden_layers"]
     shape = {"context": context, "steps": steps}
     with Loops(sys.executable, entry.path) as loops:
         driven = Driven(entry.path)
@@ -93,6 +125,10 @@ def measure(name: str, rows: list[int], context: int, steps: int, runs: int) -> 
                         single.append(loops.ask("single", mixed=mixed, **shape))
                 line = {"benchmark": "engine", "model": entry.id, "rows": count, "mixed": mixed, **shape}
                 print(json.dumps({**line, **_compare(ours[1:], batch[1:], single[1:])}), flush=True)
+                step = {"engine": driven.step(count, context, mixed)}
+                step["batch"] = loops.ask("step", rows=count, context=context, steps=_COUNTED, mixed=mixed)
+                for loop, figures in step.items():
+                    print(json.dumps({**line, "step": loop, **_by_layer(figures, layers)}), flush=True)
         driven.close()
 
 
@@ -106,6 +142,10 @@ def _compare(
         figures |= {"single_tokens_s": _median(single, "tokens_s"), "ratio_to_single": _ratio(ours, single)}
         figures |= {"engine_first_s": _median(ours, "first_s"), "single_first_s": _median(single, "first_s")}
     return figures
+
+
+def _by_layer(figures: dict[str, float], layers: int) -> dict[str, float]:
+    return figures | {f"{name}_a_layer": round(figures[name] / layers, 1) for name in ("operations", "launches")}
 
 
 def _median(runs: list[dict[str, float]], key: str) -> float:

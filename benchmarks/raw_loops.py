@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); import raw_loops; raw_loops.main(sys.argv[1])"
+_START = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from benchmarks import raw_loops; raw_loops.main(sys.argv[1])"
+)
 _SETTLE = 5  # steps of a whole batch before its time counts
 
 
@@ -20,7 +22,7 @@ class Loops:
     """The process, as a context; `ask` sends it a line and gives its answer."""
 
     def __init__(self, python: str, model: str) -> None:
-        command = [python, "-c", _START, str(Path(__file__).parent), model]
+        command = [python, "-c", _START, str(Path(__file__).parents[1]), model]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self) -> "Loops":
@@ -99,6 +101,30 @@ class Raw:
 
     def batch(self, rows: int, context: int, steps: int, mixed: bool) -> dict[str, float]:
         """Time `BatchGenerator` as mlx-lm's server drives it, with a sampler object a row."""
+        generator = self._generator(rows, context, mixed)
+        started = time.perf_counter()
+        for _ in range(steps):
+            generator.next()
+        ended = time.perf_counter()
+        generator.close()
+        return {"tokens_s": rows * steps / (ended - started)}
+
+    def step(self, rows: int, context: int, steps: int, mixed: bool) -> dict[str, float]:
+        """Return what a step of `BatchGenerator` consists of, as `StepMeter` says."""
+        from benchmarks.step_meter import StepMeter
+
+        figures: dict[str, float] = {}
+        for counts in (False, True):
+            generator = self._generator(rows, context, mixed)
+            with StepMeter(counts) as meter:
+                for _ in range(steps):
+                    generator.next()
+            generator.close()
+            figures |= meter.figures()
+        return figures
+
+    def _generator(self, rows: int, context: int, mixed: bool) -> Any:
+        """Return a generator all of whose rows have begun to answer."""
         from mlx_lm.generate import BatchGenerator
 
         generator = BatchGenerator(self._model, completion_batch_size=rows, prefill_batch_size=min(rows, 8))
@@ -112,12 +138,7 @@ class Raw:
         whole = 0
         while whole < _SETTLE:
             whole += len(generator.next()[1]) == rows
-        started = time.perf_counter()
-        for _ in range(steps):
-            generator.next()
-        ended = time.perf_counter()
-        generator.close()
-        return {"tokens_s": rows * steps / (ended - started)}
+        return generator
 
 
 def _times(begin: float, tokens: Iterator[Any]) -> dict[str, float]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import mlx.core as mx
 import mlx_lm.utils
 from mlx.utils import tree_flatten
 
-from orchard.backends import cuda
+from orchard.backends import cuda, fused
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import absurd_size, context_window
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
@@ -48,12 +49,14 @@ class FolderModel:
 class Library(NamedTuple):
     """A library that loads networks.
 
-    `load` returns a folder's network, whose weights are not read yet, and its configuration. `adapt` lays an adapter's
-    weights over a network and returns their names; `adapter_weights` are the files that may hold them.
+    `load` returns a folder's network, whose weights are not read yet, and its configuration. `run` lets a network read
+    one token. `adapt` lays an adapter's weights over a network and returns their names; `adapter_weights` are the files
+    that may hold them.
     """
 
     name: str
     load: Callable[[Path], tuple[Any, dict[str, Any]]]
+    run: Callable[[Any], Any]
     adapt: Callable[[Any, Path], set[str]]
     adapter_weights: tuple[str, ...] = ("adapters.safetensors",)
 
@@ -83,6 +86,7 @@ def load_folder(
         network, config = _network(folder, library)
         if options.adapter_path is not None:
             _adapt(network, Path(options.adapter_path), library)
+        fused.fuse(network, partial(library.run, network))
         _evaluate(folder, network, progress, library.name)
         tokenizer = reading.result()
     mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit

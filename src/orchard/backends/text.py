@@ -49,7 +49,7 @@ class TextModel(FolderModel):
 def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None) -> TextModel:
     """Load a model's folder: see `load_folder`."""
     loaded = load_folder(Path(path), options, progress, _MLX_LM)
-    vocab_size = loaded.network(mx.array([[0]], mx.uint32)).shape[-1]
+    vocab_size = _run(loaded.network).shape[-1]
     return TextModel(**vars(loaded), vocab_size=vocab_size)
 
 
@@ -64,4 +64,8 @@ def _adapt(network: Any, adapter: Path) -> set[str]:
     return set(weights)
 
 
-_MLX_LM = Library("mlx-lm", _load_network, _adapt)
+def _run(network: Any) -> Any:
+    return network(mx.array([[0]], mx.uint32))
+
+
+_MLX_LM = Library("mlx-lm", _load_network, _run, _adapt)

@@ -25,6 +25,7 @@ from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel, on_cuda
 from orchard.engine.batching.prefill import warm_up_prefill
+from orchard.engine.batching.traced_pass import RUNS_BEFORE
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.scheduler import Limits
@@ -77,7 +78,9 @@ def make_runner(
     pieces = _PROMPTS_IN_A_PASS if batched else 4
 
     def runner(store: KVStore, limits: Limits) -> Runner:
-        return Runner(model, store, Batch(model, mode, multiple), limits, footprint, batched_prefill=batched)
+        return Runner(
+            model, store, Batch(model, mode, multiple, traced=on_cuda()), limits, footprint, batched_prefill=batched
+        )
 
     trial = runner(KVStore(model, options), Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=pieces))
     if name in warmed_up or (known and kernels_are_kept()):
@@ -140,7 +143,7 @@ def warm_up_every_way(runner: Runner, tick: Callable[[], None]) -> None:
     """
     on_gpu = mx.default_device() == mx.gpu
     # Long prompts would take the CPU seconds, for nothing: its kernels serve any length.
-    length, tokens = (17, 4) if on_gpu else (3, 3)
+    length, tokens = (17, RUNS_BEFORE + 3) if on_gpu else (3, 3)
     _run(runner, [Job("greedy", [0, 0], _GREEDY, max_tokens=tokens)])
     tick()
     draws = [SamplingParams(seed=0, **way) for way in _WAYS]

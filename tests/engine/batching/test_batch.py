@@ -14,8 +14,9 @@ from mlx.utils import tree_flatten
 from mlx_lm.models.base import scaled_dot_product_attention
 from mlx_lm.models.cache import CacheList, ChunkedKVCache, KVCache, QuantizedKVCache, RotatingKVCache
 
-from orchard.engine.batching import attention
+from orchard.engine.batching import attention, decode_attention, traced_pass
 from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
+from orchard.engine.batching.batched_cache import PlacedArrays
 from orchard.engine.batching.layer_kinds import Unbatchable
 from orchard.engine.batching.model import LanguageModel
 from tests.support.engine_driver import prompt
@@ -104,7 +105,33 @@ def step(model: LanguageModel, batch: Batch, rows: list[Live]) -> None:
 def test_rows_come_and_go(multiple: int, mode: BatchMode, name: str, seed: int) -> None:
     """Also empty ones, ones that cross a group's limit or a window, and ones that a plain loop goes on with."""
     model = MODELS[name]()
-    batch = Batch(model, mode, multiple, SHORT)
+    let_rows_come_and_go(model, Batch(model, mode, multiple, SHORT), seed)
+
+
+@pytest.mark.parametrize(("multiple", "name", "on_cuda"), some([*itertools.product([1, 4], MODELS, [False, True])], 3))
+@examples(1)
+@given(st.integers(0, 2**32))
+def test_traced_passes_give_the_same(multiple: int, name: str, on_cuda: bool, seed: int) -> None:
+    """`on_cuda`: with the attention that is used there, whose kernel stands for a reference here."""
+    model = MODELS[name]()
+    batch = Batch(model, BatchMode.SHARED, multiple, SHORT, traced=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(traced_pass, "RUNS_BEFORE", 1)
+        patch.setattr(mx, "compile", lambda function: function)  # each kernel that it makes takes a CPU a second
+        if on_cuda:
+            patch.setattr(attention, "on_cuda", lambda: True)
+            patch.setattr(decode_attention, "attend_rows", attend_by_lengths)
+        let_rows_come_and_go(model, batch, seed)
+
+
+def attend_by_lengths(queries: mx.array, layer: PlacedArrays, scale: float) -> mx.array:
+    """What the kernel computes, from what it is given."""
+    keys, values = layer.arrays
+    seen = mx.arange(keys.shape[2]) <= layer.lengths.array[:, None, None, None]
+    return mx.fast.scaled_dot_product_attention(queries, keys, values, scale=scale, mask=seen)
+
+
+def let_rows_come_and_go(model: LanguageModel, batch: Batch, seed: int) -> None:
     rng = random.Random(seed)
     rows: list[Live] = []
     for _ in range(18):

@@ -76,7 +76,7 @@ def test_a_batched_cache_grows_and_shrinks_with_its_longest_row() -> None:
     batched.rebuild([], [filled(3), filled(GROWTH - 1)], 0, [3, GROWTH - 1])
     assert batched.arrays[0].shape == (2, 1, GROWTH, 8)
     for length in (GROWTH - 1, GROWTH):
-        batched.lengths = Lengths([3, length])
+        batched.begin(Lengths([3, length]))
         keys, _ = batched.update_and_fetch(mx.ones((2, 1, 1, 8)), mx.ones((2, 1, 1, 8)))
         assert keys.shape == (2, 1, length + 1, 8)
     assert batched.arrays[0].shape[2] == 2 * GROWTH

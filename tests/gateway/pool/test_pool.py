@@ -684,6 +684,21 @@ def test_a_spare_process_is_ready_for_a_crash(monkeypatch: pytest.MonkeyPatch) -
     play(monkeypatch, Stage({"a": {}}, 1), story)
 
 
+def test_a_spare_process_starts_when_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its imports would slow down what runs, however long that takes."""
+
+    async def story(stage: Stage) -> None:
+        stream = stage.open("a", 1000)
+        await stage.read(stream, Started)
+        await asyncio.sleep(100)
+        assert all(process.path for process in stage.world.alive)
+        stream.close()
+        await asyncio.sleep(10)
+        assert sum(process.path is None for process in stage.world.alive) == 1
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
 def test_closing_ends_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         stream = stage.open("a", 1000)

@@ -255,6 +255,10 @@ def _load_network(folder: Path) -> tuple[Any, dict[str, Any]]:
     return mlx_vlm.utils.load_model(folder, lazy=True), mlx_vlm.utils.load_config(folder)
 
 
+def _run(network: Any) -> Any:
+    return network.language_model(mx.array([[0]], mx.int32), cache=make_prompt_cache(network.language_model))
+
+
 def _adapt(network: Any, adapter: Path) -> set[str]:
     """Lay an adapter over a network. ValueError if its weights don't fit, at which mlx-vlm does not look."""
     apply_lora_layers(network, str(adapter))
@@ -264,10 +268,10 @@ def _adapt(network: Any, adapter: Path) -> set[str]:
     if missing := weights.keys() - known.keys():
         raise ValueError(f"incompatible weights\nthe model has no {min(missing)}")
     try:
-        network.language_model(mx.array([[0]], mx.int32), cache=make_prompt_cache(network.language_model))
+        _run(network)
     except ValueError as error:  # of two shapes that can't be multiplied
         raise ValueError(f"incompatible weights\n{error}") from error
     return set(weights)
 
 
-_MLX_VLM = Library("mlx-vlm", _load_network, _adapt, _ADAPTER_WEIGHTS)
+_MLX_VLM = Library("mlx-vlm", _load_network, _run, _adapt, _ADAPTER_WEIGHTS)

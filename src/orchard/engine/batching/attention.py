@@ -12,6 +12,7 @@ from typing import Any
 import mlx.core as mx
 from msgspec import Struct
 
+from orchard.engine.batching import decode_attention
 from orchard.engine.batching.model import on_cuda
 
 _NAME = "scaled_dot_product_attention"
@@ -29,23 +30,25 @@ class GroupedArrays(Struct, eq=False):
 
 
 def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
-    """Do what the library's function does.
+    """Do what the library's function does, with its arguments: the others are `scale`, `mask` and `sinks`.
 
-    Keys, values and the mask (the last argument but one, or by name) may be `GroupedArrays`.
+    Keys, values and the mask may be `GroupedArrays`.
     """
+    given = dict(zip(("scale", "mask", "sinks"), args, strict=False)) | kwargs
     if not isinstance(keys, GroupedArrays):
-        return _attend_one(queries, keys, values, cache, *args, **kwargs)
+        return _attend_one(queries, keys, values, cache, **given)
     attended = []
     for index, layer in enumerate(keys.layers):
         rows = queries[keys.bounds[index] : keys.bounds[index + 1]]
-        own = [_of_group(arg, index) for arg in args]
-        named = {name: _of_group(arg, index) for name, arg in kwargs.items()}
-        attended.append(_attend_one(rows, keys.of[index], values.of[index], layer, *own, **named))
+        own = {name: _of_group(value, index) for name, value in given.items()}
+        attended.append(_attend_one(rows, keys.of[index], values.of[index], layer, **own))
     return mx.concatenate(attended)
 
 
-def _attend_one(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
-    """Attend as the library does, but unpack quantised keys and values where that is better.
+def _attend_one(
+    queries: mx.array, keys: Any, values: Any, cache: Any, *, scale: float, mask: Any = None, sinks: Any = None
+) -> mx.array:
+    """Attend as the library does, but on CUDA with a kernel for rows, and unpack keys and values where that is better.
 
     The library multiplies them as they are, which for one token reads less memory. For several tokens it takes longer:
     on a CPU six times as long in bfloat16. Nor can it be done where there are attention sinks. On CUDA, MLX 0.32.4
@@ -53,20 +56,18 @@ def _attend_one(queries: mx.array, keys: Any, values: Any, cache: Any, *args: An
     """
     from mlx_lm.models.base import scaled_dot_product_attention as plain
 
+    layer = getattr(cache, "only", cache)
+    if on_cuda() and sinks is None and decode_attention.serves(queries, keys, layer, mask):
+        return decode_attention.attend_rows(queries, layer, scale)
     several = queries.shape[2] > 1
-    if hasattr(cache, "bits") and (several or on_cuda() or _sinks(*args, **kwargs) is not None):
+    if hasattr(cache, "bits") and (several or on_cuda() or sinks is not None):
         keys, values = (
             mx.dequantize(weights, scales, biases, group_size=cache.group_size, bits=cache.bits)
             for weights, scales, biases in (keys, values)
         )
         cache = None
-    attended: mx.array = plain(queries, keys, values, cache, *args, **kwargs)
+    attended: mx.array = plain(queries, keys, values, cache, scale=scale, mask=mask, sinks=sinks)
     return attended
-
-
-def _sinks(scale: Any, mask: Any, sinks: Any = None) -> Any:
-    """Return the sinks among the arguments of the library's function that follow the cache."""
-    return sinks
 
 
 def install() -> None:

@@ -7,6 +7,7 @@ made it: a row alone costs what it costs in mlx-lm's own loop, and a long row is
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -16,8 +17,10 @@ from orchard.engine.batching.batched_cache import Lengths
 from orchard.engine.batching.kv_cache import Cache, layers, map_layers
 from orchard.engine.batching.layer_kinds import KINDS, BatchedLayerCache, kind_of
 from orchard.engine.batching.model import LanguageModel
+from orchard.engine.batching.traced_pass import TracedPasses
 
 _SHORT = 512
+_LONG_ALONE = 4096  # tokens; a row of more is not copied for a faster step
 
 
 class BatchMode(Enum):
@@ -49,18 +52,21 @@ class BatchSlot:
 class _BatchGroup:
     """Rows that share batched layer caches, or one row with its own cache."""
 
-    def __init__(self, key: Any) -> None:
+    def __init__(self, key: Any, batches_one: bool) -> None:
+        """`batches_one`: a short row has batched caches also while it is alone."""
         self.key = key
+        self._batches_one = batches_one
         self.slots: list[BatchSlot] = []
         self.spare = 0
         self._batched: list[BatchedLayerCache] = []
 
     def arrange(self, slots: list[BatchSlot], spare: int) -> None:
         """Hold exactly these rows from now on."""
-        replaced = len(slots) > 1 and any(slot.cache is not None for slot in slots)
+        alone = len(slots) == 1 and not (self._batches_one and self.key[0] and slots[0].length < _LONG_ALONE)
+        replaced = not alone and any(slot.cache is not None for slot in slots)
         if slots == self.slots and spare == self.spare and not replaced:
             return
-        if len(slots) == 1:
+        if alone:
             slots[0].cache = self.extract(slots[0])
             self.slots, self.spare, self._batched = slots, 0, []
             return
@@ -83,13 +89,13 @@ class _BatchGroup:
         own = iter([layer.extract(row, slot.length) for layer in self._batched])
         return map_layers(lambda _: next(own), slot.nesting)
 
-    def begin_pass(self) -> Lengths:
-        """Tell the batched layers how many tokens their rows hold, and return it."""
+    def begin_pass(self) -> mx.array:
+        """Tell the batched layers how many tokens their rows hold, and return it, (rows,)."""
         known = [slot.length for slot in self.slots]
         lengths = Lengths(known + known[:1] * self.spare)
         for layer in self._batched:
-            layer.lengths = lengths
-        return lengths
+            layer.begin(lengths)
+        return lengths.array
 
     def layers(self) -> list[Any]:
         """Return each layer's cache, lists taken apart: the only row's own, or batched ones."""
@@ -113,47 +119,78 @@ class _Pass:
         self._spread, self._real = mx.array(spread, mx.int32), mx.array(real, mx.int32)
         self._padded = len(spread) > len(self.slots)
 
-    def run(self, model: LanguageModel, tokens: mx.array) -> mx.array:
+    def run(self, model: LanguageModel, tokens: mx.array, traced: TracedPasses | None) -> mx.array:
         """Read one token a row, (rows,); return logits (rows, vocab_size) and counts the token."""
-        alone = self.slots[0].cache if len(self.slots) == 1 else None
         if self._padded:
             tokens = tokens[self._spread]
-        cache = self._view() if alone is None else alone
         positions = None  # the rows' lengths
         if any(slot.position_delta for slot in self.slots):
             own = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)
             positions = own[self._spread]
-        logits = model.forward(tokens[:, None], cache, positions=positions)[:, -1]
+        alone = self.slots[0].cache if len(self.slots) == 1 else None
+        if alone is None:
+            logits = self._run_batched(model, tokens, positions, traced)
+        else:
+            logits = model.forward(tokens[:, None], alone, positions=positions)[:, -1]
         for slot in self.slots:
             slot.length += 1
         return logits[self._real] if self._padded else logits
 
-    def _view(self) -> Cache:
-        """Return what the model takes for its cache."""
+    def _run_batched(
+        self, model: LanguageModel, tokens: mx.array, positions: mx.array | None, traced: TracedPasses | None
+    ) -> mx.array:
         lengths = [group.begin_pass() for group in self.groups]
-        offset = lengths[0].array if len(lengths) == 1 else mx.concatenate([one.array for one in lengths])
-        first = self.slots[0]
-        of_layers = zip(*(group.layers() for group in self.groups), strict=True)
-        pairs = zip(first.kinds, of_layers, strict=True)
-        views = iter([KINDS[name].view(list(of), self._bounds, offset) for name, of in pairs])
-        return map_layers(lambda _: next(views), first.nesting)
+        forward = _Forward(model, self._bounds, self.slots[0].kinds, self.slots[0].nesting)
+        layers = [group.layers() for group in self.groups]
+        if traced and all(slot.cache is None for slot in self.slots):
+            logits = traced.run(forward, tokens, positions, lengths, layers)
+            if logits is not None:
+                return logits
+        return forward(tokens, positions, lengths, layers)
+
+
+@dataclass(frozen=True)
+class _Forward:
+    """A model's forward pass over groups of rows, without the groups: a trace must not keep them."""
+
+    model: LanguageModel
+    bounds: list[int]
+    kinds: Sequence[str]
+    nesting: Cache
+
+    def __call__(
+        self, tokens: mx.array, positions: mx.array | None, lengths: list[mx.array], groups: list[list[Any]]
+    ) -> mx.array:
+        """Return the logits, (rows, vocab_size), after one token a row, (rows,), by the layers of each group."""
+        offset = lengths[0] if len(lengths) == 1 else mx.concatenate(lengths)
+        pairs = zip(self.kinds, zip(*groups, strict=True), strict=True)
+        views = iter([KINDS[name].view(list(of), self.bounds, offset) for name, of in pairs])
+        cache = map_layers(lambda _: next(views), self.nesting)
+        return self.model.forward(tokens[:, None], cache, positions=positions)[:, -1]
 
 
 class Batch:
     """Rows in decode. All methods belong to the engine's thread."""
 
     def __init__(
-        self, model: LanguageModel, mode: BatchMode = BatchMode.SHARED, multiple: int = 1, short: int = _SHORT
+        self,
+        model: LanguageModel,
+        mode: BatchMode = BatchMode.SHARED,
+        multiple: int = 1,
+        short: int = _SHORT,
+        *,
+        traced: bool = False,
     ) -> None:
         """Fill each group up to a multiple of `multiple` rows, with copies that nobody reads.
 
-        Rows of fewer than `short` tokens are alike.
+        Rows of fewer than `short` tokens are alike. `traced`: passes are compiled, see `traced_pass`.
         """
         self._model = model
         self.mode = mode
         """How far the rows share a pass."""
         self._multiple = multiple
         self._short = short
+        self._traced = TracedPasses() if traced else None
         self._groups: list[_BatchGroup] = []
         self._passes: list[_Pass] = []
         self._ran: list[_Pass] = []  # in the last step, without an error
@@ -176,7 +213,7 @@ class Batch:
                 if slot in here and self._key(slot) != group.key:
                     slot.cache = group.extract(slot)
         groups = {group.key: group for group in self._groups}
-        self._groups = [groups.get(key) or _BatchGroup(key) for key in members]
+        self._groups = [groups.get(key) or _BatchGroup(key, self._traced is not None) for key in members]
         for group in self._groups:
             own = members[group.key]
             group.arrange(own, -len(own) % self._multiple if len(own) > 1 else 0)
@@ -213,7 +250,7 @@ class Batch:
             own = tokens if len(self._passes) == 1 else tokens[start : start + len(one.slots)]
             start += len(one.slots)
             try:
-                logits.append(one.run(self._model, own))
+                logits.append(one.run(self._model, own, self._traced))
             except Exception as error:
                 failed.append((one.slots, error))
             else:

@@ -5,6 +5,7 @@ beyond its end.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import mlx.core as mx
 
@@ -13,6 +14,15 @@ GROWTH = 256  # tokens of room that a batched cache gets beyond its longest row
 
 class Lengths:
     """How many tokens each row of a group holds before the pass under way; all layers of the group share it."""
+
+    @classmethod
+    def unknown(cls, array: mx.array, reach: int) -> "Lengths":
+        """Return lengths of which only the array is known, for a pass that is traced: `reach` places are looked at."""
+        lengths = cls([reach - 1])
+        lengths.array = array
+        lengths.positions = array[:, None]
+        lengths.equal = False
+        return lengths
 
     def __init__(self, of: Sequence[int], count: int = 1, reach: int = 0) -> None:
         """In the pass each row gets `count` tokens. `reach`: how far it looks, where that is farther than it must."""
@@ -50,6 +60,10 @@ class Lengths:
                 seen = seen & (places > own - window)
             self._masks[size, window, ring] = seen[:, None]
         return self._masks[size, window, ring]
+
+    def known_mask(self, size: int) -> mx.array | None:
+        """Return what `mask(size)` has returned; None: nobody asked, or there was nothing to hide."""
+        return self._masks.get((size, 0, 0))
 
     def places(self, window: int, keep: int) -> mx.array:
         """Return where each row's next tokens go, (rows, count), in a ring of `window` places; `keep` of them stay."""
@@ -93,6 +107,13 @@ class PlacedArrays:
 
     def __init__(self) -> None:
         self.arrays: list[mx.array] = []
+        self.fetched: tuple[Any, Any] = (None, None)
+        """The keys and the values that the model got last."""
+
+    def begin(self, lengths: Lengths) -> None:
+        """Get ready for a pass over rows that hold so many tokens."""
+        self.lengths = lengths
+        self.fetched = (None, None)  # they would keep the arrays from being written in place
 
     def write(self, new: list[mx.array], places: mx.array) -> None:
         """Write new tokens (rows, heads, n, width) at `places` (rows, n)."""

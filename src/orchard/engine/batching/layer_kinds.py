@@ -47,8 +47,13 @@ class Footprint(Struct, frozen=True):
 class BatchedLayerCache(Protocol):
     """One layer of one group of rows."""
 
+    arrays: list[mx.array]
+    """All that the rows hold."""
     lengths: Lengths
-    """What the rows hold; it is set before each pass."""
+    """How many tokens the rows hold before the pass under way."""
+
+    def begin(self, lengths: Lengths) -> None:
+        """Get ready for a pass over rows that hold so many tokens: make room for what it writes."""
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """Keep these rows in this order, append those of `layers`, then `spare` copies of the first one.
@@ -70,6 +75,8 @@ class AttentionView:
         self.keys: Any = None
         self.values: Any = None
         self.offset = offset
+        self.only = layers[0] if len(layers) == 1 else None
+        """The layer of the only group."""
         self._layers = layers
         self._bounds = bounds
         if len(layers) == 1 and hasattr(layers[0], "bits"):
@@ -203,6 +210,12 @@ class BatchedKVCache(PlacedArrays):
             return
         self.gather(room(max(lengths)), keep, [_arrays(layer) for layer in layers], spare)
 
+    def begin(self, lengths: Lengths) -> None:
+        """See `BatchedLayerCache`."""
+        super().begin(lengths)
+        if self.arrays and lengths.reach > self.arrays[0].shape[2]:
+            self.resize(room(lengths.reach - 1))
+
     def extract(self, row: int, length: int) -> Any:
         """See `BatchedLayerCache`. The row shares the group's memory until it is written to."""
         layer = self._new()
@@ -211,15 +224,13 @@ class BatchedKVCache(PlacedArrays):
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
         """Write each row's new tokens; return keys and values as far as the pass looks."""
-        reach = self.lengths.reach
         new = _quantized([keys, values], self) if hasattr(self, "bits") else [keys, values]
-        if not self.arrays:
-            self.arrays = new
-        else:
-            if reach > self.arrays[0].shape[2]:
-                self.resize(room(reach - 1))
+        if self.arrays:
             self.write(new, self.lengths.positions)
-        return _paired([array[:, :, :reach] for array in self.arrays])
+        else:
+            self.arrays = new
+        self.fetched = _paired([array[:, :, : self.lengths.reach] for array in self.arrays])
+        return self.fetched
 
     def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
         """Return the mask of the pass under way, as mlx-lm's caches do."""
@@ -246,7 +257,8 @@ class BatchedRotatingKVCache(PlacedArrays):
 
     def __init__(self, like: Any) -> None:
         super().__init__()
-        self._window, self._keep = like.max_size, like.keep
+        self._window: int = like.max_size
+        self._keep: int = like.keep
         self._new = partial(like.__class__, like.max_size, like.keep)
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
@@ -266,6 +278,16 @@ class BatchedRotatingKVCache(PlacedArrays):
         turned = mx.roll(array[:, :, -recent:], way * ((length - self._keep) % recent), 2)
         return mx.concatenate([array[:, :, : self._keep], turned], axis=2)
 
+    def begin(self, lengths: Lengths) -> None:
+        """See `BatchedLayerCache`."""
+        super().begin(lengths)
+        if self._size() > self.arrays[0].shape[2]:
+            self.resize(min(room(lengths.longest), self._window))
+
+    def _size(self) -> int:
+        """Return how many places the pass under way looks at."""
+        return min(self.lengths.reach, self._window)
+
     def extract(self, row: int, length: int) -> Any:
         """See `BatchedLayerCache`."""
         arrays = [array[row : row + 1, :, : min(length, self._window)] for array in self.arrays]
@@ -277,17 +299,14 @@ class BatchedRotatingKVCache(PlacedArrays):
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
         """Write one token a row; return keys and values as far as the longest row reaches."""
-        longest, size = self.lengths.longest, self.arrays[0].shape[2]
-        if longest + 1 > size and size < self._window:
-            size = min(room(longest), self._window)
-            self.resize(size)
         self.write([keys, values], self.lengths.places(self._window, self._keep))
-        seen = min(longest + 1, size)
-        return self.arrays[0][:, :, :seen], self.arrays[1][:, :, :seen]
+        size = self._size()
+        self.fetched = self.arrays[0][:, :, :size], self.arrays[1][:, :, :size]
+        return self.fetched
 
     def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> mx.array | None:
         """Return the mask of the step under way."""
-        size = min(self.lengths.longest + 1, self._window)
+        size = self._size()
         # A full ring holds what its row may look at, unless the layer's own window is narrower.
         if window_size and window_size < self._window and not self._keep:
             return self.lengths.mask(size, window_size, self._window)
@@ -318,7 +337,20 @@ class BatchedArraysCache:
 
     def __init__(self, like: Any) -> None:
         self._new = partial(like.__class__, len(like.cache))
-        self.cache: list[mx.array | None] = [None] * len(like.cache)
+        self.cache: list[Any] = [None] * len(like.cache)
+
+    @property
+    def arrays(self) -> list[Any]:
+        """See `BatchedLayerCache`. Models write into `cache`, as into that of an ArraysCache."""
+        return self.cache
+
+    @arrays.setter
+    def arrays(self, arrays: list[Any]) -> None:
+        self.cache = arrays
+
+    def begin(self, lengths: Lengths) -> None:
+        """See `BatchedLayerCache`. There is always room."""
+        self.lengths = lengths
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """See `BatchedLayerCache`."""

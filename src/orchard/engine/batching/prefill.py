@@ -212,8 +212,8 @@ def _batched(of_rows: Sequence[Any], lengths: Lengths, spare: int) -> Any:
     if not kind.batches_prefill:
         raise Unbatchable(type(of_rows[0]).__name__)
     batched: Any = kind.batch(of_rows[0])
-    batched.lengths = lengths
     batched.rebuild([], of_rows, spare, [lengths.reach - 1])  # with room for what is to come
+    batched.begin(lengths)
     return batched
 
 

@@ -19,8 +19,7 @@ from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.replies.merge import Merge
 from orchard.kinds import TEXT
 
-_REFILL_SECONDS = 2.0  # after the last load; so long a new process waits for a moment without requests at a time ...
-_REFILL_PATIENCE = 3  # ... and so many times at most
+_REFILL_SECONDS = 2.0  # after the last load; then it is looked again and again whether nothing runs
 
 
 class Pool:
@@ -39,7 +38,6 @@ class Pool:
         self._queue: dict[str, ServedModel] = {}
         self._settling: asyncio.Handle | None = None
         self._refilling = Timer(self._refill)
-        self._patience = 0
         self._draining = False
         self._closing = False
 
@@ -233,7 +231,6 @@ class Pool:
             return
         self.processes.trim()
         if not self._refilling.running and not self.processes.spare:
-            self._patience = _REFILL_PATIENCE
             self._refilling.start(_REFILL_SECONDS)
 
     @property
@@ -241,10 +238,8 @@ class Pool:
         return any(model.state.shown == "loading" for model in self.models.values())
 
     def _refill(self) -> None:
-        """Start a spare process when no load and, for a while, no requests need the CPU."""
-        busy = any(model.is_busy for model in self.models.values())
-        if self._loads or (busy and self._patience):
-            self._patience = max(0, self._patience - 1)
+        """Start a spare process when neither a load nor a request needs the CPU: it would slow them down."""
+        if self._loads or any(model.is_busy for model in self.models.values()):
             self._refilling.start(_REFILL_SECONDS)
         else:
             self.processes.refill(self._backend)

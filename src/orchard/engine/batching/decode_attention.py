@@ -1,0 +1,142 @@
+"""Attention of one new token a row, on CUDA, where each row holds as many tokens as it does.
+
+MLX 0.32.4's own kernel for one token takes no mask there: rows of different lengths go through a product, a choice, a
+softmax and another product in each layer. This kernel knows the rows' lengths instead, and reads nothing beyond them.
+It sums in float32, in the order of FlashAttention's softmax (https://arxiv.org/abs/2205.14135); the work on long rows
+is divided into parts that a second kernel joins (https://pytorch.org/blog/flash-decoding/).
+"""
+
+from functools import cache
+from typing import Any
+
+import mlx.core as mx
+
+from orchard.engine.batching.batched_cache import PlacedArrays
+
+_WARPS = 32
+_PLACES_IN_ONE_PART = 1024
+_PLACES_OF_A_PART = 512
+_MOST_PARTS = 32
+
+# A block is one head of one row; its warps share the places, the lanes of a warp share the width.
+_ATTEND = """
+  constexpr int PER_LANE = WIDTH / 32;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int head = blockIdx.x, row = blockIdx.y, part = blockIdx.z;
+  const int heads = gridDim.x, parts = gridDim.z;
+  const int kv_heads = keys_shape[1], places = keys_shape[2];
+  const int held = static_cast<int>(lengths[row]) + 1;
+  const int count = held < places ? held : places;
+  const int64_t first = (int64_t(row) * kv_heads + head / (heads / kv_heads)) * places;
+  const T* key = keys + first * WIDTH + lane * PER_LANE;
+  const T* value = values + first * WIDTH + lane * PER_LANE;
+  const T* own = queries + (int64_t(row) * heads + head) * WIDTH + lane * PER_LANE;
+  float query[PER_LANE], sum[PER_LANE];
+  #pragma unroll
+  for (int i = 0; i < PER_LANE; i++) {
+    query[i] = SCALE * 1.44269504089f * static_cast<float>(own[i]);  // powers of two are cheaper than of e
+    sum[i] = 0.f;
+  }
+  float most = -3e38f, weight = 0.f;
+  for (int place = part * WARPS + warp; place < count; place += parts * WARPS) {
+    const int64_t at = int64_t(place) * WIDTH;
+    float score = 0.f;
+    #pragma unroll
+    for (int i = 0; i < PER_LANE; i++) score += query[i] * static_cast<float>(key[at + i]);
+    #pragma unroll
+    for (int step = 16; step > 0; step /= 2) score += __shfl_xor_sync(0xffffffff, score, step);
+    const float higher = fmaxf(most, score);
+    const float kept = exp2f(most - higher), added = exp2f(score - higher);
+    most = higher;
+    weight = weight * kept + added;
+    #pragma unroll
+    for (int i = 0; i < PER_LANE; i++) sum[i] = sum[i] * kept + added * static_cast<float>(value[at + i]);
+  }
+  __shared__ float mosts[WARPS], weights[WARPS], sums[WARPS][WIDTH];
+  if (lane == 0) { mosts[warp] = most; weights[warp] = weight; }
+  #pragma unroll
+  for (int i = 0; i < PER_LANE; i++) sums[warp][lane * PER_LANE + i] = sum[i];
+  __syncthreads();
+  float highest = mosts[lane];
+  #pragma unroll
+  for (int step = 16; step > 0; step /= 2) highest = fmaxf(highest, __shfl_xor_sync(0xffffffff, highest, step));
+  float total = weights[lane] * exp2f(mosts[lane] - highest);
+  #pragma unroll
+  for (int step = 16; step > 0; step /= 2) total += __shfl_xor_sync(0xffffffff, total, step);
+  const int64_t result = (int64_t(row) * heads + head) * parts + part;
+  for (int i = threadIdx.x; i < WIDTH; i += WARPS * 32) {
+    float joined = 0.f;
+    for (int of = 0; of < WARPS; of++) joined += sums[of][i] * exp2f(mosts[of] - highest);
+    attended[result * WIDTH + i] = static_cast<OUT>(parts == 1 ? joined / total : joined);
+  }
+  if (parts > 1 && threadIdx.x == 0) { softmax[result * 2] = highest; softmax[result * 2 + 1] = total; }
+"""
+_JOIN = """
+  const int64_t result = blockIdx.x;
+  float highest = -3e38f, total = 0.f, joined = 0.f;
+  for (int part = 0; part < PARTS; part++) highest = fmaxf(highest, softmax[(result * PARTS + part) * 2]);
+  for (int part = 0; part < PARTS; part++) {
+    const float kept = exp2f(softmax[(result * PARTS + part) * 2] - highest);
+    total += softmax[(result * PARTS + part) * 2 + 1] * kept;
+    joined += parts[(result * PARTS + part) * WIDTH + threadIdx.x] * kept;
+  }
+  attended[result * WIDTH + threadIdx.x] = static_cast<T>(joined / total);
+"""
+
+
+def serves(queries: mx.array, keys: Any, layer: Any, mask: Any) -> bool:
+    """Return whether `attend_rows` computes the attention of `queries` (rows, heads, n, width).
+
+    So it is in decode where the model uses `keys` and `mask` as the batched layer has made them, not changed in any
+    way, and the mask hides what lies beyond the rows' ends, and no more.
+    """
+    return (
+        isinstance(layer, PlacedArrays)
+        and len(layer.arrays) == 2  # not quantised
+        and queries.shape[2] == 1
+        and keys is layer.fetched[0]
+        and (mask is None or mask is layer.lengths.known_mask(keys.shape[2]))
+        and queries.shape[3] % 32 == 0
+        and queries.shape[3] <= 256
+        and all(array.shape[3] == queries.shape[3] and array.dtype == queries.dtype for array in layer.arrays)
+    )
+
+
+def attend_rows(queries: mx.array, layer: PlacedArrays, scale: float) -> mx.array:
+    """Return the attention, (rows, heads, 1, width), of the newest token of each row to what `layer` holds of it."""
+    rows, heads, _, width = queries.shape
+    reach = layer.fetched[0].shape[2]
+    parts = 1 if reach <= _PLACES_IN_ONE_PART else min(_MOST_PARTS, -(-reach // _PLACES_OF_A_PART))
+    out = queries.dtype if parts == 1 else mx.float32
+    attended, softmax = _attend(float(scale))(
+        inputs=[queries, *layer.arrays, layer.lengths.array],
+        template=[("T", queries.dtype), ("OUT", out), ("WIDTH", width), ("WARPS", _WARPS)],
+        grid=(_WARPS * 32 * heads, rows, parts),
+        threadgroup=(_WARPS * 32, 1, 1),
+        output_shapes=[(rows, heads, parts, width), (rows, heads, parts, 2) if parts > 1 else (1,)],
+        output_dtypes=[out, mx.float32],
+    )
+    if parts > 1:
+        (attended,) = _join()(
+            inputs=[attended, softmax],
+            template=[("T", queries.dtype), ("PARTS", parts), ("WIDTH", width)],
+            grid=(width * rows * heads, 1, 1),
+            threadgroup=(width, 1, 1),
+            output_shapes=[(rows, heads, 1, width)],
+            output_dtypes=[queries.dtype],
+        )
+    result: mx.array = attended
+    return result
+
+
+@cache
+def _attend(scale: float) -> Any:
+    source = _ATTEND.replace("SCALE", f"{scale!r}f")
+    return mx.fast.cuda_kernel(
+        "decode_attention", ["queries", "keys", "values", "lengths"], ["attended", "softmax"], source
+    )
+
+
+@cache
+def _join() -> Any:
+    return mx.fast.cuda_kernel("decode_attention_join", ["parts", "softmax"], ["attended"], _JOIN)

@@ -1,0 +1,110 @@
+"""A forward pass in decode as a compiled function: MLX traces it once and replays it, without the model's Python.
+
+On a fast GPU a step takes as long as the host needs to build and launch it. A traced pass needs shapes that stay: the
+model sees all the room that the rows' arrays have, not as much as the longest row holds. `decode_attention` reads no
+more for that; other attention gets a mask. When rows come or go, or outgrow their room, another trace is needed, so a
+pass is traced only once it has been run a few times as it is.
+"""
+
+import copy
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlx.core as mx
+
+from orchard.engine.batching.batched_cache import Lengths, PlacedArrays
+from orchard.engine.batching.layer_kinds import BatchedLayerCache
+
+log = logging.getLogger("orchard.engine")
+
+RUNS_BEFORE = 6
+_MOST = 64  # each keeps a node for every operation of a pass
+
+States = list[list[list[mx.array]]]  # of each group's layers
+Forward = Callable[[mx.array, mx.array | None, list[mx.array], list[list[Any]]], mx.array]
+
+
+class TracedPasses:
+    """The traces of one model, by the shapes of what they read."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[object, int] = OrderedDict()
+        self._traces: OrderedDict[object, Callable[..., tuple[mx.array, States]]] = OrderedDict()
+        self._works = True
+
+    def run(
+        self,
+        forward: Forward,
+        tokens: mx.array,
+        positions: mx.array | None,
+        lengths: list[mx.array],
+        groups: Sequence[list[BatchedLayerCache]],
+    ) -> mx.array | None:
+        """Return what `forward` makes of these; the groups' layers are moved on by a token.
+
+        None: nothing was done, since the pass can't be traced, or has not been run often enough for it.
+        """
+        states = [[layer.arrays for layer in layers] for layers in groups]
+        if not self._works or not all(array is not None for of in states for arrays in of for array in arrays):
+            return None
+        key = tokens.shape, positions is None, _shapes(states)
+        if (trace := self._trace(key, forward, groups)) is None:
+            return None
+        try:
+            logits, states = trace(tokens, positions, lengths, states)
+        except Exception as error:
+            log.info("the model's passes can't be traced; each is built anew (%s)", error)
+            self._works = False
+            return None
+        for layers, moved in zip(groups, states, strict=True):
+            for layer, arrays in zip(layers, moved, strict=True):
+                layer.arrays = arrays
+        return logits
+
+    def _trace(
+        self, key: object, forward: Forward, groups: Sequence[list[BatchedLayerCache]]
+    ) -> Callable[..., tuple[mx.array, States]] | None:
+        if trace := self._traces.get(key):
+            self._traces.move_to_end(key)
+            return trace
+        runs = self._runs[key] = self._runs.pop(key, 0) + 1
+        if len(self._runs) > _MOST:
+            self._runs.popitem(last=False)
+        if runs <= RUNS_BEFORE:
+            return None
+        del self._runs[key]
+        if len(self._traces) >= _MOST:
+            self._traces.popitem(last=False)
+        self._traces[key] = trace = mx.compile(_step(forward, [[_empty(layer) for layer in of] for of in groups]))
+        return trace
+
+
+def _shapes(states: States) -> object:
+    return tuple(tuple(tuple((array.shape, array.dtype) for array in arrays) for arrays in of) for of in states)
+
+
+def _empty(layer: BatchedLayerCache) -> BatchedLayerCache:
+    """Return a layer like this one that holds nothing: a trace must not keep arrays."""
+    like = copy.copy(layer)
+    like.begin(Lengths([0]))
+    like.arrays = []
+    return like
+
+
+def _step(forward: Forward, groups: list[list[Any]]) -> Callable[..., tuple[mx.array, States]]:
+    def step(
+        tokens: mx.array, positions: mx.array | None, lengths: list[mx.array], states: States
+    ) -> tuple[mx.array, States]:
+        own = [[copy.copy(layer) for layer in layers] for layers in groups]
+        for layers, array, arrays in zip(own, lengths, states, strict=True):
+            places = [
+                of[0].shape[2] for layer, of in zip(layers, arrays, strict=True) if isinstance(layer, PlacedArrays)
+            ]
+            known = Lengths.unknown(array, max(places, default=1))
+            for layer, of in zip(layers, arrays, strict=True):
+                layer.arrays, layer.lengths = list(of), known
+        return forward(tokens, positions, lengths, own), [[layer.arrays for layer in layers] for layers in own]
+
+    return step

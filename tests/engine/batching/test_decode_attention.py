@@ -1,0 +1,79 @@
+"""For what the kernel for rows stands in, and, on CUDA, what it computes."""
+
+import itertools
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx_lm.models.cache import KVCache, QuantizedKVCache, RotatingKVCache
+
+from orchard.engine.batching import decode_attention
+from orchard.engine.batching.batched_cache import Lengths
+from orchard.engine.batching.layer_kinds import kind_of
+
+WIDTH = 64
+
+
+def drawn(heads: int, tokens: int, width: int = WIDTH) -> mx.array:
+    return mx.random.normal((1, heads, tokens, width))
+
+
+def filled(cache: Any, length: int, width: int = WIDTH) -> Any:
+    cache.update_and_fetch(drawn(2, length, width), drawn(2, length, width))
+    return cache
+
+
+def batched(lengths: list[int], make: Any = KVCache, width: int = WIDTH) -> Any:
+    """A layer of rows of so many tokens, and one more each."""
+    rows = [filled(make(), length, width) for length in lengths]
+    layer: Any = kind_of(rows[0]).batch(rows[0])
+    layer.rebuild([], rows, 0, lengths)
+    layer.begin(Lengths(lengths))
+    new = mx.random.normal((len(lengths), 2, 1, width))
+    layer.update_and_fetch(new, new)
+    return layer
+
+
+def queries(rows: int, tokens: int = 1, width: int = WIDTH) -> mx.array:
+    return mx.random.normal((rows, 4, tokens, width))
+
+
+def test_it_serves_decode_with_the_layers_own_keys_and_mask() -> None:
+    layer = batched([3, 9])
+    keys, mask = layer.fetched[0], layer.make_mask(1)
+    assert decode_attention.serves(queries(2), keys, layer, mask)
+    assert decode_attention.serves(queries(2), keys, layer, None)
+    ring = batched([3, 30], lambda: RotatingKVCache(16))
+    assert decode_attention.serves(queries(2), ring.fetched[0], ring, ring.make_mask(1))
+
+
+def test_it_does_not_serve_what_it_would_get_wrong() -> None:
+    layer = batched([3, 9])
+    keys, mask = layer.fetched[0], layer.make_mask(1)
+    assert not decode_attention.serves(queries(2, tokens=2), keys, layer, mask)  # prefill
+    assert not decode_attention.serves(queries(2), keys + 0, layer, mask)  # the model has changed the keys
+    assert not decode_attention.serves(queries(2), keys, layer, mask & mask)  # ... or the mask
+    assert not decode_attention.serves(queries(2), keys, layer, layer.make_mask(1, window_size=4))
+    assert not decode_attention.serves(queries(2).astype(mx.float16), keys, layer, mask)
+    assert not decode_attention.serves(queries(2), keys, filled(KVCache(), 3), mask)
+    narrow = batched([3, 9], width=40)
+    assert not decode_attention.serves(queries(2, width=40), narrow.fetched[0], narrow, None)
+    packed = batched([3, 9], lambda: QuantizedKVCache(32, 8))
+    assert not decode_attention.serves(queries(2), packed.fetched[0], packed, None)
+    ring = batched([3, 30], lambda: RotatingKVCache(16))
+    assert not decode_attention.serves(queries(2), ring.fetched[0], ring, ring.make_mask(1, window_size=8))
+
+
+@pytest.mark.skipif(not mx.cuda.is_available(), reason="the kernel is CUDA's")
+def test_it_computes_what_the_library_computes() -> None:
+    lengths = ([1, 2, 300], [40], [1100, 5], [9000, 8000])
+    for of, width, dtype in itertools.product(lengths, (32, 64, 96, 128, 256), (mx.float32, mx.bfloat16, mx.float16)):
+        layer = batched(of, width=width)
+        layer.arrays = [array.astype(dtype) for array in layer.arrays]
+        layer.fetched = tuple(array[:, :, : max(of) + 1] for array in layer.arrays)
+        asked = queries(len(of), width=width).astype(dtype)
+        plain = [array.astype(mx.float32) for array in (asked, *layer.fetched)]
+        expected = mx.fast.scaled_dot_product_attention(*plain, scale=width**-0.5, mask=layer.make_mask(1))
+        found = decode_attention.attend_rows(asked, layer, width**-0.5)
+        assert found.dtype == dtype
+        assert mx.allclose(found.astype(mx.float32), expected, atol=1e-4 if dtype == mx.float32 else 1e-2)

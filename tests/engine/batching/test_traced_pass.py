@@ -1,0 +1,140 @@
+"""When passes are traced, and that a trace keeps nothing. What they give is compared in test_batch."""
+
+import gc
+import logging
+import weakref
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from orchard.engine.batching import batch as batching
+from orchard.engine.batching import traced_pass
+from orchard.engine.batching.batch import Batch, BatchSlot
+from orchard.engine.batching.batched_cache import GROWTH
+from orchard.engine.batching.model import LanguageModel
+from orchard.engine.batching.traced_pass import RUNS_BEFORE, TracedPasses
+from tests.support.engine_driver import prompt
+from tests.support.tiny_models import Other, network
+
+
+def answers(model: LanguageModel, batch: Batch, lengths: list[int], steps: int) -> list[list[int]]:
+    """What rows of so many tokens go on with, greedily, step by step."""
+    slots = []
+    for length in lengths:
+        cache = model.new_cache()
+        model.forward(mx.array([prompt(length, length)]), cache)
+        slots.append(BatchSlot(cache, length))
+    batch.arrange(slots)
+    tokens = mx.array([1] * len(lengths))
+    found = []
+    for _ in range(steps):
+        logits, failed = batch.forward(tokens)
+        assert not failed
+        assert logits is not None
+        tokens = mx.argmax(logits, axis=-1)
+        found.append(tokens.tolist())
+    return found  # type: ignore[return-value]
+
+
+def traces(batch: Batch) -> int:
+    assert batch._traced is not None
+    return len(batch._traced._traces)
+
+
+def test_a_pass_is_compiled_once_it_has_been_run_a_few_times() -> None:
+    model = network("qwen3")
+    lengths = [5, 40, GROWTH - RUNS_BEFORE - 4]  # the longest outgrows its room after the first trace
+    expected = answers(model, Batch(model), lengths, 2 * RUNS_BEFORE + 6)
+    batch = Batch(model, traced=True)
+    assert answers(model, batch, lengths, RUNS_BEFORE) == expected[:RUNS_BEFORE]
+    assert traces(batch) == 0
+    batch = Batch(model, traced=True)
+    assert answers(model, batch, lengths, len(expected)) == expected
+    assert traces(batch) == 2
+
+
+def test_a_model_that_can_not_be_traced_is_served(caplog: pytest.LogCaptureFixture) -> None:
+    plain = network("qwen3")
+    expected = answers(plain, Batch(plain), [7, 9], RUNS_BEFORE + 4)
+
+    def look(tokens: mx.array, given: dict[str, Any]) -> None:
+        tokens.tolist()  # what a trace can't do
+
+    model = Other(plain, before=look)
+    batch = Batch(model, traced=True)
+    with caplog.at_level(logging.INFO, "orchard.engine"):
+        assert answers(model, batch, [7, 9], RUNS_BEFORE + 4) == expected
+    assert [record.message for record in caplog.records if "traced" in record.message]
+
+
+class Layer:
+    """A layer that counts tokens."""
+
+    def __init__(self, rows: int) -> None:
+        self.arrays: list[Any] = [mx.zeros((rows,))]
+        self.lengths: Any = None
+
+    def begin(self, lengths: Any) -> None:
+        self.lengths = lengths
+
+
+def forward(tokens: mx.array, positions: Any, lengths: list[mx.array], groups: list[list[Any]]) -> mx.array:
+    for layers in groups:
+        for layer in layers:
+            layer.arrays[0] = layer.arrays[0] + 1
+    return tokens + lengths[0]
+
+
+def run(passes: TracedPasses, layer: Layer) -> mx.array | None:
+    rows = layer.arrays[0].shape[0]
+    return passes.run(forward, mx.zeros((rows,)), None, [mx.zeros((rows,))], [[layer]])  # type: ignore[list-item]
+
+
+def test_only_the_latest_shapes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 0)
+    monkeypatch.setattr(traced_pass, "_MOST", 3)
+    passes = TracedPasses()
+    for rows in (1, 2, 3, 1, 4):
+        assert run(passes, Layer(rows)) is not None
+    keys: list[Any] = list(passes._traces)
+    assert [key[0] for key in keys] == [(3,), (1,), (4,)]
+
+
+def test_shapes_that_come_once_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traced_pass, "_MOST", 3)
+    passes = TracedPasses()
+    for rows in range(1, 20):
+        assert run(passes, Layer(rows)) is None
+    assert len(passes._runs) == 3
+
+
+def test_a_trace_moves_layers_on_and_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 0)
+    passes = TracedPasses()
+    layer = Layer(2)
+    for _ in range(3):
+        run(passes, layer)
+    assert layer.arrays[0].tolist() == [3, 3]
+    gone = weakref.ref(layer)
+    del layer
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_recurrent_layer_that_holds_nothing_yet_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 0)
+    layer = Layer(2)
+    groups: Any = [[layer]]
+    layer.arrays = [None]
+    assert TracedPasses().run(forward, mx.zeros((2,)), None, [mx.zeros((2,))], groups) is None
+
+
+@pytest.mark.parametrize(("length", "batched"), [(4, True), (12, False)])
+def test_a_row_alone_is_batched_where_it_is_short(length: int, batched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of a long one would take long, and memory."""
+    monkeypatch.setattr(batching, "_LONG_ALONE", 10)
+    model = network("qwen3")
+    batch = Batch(model, traced=True)
+    answers(model, batch, [length], 1)
+    assert (batch.slots[0].cache is None) is batched
