@@ -94,7 +94,7 @@ PACKAGES = {
         "gateway.store",
         "gateway.summarize",
     },
-    "gateway.store": {"gateway"},
+    "gateway.store": {"gateway", "gateway.media"},
     "gateway.summarize": {"gateway.models", "gateway.pool", "gateway.replies"},
     "worker": {"worker.grammar", "worker.prompt"},
     "worker.prompt": {"worker", "worker.grammar"},

@@ -1,7 +1,7 @@
 """A scripted service: the gateway's tests and benchmarks say, in the request itself, what the model does.
 
 A last message or raw prompt that is a JSON object of `Script`'s fields is played; any other is answered with itself. A
-medium is told as a line: "[image: 3 bytes of image/png, sha256 ba7816bf]".
+medium, also of an earlier message, is told: "[image: 3 bytes of image/png, sha256 ba7816bf]".
 The path of a model says how it loads: a JSON object of `Loads`' fields, or one of the names in `PATHS`.
 """
 
@@ -220,7 +220,8 @@ def _happened(once: str | None) -> bool:
 def _text(request: Request) -> str:
     task = generation(request)
     if task.prompt is None:
-        return "".join(map(_told, task.messages[-1].parts))
+        earlier = (part for message in task.messages[:-1] for part in message.parts if isinstance(part, MediaPart))
+        return "".join(map(_told, (*earlier, *task.messages[-1].parts)))
     return task.prompt if isinstance(task.prompt, str) else " ".join(map(str, task.prompt))
 
 

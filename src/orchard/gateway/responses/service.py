@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -29,6 +30,7 @@ from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.responses.background import Run
 from orchard.gateway.store import responses as store_responses
 from orchard.gateway.store.items import Extent, Fields
+from orchard.gateway.store.media import KnownMedia, restored
 from orchard.gateway.store.responses import RUNNING, Past, ResponseRecord
 from orchard.gateway.store.side_files import Owner, SealKey
 from orchard.gateway.store.store import ResponseStore, Transaction
@@ -115,8 +117,8 @@ class Responses:
             what = "what this request goes on from, with its input,"
             past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
         self.pool.find(call.request.model, call.request.adapter)
-        resolved = await self._media.resolve(call.request)
-        return replace(call, request=resolved.request)
+        resolved = await self._media.resolve(call.request, past.media)
+        return replace(call, request=resolved.request, fetched=resolved.fetched, kept=past.media)
 
     async def count(self, caller: Caller, draft: Draft, request_id: str) -> int:
         """Return the number of tokens of a request's input. Raise OrchardError."""
@@ -136,7 +138,11 @@ class Responses:
         with self.going_on_from(call):
             made = await self._overflow.summarise(call.request)
         used = Usage(made.prompt_tokens, made.completion_tokens)
-        return compacted(call, past.items, made.text, used, key)
+        before = [restored(item, past.media) for item in past.items]
+        if past.media:
+            given = [msgspec.json.decode(restored(msgspec.json.encode(item), past.media)) for item in call.input]
+            call = replace(call, input=given)
+        return compacted(call, before, made.text, used, key)
 
     async def unsealer(self, needed: bool) -> Unseal:
         """Return the function that reads compaction items, if one is `needed`. Raise OrchardError."""
@@ -199,7 +205,8 @@ class Responses:
         if gone or call.body.store is False:
             return None
         owner = None if encoder.ended else self._owner.token
-        record = ResponseRecord(encoder.response(), call.input, caller.user, owner, events)
+        media = KnownMedia(call.fetched, call.kept)
+        record = ResponseRecord(encoder.response(), call.input, caller.user, owner, events, media)
         return await self.unkept(store_responses.save, record)
 
     def run(self, caller: Caller, id_: str) -> Run | None:

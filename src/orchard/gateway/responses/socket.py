@@ -21,6 +21,8 @@ from orchard.gateway.http.request_context import InHand, logged_request_id
 from orchard.gateway.http.websocket import Socket
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.responses.service import Responses
+from orchard.gateway.store.items import Fields
+from orchard.gateway.store.media import KnownMedia, packed
 from orchard.gateway.store.responses import Past
 
 log = logging.getLogger("orchard.access")
@@ -138,7 +140,7 @@ class ResponsesSocket:
             finally:
                 stream.close(_GONE)
         if encoder.error is None:
-            self._remember(call, encoder, past)
+            await self._remember(call, encoder, past)
 
     def _known(self, draft: Draft) -> Past | None:
         """Return what a request continues if only this connection knows it. It is forgotten if that fails, as clients
@@ -167,19 +169,26 @@ class ResponsesSocket:
             for event in told:
                 await self._socket.send_text(dialect.payload(event))
 
-    def _remember(self, call: ResponseCall, encoder: ResponseEncoder, past: Past) -> None:
+    async def _remember(self, call: ResponseCall, encoder: ResponseEncoder, past: Past) -> None:
         """Keep a response that is not stored for the next one, unless all connections together hold too much."""
         self._last = None
         response = encoder.response()
         if response["store"]:
             self._cached.take(0)
             return
-        output = response["output"]
-        extent = past.extent.plus(call.input).plus(output)
+        items, media = await asyncio.to_thread(_packed, call)
+        items += response["output"]
+        extent, media = past.extent.plus(items), {**past.media, **media}
         try:
-            self._cached.take(extent.bytes)
+            self._cached.take(extent.bytes + sum(map(len, media.values())))
         except OrchardError as error:
             log.warning("%s is not kept for its connection: %s", call.id, error.message)
         else:
-            added = [msgspec.json.encode(item) for item in (*call.input, *output)]
-            self._last = call.id, Past([*past.items, *added], {}, extent)
+            self._last = call.id, Past([*past.items, *map(msgspec.json.encode, items)], {}, extent, media)
+
+
+def _packed(call: ResponseCall) -> tuple[list[Fields], dict[str, bytes]]:
+    """Return the items of an input without their media, and these."""
+    known = KnownMedia(call.fetched, call.kept)
+    found = [packed(item, known) for item in call.input]
+    return [item for item, _ in found], {digest: data for _, media in found for digest, data in media.items()}

@@ -23,7 +23,7 @@ WITH listed AS (
     )
 )
 """  # noqa: S608
-_CONTENT = "SELECT c.id, c.body FROM listed l JOIN completions c ON c.number = l.number"
+_CONTENT = "SELECT c.id, c.body, NULL FROM listed l JOIN completions c ON c.number = l.number"
 
 
 def save(tx: Transaction, caller: Caller, completion: Fields, messages: Sequence[Fields]) -> None:

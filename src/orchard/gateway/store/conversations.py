@@ -74,7 +74,7 @@ def items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
 def item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> bytes:
     """Return one item of a conversation. Raise OrchardError ("item_not_found")."""
     tx.find(LIVE, "conversation_not_found", caller, id_)
-    found = store_items.some(tx.db, store_items.THREAD, id_, [item_id]).get(item_id)
+    found = store_items.one(tx.db, store_items.THREAD, id_, item_id)
     if found is None:
         raise OrchardError("item_not_found", f"no item '{item_id}' in conversation '{id_}'")
     return found

@@ -5,7 +5,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -106,7 +106,7 @@ class StoreFile:
             connection.execute("BEGIN IMMEDIATE")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             for script in SCRIPTS[version:]:
-                for statement in filter(str.strip, script.split(";")):
+                for statement in _statements(script):
                     connection.execute(statement)
             if version < len(SCRIPTS):
                 connection.execute(f"PRAGMA user_version = {len(SCRIPTS)}")
@@ -127,6 +127,18 @@ class StoreFile:
             for ending in ("", "-wal", "-shm"):
                 with contextlib.suppress(FileNotFoundError):
                     os.replace(self.path + ending, aside + ending)
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script, of which triggers hold semicolons."""
+    statement = ""
+    for piece in script.split(";"):
+        statement += piece
+        if piece.strip() and sqlite3.complete_statement(f"{statement};"):
+            yield statement
+            statement = ""
+        else:
+            statement += ";"
 
 
 def _check(connection: sqlite3.Connection) -> None:

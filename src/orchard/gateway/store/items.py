@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
+from orchard.gateway.store import media as store_media
+from orchard.gateway.store.media import KnownMedia
 
 Fields = dict[str, Any]
 Order = Literal["asc", "desc"]
@@ -62,7 +64,7 @@ SELECT chain.parent FROM chain LEFT JOIN responses r ON r.id = chain.parent
 WHERE chain.parent NOT NULL AND r.id IS NULL
 """  # noqa: S608
 _CONTENT = " FROM listed l JOIN items i ON i.number = l.number "
-_ITEMS = f"SELECT i.id, i.item {_CONTENT}"
+_ITEMS = f"SELECT i.id, i.item, i.number {_CONTENT}"
 
 
 class PageQuery(Struct, frozen=True):
@@ -108,22 +110,50 @@ class Extent(Struct, frozen=True):
 
 
 def insert(
-    db: sqlite3.Connection, thread: str, items: Sequence[Fields], *, response: str | None = None, output: int = 0
+    db: sqlite3.Connection,
+    thread: str,
+    items: Sequence[Fields],
+    known: KnownMedia = store_media.NONE,
+    *,
+    response: str | None = None,
+    output: int = 0,
 ) -> None:
-    """Add items to a thread."""
-    rows = [(item["id"], thread, response, output, msgspec.json.encode(item), _parts(item)) for item in items]
-    db.executemany("INSERT INTO items (id, thread, response, output, item, parts) VALUES (?, ?, ?, ?, ?, ?)", rows)
+    """Add items to a thread; `known` are the media that they refer to."""
+    query = "INSERT INTO items (id, thread, response, output, item, parts) VALUES (?, ?, ?, ?, ?, ?)"
+    for given in items:
+        item, media = store_media.packed(given, known)
+        row = (item["id"], thread, response, output, msgspec.json.encode(item), _parts(item))
+        number = db.execute(query, row).lastrowid
+        if media and number is not None:
+            store_media.add(db, number, media)
 
 
 def every(db: sqlite3.Connection, listed: str, id_: str) -> list[bytes]:
+    """Return all listed items without their media, oldest first."""
+    return [item for _, item, _ in db.execute(f"{listed} {_ITEMS} ORDER BY l.place", {"id": id_})]
+
+
+def whole(db: sqlite3.Connection, listed: str, id_: str) -> list[bytes]:
     """Return all listed items, oldest first."""
-    return [item for _, item in db.execute(f"{listed} {_ITEMS} ORDER BY l.place", {"id": id_})]
+    rows = db.execute(f"{listed} {_ITEMS} ORDER BY l.place", {"id": id_}).fetchall()
+    return [store_media.whole(db, number, item) for _, item, number in rows]
+
+
+def one(db: sqlite3.Connection, listed: str, id_: str, item_id: str) -> bytes | None:
+    """Return the listed item of that id, the newest of several; None where there is none."""
+    query = f"{listed} {_ITEMS} WHERE i.id = :item ORDER BY l.place DESC LIMIT 1"
+    found = db.execute(query, {"id": id_, "item": item_id}).fetchone()
+    return store_media.whole(db, found[2], found[1]) if found else None
 
 
 def some(db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str]) -> dict[str, bytes]:
-    """Return those listed items that have one of these ids, by their ids; of several with one id, the newest."""
+    """Return those listed items that have one of these ids, by their ids; of several with one id, the newest.
+
+    They are without their media.
+    """
     query = f"{listed} {_ITEMS} WHERE i.id IN (SELECT value FROM json_each(:ids)) ORDER BY l.place"  # noqa: S608
-    return dict(db.execute(query, {"id": id_, "ids": msgspec.json.encode(ids).decode()}))
+    given = {"id": id_, "ids": msgspec.json.encode(ids).decode()}
+    return {found: item for found, item, _ in db.execute(query, given)}
 
 
 def extent(db: sqlite3.Connection, listed: str, id_: str) -> Extent:
@@ -133,7 +163,9 @@ def extent(db: sqlite3.Connection, listed: str, id_: str) -> Extent:
 
 
 def page(db: sqlite3.Connection, listed: str, given: Fields, wanted: PageQuery, content: str = _ITEMS) -> Page:
-    """Return one page of a list; `given` has the parameters of that query, `content` selects ids and JSON.
+    """Return one page of a list; `given` has the parameters of that query.
+
+    `content` selects ids, JSON, and the numbers of items (null for what is no item).
 
     Raise OrchardError ("item_not_found") if there is no item `after`.
     """
@@ -148,7 +180,8 @@ def page(db: sqlite3.Connection, listed: str, given: Fields, wanted: PageQuery, 
         where, given["begin"] = f"WHERE l.place {compare} :begin", begin
     query = f"{listed} {content} {where} ORDER BY l.place {way} LIMIT :most"
     found = db.execute(query, given).fetchall()
-    return Page(found[: wanted.limit], len(found) > wanted.limit)
+    items = [(id_, store_media.whole(db, number, item)) for id_, item, number in found[: wanted.limit]]
+    return Page(items, len(found) > wanted.limit)
 
 
 def check_chain(db: sqlite3.Connection, id_: str) -> None:
@@ -168,6 +201,8 @@ def bytes_of_thread(db: sqlite3.Connection, thread: str) -> int:
         "SELECT coalesce(sum(coalesce(length(body), 0) + coalesce(length(events), 0)), 0) FROM responses "
         "WHERE thread = ?",
         "SELECT coalesce(sum(length(body)), 0) FROM completions WHERE id = ?",
+        "SELECT coalesce(sum(length(data)), 0) FROM media WHERE hash IN "
+        "(SELECT r.hash FROM items i JOIN item_media r ON r.item = i.number WHERE i.thread = ?)",
     )
     return sum(int(db.execute(query, (thread,)).fetchone()[0]) for query in queries)
 

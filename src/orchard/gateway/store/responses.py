@@ -2,7 +2,7 @@
 OrchardError ("response_not_found")."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
@@ -11,7 +11,9 @@ from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Caller
 from orchard.gateway.store import conversations as store_conversations
 from orchard.gateway.store import items as store_items
+from orchard.gateway.store import media as store_media
 from orchard.gateway.store.items import Extent, Fields, Page, PageQuery
+from orchard.gateway.store.media import KnownMedia
 from orchard.gateway.store.store import Transaction
 
 RUNNING = ("queued", "in_progress")
@@ -33,7 +35,8 @@ ORDER BY i.number DESC LIMIT 1
 class ResponseRecord(Struct, frozen=True):
     """A response to be stored, with its input. `owner`: the server that runs it, while it runs.
 
-    `user` owns it if it begins a thread. `events`: its stream, if it ran in the background.
+    `user` owns it if it begins a thread. `events`: its stream, if it ran in the background. `media` are those that the
+    input refers to.
     """
 
     response: Fields
@@ -41,14 +44,19 @@ class ResponseRecord(Struct, frozen=True):
     user: str | None = None
     owner: str | None = None
     events: bytes | None = None
+    media: KnownMedia = store_media.NONE
 
 
 class Past(Struct, frozen=True):
-    """What a new response continues: the items before it, and others that its input refers to, by their ids."""
+    """What a new response continues: the items before it, and others that its input refers to, by their ids.
+
+    `media` are those of all these items, which are without them, by their digests.
+    """
 
     items: list[bytes]
     referenced: dict[str, bytes]
     extent: Extent = Extent(0, 0, 0)
+    media: Mapping[str, bytes] = {}
 
 
 def save(tx: Transaction, record: ResponseRecord) -> None:
@@ -62,7 +70,7 @@ def save(tx: Transaction, record: ResponseRecord) -> None:
     # All again, so that one response's items stay together if several run in one conversation.
     tx.db.execute("DELETE FROM items WHERE response = ?", (id_,))
     for output, items in enumerate((record.input, response["output"])):
-        store_items.insert(tx.db, thread, items, response=id_, output=output)
+        store_items.insert(tx.db, thread, items, record.media, response=id_, output=output)
     tx.store.written(tx.db, thread)
 
 
@@ -134,10 +142,14 @@ def past(
         # The chain that ends with the response of the newest one.
         given = tx.store.visible(caller, "") | {"ids": msgspec.json.encode(references).decode()}
         newest = tx.db.execute(_NEWEST, given).fetchone()
-        return Past([], store_items.some(tx.db, store_items.UP_TO, newest[0], references) if newest else {})
-    found = store_items.extent(tx.db, listed, begin)
-    found.check("what this request continues", tx.store.max_past_bytes)
-    return Past(store_items.every(tx.db, listed, begin), {}, found)
+        if not newest:
+            return Past([], {})
+        found = store_items.some(tx.db, store_items.UP_TO, newest[0], references)
+        return Past([], found, media=store_media.of_listed(tx.db, store_items.UP_TO, newest[0], references))
+    extent = store_items.extent(tx.db, listed, begin)
+    extent.check("what this request continues", tx.store.max_past_bytes)
+    media = store_media.of_listed(tx.db, listed, begin)
+    return Past(store_items.every(tx.db, listed, begin), {}, extent, media)
 
 
 def _thread(tx: Transaction, record: ResponseRecord) -> str:

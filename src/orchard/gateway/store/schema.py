@@ -50,4 +50,23 @@ CREATE TABLE completions (
 );
 """
 
-SCRIPTS = (_FIRST, _USERS, _PARTS, _COMPLETIONS)
+# Media, by the SHA-256 of their bytes, and the items that refer to them.
+_MEDIA = """
+CREATE TABLE media (
+    hash TEXT PRIMARY KEY,
+    data BLOB NOT NULL
+);
+CREATE TABLE item_media (
+    item INTEGER NOT NULL REFERENCES items (number) ON DELETE CASCADE,
+    hash TEXT NOT NULL,
+    PRIMARY KEY (item, hash)
+) WITHOUT ROWID;
+CREATE INDEX item_media_by_hash ON item_media (hash);
+CREATE TRIGGER media_without_items AFTER DELETE ON item_media
+WHEN NOT EXISTS (SELECT 1 FROM item_media WHERE hash = OLD.hash)
+BEGIN
+    DELETE FROM media WHERE hash = OLD.hash;
+END;
+"""
+
+SCRIPTS = (_FIRST, _USERS, _PARTS, _COMPLETIONS, _MEDIA)

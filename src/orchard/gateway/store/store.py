@@ -19,6 +19,7 @@ from orchard.config import Settings
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.gateway.caller import Caller
 from orchard.gateway.store import items as store_items
+from orchard.gateway.store import media as store_media
 from orchard.gateway.store.database import StoreFile, log
 from orchard.gateway.store.items import Fields
 from orchard.gateway.throttle import Throttle
@@ -158,15 +159,16 @@ def _archived(db: sqlite3.Connection, thread: str, now: float) -> Fields:
     responses = []
     query = "SELECT id, body FROM responses WHERE thread = ? AND body NOT NULL"
     for id_, body in db.execute(query, (thread,)).fetchall():
-        query = "SELECT item FROM items WHERE response = ? AND output = ? ORDER BY number"
-        given, output = ([Raw(item) for (item,) in db.execute(query, (id_, side))] for side in (0, 1))
+        query = "SELECT number, item FROM items WHERE response = ? AND output = ? ORDER BY number"
+        rows = (db.execute(query, (id_, side)).fetchall() for side in (0, 1))
+        given, output = ([Raw(store_media.whole(db, *row)) for row in side] for side in rows)
         responses.append(msgspec.json.decode(body) | {"input": given, "output": output})
     found: Fields = {"id": thread, "created_at": created, "archived_at": now}
     if completion := db.execute("SELECT body FROM completions WHERE id = ?", (thread,)).fetchone():
-        messages = [Raw(message) for message in store_items.every(db, store_items.THREAD, thread)]
+        messages = [Raw(message) for message in store_items.whole(db, store_items.THREAD, thread)]
         return found | {"completion": Raw(completion[0]), "messages": messages}
     if metadata is not None:
-        items = [Raw(item) for item in store_items.every(db, store_items.THREAD, thread)]
+        items = [Raw(item) for item in store_items.whole(db, store_items.THREAD, thread)]
         found |= {"metadata": msgspec.json.decode(metadata), "items": items}
     return found | {"responses": responses}
 

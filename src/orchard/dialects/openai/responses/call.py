@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from orchard.core.media import MediaPart
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Message, ToolCallPart, ToolResultPart, generation
 from orchard.dialects.openai.output import Fields
@@ -44,7 +45,8 @@ class ResponseCall(Struct, frozen=True):
     """A request to create a response.
 
     `hex` is what the ids of the response and its items are made of, `about` the fields of the response that never
-    change, `input` the items of the input, as they are stored.
+    change, `input` the items of the input, as they are stored. `fetched` are the media of the input that came from
+    elsewhere, by their URLs, and `kept` those of stored items, by their digests.
     """
 
     request: Request
@@ -53,6 +55,8 @@ class ResponseCall(Struct, frozen=True):
     served: Mapping[str, ServedTool]
     about: Fields
     input: list[Fields]
+    fetched: Mapping[str, MediaPart] = {}
+    kept: Mapping[str, bytes] = {}
 
     @property
     def id(self) -> str:

@@ -1,0 +1,134 @@
+"""Media of stored items: each is kept once, by the hash of its bytes, and stands in the items by a `KeptMedium`.
+
+A medium goes with the last item that refers to it: the database's trigger sees to that.
+"""
+
+import base64
+import copy
+import hashlib
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from orchard.core.errors import OrchardError
+from orchard.core.media import MediaPart
+from orchard.dialects.common.media import KeptMedium
+from orchard.gateway.media.data_urls import from_base64
+from orchard.gateway.media.errors import MAX_REQUEST_BYTES
+
+Fields = dict[str, Any]
+
+_MARK = b"orchard-media:"
+_LISTS = ("content", "output", "content_parts")
+_URLS = ("image_url", "video_url", "file_url", "file_data")
+_NESTED = (("image_url", "url"), ("video_url", "url"), ("input_audio", "data"), ("file", "file_data"))
+_BASE64 = ("data", "file_data")
+_OF_ITEM = "SELECT m.hash, m.data FROM item_media r JOIN media m ON m.hash = r.hash WHERE r.item = ?"
+_OF_LISTED = """
+WHERE m.hash IN (
+    SELECT r.hash FROM listed l JOIN items i ON i.number = l.number JOIN item_media r ON r.item = l.number
+    WHERE :ids IS NULL OR i.id IN (SELECT value FROM json_each(:ids))
+)
+"""
+
+
+class KnownMedia(Struct, frozen=True):
+    """Media that new items refer to: those that were `fetched`, by their URLs, and those `kept` before, by digests."""
+
+    fetched: Mapping[str, MediaPart] = {}
+    kept: Mapping[str, bytes] = {}
+
+
+NONE = KnownMedia()
+
+
+def packed(item: Fields, known: KnownMedia = NONE) -> tuple[Fields, dict[str, bytes]]:
+    """Return an item without its media, and these by their digests.
+
+    What can't be read as a medium stays where it is, and so do URLs that weren't fetched.
+    """
+    media: dict[str, bytes] = {}
+    if not any(_places(item)):
+        return item, media
+    item = copy.deepcopy(item)
+    for holder, name in _places(item):
+        value = holder[name]
+        if kept := KeptMedium.of(value):
+            if kept.digest in known.kept:
+                media[kept.digest] = known.kept[kept.digest]
+            continue
+        data, media_type, original = _medium(value, name, known)
+        if data:
+            digest = hashlib.sha256(data).hexdigest()
+            holder[name] = KeptMedium(digest, "".join(media_type.split()), original).url
+            media[digest] = data
+    return item, media
+
+
+def restored(item: bytes, media: Mapping[str, bytes]) -> bytes:
+    """Return an item, as JSON, as it was before it was packed."""
+    if _MARK not in item:
+        return item
+    found = msgspec.json.decode(item)
+    for holder, name in _places(found):
+        kept = KeptMedium.of(holder[name])
+        if kept and kept.digest in media:
+            holder[name] = _as_sent(kept, media[kept.digest])
+    return msgspec.json.encode(found)
+
+
+def add(db: sqlite3.Connection, number: int, media: Mapping[str, bytes]) -> None:
+    """Keep the media of the item of that number."""
+    for digest, data in media.items():
+        db.execute("INSERT OR IGNORE INTO media VALUES (?, ?)", (digest, data))
+        db.execute("INSERT INTO item_media VALUES (?, ?)", (number, digest))
+
+
+def whole(db: sqlite3.Connection, number: int | None, item: bytes) -> bytes:
+    """Return the item of that number, as JSON, with its media."""
+    return restored(item, dict(db.execute(_OF_ITEM, (number,)))) if _MARK in item else item
+
+
+def of_listed(db: sqlite3.Connection, listed: str, id_: str, ids: Sequence[str] | None = None) -> dict[str, bytes]:
+    """Return the media of the listed items (of those with one of the `ids`) by their digests.
+
+    Raise OrchardError ("payload_too_large") where they are more than a request may have.
+    """
+    given = {"id": id_, "ids": None if ids is None else msgspec.json.encode(ids).decode()}
+    query = f"{listed} SELECT coalesce(sum(length(m.data)), 0) FROM media m {_OF_LISTED}"  # noqa: S608
+    (size,) = db.execute(query, given).fetchone()
+    if size > MAX_REQUEST_BYTES:
+        message = f"the media of what this request continues have {size} bytes; at most {MAX_REQUEST_BYTES} are allowed"
+        raise OrchardError("payload_too_large", message)
+    return dict(db.execute(f"{listed} SELECT m.hash, m.data FROM media m {_OF_LISTED}", given))  # noqa: S608
+
+
+def _places(item: Fields) -> Iterator[tuple[Fields, str]]:
+    """Yield where an item may hold media: an object, and the name of a text in it."""
+    for parts in (item.get(name) for name in _LISTS):
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, dict):
+                holders = [(part, name) for name in _URLS]
+                holders += [(inner, name) for outer, name in _NESTED if isinstance(inner := part.get(outer), dict)]
+                yield from ((holder, name) for holder, name in holders if isinstance(holder.get(name), str))
+
+
+def _medium(value: str, name: str, known: KnownMedia) -> tuple[bytes | None, str, str]:
+    """Return the bytes that a value stands for (None: it holds no medium), their type, and what remains of it."""
+    if found := known.fetched.get(value):
+        return found.data, found.media_type, value
+    if value[:5].lower() == "data:":
+        begin = value.find(",") + 1
+        media_type, *parameters = (piece.strip().lower() for piece in value[5 : begin - 1].split(";"))
+        is_base64 = begin and parameters[-1:] == ["base64"]
+        return (from_base64(value, begin) if is_base64 else None), media_type, value[:begin]
+    return (from_base64(value) if name in _BASE64 else None), "", ""
+
+
+def _as_sent(kept: KeptMedium, data: bytes) -> str:
+    if kept.original and kept.original[:5].lower() != "data:":
+        return kept.original
+    return kept.original + base64.b64encode(data).decode()
