@@ -116,6 +116,25 @@ async def test_a_conversation(open_server: Server) -> None:
         assert one == listed[0]
 
 
+async def test_items_that_are_added_to_a_conversation(open_server: Server) -> None:
+    async with api(open_server) as its:
+        item = user(picture(its.link))
+        begun = (await its.client.post("conversations", json={"items": [item]})).json()["id"]
+        other = (await its.client.post("conversations", json={})).json()["id"]
+        added = (await its.client.post(f"conversations/{other}/items", json={"items": [item]})).json()
+        assert added["data"][0]["content"] == item["content"]
+        its.site.answers.clear()
+        for conversation in (begun, other):
+            assert said(await its.ask(user("And?"), conversation=conversation)) == f"{TOLD}And?"
+            listed = (await its.get(f"conversations/{conversation}/items"))["data"]
+            assert listed[0]["content"] == item["content"]
+        for path in ("conversations", f"conversations/{other}/items"):
+            for url in (its.link, "data:image/png;base64,QUJ"):
+                refused = await its.client.post(path, json={"items": [user(picture(url))]})
+                assert refused.status_code == 400
+                assert refused.json()["error"]["param"] == "items[0].content[0].image_url"
+
+
 async def test_references_and_the_background(open_server: Server) -> None:
     async with api(open_server) as its:
         text = {"type": "input_file", "file_data": base64.b64encode("naïve".encode()).decode(), "filename": "a.txt"}

@@ -1,7 +1,7 @@
 """Turns the URLs of a request's media into bytes, before a worker gets the request."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count, Generate, Part, TextPart, ToolResultPart, generation
+from orchard.core.tasks.generate import Count, Generate, Message, Part, TextPart, ToolResultPart, generation
 from orchard.dialects.common.json_body import invalid
 from orchard.dialects.common.media import NOT_A_URL, KeptMedium, media_kind
 from orchard.gateway.http.budget import Budget, Share
@@ -64,6 +64,11 @@ class MediaResolver:
         finally:
             arrival.share.take(0)
         return Resolved(_replaced(request, iter([task.result() for task in found])), arrival.fetched())
+
+    async def fetch(self, media: Sequence[MediaPart]) -> Mapping[str, MediaPart]:
+        """Return the media that come from http, https and file URLs, by these. Raise as `resolve` does."""
+        request = Request("", "", Generate((Message("user", tuple(media)),)))
+        return (await self.resolve(request)).fetched
 
     def close(self) -> None:
         """End what is left of the work."""

@@ -16,6 +16,8 @@ from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
 from orchard.gateway.routes.paging import NewestFirst
 from orchard.gateway.store import conversations as store_conversations
+from orchard.gateway.store.media import KnownMedia
+from orchard.gateway.summarize.internal_request import attended
 
 _COMPACTION = b"compaction"
 
@@ -34,9 +36,11 @@ def _add_conversations(routes: APIRouter, site: AppState) -> None:
         """Begin a conversation: https://platform.openai.com/docs/api-reference/conversations."""
         hex_id = http.state.id.removeprefix("req_")
         body = await site.bodies.read(http)
-        metadata, items = stored.new_conversation(body, hex_id, await site.responses.unsealer(_COMPACTION in body))
-        id_ = f"conv_{hex_id}"
-        created = await site.responses.kept(store_conversations.create, http.state.caller, id_, metadata, items)
+        unseal = await site.responses.unsealer(_COMPACTION in body)
+        metadata, items, media = stored.new_conversation(body, hex_id, unseal)
+        known = KnownMedia(await attended(http, site.media.fetch(media)))
+        id_, caller = f"conv_{hex_id}", http.state.caller
+        created = await site.responses.kept(store_conversations.create, caller, id_, metadata, items, known=known)
         return _json(stored.conversation(id_, created, metadata))
 
     @routes.get(one, response_class=Response)
@@ -77,8 +81,9 @@ def _add_items(routes: APIRouter, site: AppState) -> None:
         caller, kept = http.state.caller, site.responses.kept
         related = await kept(store_conversations.related, caller, conversation_id, *stored.related_ids(given))
         unseal = await site.responses.unsealer(_COMPACTION in body)
-        items = stored.checked_items(given, body, http.state.id.removeprefix("req_"), unseal, related)
-        await kept(store_conversations.add_items, caller, conversation_id, items)
+        items, media = stored.checked_items(given, body, http.state.id.removeprefix("req_"), unseal, related)
+        known = KnownMedia(await attended(http, site.media.fetch(media)))
+        await kept(store_conversations.add_items, caller, conversation_id, items, known=known)
         added = [(item["id"], msgspec.json.encode(item)) for item in items]
         return Response(openai_stored.page(added), media_type="application/json")
 

@@ -8,7 +8,9 @@ import msgspec
 from orchard.core.errors import OrchardError
 from orchard.gateway.caller import Caller
 from orchard.gateway.store import items as store_items
+from orchard.gateway.store import media as store_media
 from orchard.gateway.store.items import Fields, Page, PageQuery
+from orchard.gateway.store.media import KnownMedia
 from orchard.gateway.store.store import Transaction
 
 LIVE = """
@@ -25,10 +27,21 @@ ORDER BY l.place
 """  # noqa: S608
 
 
-def create(tx: Transaction, caller: Caller, id_: str, metadata: Fields, items: Sequence[Fields]) -> float:
-    """Begin a conversation; return when it began. Raise OrchardError ("payload_too_large")."""
+def create(
+    tx: Transaction,
+    caller: Caller,
+    id_: str,
+    metadata: Fields,
+    items: Sequence[Fields],
+    *,
+    known: KnownMedia = store_media.NONE,
+) -> float:
+    """Begin a conversation; return when it began. `known` are media of the items.
+
+    Raise OrchardError ("payload_too_large").
+    """
     created = tx.store.begin(tx.db, id_, caller.user, metadata)
-    _add(tx, id_, items)
+    _add(tx, id_, items, known)
     return created
 
 
@@ -59,10 +72,15 @@ def related(tx: Transaction, caller: Caller, id_: str, ids: Sequence[str], calls
     return [item for (item,) in tx.db.execute(_RELATED, given)]
 
 
-def add_items(tx: Transaction, caller: Caller, id_: str, items: Sequence[Fields]) -> None:
-    """Add items to a conversation. Raise OrchardError ("payload_too_large") if it would have too many."""
+def add_items(
+    tx: Transaction, caller: Caller, id_: str, items: Sequence[Fields], *, known: KnownMedia = store_media.NONE
+) -> None:
+    """Add items to a conversation; `known` are media of theirs.
+
+    Raise OrchardError ("payload_too_large") if it would have too many.
+    """
     tx.find(LIVE, "conversation_not_found", caller, id_)
-    _add(tx, id_, items)
+    _add(tx, id_, items, known)
 
 
 def items(tx: Transaction, caller: Caller, id_: str, wanted: PageQuery) -> Page:
@@ -87,7 +105,7 @@ def delete_item(tx: Transaction, caller: Caller, id_: str, item_id: str) -> None
         raise OrchardError("item_not_found", f"no item '{item_id}' in conversation '{id_}'")
 
 
-def _add(tx: Transaction, id_: str, items: Sequence[Fields]) -> None:
-    store_items.insert(tx.db, id_, items)
+def _add(tx: Transaction, id_: str, items: Sequence[Fields], known: KnownMedia) -> None:
+    store_items.insert(tx.db, id_, items, known)
     store_items.extent(tx.db, store_items.THREAD, id_).check(f"conversation '{id_}'", tx.store.max_past_bytes)
     tx.store.written(tx.db, id_)

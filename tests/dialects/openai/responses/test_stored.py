@@ -10,6 +10,7 @@ from openai.types.responses import ResponseItem
 from pydantic import TypeAdapter
 
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaOptions, MediaPart
 from orchard.dialects.openai.responses.stored import (
     added_items,
     checked_items,
@@ -120,7 +121,7 @@ def test_a_reference_becomes_what_it_refers_to() -> None:
 
 
 def new_items(body: bytes, hex_id: str, related: Sequence[bytes] = ()) -> list[dict[str, Any]]:
-    return checked_items(added_items(body), body, hex_id, past=related)
+    return checked_items(added_items(body), body, hex_id, past=related)[0]
 
 
 def said(text: str, id_: str | None = "x") -> dict[str, Any]:
@@ -148,11 +149,11 @@ def test_added_items_have_other_ids_than_those_before_them() -> None:
 
 
 def test_a_new_conversation() -> None:
-    metadata, items = new_conversation(
+    metadata, items, _ = new_conversation(
         b'{"metadata": {"a": "b"}, "items": [{"role": "user", "content": "Hi"}]}', "12ab"
     )
     assert (metadata, [item["id"] for item in items]) == ({"a": "b"}, ["msg_12abi00"])
-    assert new_conversation(b"", "12ab") == new_conversation(b"{}", "12ab") == ({}, [])
+    assert new_conversation(b"", "12ab") == new_conversation(b"{}", "12ab") == ({}, [], [])
     Conversation.model_validate(conversation("conv_1", 1.5, metadata), strict=True)
 
 
@@ -207,3 +208,14 @@ def test_a_page() -> None:
     assert (found["data"], found["has_more"]) == ([{"id": "msg_1"}, {"id": "msg_2"}], True)
     assert (found["first_id"], found["last_id"]) == ("msg_1", "msg_2")
     assert json.loads(page([])) == {"object": "list", "data": [], "first_id": "", "last_id": "", "has_more": False}
+
+
+def test_media_of_items_are_told() -> None:
+    past = [json.dumps(item).encode() for item in ({"role": "user", "content": [PICTURE]}, CALL | {"arguments": "{}"})]
+    link = PICTURE | {"image_url": "https://x.y/z.png"}
+    body = json.dumps({"items": [OUTPUT | {"output": [link]}, {"role": "user", "content": [PICTURE]}]}).encode()
+    _, media = checked_items(added_items(body), body, "12ab", past=past)
+    assert media == [
+        MediaPart("image", "https://x.y/z.png", "items[0].output[0].image_url", options=MediaOptions(detail="auto")),
+        MediaPart("image", "data:,", "items[1].content[0].image_url", options=MediaOptions(detail="auto")),
+    ]

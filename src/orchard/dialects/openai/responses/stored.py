@@ -1,10 +1,14 @@
 """What is stored of Responses: items in the form in which the API lists them, and conversations."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import msgspec
+from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaPart
+from orchard.core.tasks.generate import ToolResultPart
 from orchard.dialects.common.json_body import FreeForm, check_free_form, decode, invalid
 from orchard.dialects.openai.output import Fields
 from orchard.dialects.openai.responses import schema as wire
@@ -99,13 +103,15 @@ def _part(given: Fields, role: str) -> Fields:
     return _PART_DEFAULTS.get(part["type"], {}) | part
 
 
-def new_conversation(body: bytes, hex_id: str, unseal: Unseal = unknown) -> tuple[Fields, list[Fields]]:
-    """Return the metadata and the items of a request to create a conversation. Raise OrchardError.
+def new_conversation(
+    body: bytes, hex_id: str, unseal: Unseal = unknown
+) -> tuple[Fields, list[Fields], list[MediaPart]]:
+    """Return the metadata, the items and their media of a request to create a conversation. Raise OrchardError.
 
     `unseal` reads compaction items.
     """
     decoded = decode(_new, body or b"{}")
-    return decoded.metadata or {}, checked_items(decoded.items or [], body or b"{}", hex_id, unseal)
+    return decoded.metadata or {}, *checked_items(decoded.items or [], body or b"{}", hex_id, unseal)
 
 
 def added_items(body: bytes) -> list[wire.Item]:
@@ -124,23 +130,32 @@ def related_ids(items: Sequence[wire.Item]) -> tuple[list[str], list[str]]:
 
 def checked_items(
     items: Sequence[wire.Item], body: bytes, hex_id: str, unseal: Unseal = unknown, past: Sequence[bytes] = ()
-) -> list[Fields]:
+) -> tuple[list[Fields], list[MediaPart]]:
     """Return the items of a body as they are listed, once a conversation of the past items and these could be read.
 
-    `hex_id` makes the ids of those without one, `unseal` reads compaction items. Raise OrchardError.
+    With them come their media, whose bytes nobody has looked at. `hex_id` makes the ids of those without one, `unseal`
+    reads compaction items. Raise OrchardError.
     """
     if references(items, "items"):
         raise invalid("items", "must be items themselves, not references.")
     try:
         reader = ItemReader(Toolbox((), False, {}), FreeForm(), unseal)
         past_items = reader.read_stored(past)
+        before = len(reader.messages())
         reader.read(items)
     except OrchardError as error:
         # The reader knows items as the `input` of a response.
         param = error.param and error.param.replace("input[", "items[", 1)
         message = error.message.replace("`input[", "`items[")
         raise OrchardError("invalid_request", message, param=param) from None
-    return normalised(decode(_raw_items, body).items, hex_id, {}, past_items)
+    parts = chain.from_iterable(message.parts for message in reader.messages()[before:])
+    shown = chain.from_iterable(part.parts if isinstance(part, ToolResultPart) else (part,) for part in parts)
+    media = [_of_items(part) for part in shown if isinstance(part, MediaPart)]
+    return normalised(decode(_raw_items, body).items, hex_id, {}, past_items), media
+
+
+def _of_items(part: MediaPart) -> MediaPart:
+    return replace(part, param=part.param.replace("input[", "items[", 1))
 
 
 def conversation(conversation_id: str, created: float, metadata: Fields) -> Fields:
