@@ -1,9 +1,10 @@
 """Media in conversations that are stored: fetched once, read again in every later turn, listed as they came."""
 
+import asyncio
 import base64
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,6 +12,7 @@ import httpx
 import pytest
 import websockets
 
+from orchard.gateway.media import fetch
 from tests.support.serving import Server, serve
 from tests.support.web import Web, found, web
 
@@ -166,7 +168,7 @@ async def test_compaction_gives_back_what_was_sent(open_server: Server) -> None:
 
 
 @asynccontextmanager
-async def connection(server: Server) -> AsyncIterator[Callable[..., Awaitable[Any]]]:
+async def connection(server: Server) -> AsyncIterator[Callable[..., Coroutine[Any, Any, Any]]]:
     """Connect to a server; what this gives sends an event, and returns the last one that answers it."""
     async with websockets.connect(f"ws://127.0.0.1:{server.port}/v1/responses") as socket:
 
@@ -189,6 +191,24 @@ async def test_over_a_websocket_nothing_needs_to_be_stored(open_server: Server) 
         assert said(second) == f"{TOLD}{OTHERS}And?"
         refused = await ask(user(picture(its.link)))
         assert (refused["status"], refused["error"]["param"]) == (400, "input[0].content[0].image_url")
+
+
+async def test_a_client_that_closes_its_connection_ends_its_fetches(open_server: Server) -> None:
+    begun = asyncio.Event()
+
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with api(open_server) as its:
+        its.site.answers["/a.png"] = endless
+        async with connection(open_server) as ask:
+            asked = asyncio.create_task(ask(user(picture(its.link))))
+            await begun.wait()
+            asked.cancel()
+        async with asyncio.timeout(fetch._SILENT_SECONDS / 2):  # the fetch would end by itself then
+            assert await its.site.left.get() == "/a.png"
 
 
 async def test_what_a_connection_keeps_counts(open_server: Server) -> None:

@@ -308,6 +308,10 @@ class TestResults:
                 (MediaPart("image", "data:image/png;base64,QUJD", "messages[2].content[0].content[0].source.data"),),
             ),
             ([{"type": "document", "source": {"type": "text", "data": "Once."}}], (TextPart("Once."),)),
+            (
+                [{"type": "document", "source": {"type": "url", "url": "https://x.test/a.pdf"}}],
+                (MediaPart("document", "https://x.test/a.pdf", "messages[2].content[0].content[0].source.url"),),
+            ),
             ([{"type": "tool_reference", "tool_name": "add"}], (TextPart("The tool add is available."),)),
             ([{"type": "browser_state", "tabs": []}], ()),
         ],
