@@ -163,17 +163,18 @@ class TestAddresses:
         known, unknown = await refused(fetcher, "http://x.test/"), await refused(fetcher, "http://z.test/")
         assert known.message.replace("x.test", "z.test") == unknown.message
 
-    async def test_the_next_address_is_tried(self) -> None:
+    @pytest.mark.parametrize("error", [httpx.ConnectError, httpx.ConnectTimeout])
+    async def test_the_next_address_is_tried(self, error: type[httpx.TransportError]) -> None:
         def answer(request: httpx.Request) -> httpx.Response:
             if request.url.host == PUBLIC:
-                raise httpx.ConnectError("unreachable")
+                raise error("unreachable")
             return picture(request)
 
         wire = Wire(answer)
         await fetched(Fetcher(False, Names(x_test=[[PUBLIC, OTHER]]), wire), "http://x.test/")
         assert wire.connected == [PUBLIC, OTHER]
-        error = await refused(Fetcher(False, Names(x_test=[[PUBLIC]]), wire), "http://x.test/")
-        assert "can't be reached" in error.message
+        told = await refused(Fetcher(False, Names(x_test=[[PUBLIC]]), wire), "http://x.test/")
+        assert "can't be fetched: its server" in told.message
 
 
 def two_hosts() -> Names:
@@ -269,6 +270,7 @@ class TestContents:
         assert (await from_web(found(b"ABC"))).data == b"ABC"
         assert (await from_web(found(b"ABC", "IMAGE/PNG; a=b"))).media_type == "image/png"
         assert (await from_web(found(b"ABC", ""))).media_type == ""
+        assert len((await from_web(found(b"ABC", "text/" + "x" * 999), "document")).media_type) == 255
         chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nAB\r\n1\r\nC\r\n0\r\n\r\n"
         assert (await from_web(chunked)).data == b"ABC"
 

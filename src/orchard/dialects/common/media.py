@@ -31,7 +31,8 @@ NOT_A_URL = "must be a data: URL or an http(s) URL."
 """What is said of a field that should hold the URL of a medium."""
 _SCHEMES = ("data:", "http:", "https:", "file:")
 _AUDIO_FORMATS = {"wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac"}
-_UNKNOWN_TYPES = ("", "application/octet-stream", "binary/octet-stream")
+UNKNOWN_TYPES = ("", "application/octet-stream", "binary/octet-stream")
+"""Media types that say nothing of a file."""
 _ENDINGS: dict[MediaKind, tuple[str, ...]] = {
     "image": ("avif", "bmp", "gif", "heic", "jpeg", "jpg", "png", "tif", "tiff", "webp"),
     "audio": ("aac", "flac", "m4a", "mp3", "oga", "ogg", "opus", "wav"),
@@ -141,6 +142,6 @@ def file_part(data: str, name: str, param: str, options: MediaOptions) -> MediaP
 
 def media_kind(media_type: str, name: str) -> MediaKind:
     """Return the kind of a file that is of that type, or, where that is not known, has that name."""
-    if media_type in _UNKNOWN_TYPES:
+    if media_type in UNKNOWN_TYPES:
         return _KINDS.get(PurePath(name).suffix.lower(), "document")
     return next((kind for kind in _ENDINGS if media_type.startswith(f"{kind}/")), "document")

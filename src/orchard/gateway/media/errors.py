@@ -3,10 +3,10 @@
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES, MediaKind, MediaPart
 from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.media import UNKNOWN_TYPES
 
 MAX_REQUEST_BYTES = 208 * 2**20
 """How many bytes all media of a request may have together: a message to a worker has room for them and their texts."""
-_ALL_TYPES = ("", "application/octet-stream", "binary/octet-stream")
 _TYPES: dict[MediaKind, tuple[str, ...]] = {
     "image": ("image/",),
     "audio": ("audio/", "video/", "application/ogg"),
@@ -35,5 +35,5 @@ def too_many(part: MediaPart) -> OrchardError:
 
 def check_type(part: MediaPart, media_type: str) -> None:
     """Raise OrchardError (invalid_request) where a media type (RFC 6838) can't be that of a medium of its kind."""
-    if part.kind in _TYPES and media_type not in _ALL_TYPES and not media_type.startswith(_TYPES[part.kind]):
+    if part.kind in _TYPES and media_type not in UNKNOWN_TYPES and not media_type.startswith(_TYPES[part.kind]):
         raise invalid(part.param, f"must be {_WHAT[part.kind]}, not {media_type[:64]!r}.")

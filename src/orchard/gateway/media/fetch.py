@@ -23,6 +23,7 @@ _MOST_REDIRECTS = 4
 _LOOKUPS_AT_ONCE = 16
 _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 20.0
+_MOST_TYPE_CHARS = 255  # twice 127 and a slash (RFC 6838, 4.2)
 
 Lookup = Callable[..., list[tuple[Any, Any, Any, Any, tuple[Any, ...]]]]
 Transport = Callable[[ssl.SSLContext], httpx.AsyncBaseTransport]
@@ -126,7 +127,7 @@ class Fetcher:
                 )
                 try:
                     response = await client.send(request, stream=True)
-                except httpx.ConnectError:
+                except (httpx.ConnectError, httpx.ConnectTimeout):
                     if last < 0:
                         continue
                     raise
@@ -144,7 +145,7 @@ async def _content(part: MediaPart, response: httpx.Response, hold: Callable[[in
         raise invalid(part.param, f"can't be fetched: its server answers with status {response.status_code}.")
     if response.headers.get("content-encoding", "identity") != "identity":
         raise invalid(part.param, "can't be fetched: its server sends it compressed.")
-    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()[:_MOST_TYPE_CHARS]
     check_type(part, media_type)
     if part.kind == "document":
         part = replace(part, kind=media_kind(media_type, ""))
@@ -158,9 +159,10 @@ async def _content(part: MediaPart, response: httpx.Response, hold: Callable[[in
             raise too_large(part)
         hold(len(piece))
         pieces.append(piece)
-    if not pieces:
+    data = b"".join(pieces)
+    if not data:
         raise invalid(part.param, "is empty.")
-    return replace(part, url="", data=b"".join(pieces), media_type=media_type)
+    return replace(part, url="", data=data, media_type=media_type)
 
 
 def _reason(error: Exception) -> str:
