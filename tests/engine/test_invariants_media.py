@@ -17,7 +17,7 @@ from tests.engine.test_runner import little_memory, no_reserve, preemptions, tig
 from tests.support.engine_driver import At, Driver, Engines, Happening, greedy, prompt
 from tests.support.examples import examples, some
 from tests.support.media_jobs import Asked, with_media
-from tests.support.tiny_models import LOOSE, alone, footprint, make_runner, network, run
+from tests.support.tiny_models import LOOSE, Course, alone, footprint, make_runner, network, run
 
 # Cut at any token, kept where it once was (a window; a short convolution).
 KINDS = ["qwen3", "gemma3_text", "lfm2"]
@@ -199,3 +199,30 @@ def test_media_are_encoded_one_after_the_other_where_memory_is_short() -> None:
     begun = [number for number, step in enumerate(course.steps) for _ in step.begun]
     ended = [number for number, step in enumerate(course.steps) for one in step.drawn if one.reason]
     assert begun[0] < begun[1] < ended[0]
+
+
+def test_rows_wait_for_the_media_of_one_prompt_at_a_time() -> None:
+    model = network("qwen3")
+    asked: Asked = []
+    jobs = [shown(model, greedy(name, prompt(n, 20), 5), [(2, 11)], asked=asked) for n, name in enumerate("abc")]
+    runner = make_runner(model)
+    counts: list[int] = []
+
+    def meanwhile(course: Course) -> list[Job]:
+        counts.append(len(asked))
+        return jobs if len(course.steps) == 3 else []
+
+    course = run(runner, [greedy("stream", prompt(9, 5), 30)], meanwhile)
+    assert counts[3:7] == [1, 2, 3, 3]
+    for job in jobs:
+        assert course.outcomes[job.id].tokens == alone(model, job)
+
+
+def test_media_of_all_prompts_are_encoded_at_once_where_no_row_waits() -> None:
+    model = network("qwen3")
+    asked: Asked = []
+    runner = make_runner(model)
+    for n, name in enumerate("abc"):
+        runner.add(shown(model, greedy(name, prompt(n, 20), 5), [(2, 11)], asked=asked))
+    runner.step()
+    assert len(asked) == 3

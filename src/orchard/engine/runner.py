@@ -215,9 +215,14 @@ class Runner:
     def _prefill(self, due: list[tuple[str, int]]) -> None:
         """Read so many tokens of each of these prompts, in one pass where they are alike."""
         alike: dict[object, list[tuple[_Work, int]]] = {}
+        encoding = False
         for job_id, tokens in due:
             if work := self._work.get(job_id):
-                alike.setdefault(self._batch_key(work), []).append((work, tokens))
+                encodes = bool(work.prefills) and work.prefills[0][0].encodes_next and not self._rows.idle
+                # Rows would wait for the media of all prompts: those of the others are encoded in later steps.
+                budget = 0 if encodes and encoding else tokens
+                encoding = encoding or encodes
+                alike.setdefault(self._batch_key(work), []).append((work, budget))
         # Besides the rows, a ninth of their memory is free for copies.
         most_places = self._memory_bytes // 9 // max(self._footprint.per_token, 1)
         for pieces in alike.values():

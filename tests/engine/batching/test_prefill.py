@@ -296,6 +296,15 @@ def test_media_are_encoded_when_their_turn_comes() -> None:
     assert found == [(6, 6), (3, 3), (8, 8), (2, 0)]
 
 
+def test_which_chunks_begin_with_encoding() -> None:
+    reading, model = reading_of([], at_once=False)
+    found: list[tuple[int, bool]] = []
+    for budget in (6, 3, 4, 4, 2):
+        found.append((reading.done, reading.encodes_next))
+        reading.advance(model, budget)
+    assert found == [(0, True), (6, False), (9, True), (13, False), (17, False)]
+
+
 def test_what_is_cached_is_not_encoded_again() -> None:
     store = KVStore(network("qwen3"), TextOptions(), 2**24)
     reading, model = reading_of([], store)

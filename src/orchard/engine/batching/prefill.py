@@ -69,6 +69,17 @@ class Prefill:
         embedded = self._here()
         return embedded.position_delta if embedded else 0
 
+    @property
+    def encodes_next(self) -> bool:
+        """Whether the next chunk begins with the encoding of media."""
+        return self._unknown and any(span.stop > self.done for span in self._spans)
+
+    @property
+    def _unknown(self) -> bool:
+        """Whether it must be asked what the next token is read from."""
+        known = self._embedded
+        return self._embed is not None and (known is None or bool(known.stop and known.stop <= self.done))
+
     def advance(self, model: LanguageModel, budget: int) -> int:
         """Launch the reading of up to `budget` tokens; return how many. At most one chunk is under way on return."""
         before = self.done
@@ -137,8 +148,7 @@ class Prefill:
 
     def _here(self) -> Embedded | None:
         """Return what the next token is read from; it is encoded only now. None: from its id."""
-        known = self._embedded
-        if self._embed and (known is None or (known.stop and known.stop <= self.done)):
+        if self._embed and self._unknown:
             self._embedded = self._embed(self.done)
         return self._embedded
 
