@@ -14,11 +14,15 @@ from orchard.engine.scheduler import WEIGHTS, Limits, Scheduler, StepPlan, Ticke
 from tests.support.examples import examples, share
 
 CLASSES: tuple[Priority, ...] = ("interactive", "normal", "background")
+_MOST_FIXED = 10
 
 
 @dataclass(eq=False)
 class Work:
-    """A request as it really is; `lengths`: after how many tokens each row ends."""
+    """A request as it really is; `lengths`: after how many tokens each row ends.
+
+    `media`: bytes that it takes besides until its prompt has been read.
+    """
 
     id: str
     arrival: int
@@ -27,6 +31,7 @@ class Work:
     lengths: list[int]
     max_tokens: int
     cached: int = 0
+    media: int = 0
     cancel_at: int | None = None
     generated: int = 0
     since: int = 0
@@ -92,18 +97,20 @@ class World:
 
     def arrive(self, work: Work) -> None:
         self.known[work.id] = work
+        work.left = max(work.prompt - work.cached, 0)
         ticket = Ticket(
             id=work.id,
             priority=work.priority,
-            prompt_tokens=max(work.prompt - work.cached, 0),
+            prompt_tokens=work.left,
             rows=work.rows,
             max_tokens=work.max_tokens,
             prompt_bytes=work.prompt,
             bytes_per_token=1,
             fixed_bytes=self.fixed,
+            media_bytes=work.media,
         )
         refusal = self.scheduler.add(ticket)
-        needed = len(work.lengths) * (work.prompt + 1 + self.fixed)
+        needed = self.bytes(work, 1)
         assert (refusal is not None) == (needed > self.limits.memory_bytes)
         if refusal:
             assert (refusal.id, refusal.needed_bytes) == (work.id, needed)
@@ -170,7 +177,8 @@ class World:
         assert (self.scheduler.running, self.scheduler.waiting) == (len(self.running), len(self.waiting))
 
     def bytes(self, work: Work, more: int = 0) -> int:
-        return len(work.lengths) * (self.fixed + work.prompt + min(work.generated + more, work.max_tokens))
+        rows = len(work.lengths) * (self.fixed + work.prompt + min(work.generated + more, work.max_tokens))
+        return rows + (work.media if work.left else 0)
 
     def fail(self, work: Work, needed: int) -> None:
         assert work in self.running
@@ -192,7 +200,12 @@ class World:
                 self.row_ended(*item)
         if not work.outcomes:
             work.left = work.prompt + work.generated * len(work.lengths)
-        assert not self.scheduler.returned(work.id, work.left, work.since)
+        if refusal := self.scheduler.returned(work.id, work.left, work.since):
+            # There was memory for its media when it began.
+            assert work.media
+            assert self.changes
+            assert refusal.needed_bytes == self.bytes(work, 1) > self.limits.memory_bytes
+            self.end(work, "too large")
 
     def begin(self, work: Work) -> None:
         assert work in self.waiting
@@ -201,7 +214,6 @@ class World:
         if work.begun is None:
             work.begun, work.order = self.now, self.admissions
             self.admissions += 1
-            work.left = max(work.prompt - work.cached, 0)
         work.since = 0
         self.reads += 1
         self.last_begin = self.now
@@ -257,7 +269,10 @@ def some_works(rng: random.Random, limits: Limits, count: int) -> list[Work]:
         lengths = [rng.choice([most, rng.randint(1, most)]) for _ in range(rows)]
         cancel = int(now) + rng.randint(0, 200) if rng.random() < 0.15 else None
         cached = rng.choice([0, 0, prompt // 2, prompt])
-        works.append(Work(f"r{number}", int(now), rng.choice(CLASSES), prompt, lengths, most, cached, cancel))
+        # As the runner bounds an answer, its media can be encoded again beside all of it.
+        free = max(limits.memory_bytes - rows * (prompt + most + _MOST_FIXED), 0)
+        media = rng.choice([0, 0, free // 4, free])
+        works.append(Work(f"r{number}", int(now), rng.choice(CLASSES), prompt, lengths, most, cached, media, cancel))
     return works
 
 
@@ -281,7 +296,7 @@ def check_the_end(world: World) -> None:
 def test_random_worlds(seed: int) -> None:
     rng = random.Random(seed)
     limits = some_limits(rng)
-    world = World(limits, some_works(rng, limits, 80), rng.choice([0, 0, 10]), rng.choice([0, 1]), seed)
+    world = World(limits, some_works(rng, limits, 80), rng.choice([0, 0, _MOST_FIXED]), rng.choice([0, 1]), seed)
     check_the_end(world.run())
 
 
@@ -290,7 +305,9 @@ def test_random_worlds_whose_memory_changes(seed: int) -> None:
     rng = random.Random(seed)
     limits = some_limits(rng)
     changes = {rng.randint(1, 3000): rng.choice([0, 40, 300, 2000, limits.memory_bytes]) for _ in range(30)}
-    world = World(limits, some_works(rng, limits, 80), rng.choice([0, 10]), rng.choice([0, 1]), seed, changes=changes)
+    world = World(
+        limits, some_works(rng, limits, 80), rng.choice([0, _MOST_FIXED]), rng.choice([0, 1]), seed, changes=changes
+    )
     check_the_end(world.run())
 
 
