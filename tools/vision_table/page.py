@@ -47,7 +47,22 @@ def _tested(trial: Trial) -> str:
     if trial.mode is None:
         return f"no: {_code(trial.why)}"
     tested = ", ".join(["rows", *(_NAMES[kind] for kind in trial.read)])
-    return f"{tested}. {_code(trial.why)}" if trial.why else tested
+    return f"{tested}. {'. '.join(map(_plain, trial.why.split('; ')))}" if trial.why else tested
+
+
+_REASONS = {
+    r"(image|audio|video): (.*)": r"Of \1: \2",
+    r".*GroupedArrays|.*scaled_dot_product_attention": "It computes attention in a way of its own",
+    r".*AttentionView": "Its layers read other layers' caches",
+    r"Unbatchable: (\w+)": r"Its cache is a `\1`",
+    r"its logits change by (\S+), they spread by (\S+)": r"Shared, its logits change by \1 where they spread by \2",
+}
+
+
+def _plain(why: str) -> str:
+    """Return what an error against a mode means, or the error."""
+    found = ((re.match(pattern, why), words) for pattern, words in _REASONS.items())
+    return next((match.expand(words) for match, words in found if match), _code(why))
 
 
 def _code(text: str) -> str:

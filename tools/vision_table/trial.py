@@ -94,7 +94,7 @@ def _try_folder(family: VisionFamily) -> Trial:
         not_read: list[str] = []
         for kind in sorted(model.reader.takes):
             try:
-                wrong = "" if _reads(model, family, kind, folder) else "not what mlx-vlm gives"
+                wrong = "" if _reads(model, family, kind, folder) else "other log-probabilities than mlx-vlm's"
             except ValueError as error:
                 wrong = str(error)
             if wrong:

@@ -28,6 +28,7 @@ def test_lines_of_the_page() -> None:
         (Architecture("a", "media", ("image", "video")), Trial(BatchMode.SHARED, ("image",))),
         (Architecture("b", "media", ("image",)), Trial(BatchMode.SEQUENTIAL, (), "a `kind` of its own")),
         (Architecture("c", "media", ("audio",)), Trial(None, why="ValueError: no | such")),
+        (Architecture("f", "media", ("image",)), Trial(BatchMode.BY_LENGTH, (), "image: no; Unbatchable: OddCache")),
         (Architecture("d", "text"), None),
         (Architecture("e", "other", why="make embeddings"), None),
     ]
@@ -35,10 +36,11 @@ def test_lines_of_the_page() -> None:
     assert "| `a` | yes | images, video | rows, images |\n" in written
     assert "| `b` | no, they take turns | images | rows. `a 'kind' of its own` |\n" in written
     assert "| `c` | not known | audio | no: `ValueError: no / such` |\n" in written
+    assert "| `f` | rows of equal length | images | rows. Of image: no. Its cache is a `OddCache` |\n" in written
     assert "<!-- text -->\n`d`\n<!-- end -->" in written
     assert "<!-- other -->\n- make embeddings: `e`\n<!-- end -->\nAfter\n" in written
     assert "old" not in written
-    assert named(written) == set("abcde")
+    assert named(written) == set("abcdef")
     assert with_table(written, rows) == written
 
 
