@@ -77,6 +77,7 @@ ADDITIONS: dict[str, dict[str, Any]] = {
     "minicpmv4_6": {"text_config": _HYBRID},
     "minicpmv4_7": {"text_config": _HYBRID, "image_token_id": 300, "video_token_id": 301},
     "mistral3": {"text_config": {"model_type": "mistral", "rope_theta": 10000.0}},
+    "molmo": {"text_config": {"embedding_size": 320}},
     "multi_modality": {
         "vision_config": {"params": {}},
         "projector_config": {"params": {"projector_type": "mlp_gelu", "depth": 2}},

@@ -55,6 +55,8 @@ _REASONS = {
     r".*GroupedArrays|.*scaled_dot_product_attention": "It computes attention in a way of its own",
     r".*AttentionView": "Its layers read other layers' caches",
     r"Unbatchable: (\w+)": r"Its cache is a `\1`",
+    r"in pieces its logits change by (\S+), they spread by (\S+)": "Read in pieces, a prompt's logits change by "
+    r"\1 where they spread by \2",
     r"its logits change by (\S+), they spread by (\S+)": r"Shared, its logits change by \1 where they spread by \2",
 }
 

@@ -173,8 +173,9 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
 
 def has_mrope(network: Any, config: Mapping[str, Any]) -> bool:
     """Return whether a network's tokens have positions in three dimensions, by its configuration or its defaults."""
-    defaults = getattr(getattr(network.config, "text_config", None), "rope_scaling", None)
-    return _has_key(config, "mrope_section") or _has_key(defaults, "mrope_section")
+    text = getattr(network.config, "text_config", None)
+    defaults = [getattr(text, name, None) for name in ("rope_scaling", "rope_parameters")]
+    return any(_has_key(one, "mrope_section") for one in (config, *defaults))
 
 
 def _tokens_per_second(config: Mapping[str, Any]) -> float:
