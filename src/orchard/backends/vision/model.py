@@ -21,6 +21,7 @@ from transformers import dynamic_module_utils
 from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder, loading
 from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, prompt_positions
 from orchard.backends.vision.inputs import MediaReader, Medium
+from orchard.backends.vision.rotary import UNUSED, Rotary, install
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.model import Embedded, Sliced
 
@@ -38,14 +39,16 @@ class NoMedia(Exception):
 class VisionModel(FolderModel):
     """A loaded model: the engine's `LanguageModel`, what reads its media, and what encodes them.
 
-    `mrope`: its tokens have positions in three dimensions, in its last axis if `mrope_last`; `tokens_per_second` of a
-    film, where the model counts so. `attends_both_ways`: the tokens of a picture see each other.
+    `mrope`: its tokens have positions in three dimensions, in its last axis if `mrope_last`; `rotary`: what rotates
+    text, where it can. `tokens_per_second` of a film, where the model counts so. `attends_both_ways`: the tokens of a
+    picture see each other.
     """
 
     vocab_size: int
     reader: MediaReader
     encoder: MediaEncoder
     mrope: bool
+    rotary: Rotary | None
     tokens_per_second: float
     attends_both_ways: bool
     mrope_last: bool = False
@@ -73,12 +76,30 @@ class VisionModel(FolderModel):
         if embeddings is not None:
             given["inputs_embeds"] = embeddings
         if self.mrope:
-            numbers = _positions(tokens, cache, positions)
+            numbers = self._positions(tokens, cache, positions)
             given["position_ids"] = numbers.transpose(1, 2, 0) if self.mrope_last else numbers
         elif positions is not None:
             raise ValueError("this model counts its positions itself")
         logits: mx.array = self.network.language_model(tokens, cache=cache, **given).logits
         return logits
+
+    def _positions(self, tokens: mx.array, cache: Sequence[Any], positions: mx.array | None) -> mx.array:
+        """Return positions (3, rows, n): those given, or those after what each row's cache holds."""
+        layer = next(layer for layer in cache if hasattr(layer, "offset"))
+        if isinstance(layer.offset, mx.array):
+            # mlx-vlm asks for one offset of all rows, to cut what spans a whole prompt. Nothing does here, and to find
+            # the greatest it would wait for the device in each step.
+            layer._offset = 0
+        if self.rotary:
+            self.rotary.offset = None
+        if positions is not None and positions.ndim == 3:
+            return positions
+        rows, count = tokens.shape
+        first = layer.offset if positions is None else positions.reshape(rows, count)[:, 0]
+        if self.rotary:
+            self.rotary.offset = first
+            return UNUSED
+        return mx.broadcast_to(mx.array(first).reshape(-1, 1) + mx.arange(count), (3, rows, count))
 
     def embed(self, tokens: Sequence[int], media: Sequence[PlacedMedium], known: int) -> Embedded:
         """Return how a prompt is read from its token `known` on, before which no medium is cut.
@@ -130,17 +151,6 @@ def see_blocks(model: Any, mask: mx.array, types: mx.array) -> mx.array:
     return mask | mx.pad(alike, [(0, 0), (0, 0), (before, 0)])[:, None]
 
 
-def _positions(tokens: mx.array, cache: Sequence[Any], positions: mx.array | None) -> mx.array:
-    """Return positions (3, rows, n): those given, or those after what each row's cache holds."""
-    if positions is not None and positions.ndim == 3:
-        return positions
-    rows, count = tokens.shape
-    if positions is None:
-        layer = next(layer for layer in cache if hasattr(layer, "offset"))
-        positions = mx.reshape(mx.array(layer.offset), (-1, 1)) + mx.arange(count)
-    return mx.broadcast_to(positions.reshape(-1, count), (3, rows, count))
-
-
 def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None) -> VisionModel:
     """Load a model's folder: see `load_folder`. Raise NoMedia if it can only be served as a model of text."""
     folder = Path(path)
@@ -158,12 +168,14 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
     reader = MediaReader(processor, network)
     if not reader.takes:
         raise NoMedia("mlx-vlm's model has no part for images, audio or video")
+    mrope = has_mrope(network, config)
     model = VisionModel(
         **vars(loaded),
         vocab_size=0,
         reader=reader,
         encoder=MediaEncoder(network, reader.feature_ids),
-        mrope=has_mrope(network, config),
+        mrope=mrope,
+        rotary=install(network.language_model) if mrope else None,
         tokens_per_second=_tokens_per_second(config),
         attends_both_ways=both_ways,
         mrope_last=config["model_type"] == "ernie4_5_moe_vl",

@@ -1,0 +1,68 @@
+"""Rotary embeddings of models with M-RoPE: text is rotated as in a model of text, at no more cost.
+
+mlx-vlm 0.7.10 rotates every token by three positions, in a dozen operations a layer where it doesn't run on Metal.
+Where the three are the same, as in all text and so in all of decode, that is an ordinary rotation, for which MLX has a
+kernel.
+"""
+
+from typing import Any
+
+import mlx.core as mx
+from mlx import nn
+from mlx_vlm.models.rope_utils import MRoPERotaryEmbedding, apply_multimodal_rotary_pos_emb
+
+UNUSED = mx.zeros((3, 1, 1), mx.int32)
+"""What a model is given for the positions of text; `Rotary` does not look at it."""
+
+
+class Rotary:
+    """Takes the place of the rotary embeddings of all layers. It lives in one thread.
+
+    `offset`: the position of the first token, one for all rows or one each, where the pass under way reads text; None:
+    positions are given to `apply_rotary`.
+    """
+
+    fused_apply = True  # so that the model leaves the rotation to `apply_rotary`
+
+    def __init__(self, embedding: MRoPERotaryEmbedding) -> None:
+        """`embedding` is that of one of the layers; they are all the same."""
+        self.offset: int | mx.array | None = None
+        self._embedding = embedding
+        self._positions: mx.array | None = None
+        self._angles: tuple[mx.array, mx.array] | None = None
+
+    def apply_rotary(self, queries: mx.array, keys: mx.array, positions: mx.array, **_: Any) -> tuple[Any, ...]:
+        """Rotate queries and keys (rows, heads, n, width), whose positions are (3, rows, n)."""
+        if self.offset is not None:
+            return tuple(self._rotated(one, self.offset) for one in (queries, keys))
+        if self._embedding.fused_apply:
+            return self._embedding.apply_rotary(queries, keys, positions)  # type: ignore[no-any-return]
+        if positions is not self._positions or self._angles is None:  # once a pass, not once a layer
+            self._positions, self._angles = positions, self._embedding(keys, positions)
+        section, style = self._embedding.mrope_section, self._embedding.style
+        return apply_multimodal_rotary_pos_emb(  # type: ignore[no-any-return]
+            queries, keys, *self._angles, mrope_section=section, style=style
+        )
+
+    def _rotated(self, array: mx.array, offset: int | mx.array) -> mx.array:
+        of = self._embedding
+        return mx.fast.rope(array, of.dim, traditional=False, base=of.base, scale=1.0, offset=offset)
+
+
+def install(network: nn.Module) -> Rotary | None:
+    """Rotate text so in a language model's layers; None: its rotation is of another kind, and stays."""
+    attentions = [module for _, module in network.named_modules() if isinstance(module.get("rotary_emb"), nn.Module)]
+    embeddings = [attention.rotary_emb for attention in attentions]
+    if not embeddings or not all(map(_is_ordinary, embeddings)):
+        return None
+    if len({(one.dim, one.base, one.style, tuple(one.mrope_section)) for one in embeddings}) > 1:
+        return None
+    rotary = Rotary(embeddings[0])
+    for attention in attentions:
+        attention.rotary_emb = rotary
+    return rotary
+
+
+def _is_ordinary(embedding: Any) -> bool:
+    known = isinstance(embedding, MRoPERotaryEmbedding) and embedding.pairing == "half_split"
+    return known and embedding.attention_scaling == 1
