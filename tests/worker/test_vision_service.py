@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import cv2
 import mlx.core as mx
 import mlx_vlm
+import numpy as np
 import pytest
 
 from orchard.core.events import Started, collect
@@ -242,3 +244,37 @@ async def test_a_folder_without_a_part_for_media_is_a_model_of_text(
     shutil.copytree(llava, folder)
     damage(folder)
     await served_as_text(folder, caplog, reason)
+
+
+def film_file(tmp_path: Path) -> Path:
+    """A film of 12 frames, 4 of them a second, without loss."""
+    file = tmp_path / "film.avi"
+    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*"FFV1"), 4.0, (48, 32))
+    for seed in range(12):
+        writer.write(cv2.cvtColor(np.asarray(picture(seed)), cv2.COLOR_RGB2BGR))
+    writer.release()
+    return file
+
+
+def video(file: Path, **options: Any) -> MediaPart:
+    return MediaPart("video", "", PARAM, data=file.read_bytes(), options=MediaOptions(**options))
+
+
+@pytest.mark.parametrize("name", ["qwen3_vl", *some(["gemma4", "qwen3_5", "qwen3_omni_moe"], 4)])
+async def test_an_answer_about_a_film_is_that_of_mlx_vlm(vision_folder: Folders, tmp_path: Path, name: str) -> None:
+    file = film_file(tmp_path)
+    model, processor = load_reference(vision_folder(name))
+    besides = [image(1)] if name != "qwen3_5" else []  # mlx-vlm 0.7.10 fails on a film and a picture together
+    text = prompt(processor, "video", *(part.kind for part in besides))
+    png_file = tmp_path / "image.png"
+    png_file.write_bytes(image(1).data)
+    files = {"video": [str(file)], "image": [str(png_file)] if besides else None}
+    steps = mlx_vlm.stream_generate(model, processor, text, **files, fps=2.0, max_tokens=TOKENS, temperature=0.0)
+    expected = processor.tokenizer.decode([step.token for step in steps][:TOKENS])
+    async with serving(vision_folder(name)) as caller:
+        assert await answer(caller, ask(said(video(file, fps=2.0), *besides, "What is blue?"))) == expected
+        events = await caller.stream("more", ask(said(video(file, fps=4.0), image(1), "What is blue?")))
+        fewer = await caller.stream("less", ask(said(video(file, max_frames=4), image(1), "What is blue?")))
+        assert isinstance(events[0], Started)
+        assert isinstance(fewer[0], Started)
+        assert events[0].prompt_tokens > fewer[0].prompt_tokens

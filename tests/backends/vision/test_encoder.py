@@ -11,7 +11,7 @@ import pytest
 from mlx_vlm.models.base import InputEmbeddingsFeatures
 from mlx_vlm.utils import prepare_inputs
 
-from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, place
+from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, place, prompt_positions
 from orchard.backends.vision.inputs import Medium
 from orchard.backends.vision.model import VisionModel, load
 from orchard.core.media import MediaPart
@@ -183,3 +183,23 @@ def test_films_are_numbered_by_their_seconds(vision_folder: Folders, name: str, 
     assert embedded.positions is not None
     assert np.array_equal(np.array(embedded.positions[:, 0]), expected[:, : embedded.stop])
     assert embedded.position_delta == delta
+
+
+@pytest.mark.parametrize("name", ["qwen2_5_vl", "qwen3_vl"])
+def test_positions_of_films(vision_folder: Folders, name: str) -> None:
+    """Qwen2.5-VL counts the seconds between frames, Qwen3-VL writes them down and counts each time as a picture."""
+    model = load(str(vision_folder(name)))
+    tokens = 6 * 4  # a time has so many
+    grid, seconds = (3, 4, 6), 1.25
+    between = 0 if name == "qwen2_5_vl" else 2
+    feature = min(model.reader.feature_ids)
+    frames = [*WORDS[:between], *[feature] * tokens] * 3
+    medium = Medium("video", b"", "", frames, 3 * tokens, {}, grid, seconds)
+    placed = place([*WORDS, *frames, *WORDS], [medium], model.reader.feature_ids)
+    found, delta = prompt_positions(len(frames) + 8, placed, model.tokens_per_second)
+    parts: list[Words | Grid] = [Grid(4, 6, 3, Fraction(5, 2))]
+    if between:
+        parts = [Words(2), Grid(4, 6)] * 3
+    expected, ahead = reference_positions([Words(4), *parts, Words(4)])
+    assert np.array_equal(np.array(found)[:, 0], expected)
+    assert delta == ahead
