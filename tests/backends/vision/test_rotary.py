@@ -63,5 +63,13 @@ def test_angles_are_computed_once_a_pass(vision_folder: Folders, monkeypatch: py
     assert len(computed) == 1
 
 
+def test_a_pass_that_failed_leaves_nothing(vision_folder: Folders) -> None:
+    model = load(str(vision_folder("qwen3_vl")))
+    assert model.rotary is not None
+    with pytest.raises(ValueError, match="64 elements"):
+        model.forward(mx.array([[1]]), model.new_cache(), embeddings=mx.zeros((1, 1, 63)))
+    assert model.rotary.offset is None
+
+
 def test_another_rotation_stays(vision_folder: Folders) -> None:
     assert load(str(vision_folder("llava"))).rotary is None

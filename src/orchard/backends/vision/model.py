@@ -48,10 +48,10 @@ class VisionModel(FolderModel):
     reader: MediaReader
     encoder: MediaEncoder
     mrope: bool
-    rotary: Rotary | None
     tokens_per_second: float
     attends_both_ways: bool
     mrope_last: bool = False
+    rotary: Rotary | None = None
 
     def new_cache(self) -> list[Any]:
         """Return an empty cache, one entry a layer."""
@@ -80,7 +80,11 @@ class VisionModel(FolderModel):
             given["position_ids"] = numbers.transpose(1, 2, 0) if self.mrope_last else numbers
         elif positions is not None:
             raise ValueError("this model counts its positions itself")
-        logits: mx.array = self.network.language_model(tokens, cache=cache, **given).logits
+        try:
+            logits: mx.array = self.network.language_model(tokens, cache=cache, **given).logits
+        finally:
+            if self.rotary:
+                self.rotary.offset = None
         return logits
 
     def _positions(self, tokens: mx.array, cache: Sequence[Any], positions: mx.array | None) -> mx.array:
@@ -90,8 +94,6 @@ class VisionModel(FolderModel):
             # mlx-vlm asks for one offset of all rows, to cut what spans a whole prompt. Nothing does here, and to find
             # the greatest it would wait for the device in each step.
             layer._offset = 0
-        if self.rotary:
-            self.rotary.offset = None
         if positions is not None and positions.ndim == 3:
             return positions
         rows, count = tokens.shape
