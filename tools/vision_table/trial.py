@@ -180,6 +180,7 @@ def _bare(architecture: Architecture) -> VisionModel:
         max_kv_size=None,
         reader=None,  # type: ignore[arg-type]
         encoder=None,  # type: ignore[arg-type]
+        cost=None,  # type: ignore[arg-type]
         mrope=has_mrope(network, config),
         tokens_per_second=0,
         attends_both_ways=False,

@@ -76,7 +76,7 @@ class MediaReader:
         self._sample_rate = int(getattr(extractor, "sampling_rate", None) or _SAMPLE_RATE)
 
     def _kinds(self, network: Any) -> frozenset[MediaKind]:
-        has = {name for name, part in _parts(network)}
+        has = {name for name, part in media_parts(network)}
         known = {name for name, _ in _config_values(network.config)}
         found: set[MediaKind] = set()
         if any("vision" in name or "visual" in name for name in has) or not has:
@@ -213,7 +213,7 @@ def _host(value: Any) -> Any:
     return np.array(value.astype(mx.float32) if value.dtype == mx.bfloat16 else value)
 
 
-def _parts(network: Any) -> Iterator[tuple[str, Any]]:
+def media_parts(network: Any) -> Iterator[tuple[str, Any]]:
     """Return the parts of a network that aren't its language model, with their names."""
     inner = getattr(network, "thinker", network)
     for name, part in inner.items():

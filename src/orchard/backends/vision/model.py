@@ -19,6 +19,7 @@ from mlx_vlm.trainer.peft import apply_lora_layers
 from transformers import dynamic_module_utils
 
 from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder, loading
+from orchard.backends.vision.cost import EncodingCost
 from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, prompt_positions
 from orchard.backends.vision.inputs import MediaReader, Medium
 from orchard.backends.vision.rotary import UNUSED, Rotary, install
@@ -50,6 +51,7 @@ class VisionModel(FolderModel):
     mrope: bool
     tokens_per_second: float
     attends_both_ways: bool
+    cost: EncodingCost
     mrope_last: bool = False
     rotary: Rotary | None = None
 
@@ -129,8 +131,11 @@ class VisionModel(FolderModel):
         return not (self.attends_both_ways and medium.kind in ("image", "video"))
 
     def media_bytes(self, media: Sequence[PlacedMedium]) -> int:
-        """Return what encoding media takes at most at any time."""
-        return max((8 * one.medium.bytes for one in media), default=0)
+        """Return what encoding media takes at most at any time, the prompt's embeddings among it."""
+        if not media:
+            return 0
+        tokens = _LEAST_TOKENS + max(one.stop - one.start for one in media)  # that are embedded at once
+        return max(self.cost.encoding(one.medium) for one in media) + self.cost.embedding(tokens)
 
 
 def _types(start: int, stop: int, media: Sequence[PlacedMedium]) -> Sliced:
@@ -180,6 +185,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         rotary=install(network.language_model) if mrope else None,
         tokens_per_second=_tokens_per_second(config),
         attends_both_ways=both_ways,
+        cost=EncodingCost(network),
         mrope_last=config["model_type"] == "ernie4_5_moe_vl",
     )
     return replace(model, vocab_size=model.forward(mx.array([[0]], mx.int32), model.new_cache()).shape[-1])

@@ -1,0 +1,93 @@
+"""What encoding a medium takes, in bytes, before it is done: admission compares it with the memory that is left."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import mlx.core as mx
+from mlx.utils import tree_flatten
+
+from orchard.backends.vision.inputs import Medium, media_parts
+
+_WIDTHS = ("hidden_size", "embed_dim", "width", "d_model")
+_INNER = ("intermediate_size", "encoder_ffn_dim")
+_CHANNELS = ("subsampling_conv_channels", "downsample_hidden_size")  # of convolutions over a spectrogram
+_HEADS = ("num_heads", "num_attention_heads", "encoder_attention_heads")
+_MLP_RATIO = 4
+_LEAST = 2**20
+_COPIES = 6  # of a token's embedding: two, and as many rows of deepstack, which mostly has three layers
+_WIDE, _INNER_WIDE = 10, 3  # arrays of a layer's width, and of its MLP's, that are there at once
+
+
+class EncodingCost:
+    """Estimates what the encoders of a network take for a medium, from their sizes: rather too much than too little."""
+
+    def __init__(self, network: Any) -> None:
+        """Take the sizes of a network, which is not kept."""
+        configs = list(_encoder_configs(network.config))
+        self._width = max((_size(config, _WIDTHS) or 0 for config in configs), default=0) or 1024
+        inner = max((_size(config, _INNER) or 0 for config in configs), default=0)
+        self._inner = inner or _MLP_RATIO * self._width
+        self._heads = max((_size(config, _HEADS) or 0 for config in configs), default=0) or 16
+        self._channels = max((_size(config, _CHANNELS) or 0 for config in configs), default=0)
+        self._patch = max(1, min((_size(config, ("patch_size",)) or 14 for config in configs), default=14))
+        weights = [array for _, part in media_parts(network) for _, array in tree_flatten(part.parameters())]
+        self._itemsize = max(
+            (array.itemsize for array in weights if mx.issubdtype(array.dtype, mx.floating)), default=4
+        )
+        embedded = network.get_input_embeddings(mx.array([[0]], mx.int32), None).inputs_embeds
+        self._token_bytes = _COPIES * int(embedded.nbytes)
+        # On Metal attention over hundreds of places holds no scores.
+        self._holds_scores = mx.default_device() != mx.gpu or not mx.metal.is_available()
+
+    def embedding(self, tokens: int) -> int:
+        """Return what so many embedded tokens take."""
+        return tokens * self._token_bytes
+
+    def encoding(self, medium: Medium) -> int:
+        """Return what encoding a medium takes."""
+        most = _LEAST
+        for name, array in medium.inputs.items():
+            if name.startswith(("pixel_values", "input_features", "audio")):
+                count, length = self._sequences(medium, array)
+                most = max(most, self._layer(count, length))
+                if medium.kind == "audio":
+                    most += int(array.size) * self._channels * self._itemsize
+        return most + 3 * medium.bytes  # as it comes, in the encoder's own type, and what is made of it first
+
+    def _layer(self, count: int, length: int) -> int:
+        """Return what a layer takes that reads `count` sequences of so many places."""
+        arrays = _WIDE * self._width + _INNER_WIDE * self._inner
+        # Scores, and their softmax in float32.
+        scores = self._heads * length * (self._itemsize + 4) if self._holds_scores else 0
+        return count * length * (arrays * self._itemsize + scores)
+
+    def _sequences(self, medium: Medium, array: Any) -> tuple[int, int]:
+        """Return how many sequences attend to themselves in an encoder's input, and how many places each has."""
+        shape = array.shape
+        if medium.kind == "audio":
+            return 1, max(shape[1:], default=1)
+        if len(shape) == 2:  # patches of one picture, or of a film's times
+            times = medium.grid[0] if medium.grid else 1
+            return times, -(-shape[0] // times)
+        if len(shape) >= 4:  # (..., channels, rows, columns) or (..., rows, columns, channels) of pictures or tiles
+            sides = [side for side in shape[-3:] if side > 4]
+            pixels = max(sides[0] * sides[-1], 1) if sides else 1
+            tiles = max(1, array.size // max(1, pixels * 3))
+            return tiles, -(-pixels // self._patch**2)
+        return (shape[0], shape[1]) if len(shape) == 3 else (1, array.size)
+
+
+def _encoder_configs(config: Any) -> Iterator[Any]:
+    """Return the configurations of a model's encoders."""
+    for name, value in vars(config).items():
+        if name == "thinker_config" and value is not None:
+            yield from _encoder_configs(value)
+        elif ("vision" in name or "audio" in name) and hasattr(value, "__dict__"):
+            yield value
+
+
+def _size(config: Any, names: tuple[str, ...]) -> int | None:
+    found = (getattr(config, name, None) for name in names)
+    # Those of encoders with stages are lists.
+    sizes = [max(value) if isinstance(value, list | tuple) and value else value for value in found]
+    return next((size for size in sizes if isinstance(size, int) and size > 0), None)
