@@ -26,6 +26,20 @@ def test_every_kind_has_the_shape(kind: FailureKind) -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "param", "told"),
+    [
+        ("It broke.", "messages[0].content[1].source.data", "`messages[0].content[1].source.data`: It broke."),
+        ("`messages[0].role` is wrong.", "messages[0].role", "`messages[0].role` is wrong."),
+        ("It is wrong.", "max_tokens", "It is wrong."),
+        ("It is wrong.", None, "It is wrong."),
+    ],
+)
+def test_the_message_names_the_block(message: str, param: str | None, told: str) -> None:
+    _, _, body = fail(OrchardError("invalid_request", message, param=param), "req_1")
+    assert json.loads(body)["error"]["message"] == told
+
+
+@pytest.mark.parametrize(
     ("kind", "status", "name", "error"),
     [
         ("invalid_request", 400, "invalid_request_error", anthropic.BadRequestError),

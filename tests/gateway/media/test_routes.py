@@ -184,3 +184,14 @@ async def test_a_client_that_leaves_ends_its_fetches(open_server: Server) -> Non
             async with asyncio.timeout(fetch._SILENT_SECONDS / 2):  # the fetch would end by itself then
                 assert await site.left.get() == "/a.png"
             begun.clear()
+
+
+async def test_the_log_shows_neither_urls_nor_headers(tmp_path: Path) -> None:
+    file = tmp_path / "orchard.log"
+    with serve(allow_private_media=True, log_level="debug", log_file=str(file)) as running:
+        answers: dict[str, Answer] = {"/a.png?token=secret": found(PNG, set_cookie="a=secret")}
+        async with web(answers) as site, client_of(running) as client:
+            path, body = chat({"type": "image_url", "image_url": site.url("/a.png?token=secret")})
+            assert (await client.post(path, json=body)).status_code == 200
+    assert f"image_url: {len(PNG)} bytes came from 127.0.0.1" in file.read_text()
+    assert "secret" not in file.read_text()

@@ -23,6 +23,8 @@ def error_body(error: OrchardError, request_id: str) -> dict[str, Any]:
     message = message_of(error)
     if error.kind == "context_length_exceeded":
         message = f"prompt is too long: {message}"  # what coding agents look for, to shorten the conversation
+    elif error.param and "[" in error.param and error.param not in message:
+        message = f"`{error.param}`: {message}"  # there is no field for it
     told: dict[str, Any] = {"type": _TYPES.get(_STATUSES[error.kind], "invalid_request_error"), "message": message}
     if error.kind == "response_not_found":
         told["details"] = {"error_code": "thread_not_found"}  # the SDK then sends the whole conversation

@@ -25,8 +25,10 @@ def configure(level: str, file: str | None) -> None:
     for handler in handlers:
         handler.addFilter(add_request_id)
     logging.basicConfig(level=level.upper(), format=_FORMAT, handlers=handlers, force=True)
-    # uvicorn's own lines (start, stop) repeat what the command line says.
-    logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))
+    # uvicorn's own lines (start, stop) repeat what the command line says; those on fetched media show whole URLs
+    # and headers, of which parts may be secret.
+    for name in ("uvicorn", "httpx", "httpcore"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))
 
 
 class _PrivateFile(RotatingFileHandler):

@@ -1,6 +1,7 @@
 """Fetching media over http and https, from addresses of the public internet only."""
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from orchard.dialects.common.json_body import invalid
 from orchard.dialects.common.media import media_kind
 from orchard.gateway.media.addresses import is_public
 from orchard.gateway.media.errors import check_type, too_large
+
+log = logging.getLogger("orchard.gateway.media.fetch")
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 4
@@ -65,6 +68,7 @@ class Fetcher:
                 addresses = await self._addresses(part, target)
                 found = await self._get(part, target, addresses, hold)
                 if isinstance(found, MediaPart):
+                    log.debug("%s: %d bytes came from %s", part.param, len(found.data), target.host)
                     return found
                 url = str(target.join(found))
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, ValueError) as error:
