@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from mlx_vlm.utils import prepare_inputs
+from msgspec.structs import replace
 
+from orchard.backends.vision.decode import decode_image
 from orchard.backends.vision.inputs import MediaReader, Medium
 from orchard.backends.vision.model import VisionModel, load
 from orchard.core.errors import OrchardError
@@ -106,10 +108,33 @@ def test_what_the_processor_refuses_is_the_callers_fault(qwen: VisionModel, monk
 
     monkeypatch.setattr(MediaReader, "_prepared", refuse)
     with pytest.raises(OrchardError, match="processor refuses it: too narrow") as caught:
-        read(qwen, of(png(picture(1))))
+        read(qwen, of(png(picture(9))))
     assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
 
 
 def test_a_placeholder_is_tried_out(qwen: VisionModel) -> None:
     assert qwen.reader.expands("image", FAMILIES["qwen3_vl"].image)
     assert not qwen.reader.expands("image", "<image>")
+
+
+def test_a_medium_is_prepared_once(vision_folder: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same file with the same options, however often it is sent; nothing is kept of one that can't be read."""
+    reader, placeholder = load(str(vision_folder("qwen3_vl"))).reader, FAMILIES["qwen3_vl"].image
+    decoded: list[MediaPart] = []
+
+    def decode(part: MediaPart, **given: bool) -> object:
+        decoded.append(part)
+        return decode_image(part, **given)
+
+    monkeypatch.setattr("orchard.backends.vision.inputs.decode_image", decode)
+    data = png(picture(1))
+    first = reader.read(of(data), placeholder)
+    assert reader.read(replace(of(data), param="another"), placeholder) is first
+    assert len(decoded) == 1
+    reader.read(of(data, detail="low"), placeholder)
+    reader.read(of(data), f"{placeholder} ")
+    assert len(decoded) == 3
+    for param in ("one", "other"):
+        with pytest.raises(OrchardError) as caught:
+            reader.read(replace(of(data[:100]), param=param), placeholder)
+        assert caught.value.param == param

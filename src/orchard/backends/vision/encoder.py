@@ -1,6 +1,5 @@
 """Media become embeddings in the engine's thread, and a prompt with media what the engine reads in place of tokens."""
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchard.backends.vision.inputs import Medium
+from orchard.backends.vision.kept import Kept
 from orchard.backends.vision.positions import TokenGrid, positions_of
 from orchard.engine.batching.model import Embedded, PlacedRows, Sliced
 
@@ -75,24 +75,13 @@ class MediaEncoder:
     def __init__(self, network: Any, feature_ids: frozenset[int], most_bytes: int = MOST_FEATURE_BYTES) -> None:
         self._network = network
         self._feature_ids = feature_ids
-        self._most_bytes = most_bytes
-        self._kept: OrderedDict[bytes, Features] = OrderedDict()
-        self._kept_bytes = 0
+        self._kept: Kept[Features] = Kept(most_bytes)
         self.dense_deepstack = False
         """Whether the model wants deepstack's rows of all tokens, not only of visual ones."""
 
     def encode(self, medium: Medium) -> Features:
         """Return the features of a medium, encoded now or before."""
-        if (known := self._kept.get(medium.digest)) is not None:
-            self._kept.move_to_end(medium.digest)
-            return known
-        features = self._encoded(medium)
-        mx.eval(features.rows, features.deepstack)
-        self._kept[medium.digest] = features
-        self._kept_bytes += features.bytes
-        while self._kept_bytes > self._most_bytes:
-            self._kept_bytes -= self._kept.popitem(last=False)[1].bytes
-        return features
+        return self._kept.get(medium.digest, lambda: self._encoded(medium))
 
     def _encoded(self, medium: Medium) -> Features:
         # One medium at a time and only its own tokens: mlx-vlm puts its features in their places among them. Its own
@@ -108,7 +97,9 @@ class MediaEncoder:
             raise ValueError("mlx-vlm's model has other tokens for the medium than its processor")
         own = np.flatnonzero(np.isin(np.array(medium.tokens), list(self._feature_ids)))
         places = mx.array(own, mx.uint32)
-        return Features(made.inputs_embeds[0][places], self._deepstack(made.deepstack_visual_embeds, places))
+        features = Features(made.inputs_embeds[0][places], self._deepstack(made.deepstack_visual_embeds, places))
+        mx.eval(features.rows, features.deepstack)
+        return features
 
     def _deepstack(self, found: Any, places: mx.array) -> list[mx.array]:
         """Return the rows of each deepstack layer; families give them for visual tokens or for all tokens."""

@@ -17,6 +17,7 @@ from mlx_vlm.utils import resolve_video_sampling
 from PIL import Image
 
 from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, refusal
+from orchard.backends.vision.kept import Kept
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaPart
 
@@ -26,6 +27,7 @@ _TOKEN_KEYS = tuple(f"{kind}_token_{name}" for kind in ("image", "video", "audio
 # What a processor says of the text; the rest is the encoder's.
 _OF_TEXT = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
 _SAMPLE_RATE = 16_000
+MOST_INPUT_BYTES = 512 * 2**20
 
 
 class Medium(NamedTuple):
@@ -60,6 +62,7 @@ class MediaReader:
         self._processor = copy.copy(processor)
         self._processor.tokenizer = self._recorder
         self._tokenizer = processor.tokenizer
+        self._kept: Kept[Medium] = Kept(MOST_INPUT_BYTES)
         self._model_type = str(network.config.model_type)
         call = getattr(self._processor, "process", self._processor)
         self._call = call
@@ -108,10 +111,14 @@ class MediaReader:
             return False
 
     def read(self, part: MediaPart, placeholder: str) -> Medium:
-        """Decode and prepare a medium, for which the prompt has `placeholder`.
+        """Decode and prepare a medium, for which the prompt has `placeholder`; the next turn mostly has it again.
 
         Raise OrchardError("invalid_request") that blames the part if it can't be read.
         """
+        key = part.kind, hashlib.sha256(part.data).digest(), part.options, placeholder
+        return self._kept.get(key, lambda: self._read(part, placeholder))
+
+    def _read(self, part: MediaPart, placeholder: str) -> Medium:
         given, known, seconds = self._decoded(part)
         sizes = {"min_pixels": part.options.min_pixels, "max_pixels": part.options.max_pixels}
         told = part.kind == "image" and self._sizes_images

@@ -1,0 +1,36 @@
+"""Results that are kept for as long as there is room."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, Protocol, TypeVar
+
+
+class Sized(Protocol):
+    """Something whose size is known."""
+
+    @property
+    def bytes(self) -> int:
+        """What it takes."""
+
+
+S = TypeVar("S", bound=Sized)
+
+
+class Kept(Generic[S]):
+    """The results that were asked for last, within a number of bytes. It lives in one thread."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._results: OrderedDict[Hashable, S] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: Hashable, make: Callable[[], S]) -> S:
+        """Return the result of that key, made now or before."""
+        if (known := self._results.get(key)) is not None:
+            self._results.move_to_end(key)
+            return known
+        made = self._results[key] = make()
+        self._bytes += made.bytes
+        while self._bytes > self._most_bytes:
+            self._bytes -= self._results.popitem(last=False)[1].bytes
+        return made

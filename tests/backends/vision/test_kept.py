@@ -1,0 +1,27 @@
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchard.backends.vision.kept import Kept
+from tests.support.examples import examples
+
+
+@dataclass
+class Thing:
+    bytes: int
+
+
+@examples(100)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 8))), st.integers(1, 30))
+def test_what_was_asked_for_last_is_kept(asked: list[tuple[int, int]], most: int) -> None:
+    kept: Kept[Thing] = Kept(most)
+    here: list[tuple[int, Thing]] = []  # the last one asked for comes last
+    for key, size in asked:
+        known = dict(here).get(key)
+        found = kept.get(key, lambda size=size: Thing(size))  # type: ignore[misc]
+        if known is not None:
+            assert found is known
+        here = [*((one, thing) for one, thing in here if one != key), (key, found)]
+        while sum(thing.bytes for _, thing in here) > most:
+            here.pop(0)
