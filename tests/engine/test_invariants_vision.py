@@ -13,6 +13,7 @@ from orchard.core.media import MediaPart
 from orchard.engine.batching import attention
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Job
+from orchard.engine.batching.traced_pass import TracedPasses
 from tests.engine.test_invariants import params
 from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
 from tests.support.engine_driver import At, Driver, Happening, greedy, prompt
@@ -131,6 +132,26 @@ def test_a_conversation_encodes_a_picture_once(
     with viewers.fresh(kind, prompt_cache_dir=str(tmp_path)) as driver:
         assert turn(driver, 1) == (whole - 1, [])
         assert turn(driver, 0) == (read - 1, [])
+
+
+@pytest.mark.parametrize("kind", some(KINDS, 4))
+def test_decode_waits_for_nothing(viewers: VisionEngines, kind: str) -> None:
+    """A pass over rows of several lengths can be traced: the model reads back none of its arrays."""
+    model = load(str(viewers.folder(kind)))
+    attention.install()
+    asked: list[tuple[Job, Parts]] = [
+        (greedy("a", [], 20), [prompt(1, 9), MEDIA[0], prompt(2, 8)]),
+        (greedy("b", [], 20), [prompt(3, 30)]),
+        (greedy("c", [], 20, choices=2), [MEDIA[1], prompt(2, 8), MEDIA[3], prompt(2, 3)]),
+    ]
+    runner = make_runner(model)
+    runner._rows._batch._traced = traced = TracedPasses()
+    course = run(runner, [showing(model, kind, job, parts) for job, parts in asked])
+    assert traced._works
+    assert traced._traces
+    for job, parts in asked:
+        outcome = course.outcomes[job.id]
+        assert (outcome.tokens, outcome.reasons) == alone(viewers, kind, job, parts), job.id
 
 
 @little_memory

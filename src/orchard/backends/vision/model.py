@@ -29,6 +29,7 @@ from orchard.engine.batching.model import Embedded, Sliced
 _DEFAULTS = TextOptions()
 _ADAPTER_WEIGHTS = ("adapters.safetensors", "weights.safetensors")
 _TYPES = {"image": 1, "video": 2, "audio": 3}
+_BEHIND_ALL = 2**30  # tokens
 _LEAST_TOKENS = 1024  # of a prompt that are embedded at once
 
 
@@ -91,15 +92,18 @@ class VisionModel(FolderModel):
 
     def _positions(self, tokens: mx.array, cache: Sequence[Any], positions: mx.array | None) -> mx.array:
         """Return positions (3, rows, n): those given, or those after what each row's cache holds."""
-        layer = next(layer for layer in cache if hasattr(layer, "offset"))
-        if isinstance(layer.offset, mx.array):
-            # mlx-vlm asks for one offset of all rows, to cut what spans a whole prompt. Nothing does here, and to find
-            # the greatest it would wait for the device in each step.
-            layer._offset = 0
+        counting = [layer for layer in cache if hasattr(layer, "offset")]
+        first = counting[0].offset
+        if isinstance(first, mx.array):
+            # mlx-vlm's layers cut their masks behind the longest row, and would wait for the device to find it. Here
+            # no mask is longer, and nothing else is counted by offsets.
+            for layer in counting:
+                layer.offset = _BEHIND_ALL
         if positions is not None and positions.ndim == 3:
             return positions
         rows, count = tokens.shape
-        first = layer.offset if positions is None else positions.reshape(rows, count)[:, 0]
+        if positions is not None:
+            first = positions.reshape(rows, count)[:, 0]
         if self.rotary:
             self.rotary.offset = first
             return UNUSED
