@@ -1,8 +1,11 @@
 """Pictures, sounds, films and documents in a request: where they come from, and how a model is to look at them."""
 
+from collections.abc import Collection
 from typing import Literal
 
 from msgspec import Struct
+
+from orchard.core.errors import OrchardError
 
 MediaKind = Literal["image", "audio", "video", "document"]
 
@@ -17,6 +20,14 @@ MAX_PIXELS = 50_000_000
 """How many pixels a picture, or a frame of a film, may have."""
 MAX_FRAMES = 768
 """How many frames of a film are looked at."""
+
+_WORDS: dict[MediaKind, str] = {
+    "image": "Pictures",
+    "audio": "Audio",
+    "video": "Videos",
+    "document": "Documents",
+}
+_READERS = "it takes a vision model, and the extra mlx-orchard[vision]"
 
 
 class MediaOptions(Struct, frozen=True, kw_only=True):
@@ -51,3 +62,10 @@ class MediaPart(Struct, frozen=True, tag="media"):
     media_type: str = ""
     name: str = ""
     options: MediaOptions = MediaOptions()
+
+
+def unreadable(part: MediaPart, takes: Collection[MediaKind] = ()) -> OrchardError:
+    """Return the error of a medium that a model can't read; `takes` are the kinds that it can."""
+    other = f"besides text it takes {', '.join(takes)} only" if takes else _READERS
+    message = f"{_WORDS[part.kind]} can't be read by this model: {other}."
+    return OrchardError("invalid_request", message, param=part.param)

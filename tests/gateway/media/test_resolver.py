@@ -232,6 +232,8 @@ def test_the_largest_request_fits_into_a_message_to_a_worker() -> None:
         (b"\xff", "a.txt", None),
         (b"a\0b", "", None),
         (b"%PDF-1.7 text", "", None),
+        (b"\n\n%PDF-1.7 text", "a.pdf", None),
+        (b" " * 1024 + b"%PDF-1.7", "", TextPart(" " * 1024 + "%PDF-1.7")),
     ],
 )
 async def test_documents_of_text_become_texts(data: bytes, name: str, expected: Part | None) -> None:
@@ -248,6 +250,10 @@ async def test_a_pdf_by_its_type_and_pictures_of_text_stay() -> None:
     pdf, picture = image("data:application/pdf;base64,QUJD", kind="document"), image(data_url(b"ABC"))
     found = await Bench().parts(pdf, picture, ToolResultPart("c", (replace(pdf, url="data:;base64,QUJD"),)))
     assert [type(part) for part in found] == [MediaPart, MediaPart, ToolResultPart]
+    about = data_url(b"A PDF begins with %PDF-1.7").replace("image/png", "text/plain")
+    really = data_url(b"%PDF-1.7").replace("image/png", "text/plain")
+    told = await Bench().parts(image(about, kind="document"), image(really, kind="document"))
+    assert [type(part) for part in told] == [TextPart, MediaPart]
     assert found[2] == ToolResultPart("c", (TextPart("ABC"),))
 
 

@@ -2,7 +2,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaKind, MediaPart
 from orchard.core.request import Adapter
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import hub_cache
@@ -590,3 +591,15 @@ def test_the_layout_is_that_of_huggingface_hub(cache: Path) -> None:
         if valid:
             (cache / repo_folder_name(repo_id=name, repo_type="model")).mkdir()
             assert hub_cache.folder_of(name)
+
+
+def test_a_model_of_text_reads_documents_only() -> None:
+    parts = {kind: MediaPart(kind, "https://x.test/", f"messages[{kind}]") for kind in get_args(MediaKind)}
+    here = ModelEntry("a", "/a", None, "text")
+    here.check_media([parts["document"]])
+    for kind in ("image", "audio", "video"):
+        with pytest.raises(OrchardError, match=r"mlx-orchard\[vision\]") as caught:
+            here.check_media([parts["document"], parts[kind]])
+        assert (caught.value.kind, caught.value.param) == ("invalid_request", f"messages[{kind}]")
+    ModelEntry("a", "", None, "text").check_media(parts.values())  # what it is isn't known before its download
+    ModelEntry("a", "/a", None, "vision").check_media(parts.values())

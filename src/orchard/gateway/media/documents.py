@@ -4,6 +4,7 @@ from orchard.core.media import MediaPart
 from orchard.core.tasks.generate import TextPart
 
 _PDF = b"%PDF-"
+_HEAD_BYTES = 1024  # so far into a file readers look for its beginning
 
 
 def as_text(part: MediaPart) -> MediaPart | TextPart:
@@ -11,7 +12,8 @@ def as_text(part: MediaPart) -> MediaPart | TextPart:
 
     It may take long: call it off the event loop.
     """
-    if part.media_type == "application/pdf" or part.data.startswith(_PDF):
+    is_text = part.media_type.startswith("text/") and not part.data.startswith(_PDF)
+    if part.media_type == "application/pdf" or (_PDF in part.data[:_HEAD_BYTES] and not is_text):
         return part
     try:
         text = part.data.decode("utf-8-sig")

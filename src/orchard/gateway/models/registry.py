@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 
 from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaPart, unreadable
 from orchard.core.model_config import Capability, capabilities
 from orchard.core.request import Adapter, LoadOptions, Task
 from orchard.core.tasks.text_options import TextOptions
@@ -101,6 +102,13 @@ class ModelEntry(Struct, frozen=True):
         if not self.serves(task):
             message = f"model '{self.id}' is of the kind '{self.kind}' and gives no {task.gives}"
             raise OrchardError("invalid_request", message, param="model")
+
+    def check_media(self, parts: Iterable[MediaPart]) -> None:
+        """Raise OrchardError if one of the media is of a kind that it can't read, as far as its files tell."""
+        if self.kind == "text" and self.path:
+            for part in parts:
+                if part.kind != "document":
+                    raise unreadable(part)
 
 
 class _Configured(Struct):

@@ -23,7 +23,7 @@ from orchard.dialects.openai.responses.encode import ResponseEncoder, compacted
 from orchard.dialects.openai.responses.parse import Draft
 from orchard.dialects.openai.responses.seal import Unseal, unknown, unseal
 from orchard.gateway.caller import Caller
-from orchard.gateway.media.resolver import MediaResolver
+from orchard.gateway.media.resolver import MediaResolver, unresolved
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_response import EventResponse, not_stored_header, summary_header
 from orchard.gateway.replies.event_stream import EventStream
@@ -116,7 +116,7 @@ class Responses:
         if past.items:
             what = "what this request goes on from, with its input,"
             past.extent.plus(call.input).check(what, self.settings.max_body_bytes)
-        self.pool.find(call.request.model, call.request.adapter)
+        self.pool.find(call.request.model, call.request.adapter).entry.check_media(unresolved(call.request))
         resolved = await self._media.resolve(call.request, past.media)
         return replace(call, request=resolved.request, fetched=resolved.fetched, kept=past.media)
 

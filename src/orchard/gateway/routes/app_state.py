@@ -40,7 +40,8 @@ class AppState:
         Raise OrchardError.
         """
         if any(unresolved(request)):
-            self.pool.find(request.model, request.adapter)  # nothing is fetched for a model that isn't there
+            # Nothing is fetched for a model that isn't there, or that can't read it.
+            self.pool.find(request.model, request.adapter).entry.check_media(unresolved(request))
             request = (await attended(http, self.media.resolve(request))).request
         return self.overflow.open(request)
 

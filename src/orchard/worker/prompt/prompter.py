@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaKind
+from orchard.core.media import unreadable
 from orchard.core.tasks import generate
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
@@ -34,14 +34,6 @@ log = logging.getLogger("orchard.worker")
 _SLICE = 16_384  # characters handled at once: the interpreter's lock is never held for long
 _COUNTED_WINDOWS = 4  # a prompt of more context windows than this is refused also where it is only counted
 _LONG_CHARS_PER_TOKEN = 6  # more than prose has, so a text with more characters hardly fits
-
-_MEDIA: dict[MediaKind, str] = {
-    "image": "Pictures",
-    "audio": "Audio",
-    "video": "Videos",
-    "document": "Documents",
-}
-_READERS = "it takes a vision model, and the extra mlx-orchard[vision]"
 
 
 class Prepared(Struct, frozen=True):
@@ -132,8 +124,7 @@ class Prompter:
         found = list(media_of(task))
         for medium in found:
             if medium.kind not in (*takes, "document"):
-                other = f"besides text it takes {', '.join(takes)} only" if takes else _READERS
-                raise _invalid(medium.param, f"{_MEDIA[medium.kind]} can't be read by this model: {other}.")
+                raise unreadable(medium, takes)
         marked = mark(task) if found else ReadTask(task)
         return self._media.read(marked) if self._media and marked.parts else marked
 
