@@ -14,6 +14,7 @@ from mlx_vlm.utils import load_model
 from transformers import AutoTokenizer
 
 from orchard.backends import text
+from orchard.backends.vision import model as model_module
 from orchard.backends.vision.model import NoMedia, VisionModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
@@ -127,6 +128,15 @@ def test_an_architecture_of_mlx_lm_only_has_no_media(folder: Path) -> None:
     edit(folder / "config.json", model_type="frobnicator")
     with pytest.raises(NoMedia, match=r"mlx-vlm does not know its architecture .*frobnicator"):
         load(str(folder))
+
+
+def test_media_that_mlx_vlm_reads_wrongly_are_not_taken(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(model_module._UNREAD, "qwen3_vl", "it reads them upside down")
+    assert load(str(folder)).reader.takes == frozenset()
+    assert "served without images, audio and video: it reads them upside down" in caplog.text
+    assert {"llava_next", "mllama"} <= model_module._UNREAD.keys()
 
 
 def test_code_of_a_folder_is_not_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

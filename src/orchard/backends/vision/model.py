@@ -1,6 +1,7 @@
 """Models of text and media in mlx-vlm's format."""
 
 import json
+import logging
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +27,14 @@ from orchard.backends.vision.rotary import UNUSED, Rotary, install
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.model import Embedded, Sliced
 
+log = logging.getLogger("orchard.worker")
+
 _DEFAULTS = TextOptions()
 _ADAPTER_WEIGHTS = ("adapters.safetensors", "weights.safetensors")
+_UNREAD = {
+    "llava_next": "mlx-vlm 0.7.10 puts a whole image in the place of each of its tokens",
+    "mllama": "it reads images by cross attention, which is not served",
+}
 _TYPES = {"image": 1, "video": 2, "audio": 3}
 _BEHIND_ALL = 2**30  # tokens
 _LEAST_TOKENS = 1024  # of a prompt that are embedded at once
@@ -179,6 +186,9 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
     reader = MediaReader(processor, network)
     if not reader.takes:
         raise NoMedia("mlx-vlm's model has no part for images, audio or video")
+    if reason := _UNREAD.get(config["model_type"]):
+        log.warning("the model is served without images, audio and video: %s", reason)
+        reader.takes = frozenset()
     mrope = has_mrope(network, config)
     model = VisionModel(
         **vars(loaded),

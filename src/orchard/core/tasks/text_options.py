@@ -89,7 +89,11 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
 
     adapter_path: Annotated[
         ExistingFolder | None,
-        setting("models", "A folder with LoRA weights for the model, in mlx-lm's format.", scope="named"),
+        setting(
+            "models",
+            "A folder with LoRA weights for the model, in the format of mlx-lm (or of mlx-vlm for vision models).",
+            scope="named",
+        ),
         also("PRELOAD_ADAPTER", "MLX_VLM_PRELOAD_ADAPTER"),
     ] = None
     context_length: Annotated[
