@@ -23,6 +23,7 @@ from orchard.backends.model_folder import FolderModel, Library, Progress, load_f
 from orchard.backends.vision.cost import EncodingCost
 from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, prompt_positions
 from orchard.backends.vision.inputs import MediaReader, Medium
+from orchard.backends.vision.position_scale import PositionScale, scale_by_row
 from orchard.backends.vision.rotary import UNUSED, Rotary, install
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.model import Embedded, Sliced
@@ -49,8 +50,8 @@ class VisionModel(FolderModel):
     """A loaded model: the engine's `LanguageModel`, what reads its media, and what encodes them.
 
     `mrope`: its tokens have positions in three dimensions, in its last axis if `mrope_last`; `rotary`: what rotates
-    text, where it can. `tokens_per_second` of a film, where the model counts so. `attends_both_ways`: the tokens of a
-    picture see each other.
+    text, where it can. `scale`: what scales queries by their positions, where the model does. `tokens_per_second` of a
+    film, where the model counts so. `attends_both_ways`: the tokens of a picture see each other.
     """
 
     vocab_size: int
@@ -62,6 +63,7 @@ class VisionModel(FolderModel):
     cost: EncodingCost
     mrope_last: bool = False
     rotary: Rotary | None = None
+    scale: PositionScale | None = None
 
     def new_cache(self) -> list[Any]:
         """Return an empty cache, one entry a layer."""
@@ -90,11 +92,15 @@ class VisionModel(FolderModel):
             given["position_ids"] = numbers.transpose(1, 2, 0) if self.mrope_last else numbers
         elif positions is not None:
             raise ValueError("this model counts its positions itself")
+        if self.scale and isinstance(cache[0].offset, mx.array):
+            self.scale.offset = cache[0].offset
         try:
             logits: mx.array = self.network.language_model(tokens, cache=cache, **given).logits
         finally:
             if self.rotary:
                 self.rotary.offset = None
+            if self.scale:
+                self.scale.offset = None
         return logits
 
     def _positions(self, tokens: mx.array, cache: Sequence[Any], positions: mx.array | None) -> mx.array:
@@ -197,6 +203,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         encoder=MediaEncoder(network, reader.feature_ids),
         mrope=mrope,
         rotary=install(network.language_model) if mrope else None,
+        scale=scale_by_row(network.language_model),
         tokens_per_second=_tokens_per_second(config),
         attends_both_ways=both_ways,
         cost=EncodingCost(network),
