@@ -204,6 +204,40 @@ async def test_a_template_that_knows_no_media(llava: Path, tmp_path: Path, visio
         assert await answer(caller, task) == told
 
 
+async def test_a_template_that_takes_blocks_only(llava: Path, tmp_path: Path) -> None:
+    """As LLaVA's own: a text that is no block would be left out, and pictures come first."""
+    blocks = tmp_path / "blocks.jinja"
+    blocks.write_text(
+        "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}"
+        "{% for part in m.content | selectattr('type', 'equalto', 'image') %}{{ '<image>\\n' }}{% endfor %}"
+        "{% for part in m.content | selectattr('type', 'equalto', 'text') %}{{ part.text }}{% endfor %}"
+        "{{ '<|im_end|>\\n' }}{% endfor %}{{ '<|im_start|>assistant\\n' }}"
+    )
+    tasks = [
+        ask(said("What is blue?")),
+        ask(said(image(1), "What is blue?"), said("That.", role="assistant"), said("So?")),
+    ]
+    async with serving(llava) as caller:
+        told = [await answer(caller, task) for task in tasks]
+    async with serving(llava, chat_template_file=str(blocks)) as caller:
+        assert [await answer(caller, task) for task in tasks] == told
+
+
+@pytest.mark.parametrize(
+    "options", [{"prefill_step_size": 16}, {"max_kv_size": 100}, {"kv_bits": 8, "kv_group_size": 32}]
+)
+async def test_options_of_the_cache_hold(vision_folder: Folders, options: dict[str, int]) -> None:
+    folder, task = vision_folder("qwen3_vl"), ask(said(image(1), "What is blue?"))
+    async with serving(folder) as caller:
+        told = await answer(caller, task)
+    async with serving(folder, **options) as caller:
+        assert await answer(caller, task) == told  # eight bits are enough for these few tokens
+        again = await caller.stream("again", task)
+        assert isinstance(again[0], Started)
+        assert again[0].cached_tokens >= 36  # the image, and what is before it
+        assert collect(again).choices[0].text == told
+
+
 async def served_as_text(folder: Path, caplog: pytest.LogCaptureFixture, reason: str) -> None:
     with caplog.at_level(logging.WARNING, "orchard.worker"):
         async with serving(folder) as caller:

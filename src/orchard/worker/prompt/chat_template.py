@@ -43,10 +43,23 @@ class ChatTemplate:
         self.reserved = own | {"messages", "self"}
         self.exists = bool(tokenizer.has_chat_template)
         self.source = template_source(tokenizer)
+        self._wants_blocks = False
+        self._wants_blocks = self.exists and self._drops_texts()
         self.opener = turn_opener(tokenizer, self._fill) if self.exists else None
         takes = probe(self._fill, self.source) if self.exists else TemplateCapabilities()
         self.takes = takes if message_converter is None else replace(takes, **converter(message_converter))
         log.debug("the chat template: %s", self.takes)
+
+    def _drops_texts(self) -> bool:
+        """Return whether it writes contents only that are lists of blocks, as templates of vision models may."""
+
+        def shows(content: Any) -> bool:
+            try:
+                return "Qasked" in self._fill([{"role": "user", "content": content}], add_generation_prompt=True)
+            except Exception:  # templates refuse by raising whatever they like
+                return False
+
+        return not shows("Qasked") and shows(_text_block("Qasked"))
 
     def check(self) -> None:
         """Raise OrchardError (model_failed) if the chat template is broken in itself.
@@ -140,6 +153,11 @@ class ChatTemplate:
             return text
         if not turns:
             raise ValueError("there are none")
+        if self._wants_blocks:
+            turns = [
+                turn | {"content": _text_block(turn["content"])} if isinstance(turn.get("content"), str) else turn
+                for turn in turns
+            ]
         source = self._hf.get_chat_template(tools=variables.get("tools"))
         (text,), _ = render_jinja_template([turns], chat_template=source, **self._hf.special_tokens_map | variables)
         return text
@@ -148,3 +166,7 @@ class ChatTemplate:
 def _alike(one: Iterable[str], other: Iterable[str]) -> int:
     """Return how many characters two texts have in common at their beginning."""
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _text_block(text: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": text}]
