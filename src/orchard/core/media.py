@@ -66,6 +66,7 @@ class MediaPart(Struct, frozen=True, tag="media"):
 
 def unreadable(part: MediaPart, takes: Collection[MediaKind] = ()) -> OrchardError:
     """Return the error of a medium that a model can't read; `takes` are the kinds that it can."""
-    other = f"besides text it takes {', '.join(takes)} only" if takes else _READERS
+    words = " and ".join(_WORDS[kind].lower() for kind in takes)
+    other = f"besides text it takes only {words}" if takes else _READERS
     message = f"{_WORDS[part.kind]} can't be read by this model: {other}."
     return OrchardError("invalid_request", message, param=part.param)
