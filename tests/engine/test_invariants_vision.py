@@ -90,18 +90,16 @@ def test_rows_of_every_family_share_a_pass(viewers: VisionEngines) -> None:
     assert set(modes.values()) == {BatchMode.SHARED}, modes
 
 
-def encoded(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Give the list to which the digests of the media will be added that are encoded from now on."""
+def wanted(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Give the list to which the digests of the media will be added whose features are asked for from now on."""
     digests: list[bytes] = []
-    encode = driver.model.encoder._encoded
-    driver.model.encoder._kept.clear()
-    driver.model.encoder._kept_bytes = 0
+    encode = driver.model.encoder.encode
 
     def counted(one: Any) -> Any:
         digests.append(one.digest)
         return encode(one)
 
-    monkeypatch.setattr(driver.model.encoder, "_encoded", counted)
+    monkeypatch.setattr(driver.model.encoder, "encode", counted)
     return digests
 
 
@@ -115,7 +113,7 @@ def test_a_conversation_encodes_a_picture_once(
     turns = [greedy("a", []), greedy("b", [])]
 
     def turn(driver: Driver, number: int) -> tuple[int | None, list[bytes]]:
-        digests = encoded(driver, monkeypatch)
+        digests = wanted(driver, monkeypatch)
         parts = (first, second)[number]
         result = driver.alone(showing(driver.model, kind, turns[number], parts))
         assert (result.tokens, result.reasons) == alone(viewers, kind, turns[number], parts)
