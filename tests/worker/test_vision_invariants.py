@@ -10,7 +10,7 @@ import pytest
 
 from orchard.core.events import Started, collect
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
-from orchard.core.tasks.generate import Generate, Message, Part, Sampling, TextPart
+from orchard.core.tasks.generate import Generate, Grammar, Message, Part, Sampling, TextPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.worker.vision_service import VisionService
 from tests.support.examples import some
@@ -58,6 +58,10 @@ def company(name: str) -> dict[str, Generate]:
         "turned": ask(said(image(2, 40, 24), image(1), "What is blue?")),
         "between": ask(said("This ", image(1), " and that."), said("I see.", role="assistant"), said(image(2), "?")),
         "sampled": ask(said(image(1), "What is blue?"), sampling=Sampling(temperature=0.9, seed=5, logit_bias=_GO_ON)),
+        "both": ask(
+            said(image(2), "What is blue?"), sampling=Sampling(temperature=1.0, seed=6, logit_bias=_GO_ON), n=2
+        ),
+        "bound": ask(said(image(1), "What is blue?"), grammar=Grammar("choice", ["The sea is blue", "The sky"], "g")),
         "long": ask(said("The sea is blue and the sky is blue too. " * 6, image(3), "Hello, how are you?")),
     }
     if FAMILIES[name].audio:
@@ -81,11 +85,11 @@ async def serving(folder: Path, **options: Any) -> AsyncIterator[Caller]:
 
 
 async def told(caller: Caller, name: str, task: Generate) -> tuple[Said, int]:
-    """Return the bytes of an answer's tokens, and how many of the prompt's were cached."""
+    """Return the bytes of an answer's tokens, of all choices, and how many of the prompt's were cached."""
     events = await caller.stream(name, task)
     assert isinstance(events[0], Started), (name, events)
     collected = collect(events)
-    return [one.token.bytes for one in collected.choices[0].logprobs], collected.usage.cached_tokens
+    return [one.token.bytes for choice in collected.choices for one in choice.logprobs], collected.usage.cached_tokens
 
 
 async def one_by_one(caller: Caller, asked: dict[str, Generate]) -> dict[str, tuple[Said, int]]:

@@ -97,7 +97,15 @@ def test_rows_share_a_pass(name: str) -> None:
     ("name", "read"),
     [
         ("internvl_chat", ("image",)),
-        *some([("pixtral", ("image",)), ("gemma4", ("image", "audio", "video")), ("smolvlm", ("image",))], 3),
+        *some(
+            [
+                ("qwen3_vl", ("image", "video")),
+                ("pixtral", ("image",)),
+                ("gemma4", ("image", "audio", "video")),
+                ("smolvlm", ("image",)),
+            ],
+            4,
+        ),
         ("llava_next", ()),
     ],
 )
