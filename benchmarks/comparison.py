@@ -43,6 +43,10 @@ _LINES = {
     "long": (_Line("longest gap in the running streams, ms", "gap_max_ms", False), _TTFT),
     "again": (_TTFT, _CACHED),
     "restart": (_TTFT, _CACHED),
+    "first": (_TTFT, _CACHED),
+    "later": (_TTFT, _CACHED),
+    "beside": (_Line("longest gap, ms", "gap_max_ms", False),),
+    "beside-images": (_Line("longest gap, ms", "gap_max_ms", False),),
     "raw": (_Line("tokens/s of one stream", "stream_tokens_s", True), _TTFT),
 }
 _FAILED = _Line("failed requests", "failed", None)

@@ -129,7 +129,7 @@ class Comparison:
         return f"{json.dumps({name: getattr(self._args, name) for name in names})}\n\n{table(self._rows)}\n"
 
 
-def _rival(text: str) -> tuple[str, str]:
+def rival(text: str) -> tuple[str, str]:
     name, _, python = text.partition("=")
     if name not in RIVALS or not python:
         raise argparse.ArgumentTypeError(f"NAME=PYTHON, NAME one of {', '.join(RIVALS)}")
@@ -143,7 +143,7 @@ def _scenario(name: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="demo")
-    parser.add_argument("--rival", type=_rival, action="append", default=[], metavar="NAME=PYTHON")
+    parser.add_argument("--rival", type=rival, action="append", default=[], metavar="NAME=PYTHON")
     parser.add_argument("--scenario", type=_scenario, nargs="+", default=["raw", *DEFAULT_SCENARIOS, "restart"])
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--max-tokens", type=int, default=128)

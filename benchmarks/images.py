@@ -1,0 +1,190 @@
+"""Orchard against mlx_vlm.server with pictures in chat, on one machine in one run.
+
+    python -m benchmarks.images --model FOLDER --rival mlx-vlm=/path/to/python --repeat 3
+
+Each round starts one server after the other and runs these scenarios with pictures of its own:
+
+| scenario | what runs |
+|---|---|
+| image1, image8, image16 | so many requests at once, each with one picture of 448 x 448 pixels |
+| first, later | four large pictures (--large), asked about five times: the first request, and the other four |
+| restart | the first request once more, after a restart of the server |
+| beside | one stream of text while eight requests with pictures come: its longest gap |
+| beside-images | those eight: their longest gap |
+
+Without --model the model is a small random one of Qwen3-VL's architecture: 4 layers of width 128, real patches. Prints
+the table of benchmarks.comparison.
+"""
+
+import argparse
+import asyncio
+import base64
+import io
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from PIL import Image, ImageDraw
+from tests.support.vision_families import FAMILIES
+from tests.support.vision_models import make_vision_model
+
+from benchmarks.comparison import Row, table
+from benchmarks.contenders import Contender, Running
+from benchmarks.serving import rival
+from orchard.cli.bench_client import BenchClient, Figures, TimedAnswer, figures
+from orchard.gateway.models.registry import resolve
+
+_SIDE = 448
+_PICTURES = 4
+_QUESTIONS = 5
+_AT_ONCE = (1, 8, 16)
+_FEWEST = 8  # requests, so that a median means something
+_BESIDE = 8
+_SHORT_ANSWER = 16
+_SECONDS_TO_WRITE = 3.0  # a cache on disk may be written behind the answer
+
+
+def picture(seed: int, side: int) -> str:
+    """Return a data: URL of a picture that no other seed gives."""
+    drawn = Image.new("RGB", (side, side), (seed * 37 % 256, seed * 101 % 256, seed * 53 % 256))
+    pen = ImageDraw.Draw(drawn)
+    for index in range(12):
+        at = (seed * 7919 + index * 104729) % (side // 2), (seed * 611953 + index * 1299709) % (side // 2)
+        colour = tuple((seed * 17 + index * step) % 256 for step in (41, 97, 151))
+        pen.ellipse((*at, at[0] + side // 3, at[1] + side // 4), fill=colour)
+    file = io.BytesIO()
+    drawn.save(file, "PNG")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def message(question: str, *pictures: str) -> dict[str, Any]:
+    """Return a user's message with pictures before a question."""
+    parts = [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
+    return {"role": "user", "content": [*parts, {"type": "text", "text": question}]}
+
+
+class ImageBench:
+    """The scenarios against one server; another seed makes other pictures."""
+
+    def __init__(self, client: BenchClient, seed: int, max_tokens: int, large: int) -> None:
+        """`large`: the side of the large pictures, in pixels."""
+        self._client = client
+        self._seed = seed
+        self._max_tokens = max_tokens
+        pictures = [picture(seed + 500 + index, large) for index in range(_PICTURES)]
+        self._opening = message("What do the four pictures show?", *pictures)
+
+    async def run(self) -> list[Figures]:
+        """Run all scenarios but `restart`."""
+        await self._together(2, 2, 900, _SHORT_ANSWER)  # the server compiles
+        found = []
+        for streams in _AT_ONCE:
+            answers = await self._together(streams, max(2 * streams, _FEWEST), streams * 100, self._max_tokens)
+            found.append(figures(f"image{streams}", answers))
+        return [*found, *await self._conversation(), *await self._beside()]
+
+    async def opening(self, scenario: str) -> Figures:
+        """Ask the first question about the large pictures."""
+        return figures(scenario, [(await self._client.stream([self._opening], _SHORT_ANSWER)).answer()])
+
+    async def _conversation(self) -> list[Figures]:
+        first = await self.opening("first")
+        messages: list[Any] = [self._opening]
+        later = []
+        for number in range(1, _QUESTIONS):
+            messages += [{"role": "assistant", "content": "Shapes."}, message(f"And what is number {number}?")]
+            later.append((await self._client.stream(messages, _SHORT_ANSWER)).answer())
+        return [first, figures("later", later)]
+
+    async def _beside(self) -> list[Figures]:
+        begun, enough = asyncio.Event(), asyncio.Event()
+        text = asyncio.create_task(
+            self._client.stream([message("Count to a thousand.")], 64 * self._max_tokens, begun=begun, enough=enough)
+        )
+        await begun.wait()
+        answers = await self._together(_BESIDE, _BESIDE, 5000, self._max_tokens)
+        enough.set()
+        return [figures("beside", [(await text).answer()]), figures("beside-images", answers)]
+
+    async def _together(self, streams: int, total: int, seed: int, max_tokens: int) -> list[TimedAnswer]:
+        """Ask `total` times about a picture, `streams` at once."""
+        places = asyncio.Semaphore(streams)
+        asked = [message("What is in this picture?", picture(self._seed + seed + one, _SIDE)) for one in range(total)]
+
+        async def ask(one: dict[str, Any]) -> Any:
+            async with places:
+                return await self._client.stream([one], max_tokens)
+
+        return [stream.answer() for stream in await asyncio.gather(*map(ask, asked))]
+
+
+def make_small(folder: Path) -> Path:
+    """Write a small random model, and return its folder."""
+    tiny = FAMILIES["qwen3_vl"]
+    text = {"hidden_size": 128, "num_hidden_layers": 4, "intermediate_size": 256, "max_position_embeddings": 32768}
+    vision = {"patch_size": 16, "spatial_patch_size": 16, "out_hidden_size": 128, "num_position_embeddings": 2304}
+    config = tiny.config | {
+        "text_config": tiny.config["text_config"] | text,
+        "vision_config": tiny.config["vision_config"] | vision,
+    }
+    processor = {"patch_size": 16, "temporal_patch_size": 2, "merge_size": 2, "min_pixels": 65536}
+    files = {name: file | processor | {"max_pixels": 2**24} for name, file in tiny.files.items()}
+    folder.mkdir()
+    make_vision_model(folder, replace(tiny, config=config, files=files))
+    return folder
+
+
+async def measure(running: Running, seed: int, max_tokens: int, large: int) -> list[Figures]:
+    """Run every scenario against a server that is up, and restart it once."""
+    async with BenchClient(running.url) as client:
+        await client.choose(running.contender.model)
+        found = await ImageBench(client, seed, max_tokens, large).run()
+    await asyncio.sleep(_SECONDS_TO_WRITE)
+    await asyncio.to_thread(running.stop)
+    await asyncio.to_thread(running.start)
+    async with BenchClient(running.url) as client:
+        await client.choose(running.contender.model)
+        return [*found, await ImageBench(client, seed, max_tokens, large).opening("restart")]
+
+
+def compare(contenders: Sequence[Contender], repeat: int, max_tokens: int, large: int, out: Path) -> str:
+    """Run all rounds and return the table. A server that fails is left out of the rest of its round."""
+    servers = [Running(contender, out.with_suffix(f".{contender.name}.log")) for contender in contenders]
+    rows: list[Row] = []
+    with out.with_suffix(".jsonl").open("wb") as file:
+        for number in range(repeat):
+            for running in servers:
+                try:
+                    running.start()
+                    for one in asyncio.run(measure(running, 10_000 * number, max_tokens, large)):
+                        rows.append(Row(running.contender.name, number, one))
+                        file.write(msgspec.json.encode(rows[-1]._asdict()) + b"\n")
+                except RuntimeError as error:
+                    print(f"{running.contender.name} is out of round {number}: {error}", file=sys.stderr, flush=True)
+                finally:
+                    running.stop()
+    return table(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", metavar="FOLDER")
+    parser.add_argument("--rival", type=rival, action="append", default=[], metavar="NAME=PYTHON")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--max-tokens", type=int, default=64)
+    parser.add_argument("--large", type=int, default=1344, metavar="PIXELS")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="orchard-images-") as temporary:
+        folder = Path(temporary)
+        path = resolve(args.model).path if args.model else str(make_small(folder / "small"))
+        contenders = [Contender.orchard(path, folder, [])]
+        contenders += [Contender.rival(name, python, path, folder) for name, python in args.rival]
+        print(compare(contenders, args.repeat, args.max_tokens, args.large, folder / "images"))
+
+
+if __name__ == "__main__":
+    main()
