@@ -20,11 +20,15 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.calibration import Calibration
+from orchard.engine.sampling import logprobs
 from orchard.engine.start import make_runner
 from tests.engine.batching.test_batch import InLists
-from tests.support.tiny_models import Other, network
+from tests.support.engine_driver import greedy
+from tests.support.tiny_models import Other, network, run
 
-KNOWN = Calibration(BatchMode.BY_LENGTH, batched_prefill=True, chunk=128, tokens_per_second=1e3, found=time.time())
+KNOWN = Calibration(
+    BatchMode.BY_LENGTH, batched_prefill=True, chunk=128, tokens_per_second=1e3, found=time.time(), in_pieces=True
+)
 QUANTIZED: dict[str, Any] = {"kv_bits": 8, "kv_group_size": 32}
 
 
@@ -138,6 +142,66 @@ def _through_the_module(queries: mx.array, keys: Any, values: Any, scale: float,
 )
 def test_a_peculiar_attention(masked: bool, own: bool, expected: BatchMode) -> None:
     assert calibration.find_batch_mode(Peculiar(masked, own), TextOptions()) is expected
+
+
+class BothWays(Peculiar):
+    """Of a prompt that is read in one pass, each token sees all others."""
+
+    fingerprint = "both ways"
+
+    def __init__(self) -> None:
+        super().__init__(masked=False, own=False)
+        self.passes: list[int] = []
+        for projection in self._projections:
+            projection.weight = projection.weight * 3
+
+    def forward(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
+        self.passes.append(tokens.shape[1])
+        hidden = self._embed(tokens)
+        for layer in cache:
+            queries, keys, values = (projection(hidden)[:, None] for projection in self._projections)
+            queries, keys = (self._rope(one, offset=layer.offset) for one in (queries, keys))
+            keys, values = layer.update_and_fetch(keys, values)
+            hidden = hidden + _through_the_module(queries, keys, values, 32**-0.5, None)[:, 0]
+        logits: mx.array = self._head(hidden)
+        return logits
+
+    def new_cache(self) -> list[Any]:
+        return [KVCache(), KVCache()]
+
+
+def test_a_model_whose_prompts_must_be_read_whole() -> None:
+    assert not calibration.reads_in_pieces(BothWays(), TextOptions())
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2", "qwen3_moe", "gpt_oss", "gemma3n", "mamba", "gemma2"])
+@pytest.mark.parametrize("options", [{}, {"max_kv_size": 8}], ids=str)
+def test_models_whose_prompts_may_be_read_in_pieces(kind: str, options: dict[str, Any]) -> None:
+    assert calibration.reads_in_pieces(network(kind), TextOptions(**options))
+
+
+def test_a_model_that_fails_on_the_second_piece() -> None:
+    def before(tokens: mx.array, given: dict[str, Any]) -> None:
+        if tokens.shape[1] == 9:
+            raise RuntimeError("no halves")
+
+    assert not calibration.reads_in_pieces(Other(network("qwen3"), before=before), TextOptions())
+
+
+def test_prompts_are_read_whole_and_not_cached(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logprobs, "_MOST_LOGITS", 500)
+    model = BothWays()
+    options = TextOptions(prefill_step_size=9, prompt_cache_bytes=2**24)
+    for _ in range(2):  # the second time by what is stored
+        caplog.clear()
+        runner = make_runner(model, options, 0, lambda: None)
+        assert "prompts are read whole and none is cached" in caplog.text
+        for job, count in (("first", None), ("again", None), ("scored", 0)):
+            model.passes.clear()
+            run(runner, [greedy(job, [number % 50 for number in range(60)], 2, prompt_logprobs=count)])
+            assert model.passes[0] == 59
 
 
 def test_a_model_that_takes_one_row_only() -> None:

@@ -36,6 +36,7 @@ _MOST_BESIDE_ROWS = 1024  # after thousands of tokens, a piece takes several tim
 _FEWEST_TOKENS_A_STEP = 64
 _SECONDS_A_STEP = 0.06  # what a running stream may be held up by one piece of a prompt, at its beginning
 _TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 stays far below, a wrong mask far above
+_TOLERANCE_IN_PIECES = 0.2  # of the spread, on average; experts chosen otherwise by rounding stay below
 _PROMPT = 256  # tokens
 _TIMED = 3
 _PROBES = [[1, 2, 3, 4, 5, 6, 7], [9, 8, 7], [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3]]
@@ -47,7 +48,7 @@ _SECONDS_BELIEVED = 24 * 3600  # the device may have been busy when it was timed
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """How far rows share a pass, whether prompts share one; prompt tokens that a step reads beside rows, and a second.
 
-    `found`: when, in seconds since 1970.
+    `in_pieces`: whether prompts may be read so. `found`: when, in seconds since 1970.
     """
 
     batch_mode: BatchMode
@@ -55,6 +56,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     chunk: Annotated[int, Meta(ge=1)]
     tokens_per_second: Annotated[float, Meta(gt=0)]
     found: float
+    in_pieces: bool
 
 
 def gains_from_batched_prefill(model: LanguageModel, options: TextOptions) -> bool:
@@ -113,6 +115,28 @@ def can_batch_prefill(model: LanguageModel, options: TextOptions) -> bool:
     """Find out whether prompts can be read in one pass without a change of their logits."""
     batched = partial(_logits, model, options, _PROBES, BatchMode.SEQUENTIAL, batched=True)
     return _same("prompts share a pass", _alone(model, options), batched)
+
+
+def reads_in_pieces(model: LanguageModel, options: TextOptions) -> bool:
+    """Find out whether a prompt gives the same logits in two pieces as in one."""
+    prompt = _PROBES[-1]
+    half = len(prompt) // 2
+    whole = _prompt_logits(model, options, [prompt])
+    try:
+        pieces = _prompt_logits(model, options, [prompt[:half], prompt[half:]])
+        mx.eval(pieces)
+    except Exception as error:
+        log.info("the model can't do this: reading a prompt in pieces (%s)", _brief(error))
+        return False
+    off, spread = float(mx.sqrt(mx.mean(mx.square(pieces - whole)))), float(mx.std(whole))
+    log.info("in pieces, the logits of a prompt change by %.3g on average, they spread by %.3g", off, spread)
+    return not off > _TOLERANCE_IN_PIECES * spread
+
+
+def _prompt_logits(model: LanguageModel, options: TextOptions, pieces: Sequence[list[int]]) -> mx.array:
+    cache = KVStore(model, options).new_cache()
+    read = [model.forward(mx.array([piece], mx.uint32), cache)[0] for piece in pieces]
+    return mx.concatenate(read).astype(mx.float32)
 
 
 def _same(what: str, expected: mx.array, logits: Callable[[], mx.array]) -> bool:

@@ -65,11 +65,14 @@ def make_runner(
     attention.install()
     shares = _shares(options, weights_bytes)
     options = calibration.quantisable(model, options)
-    # The disk's thread looks for its files while the model is warmed up.
-    store = KVStore(model, options, shares.cache, wake)
-    footprint = _footprint(model, store)
     name = calibration.key(model, options)
     known = calibration.recall(name)
+    in_pieces = known.in_pieces if known else calibration.reads_in_pieces(model, options)
+    if not in_pieces:
+        log.warning("prompts are read whole and none is cached: read in pieces, the model's logits change")
+    # The disk's thread looks for its files while the model is warmed up.
+    store = KVStore(model, options, shares.cache, wake, in_pieces=in_pieces)
+    footprint = _footprint(model, store)
     mode = known.batch_mode if known else calibration.find_batch_mode(model, options)
     progress(0.2)
     batched = known.batched_prefill if known else calibration.gains_from_batched_prefill(model, options)
@@ -92,7 +95,7 @@ def make_runner(
     warmed_up.add(name)
     if known is None:
         measured = calibration.measure_prefill(model, lambda: progress(0.9))
-        known = calibration.Calibration(mode, batched, *measured, time.time())
+        known = calibration.Calibration(mode, batched, *measured, time.time(), in_pieces)
         calibration.remember(name, known)
     store.tokens_per_second = known.tokens_per_second
     mx.clear_cache()

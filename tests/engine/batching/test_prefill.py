@@ -210,6 +210,14 @@ def test_pieces(kind: str, boundaries: tuple[int, ...], options: dict[str, Any],
     assert sizes == pieces
 
 
+def test_where_prompts_are_read_whole_quantising_waits() -> None:
+    sizes: list[int] = []
+    model = Other(network("qwen3"), before=lambda tokens, given: sizes.append(tokens.shape[1]))
+    options = TextOptions(kv_bits=8, kv_group_size=32, quantized_kv_start=4)
+    Prefill(prompt(1, 20), (), KVStore(model, options, in_pieces=False)).advance(model, 10)
+    assert sizes == [19]
+
+
 def test_what_is_known_is_not_read_again() -> None:
     sizes: list[int] = []
     model = Other(network("gemma3_text"), before=lambda tokens, given: sizes.append(tokens.shape[1]))

@@ -119,5 +119,10 @@ def test_a_trial_says_what_goes_wrong() -> None:
 
 
 def test_a_trial_reads_a_prompt_in_pieces() -> None:
-    """In mlx-vlm 0.7.10, layers of Gemma 3n that share keys count positions by the length of the pass."""
-    assert "in pieces its logits change" in try_out(architecture("gemma3n")).why
+    """The tokens of PaliGemma's prompts see each other both ways."""
+    assert "in pieces its logits change" in try_out(architecture("paligemma")).why
+
+
+def test_gemma_3n_reads_prompts_in_pieces() -> None:
+    """In mlx-vlm 0.7.10, its layers that share keys rotate queries by where a pass ends."""
+    assert "in pieces" not in try_out(architecture("gemma3n")).why

@@ -25,6 +25,7 @@ from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, prompt_p
 from orchard.backends.vision.inputs import MediaReader, Medium
 from orchard.backends.vision.position_scale import PositionScale, scale_by_row
 from orchard.backends.vision.rotary import UNUSED, Rotary, install
+from orchard.backends.vision.shared_keys import mend
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.model import Embedded, Sliced
 
@@ -35,6 +36,7 @@ _ADAPTER_WEIGHTS = ("adapters.safetensors", "weights.safetensors")
 _UNREAD = {
     "llava_next": "mlx-vlm 0.7.10 puts a whole image in the place of each of its tokens",
     "mllama": "it reads images by cross attention, which is not served",
+    "paligemma": "its prompts' tokens see each other both ways, which mlx-vlm 0.7.10 does not pass on beside an image",
 }
 _TYPES = {"image": 1, "video": 2, "audio": 3}
 _BEHIND_ALL = 2**30  # tokens
@@ -64,6 +66,10 @@ class VisionModel(FolderModel):
     mrope_last: bool = False
     rotary: Rotary | None = None
     scale: PositionScale | None = None
+
+    def __post_init__(self) -> None:
+        """Mend what the network's library gets wrong."""
+        mend(self.network.language_model)
 
     def new_cache(self) -> list[Any]:
         """Return an empty cache, one entry a layer."""

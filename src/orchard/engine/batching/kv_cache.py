@@ -132,10 +132,17 @@ class KVStore:
     """What the engine knows about caches of one model. Only its thread calls this."""
 
     def __init__(
-        self, model: LanguageModel, options: TextOptions, budget: int = 0, wake: Callable[[], None] = lambda: None
+        self,
+        model: LanguageModel,
+        options: TextOptions,
+        budget: int = 0,
+        wake: Callable[[], None] = lambda: None,
+        *,
+        in_pieces: bool = True,
     ) -> None:
         """`budget`: what may be kept in memory, in bytes; 0: nothing. `wake` is called in the disk's thread when
-        `write_back` may have more to do."""
+        `write_back` may have more to do. `in_pieces` False: prompts must be read whole, so nothing is kept."""
+        self.in_pieces = in_pieces
         self._model = model
         self._bits = options.kv_bits
         self._group_size = options.kv_group_size
@@ -146,7 +153,7 @@ class KVStore:
         self._restored: tuple[object, Cache] | None = None
         self.tokens_per_second = 0.0
         """How fast a prompt is read; 0: not known."""
-        if budget and cacheable(model.new_cache()):
+        if budget and in_pieces and cacheable(model.new_cache()):
             if options.prompt_cache_dir:
                 folder = Path(options.prompt_cache_dir)
                 form = (self._bits, self._group_size, self._quantized_from) if self._bits else ()

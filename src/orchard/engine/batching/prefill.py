@@ -56,7 +56,7 @@ class Prefill:
         self.miss = None if scoring else miss
         self.done = self.cached
         stops = {self._behind_span(stop, self._spans) for stop in store.prefill_stops(boundaries)}
-        self._stops = sorted(stop for stop in stops if self.done < stop < len(tokens))
+        self._stops = sorted(stop for stop in stops if self.done < stop < len(tokens)) if store.in_pieces else []
 
     @property
     def left(self) -> int:
@@ -106,8 +106,8 @@ class Prefill:
 
     def next_stop(self, count: int) -> int:
         """Return the place where the next chunk of at most `count` tokens ends."""
-        stop = self.done + min(self.left, count)
-        if self.scoring:
+        stop = self.done + (min(self.left, count) if self._store.in_pieces else self.left)
+        if self.scoring and self._store.in_pieces:
             stop = min(stop, self._scored if self.done < self._scored else self.done + self.scoring.most_places)
         if self._stops:
             stop = min(stop, self._stops[0])

@@ -1,0 +1,29 @@
+"""Gemma 3n's last layers read the keys of earlier ones; their queries are rotated by the positions of the pass.
+
+mlx-vlm 0.7.10 rotates them by where the cache ends after the pass, so that it matters how a prompt is cut into passes.
+"""
+
+from typing import Any
+
+import mlx.core as mx
+from mlx import nn
+
+
+class QueryRotary:
+    """Takes the place of the rotary embedding of a layer that has only queries to rotate."""
+
+    def __init__(self, of_library: Any) -> None:
+        self._of_library = of_library
+
+    def __call__(self, queries: mx.array, offset: int) -> mx.array:
+        """Rotate queries (rows, heads, n, width); `offset` is the position after the last of them."""
+        rotated: mx.array = self._of_library(queries, offset=offset - queries.shape[2])
+        return rotated
+
+
+def mend(language_model: nn.Module) -> None:
+    """Let the layers of Gemma 3n rotate so, if they don't yet; those of other models stay as they are."""
+    for _, module in language_model.named_modules():
+        shares = type(module).__name__ == "Gemma3nAttention" and module.is_kv_shared_layer
+        if shares and not isinstance(module.rope, QueryRotary):
+            module.rope = QueryRotary(module.rope)
