@@ -95,7 +95,7 @@ async def test_a_request_starts_when_it_begins_and_tells_what_was_cached(
     ("fields", "kind"),
     [({"too_large": True}, "context_length_exceeded"), ({"by_grammar": True}, "invalid_request"), ({}, "internal")],
 )
-async def test_a_broken_job(caller: Caller, engine: StubEngine, fields: dict[str, bool], kind: str) -> None:
+async def test_a_broken_job(caller: Caller, engine: StubEngine, fields: dict[str, Any], kind: str) -> None:
     await submitted(caller, engine, "a")
     engine.step(broken=(JobFailed("a", "needs 3 GB of 2", **fields),))
     await caller.until(lambda: caller.ended("a"))

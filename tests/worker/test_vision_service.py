@@ -1,5 +1,6 @@
 """Requests with media, through the whole service, on tiny models: they say what mlx-vlm's own `generate` says."""
 
+import asyncio
 import logging
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -12,8 +13,11 @@ import mlx.core as mx
 import mlx_vlm
 import numpy as np
 import pytest
+from PIL import Image
 
-from orchard.core.events import Started, collect
+from orchard.backends.vision.encoder import Features, MediaEncoder
+from orchard.backends.vision.inputs import Medium
+from orchard.core.events import Failed, Started, collect
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from orchard.core.tasks.generate import Count, Generate, Message, Part, Sampling, TextPart, ToolCallPart, ToolResultPart
 from orchard.core.tasks.text_options import TextOptions
@@ -176,6 +180,29 @@ async def test_what_can_not_be_read_is_the_callers_fault(llava: Path) -> None:
             assert words in failed.message
         # What is literally there is text where there is no medium.
         assert await answer(caller, ask(said("What is <image>?")))
+
+
+async def test_what_the_model_fails_to_encode_is_the_callers_fault(
+    llava: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The field of that medium is named; other rows and the worker go on."""
+    bad = MediaPart("image", "", "messages[0].content[1]", data=png(Image.new("RGB", (32, 32), (255, 255, 255))))
+    encode = MediaEncoder._encoded
+
+    def encoded(self: MediaEncoder, medium: Medium) -> Features:
+        if len(np.unique(medium.inputs["pixel_values"])) <= 3:  # a white one
+            raise ValueError("[matmul] too odd\nfor words")
+        return encode(self, medium)
+
+    async with serving(llava) as caller:
+        alone = await answer(caller, ask(said(image(1), "What is blue?")))
+        monkeypatch.setattr(MediaEncoder, "_encoded", encoded)
+        other = asyncio.create_task(caller.stream("other", ask(said(image(3), "What is blue?"))))
+        failed = await caller.failure("asked", ask(said(image(1), bad, "What is blue?")))
+        words = "the model can't encode this image: [matmul] too odd"
+        assert failed == Failed("invalid_request", words, "messages[0].content[1]")
+        assert collect(await other).choices[0].text
+        assert await answer(caller, ask(said(image(1), "What is blue?"))) == alone
 
 
 async def test_what_the_chat_template_leaves_out_is_refused(llava: Path, tmp_path: Path) -> None:

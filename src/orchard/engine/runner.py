@@ -8,6 +8,7 @@ from functools import partial
 import mlx.core as mx
 from msgspec.structs import replace
 
+from orchard.core.errors import OrchardError
 from orchard.engine.batching.batch import Batch, BatchSlot
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.decode import Row, Rows
@@ -350,8 +351,10 @@ class Runner:
     def _fail(self, job_id: str, error: Exception) -> None:
         log.error("request %s failed in the engine", job_id, exc_info=error)
         known = isinstance(error, GrammarError)
-        message = str(error) if known else f"the model failed on this request: {type(error).__name__}: {error}"
-        self._break(JobFailed(job_id, message, by_grammar=known))
+        refusal = error if isinstance(error, OrchardError) else None
+        told = known or refusal is not None
+        message = str(error) if told else f"the model failed on this request: {type(error).__name__}: {error}"
+        self._break(JobFailed(job_id, message, by_grammar=known, refusal=refusal))
 
     def _break(self, broken: JobFailed) -> None:
         if not (work := self._work.get(broken.job)):

@@ -279,7 +279,8 @@ class TextService(Service):
             if self._live.pop(broken.job, None):
                 other: FailureKind = "context_length_exceeded" if broken.too_large else "internal"
                 kind = "invalid_request" if broken.by_grammar else other
-                events.setdefault(broken.job, []).append(Failed(kind, broken.message))
+                failed = Failed.of(broken.refusal) if broken.refusal else Failed(kind, broken.message)
+                events.setdefault(broken.job, []).append(failed)
         self._tell([(request_id, found) for request_id, found in events.items() if found])
 
     def _on_begun(self, live: _Live, begun: Begun) -> list[Event]:

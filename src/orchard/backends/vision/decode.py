@@ -58,7 +58,7 @@ def decode_image(part: MediaPart, *, bounded: bool = True) -> Image.Image:
         image.load()
         upright = ImageOps.exif_transpose(image).convert("RGB")
     except Exception as error:
-        raise refusal(part, f"it is broken or truncated ({_brief(error)})") from error
+        raise refusal(part, f"it is broken or truncated ({brief(error)})") from error
     return _resized(upright, part.options, bounded)
 
 
@@ -82,7 +82,7 @@ def decode_audio(part: MediaPart, sample_rate: int) -> NDArray[np.float32]:
             if taken > most:
                 raise refusal(part, f"it lasts more than {MOST_SOUND_SECONDS:,} seconds")
     except miniaudio.MiniaudioError as error:
-        raise refusal(part, f"it is broken ({_brief(error)})") from error
+        raise refusal(part, f"it is broken ({brief(error)})") from error
     if taken < max(info.num_frames, 1):
         raise refusal(part, f"it is truncated: it has {taken:,} of {info.num_frames:,} samples")
     mono = (np.concatenate(pieces).astype(np.float32) / 32768).mean(axis=1)
@@ -204,5 +204,6 @@ def refusal(part: MediaPart, why: str) -> OrchardError:
     return OrchardError("invalid_request", f"this {part.kind} can't be read: {why}", param=part.param)
 
 
-def _brief(error: Exception) -> str:
+def brief(error: Exception) -> str:
+    """Return the first line of an error, or its class where it says nothing."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -7,19 +7,25 @@ import mlx.core as mx
 import numpy as np
 from numpy.typing import NDArray
 
+from orchard.backends.vision.decode import brief
 from orchard.backends.vision.inputs import Medium
 from orchard.backends.vision.kept import Kept
 from orchard.backends.vision.positions import TokenGrid, positions_of
+from orchard.core.errors import OrchardError
 from orchard.engine.batching.model import Embedded, PlacedRows, Sliced
 
 MOST_FEATURE_BYTES = 256 * 2**20
 
 
 class PlacedMedium(NamedTuple):
-    """A medium, and the places in the prompt of the tokens that its encoded form replaces, ascending."""
+    """A medium, and the places in the prompt of the tokens that its encoded form replaces, ascending.
+
+    `param`: the request's field that it came in.
+    """
 
     medium: Medium
     places: NDArray[np.intp]
+    param: str = ""
 
     @property
     def start(self) -> int:
@@ -83,6 +89,13 @@ class MediaEncoder:
         """Return the features of a medium, encoded now or before."""
         return self._kept.get(medium.digest, lambda: self._encoded(medium))
 
+    def _encode_or_blame(self, placed: PlacedMedium) -> Features:
+        try:
+            return self.encode(placed.medium)
+        except Exception as error:
+            message = f"the model can't encode this {placed.medium.kind}: {brief(error)}"
+            raise OrchardError("invalid_request", message, param=placed.param) from error
+
     def _encoded(self, medium: Medium) -> Features:
         # One medium at a time and only its own tokens: mlx-vlm puts its features in their places among them. Its own
         # cache of features is not used: it loses those of deepstack.
@@ -113,9 +126,12 @@ class MediaEncoder:
         return list(found)
 
     def embed(self, tokens: Sequence[int], start: int, stop: int, media: Sequence[PlacedMedium]) -> Embedded:
-        """Return how a prompt's tokens from `start` to `stop` are read, with all `media` that lie in between."""
+        """Return how a prompt's tokens from `start` to `stop` are read, with all `media` that lie in between.
+
+        Raise OrchardError("invalid_request") that blames a medium which the model fails to encode.
+        """
         text = self._network.get_input_embeddings(mx.array([tokens[start:stop]], mx.int32), None)
-        features = [self.encode(placed.medium) for placed in media]
+        features = [self._encode_or_blame(placed) for placed in media]
         places = np.concatenate([placed.places for placed in media]) - start
         rows = mx.concatenate([found.rows for found in features]).astype(text.inputs_embeds.dtype)
         embeddings = text.inputs_embeds

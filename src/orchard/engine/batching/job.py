@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from orchard.core.errors import OrchardError
 from orchard.core.request import Priority
 from orchard.engine.batching.model import Embedded
 from orchard.engine.prefix_cache.cache import Miss
@@ -79,12 +80,14 @@ class Begun(Struct, frozen=True):
 
 class JobFailed(Struct, frozen=True):
     """A job that failed; all its choices are gone from the engine. `too_large`: it needs more memory than there is.
-    `by_grammar`: its grammar can't go on; the caller's grammar is at fault, not the model."""
+    `by_grammar`: its grammar can't go on; the caller's grammar is at fault, not the model. `refusal`: what `embed`
+    raised to tell the caller."""
 
     job: str
     message: str
     too_large: bool = False
     by_grammar: bool = False
+    refusal: OrchardError | None = None
 
 
 class Scored(Struct, frozen=True):

@@ -132,8 +132,8 @@ class PromptMedia:
         media = (self._reader.read(part, self._placeholders[part.kind]) for part in marked.parts)
         return replace(marked, media=tuple(media))
 
-    def expanded(self, read: ReadTask, text: str) -> tuple[str, list["Medium"]]:
-        """Return a rendered text as it is tokenised, with what the processor writes for each medium, and the media.
+    def expanded(self, read: ReadTask, text: str) -> tuple[str, list[int]]:
+        """Return a rendered text as it is tokenised, with what the processor writes for each medium, and their numbers.
 
         Raise OrchardError that blames the part that the template leaves out.
         """
@@ -142,8 +142,8 @@ class PromptMedia:
             if number not in pieces:
                 message = f"the model's chat template leaves out this {part.kind}"
                 raise OrchardError("invalid_request", message, param=part.param)
-        media = [read.media[piece] for piece in pieces if isinstance(piece, int)]
-        return "".join(piece if isinstance(piece, str) else read.media[piece].text for piece in pieces), media
+        found = [piece for piece in pieces if isinstance(piece, int)]
+        return "".join(piece if isinstance(piece, str) else read.media[piece].text for piece in pieces), found
 
     def shown(self, read: ReadTask, text: str) -> str:
         """Return a rendered text with what the template would have written for each medium."""
@@ -153,15 +153,19 @@ class PromptMedia:
         )
         return "".join(shown)
 
-    def of_job(self, tokens: list[int], media: Sequence["Medium"]) -> JobMedia:
-        """Return what the engine is told of the media in a prompt. Raise OrchardError if its texts look like media."""
+    def of_job(self, tokens: list[int], read: ReadTask, found: Sequence[int]) -> JobMedia:
+        """Return what the engine is told of the media with these numbers, which a prompt has in this order.
+
+        Raise OrchardError if its texts look like media.
+        """
         from orchard.backends.vision.encoder import place
 
         try:
-            placed = place(tokens, media, self._feature_ids)
+            placed = place(tokens, [read.media[number] for number in found], self._feature_ids)
         except ValueError as error:
             message = "these messages contain text that stands for media in the model's prompts; leave it out"
             raise OrchardError("invalid_request", message, param="messages") from error
+        placed = [one._replace(param=read.parts[number].param) for one, number in zip(placed, found, strict=True)]
         model = self._model()
         assert model, "a prompt outlives its model"
         spans = tuple(MediaSpan(one.start, one.stop, one.medium.digest, model.divides(one.medium)) for one in placed)

@@ -196,7 +196,7 @@ class Prompter:
         tokens = self._tokenize(expanded, "messages", limit)
         media = JobMedia()
         if self._media and read.parts:
-            media, text = self._media.of_job(tokens, found), self._media.shown(read, text)
+            media, text = self._media.of_job(tokens, read, found), self._media.shown(read, text)
         if thought := _open_thought(task):
             text = text.removesuffix(thought if text.endswith(thought) else thought.strip())
         if not tokens:
