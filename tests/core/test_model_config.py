@@ -75,6 +75,11 @@ def test_capabilities(kind: str, template: str, able: tuple[str, ...]) -> None:
     assert capabilities(kind, template) == able
 
 
+def test_without_the_extra_no_model_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_config, "find_spec", lambda name: None if name == "mlx_vlm" else object())
+    assert capabilities("vision", "{{ tools }}") == ("tools",)
+
+
 _NAMES = st.sampled_from(
     [
         *model_config._WINDOW_KEYS,

@@ -5,6 +5,7 @@ raises.
 """
 
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any, Literal
 
 Capability = Literal["vision", "tools", "thinking"]
@@ -143,8 +144,12 @@ def _absurd_sizes(config: Mapping[str, Any], depth: int) -> Iterator[str]:
 
 
 def capabilities(kind: str, template: str) -> tuple[Capability, ...]:
-    """Return what a model can do beside answering texts with texts, by words that its chat template has."""
-    found: list[Capability] = ["vision"] if kind == "vision" else []
+    """Return what a model can do beside answering texts with texts, by words that its chat template has.
+
+    Without the extra `vision`, models of that kind are served as models of text.
+    """
+    installed = find_spec("mlx_vlm") is not None  # which imports nothing
+    found: list[Capability] = ["vision"] if kind == "vision" and installed else []
     if "tools" in template:
         found.append("tools")
     if any(word in template for word in _THINKING):

@@ -30,6 +30,7 @@ def test_what_a_model_can_do() -> None:
     assert (able.thinking.types.adaptive.supported, able.thinking.types.disabled.supported) == (True, True)
     assert (able.image_input.supported, able.structured_outputs.supported) == (False, True)
     assert set(described["capabilities"]) == set(ModelCapabilities.model_fields)
+    assert describe("a", None, able=("vision",))["capabilities"]["image_input"] == {"supported": True}
     plain = describe("a", None)["capabilities"]
     assert (plain["thinking"]["supported"], plain["effort"]["high"]["supported"]) == (False, False)
     assert plain["thinking"]["types"]["disabled"]["supported"]

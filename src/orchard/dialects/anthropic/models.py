@@ -14,7 +14,7 @@ def describe(model_id: str, context_window: int | None, created: int = 0, able: 
     """Return one model.
 
     `context_window` is in tokens, None where it isn't known; `created` in seconds since the epoch, 0 where it isn't
-    known; of `able`, what it can do, only "thinking" is of use here.
+    known; of `able`, what it can do, only "thinking" and "vision" are of use here.
     """
     yes, no = {"supported": True}, {"supported": False}
     thinks = {"supported": "thinking" in able}
@@ -37,7 +37,7 @@ def describe(model_id: str, context_window: int | None, created: int = 0, able: 
                 "compact_20260112": yes,
             },
             "effort": {**thinks, **dict.fromkeys(("low", "medium", "high", "xhigh", "max"), thinks)},
-            "image_input": no,
+            "image_input": {"supported": "vision" in able},
             "pdf_input": no,
             "server_tools": {**no, "code_execution": no, "web_search": no},
             "structured_outputs": yes,
