@@ -22,12 +22,15 @@ from orchard.cli import serve as serve_command
 from orchard.cli.app import app
 from orchard.cli.bench import LoadProfile, bench
 from orchard.cli.chat import HELP, ChatSession
+from orchard.cli.doctor import Finding
 from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError, sse_data
 from orchard.core.errors import OrchardError
 from tests.support.command import clean, orchard, orchard_process, refused
 from tests.support.serving import Server, serve
+from tests.support.sounds import program_called, use_ffmpeg
 
 COMMANDS = ("serve", "chat", "models", "pull", "rm", "bench", "doctor", "config")
+WITHOUT = '{"backend": "cpu", "device": "x", "memory_bytes": 1, "ffmpeg": null}'
 SLOW = '{"pieces": 1000, "text": "tick ", "interval": 0.02}'
 
 
@@ -166,6 +169,13 @@ class TestDoctor:
         monkeypatch.setattr(sys, "executable", "false")
         assert not doctor.doctor("127.0.0.1", 0)
         assert "MLX doesn't work" in capsys.readouterr().out
+
+    def test_ffmpeg(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        program = use_ffmpeg(monkeypatch, tmp_path)
+        assert Finding("ok", "ffmpeg", str(program)) in list(doctor._mlx())
+        monkeypatch.setattr(sys, "executable", str(program_called(tmp_path, "python", "echo '" + WITHOUT + "'")))
+        (finding,) = [finding for finding in doctor._mlx() if finding.name == "ffmpeg"]
+        assert (finding.status, "brew install ffmpeg" in finding.advice) == ("warning", True)
 
     def test_two_backends_of_mlx(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(doctor, "version", lambda _: "1")

@@ -114,6 +114,11 @@ def _mlx() -> Iterator[Finding]:
     seen = json.loads(done.stdout)
     memory = decimal(seen["memory_bytes"])
     yield Finding("ok", "MLX", f"computes on {seen['backend']}: {seen['device']}, {memory} of memory")
+    if seen["ffmpeg"]:
+        yield Finding("ok", "ffmpeg", seen["ffmpeg"])
+    else:
+        advice = "Install ffmpeg (macOS: brew install ffmpeg; Debian, Ubuntu: apt install ffmpeg)."
+        yield Finding("warning", "ffmpeg", "ffmpeg is missing; WAV, MP3 and FLAC audio can be read without it", advice)
     if sys.platform == "darwin" and seen["backend"] == "cpu":
         yield Finding("warning", "Metal", "MLX finds no Metal device", "Use a Python made for Apple Silicon (arm64).")
     if sys.platform == "linux" and seen["backend"] == "cpu" and not shutil.which("g++"):

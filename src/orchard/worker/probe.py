@@ -1,5 +1,7 @@
 """`python -m orchard.worker.probe`: compute something with MLX and print, as JSON, which device it ran on.
 
+It also says where ffmpeg is.
+
 `orchard doctor` runs it as a process of its own, since the command line never imports MLX.
 """
 
@@ -10,11 +12,13 @@ from typing import Any
 
 import mlx.core as mx
 
+from orchard.backends.audio import ffmpeg
+
 GPU_BACKENDS = (("metal", mx.metal), ("cuda", mx.cuda))
 
 
 def probe() -> dict[str, Any]:
-    """Return MLX's version, its backend (metal, cuda, cpu), the device's name, and that device's memory in bytes."""
+    """Return MLX's version, its backend (metal, cuda, cpu), its device's name and memory in bytes, ffmpeg's path."""
     backend = next((name for name, module in GPU_BACKENDS if module.is_available()), "cpu")
     if mx.sum(mx.ones((8, 8)) @ mx.ones((8, 8))).item() != 512:
         raise RuntimeError("MLX computes wrong results on this machine")
@@ -26,6 +30,7 @@ def probe() -> dict[str, Any]:
         "backend": backend,
         "device": info.get("device_name", "unknown"),
         "memory_bytes": memory,
+        "ffmpeg": ffmpeg.find(),
     }
 
 

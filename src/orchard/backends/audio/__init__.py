@@ -1,0 +1,1 @@
+"""Models of sound: speech becomes text, and text becomes speech."""

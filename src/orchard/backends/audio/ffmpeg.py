@@ -1,0 +1,129 @@
+"""ffmpeg, which reads and writes the formats of sound that no library here does: a process whose pipes never block."""
+
+import os
+import selectors
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+
+STALL_SECONDS = 60.0
+"""How long ffmpeg may neither read nor write while it is waited for."""
+MISSING = (
+    "ffmpeg is not installed on the server. Install it (macOS: brew install ffmpeg; Debian, Ubuntu: apt install ffmpeg)"
+)
+_FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")  # a server that launchd starts has neither in its PATH
+_PIECE_BYTES = 65_536
+_WORDS_BYTES = 4_096
+_MOST_ALLOCATED = 512 * 2**20  # in one block
+
+
+class FfmpegError(Exception):
+    """Why ffmpeg could not do what it was asked for; the message names no path."""
+
+
+def find() -> str | None:
+    """Return where ffmpeg is, or None if it is not installed."""
+    return shutil.which("ffmpeg") or shutil.which("ffmpeg", path=os.pathsep.join(_FOLDERS))
+
+
+class Ffmpeg:
+    """One run of ffmpeg, which is killed when the context ends. If this process dies, ffmpeg ends with its pipes.
+
+    The arguments say what it reads and writes: `pipe:0` is what `feed` gives it, `pipe:1` is what comes back. Raise
+    FfmpegError where ffmpeg is missing or can't be started.
+    """
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        program = find()
+        if program is None:
+            raise FfmpegError(MISSING)
+        limits = ["-nostdin", "-hide_banner", "-nostats", "-v", "error", "-max_alloc", str(_MOST_ALLOCATED)]
+        self._words = b""
+        try:
+            self._process = subprocess.Popen(
+                [program, *limits, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise FfmpegError(f"ffmpeg can't be started: {error.strerror or error}") from error
+        pipes = self._process.stdin, self._process.stdout, self._process.stderr
+        self._stdin, self._stdout, self._stderr = (pipe.fileno() for pipe in pipes if pipe)
+        self._waiting = selectors.DefaultSelector()
+        for pipe in (self._stdin, self._stdout, self._stderr):
+            os.set_blocking(pipe, False)
+        for pipe in (self._stdout, self._stderr):
+            self._waiting.register(pipe, selectors.EVENT_READ)
+
+    def __enter__(self) -> "Ffmpeg":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kill the process if it still runs."""
+        self._process.kill()
+        self._process.wait()
+        self._waiting.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            assert pipe
+            pipe.close()
+
+    def feed(self, data: bytes) -> bytes:
+        """Give it all of `data`, and return what it has written meanwhile. Raise FfmpegError if it ends before."""
+        left: memoryview | None = memoryview(data)
+        written = b""
+        self._waiting.register(self._stdin, selectors.EVENT_WRITE)
+        try:
+            while left:
+                ready = self._ready()
+                if self._stdin in ready:
+                    left = left[os.write(self._stdin, left[:_PIECE_BYTES]) :]
+                written += self._taken(ready)
+        except BrokenPipeError:
+            left = None
+        finally:
+            self._waiting.unregister(self._stdin)
+        if left is None:
+            for _ in self.rest():  # which tells why
+                pass
+            raise FfmpegError("ffmpeg ended before it had read everything")
+        return written
+
+    def rest(self) -> Iterator[bytes]:
+        """Tell it that nothing more is fed, and yield what it writes until it ends. Raise FfmpegError if it fails."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        while self._waiting.get_map():
+            if piece := self._taken(self._ready()):
+                yield piece
+        if self._process.wait():
+            raise FfmpegError(self._reason())
+
+    def _ready(self) -> set[int]:
+        found = {key.fd for key, _ in self._waiting.select(STALL_SECONDS)}
+        if not found:
+            raise FfmpegError(f"ffmpeg did nothing for {STALL_SECONDS:g} seconds")
+        return found
+
+    def _taken(self, ready: set[int]) -> bytes:
+        """Return what the process has written; keep the end of what it says about errors."""
+        written = b""
+        for pipe in ready & {self._stdout, self._stderr}:
+            piece = os.read(pipe, _PIECE_BYTES)
+            if not piece:
+                self._waiting.unregister(pipe)
+            elif pipe == self._stdout:
+                written = piece
+            else:
+                self._words = (self._words + piece)[-_WORDS_BYTES:]
+        return written
+
+    def _reason(self) -> str:
+        """Return the last line of what it said, without the paths and addresses that it begins with."""
+        lines = self._words.decode(errors="replace").strip().splitlines()
+        return lines[-1].rpartition(": ")[2][:200] if lines else f"ffmpeg ended with {self._process.returncode}"
