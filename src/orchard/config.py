@@ -5,9 +5,9 @@ A setting is one field, here or there: the command line derives the rest from it
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
-from orchard.core.request import Overflow
+from orchard.core.request import LoadOptions, Overflow
 from orchard.core.setting import (
     ExistingFolder,
     Folder,
@@ -193,12 +193,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 15.0
     cache_timeout: Annotated[Seconds, setting("limits", "Seconds to wait for a model's report on its cache.")] = 5.0
     text: TextOptions = TextOptions()
-    """How models are run that `models` does not name."""
+    """How models are run that `models` does not name; as there, each kind of model has a field of its own."""
 
     @property
     def asks_for_keys(self) -> bool:
         """Whether a request must bring a key."""
         return bool(self.api_keys or self.admin_keys)
+
+
+def options_of(settings: ModelSettings | Settings, options: type[LoadOptions]) -> LoadOptions:
+    """Return the options of that type that the settings have in one of their fields, else its defaults."""
+    return next((value for value in structs.astuple(settings) if type(value) is options), None) or options()
 
 
 class Shorthands(Struct):

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from orchard.core.errors import OrchardError
 from orchard.core.request import LoadOptions, Task
 from orchard.core.tasks.generate import Count, Generate
 from orchard.core.tasks.text_options import TextOptions
@@ -64,6 +65,14 @@ class Backend(Struct, frozen=True):
     def arguments(self) -> list[str]:
         """What tells a worker to run it: names, so that a worker need not know the rows of its gateway."""
         return ["--service", self.service, "--options", _name(self.options), "--tasks", *map(_name, self.tasks)]
+
+    def check(self, model: str, task: type[Task]) -> None:
+        """Raise OrchardError if its models can't do that task; it names the addresses that they serve."""
+        if task not in self.tasks:
+            gives = " and ".join(dict.fromkeys(one.gives for one in self.tasks))
+            addresses = ", ".join(address for one in self.tasks for address in one.addresses)
+            message = f"model '{model}' gives {gives} and no {task.gives}; the addresses that it serves are {addresses}"
+            raise OrchardError("invalid_request", message, param="model")
 
 
 def _name(found: type) -> str:

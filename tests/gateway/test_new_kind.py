@@ -9,7 +9,8 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from orchard.config import Settings
+from orchard.cli.settings.table import table
+from orchard.config import ModelSettings, Settings
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Generate
 from orchard.gateway.models.registry import Registry
@@ -76,6 +77,32 @@ async def test_a_model_of_the_new_kind_is_found_loaded_on_demand_and_counted(toy
     assert dict(counted.requests) == {("/v1/toy/{name:path}/vectors", "ok"): 2}
     assert (counted.prompts, counted.prompt_tokens, counted.completion_tokens.total) == (2, 6, 0)
     assert (sum(counted.first_token.counts), sum(counted.gap.counts)) == (2, 0)
+    stats = (await toys.client.get("/v1/stats")).json()["models"]["bear"]
+    assert (stats["units"], stats["tokens"]["prompt"]) == ({"toys": 1.5}, 6)
+    lines = (await toys.client.get("/metrics")).text.splitlines()
+    assert 'orchard_units_total{model="bear",unit="toys"} 1.5' in lines
+
+
+class ToyModelSettings(ModelSettings, frozen=True, kw_only=True):
+    toy: ToyOptions = ToyOptions()
+
+
+class ToySettings(Settings, frozen=True, kw_only=True):
+    toy: ToyOptions = ToyOptions()
+
+
+def test_options_of_the_new_kind_are_settings(settings: Settings) -> None:
+    rows = table({ToyModelSettings: "entry", ToySettings: "server"})
+    assert [(row.homes, row.scope) for row in rows if row.name == "size"] == [((ToyOptions,), "all")]
+    folder = settings.model_dir
+    own = ToyModelSettings(model_path=f"{folder}/bear", served_model_name="own", toy=ToyOptions(size=2))
+    for given, size in (
+        (ToySettings(model_dir=folder, toy=ToyOptions(size=5)), 5),
+        (ToySettings(models=(own,), toy=ToyOptions(size=5)), 2),
+        (settings, 3),
+    ):
+        entry = next(one for one in Registry.from_settings(given).all() if one.kind == "toy")
+        assert entry.options == ToyOptions(size=size)
 
 
 async def test_a_model_is_asked_only_for_what_it_gives(toys: Toys) -> None:
@@ -83,10 +110,13 @@ async def test_a_model_is_asked_only_for_what_it_gives(toys: Toys) -> None:
     refused = await toys.client.post("/v1/chat/completions", json=chat)
     assert refused.status_code == 400
     error = refused.json()["error"]
-    assert (error["message"], error["param"]) == ("model 'bear' is of the kind 'toy' and gives no text", "model")
+    message = "model 'bear' gives toy vectors and no text; the addresses that it serves are /v1/toy/{name}/vectors"
+    assert (error["message"], error["param"]) == (message, "model")
     refused = await toys.vectors("a", model="writer")
     assert (refused.status_code, refused.json()["field"]) == (400, "model")
-    assert refused.json()["oops"] == "model 'writer' is of the kind 'text' and gives no toy vectors"
+    message = refused.json()["oops"]
+    assert message.startswith("model 'writer' gives text and no toy vectors; the addresses that it serves are /v1/chat")
+    assert "/v1/messages, " in message
     assert not toys.pool.processes.all, "nothing was loaded for either"
     claude = (await toys.client.get("/anthropic/v1/models")).json()["data"]
     assert "bear" not in [entry["id"] for entry in claude]
@@ -143,4 +173,11 @@ async def test_a_kind_that_only_a_download_reveals_gets_no_other_tasks() -> None
         WorkerProcess(backend, Settings()).submit(Request("req_1", "m", task), stream)
         (failed,) = await stream.next(1)
         assert failed.kind == "invalid_request"  # type: ignore[union-attr]
-        assert f"gives no {task.gives}" in failed.message  # type: ignore[union-attr]
+        assert f"and no {task.gives}; the addresses" in failed.message  # type: ignore[union-attr]
+
+
+def test_every_address_that_errors_name_is_a_route() -> None:
+    routes = {prefix + end for group in ROUTES for prefix in group.prefixes for end in group.answers}
+    backends = {kind.backend for name, kind in KINDS.items() if kind.backend and name != "toy"}
+    named = {address for backend in backends for task in backend.tasks for address in task.addresses}
+    assert named <= routes

@@ -3,19 +3,22 @@
 import asyncio
 import os
 import signal
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from msgspec import Struct
 
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.core.events import Failed, Finished, Output, Started, Usage
 from orchard.core.request import LoadOptions, Request, Task
+from orchard.core.setting import Positive, setting
 
 
 class ToyEmbed(Task, frozen=True, tag="toy_embed"):
     """Make a vector of each text."""
 
     gives: ClassVar[str] = "toy vectors"
+    addresses: ClassVar[tuple[str, ...]] = ("/v1/toy/{name}/vectors",)
+    unit: ClassVar[str] = "toys"
 
     texts: tuple[str, ...]
 
@@ -29,7 +32,7 @@ class ToyVector(Struct, frozen=True):
 class ToyOptions(LoadOptions, frozen=True, kw_only=True):
     """How long the vectors are."""
 
-    size: int = 3
+    size: Annotated[Positive, setting("limits", "How long the vectors are.")] = 3
 
 
 class ToyService(Service):
@@ -59,7 +62,7 @@ class ToyService(Service):
             return
         made = [Output.of(ToyVector((float(len(text)),) * self._size), at) for at, text in enumerate(task.texts)]
         tokens = sum(map(len, task.texts))
-        self._emit([(request.id, [Started(tokens), *made, Finished((), Usage(tokens, 0))])], 0, 0)
+        self._emit([(request.id, [Started(tokens), *made, Finished((), Usage(tokens, 0, units=len(made) / 2))])], 0, 0)
 
     def cancel(self, request_id: str) -> None:
         pass

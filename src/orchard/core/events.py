@@ -46,13 +46,15 @@ class Logprob(Struct, frozen=True, array_like=True):
 class Usage(Struct, frozen=True, array_like=True):
     """Tokens of the prompt (once, however many answers), and of all answers, with thinking and end-of-turn tokens.
 
-    `cached_tokens`: those at the prompt's head that did not have to be prefilled again.
+    `cached_tokens`: those at the prompt's head that did not have to be prefilled again. `units`: how much was made or
+    read of what the task's `unit` says.
     """
 
     prompt_tokens: int
     completion_tokens: int
     reasoning_tokens: int = 0
     cached_tokens: int = 0
+    units: float = 0
 
 
 class Summary(Struct, frozen=True, array_like=True):

@@ -15,6 +15,10 @@ class Task(Struct, frozen=True):
 
     gives: ClassVar[str]
     """What an answer consists of, for the error of a model that has none to give."""
+    addresses: ClassVar[tuple[str, ...]]
+    """Where models of its kinds are asked for it, for the error of one that was asked for something else."""
+    unit: ClassVar[str] = ""
+    """What `Usage.units` counts besides tokens, such as texts or seconds of audio; empty: nothing."""
     reads_prompt: ClassVar[bool] = True
     """Whether its prompt is counted among those that were read."""
     draws_tokens: ClassVar[bool] = False

@@ -14,7 +14,6 @@ from orchard.cli.settings.table import Setting, by_name, by_variable, flag_of
 from orchard.cli.settings.values import fields_of, printable
 from orchard.config import ModelSettings, Settings
 from orchard.core.setting import Scope
-from orchard.core.tasks.text_options import TextOptions
 from orchard.kinds import KINDS, kind_called
 
 _ON_DEMAND_TTL = 60.0
@@ -115,8 +114,8 @@ def settings(
     models = tuple(_filled(ModelSettings, layer, mistakes) for layer in layers)
     _check_names(models, layers, mistakes)
     keys = [key for name in ("api_keys", "api_key_file") if name in server for key in server[name].value]
-    text = _filled(TextOptions, _of(server, "all"), mistakes)
-    made = _filled(Settings, server, mistakes, api_keys=tuple(dict.fromkeys(keys)), models=models, text=text)
+    of_all = _of(server, "server", "all")  # without those of the model that the command line names
+    made = _filled(Settings, of_all, mistakes, api_keys=tuple(dict.fromkeys(keys)), models=models)
     if mistakes:
         raise Mistakes(mistakes)
     fallback = server["fallback_model"].where if "fallback_model" in server else ""

@@ -114,6 +114,12 @@ class Generate(Task, frozen=True, tag="generate"):
     """
 
     gives: ClassVar[str] = "text"
+    addresses: ClassVar[tuple[str, ...]] = (
+        "/v1/chat/completions",
+        "/v1/completions",
+        "/v1/responses",
+        "/v1/messages",
+    )
     draws_tokens: ClassVar[bool] = True
 
     messages: tuple[Message, ...] = ()
@@ -147,6 +153,7 @@ class Count(Task, frozen=True, tag="count"):
     """
 
     gives: ClassVar[str] = "text"
+    addresses: ClassVar[tuple[str, ...]] = ("/v1/messages/count_tokens", "/v1/responses/input_tokens")
     reads_prompt: ClassVar[bool] = False
 
     of: Generate

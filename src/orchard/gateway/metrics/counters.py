@@ -89,6 +89,8 @@ class ModelMetrics:
         self.completion_tokens = Rate()
         """One per batch while an answer streams; exact when it ends."""
         self.reasoning_tokens = 0
+        self.units: defaultdict[tuple[str, ...], float] = defaultdict(float)
+        """What finished requests had made or read besides tokens, by the unit of their task."""
         self.first_token = Histogram(FIRST_TOKEN_BOUNDS)
         self.gap = Histogram(GAP_BOUNDS)
         self.load = Histogram(LOAD_BOUNDS)
@@ -133,6 +135,7 @@ class Meter:
         self._clock = clock
         self._started = not task.reads_prompt
         self._draws_tokens = task.draws_tokens
+        self._unit = task.unit
         self._begin = clock()
         self._last: float | None = None
         self._counted = 0
@@ -159,6 +162,8 @@ class Meter:
             uncounted = max(0, last.usage.completion_tokens - self._counted)
             self._model.completion_tokens.add(uncounted, self._clock())
             self._model.reasoning_tokens += last.usage.reasoning_tokens
+            if self._unit:
+                self._model.units[(self._unit,)] += last.usage.units
             self.end("ok")
         elif type(last) is Failed:
             self.end(last.kind)

@@ -41,12 +41,18 @@ _COUNTERS: tuple[tuple[str, str, Callable[[ModelMetrics], int]], ...] = (
     ("orchard_worker_restarts", "Automatic reloads after a crash.", lambda model: model.restarts),
 )
 
-_LABELLED: tuple[tuple[str, str, tuple[str, ...], Callable[[ModelMetrics], Mapping[tuple[str, ...], int]]], ...] = (
+_LABELLED: tuple[tuple[str, str, tuple[str, ...], Callable[[ModelMetrics], Mapping[tuple[str, ...], float]]], ...] = (
     (
         "orchard_requests",
         "Finished requests to a model, by HTTP route and outcome: ok, or the kind of failure.",
         ("route", "outcome"),
         lambda model: model.requests,
+    ),
+    (
+        "orchard_units",
+        "What finished requests had made or read besides tokens, by its unit, such as texts.",
+        ("unit",),
+        lambda model: model.units,
     ),
     ("orchard_model_unloads", "Unloads of a model, by reason.", ("reason",), lambda model: model.unloads),
 )

@@ -43,6 +43,7 @@ def _model(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> dict[st
             "completion": counted.completion_tokens.total,
             "reasoning": counted.reasoning_tokens,
         },
+        "units": {unit: round(count, 3) for (unit,), count in counted.units.items()},
         "tokens_per_second": round(counted.completion_tokens.last_minute(metrics.clock()) / seconds, 2),
         "cached_share": round(counted.cached_tokens / counted.prompt_tokens, 4) if counted.prompt_tokens else None,
         "first_token_ms": _spread(counted.first_token),

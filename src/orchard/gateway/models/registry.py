@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from orchard.config import ModelSettings, Settings
+from orchard.config import ModelSettings, Settings, options_of
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart, unreadable
 from orchard.core.model_config import Capability, capabilities
@@ -97,12 +97,6 @@ class ModelEntry(Struct, frozen=True):
         """Return whether it can do that task."""
         return self.is_served and task in self.backend.tasks
 
-    def check(self, task: type[Task]) -> None:
-        """Raise OrchardError if it can't do that task."""
-        if not self.serves(task):
-            message = f"model '{self.id}' is of the kind '{self.kind}' and gives no {task.gives}"
-            raise OrchardError("invalid_request", message, param="model")
-
     def check_media(self, parts: Iterable[MediaPart]) -> None:
         """Raise OrchardError if one of the media is of a kind that it can't read, as far as its files tell."""
         if self.kind == "text" and self.path:
@@ -114,14 +108,14 @@ class ModelEntry(Struct, frozen=True):
 class _Configured(Struct):
     """A model that the configuration names: as it was given, and as it was seen last (`entry`).
 
-    `kind` is what the configuration says. `further_names` are its names if no other model has them, `adapter_names`
-    the spellings of its adapter's path.
+    `settings` are its own. `further_names` are its names if no other model has them, `adapter_names` the spellings of
+    its adapter's path.
     """
 
     given: ModelEntry
     entry: ModelEntry
     source: sources.ModelSource | None = None
-    kind: str | None = None
+    settings: ModelSettings | None = None
     further_names: tuple[str, ...] = ()
     adapter_names: tuple[str, ...] = ()
 
@@ -241,10 +235,9 @@ class Registry:
             repo=source.repo,
             revision=source.revision,
         )
-        kind = kind_called(model.model_type) if model.model_type else None
         names = sources.further_names(model.model_path, source)
         own = model.text.adapter_path
-        found = [_Configured(bare, bare, source, kind, names, sources.spellings(own) if own else ())]
+        found = [_Configured(bare, bare, source, model, names, sources.spellings(own) if own else ())]
         for name, folder in model.adapters.items():
             adapted = structs.replace(
                 bare,
@@ -255,7 +248,7 @@ class Registry:
                 on_demand=True,
                 pinned=False,
             )
-            found.append(_Configured(adapted, adapted, source, kind, adapter_names=sources.spellings(folder)))
+            found.append(_Configured(adapted, adapted, source, model, adapter_names=sources.spellings(folder)))
         for configured in found:
             if not self._may_download(source.repo):
                 self._check(configured, source)
@@ -264,7 +257,7 @@ class Registry:
     def _check(self, configured: _Configured, source: sources.ModelSource) -> None:
         """Raise OrchardError("model_not_found") if a configured model is not here."""
         try:
-            configured.entry = self._described(configured.given, source, configured.kind)
+            configured.entry = self._described(configured.given, source, configured.settings)
         except ValueError as error:
             repo = source.repo
             advice = f"; 'orchard pull {repo}' fetches it" if repo and hub_cache.folder_of(repo) is None else ""
@@ -275,19 +268,21 @@ class Registry:
         """Return a configured model as its files are now."""
         if source := configured.source:
             try:
-                configured.entry = self._described(configured.given, source, configured.kind)
+                configured.entry = self._described(configured.given, source, configured.settings)
             except ValueError:
                 # Its load says what is wrong, unless it can be downloaded.
                 if self._may_download(source.repo):
                     return structs.replace(configured.entry, path="")
         return configured.entry
 
-    def _described(self, entry: ModelEntry, source: sources.ModelSource, kind: str | None = None) -> ModelEntry:
-        """Return an entry with what a model's files say of it, and its aliases; `kind` is that of the configuration.
+    def _described(
+        self, entry: ModelEntry, source: sources.ModelSource, settings: ModelSettings | None = None
+    ) -> ModelEntry:
+        """Return an entry with what a model's files say of it, and its aliases; `settings` are the model's own.
 
         Raise ValueError with what is wrong with the files.
         """
-        described = _with_files(entry, *self._read(source), kind)
+        described = _with_files(entry, *self._read(source), settings or self._settings)
         aliases = [*entry.aliases]
         if entry.repo is not None and self._names.get(entry.repo, entry.repo) == entry.id:
             built_in = [alias for alias, repo in sources.BUILT_IN_ALIASES.items() if repo == entry.repo]
@@ -402,16 +397,17 @@ def _with_adapter(options: TextOptions, path: str | None) -> TextOptions:
     return structs.replace(options, adapter_path=str(Path(path).expanduser())) if path else options
 
 
-def _with_files(entry: ModelEntry, path: str, files: ModelFiles, kind: str | None) -> ModelEntry:
-    """Return an entry with what a model's files say of it; `kind` is that of the configuration."""
+def _with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelSettings | Settings) -> ModelEntry:
+    """Return an entry with what a model's files say of it, and with the options of its kind that the settings have."""
     windows = [window for window in (files.context_window, entry.text.context_length) if window]
     able = files.capabilities
     if entry.text.chat_template_file:
         able = capabilities(files.kind, _text(entry.text.chat_template_file))
-    kind = kind or files.kind
+    given = settings.model_type if isinstance(settings, ModelSettings) else None
+    kind = kind_called(given) if given else files.kind
     backend, options = KINDS[kind].backend, entry.options
-    if backend and not isinstance(options, backend.options):  # those of models of text, if nothing was configured
-        options = backend.options(memory_limit=options.memory_limit)
+    if backend and not isinstance(options, backend.options):  # those of models of text
+        options = options_of(settings, backend.options)
     return structs.replace(
         entry,
         path=path,
@@ -435,4 +431,5 @@ def _text(path: str) -> str:
 def _check_kind(entry: ModelEntry) -> None:
     if not entry.is_served:
         what = f"model '{entry.id}' is of the kind '{entry.kind}', which is not served yet"
-        raise OrchardError("invalid_request", f"{what}; only language models are", param="model")
+        served = [name for name, kind in KINDS.items() if kind.types and kind.backend]
+        raise OrchardError("invalid_request", f"{what}; {listed(served)} models are", param="model")

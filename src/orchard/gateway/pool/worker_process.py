@@ -142,8 +142,10 @@ class WorkerProcess:
 
     def submit(self, request: Request, stream: EventStream) -> None:
         """Submit a request; its events go to `stream`, and closing the stream cancels it."""
-        if type(request.task) not in self.backend.tasks:  # what kind of model it is was not known before its download
-            stream.push([Failed("invalid_request", f"model '{self.name}' gives no {request.task.gives}", "model")])
+        try:
+            self.backend.check(self.name, type(request.task))
+        except OrchardError as error:  # what kind of model it is was not known before its download
+            stream.push([Failed.of(error)])
             return
         if not self._streams:
             self._watchdog.heard()
