@@ -21,6 +21,7 @@ from orchard.engine import memory
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.model import LanguageModel
+from orchard.engine.mlx_thread import in_lasting_thread
 from orchard.engine.runner import Runner
 from orchard.engine.start import make_runner
 
@@ -37,24 +38,6 @@ _SECONDS_TO_END = 10.0
 _SECONDS_TO_SAVE = 5.0
 _SECONDS_FOR_FILES = 5.0  # a worker that still saves to the folder leaves it in this time
 _LOADING_SHARE = 0.8  # of the progress that is reported; calibration and warm-up are the rest
-
-
-_Tasks = queue.SimpleQueue[tuple[Callable[[], None], Callable[[], None]]]
-_idle: list[_Tasks] = []  # one for each thread that waits for its next engine
-
-
-def _serve(tasks: _Tasks) -> None:
-    """Do the tasks of a thread that never ends, and serves one engine after the other.
-
-    MLX's thread-local state takes the interpreter's lock when a thread ends, and where the interpreter is ending too,
-    that aborts the process. So the thread of an engine that has been closed waits for the next engine.
-    """
-    while True:
-        work, done = tasks.get()
-        work()
-        _idle.append(tasks)
-        done()
-        del work, done  # they must not keep an engine
 
 
 class Engine(Generic[M]):
@@ -101,12 +84,7 @@ class Engine(Generic[M]):
         atexit.register(self._end)
         self._begin_work()
         ready = self._ready
-        try:
-            tasks = _idle.pop()
-        except IndexError:
-            tasks = queue.SimpleQueue()
-            threading.Thread(target=_serve, args=(tasks,), name="engine", daemon=True).start()
-        tasks.put((self._main, self._closed.set))
+        in_lasting_thread(self._main, self._closed.set)
         return ready
 
     def advance(self, fraction: float) -> None:

@@ -1,0 +1,101 @@
+"""Threads that MLX's work is done in."""
+
+import asyncio
+import atexit
+import gc
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar
+
+import mlx.core as mx
+
+T = TypeVar("T")
+
+_SECONDS_TO_END = 10.0
+
+_Tasks = queue.SimpleQueue[tuple[Callable[[], None], Callable[[], None]]]
+_idle: list[_Tasks] = []  # one for each thread that has nothing to do
+
+
+def in_lasting_thread(work: Callable[[], None], done: Callable[[], None]) -> None:
+    """Do a piece of work, which raises nothing, in a thread that never ends; `done` is called there after it.
+
+    MLX's thread-local state takes the interpreter's lock when a thread ends, and where the interpreter is ending too,
+    that aborts the process. So the thread waits for further work.
+    """
+    try:
+        tasks = _idle.pop()
+    except IndexError:
+        tasks = queue.SimpleQueue()
+        threading.Thread(target=_serve, args=(tasks,), name="engine", daemon=True).start()
+    tasks.put((work, done))
+
+
+def _serve(tasks: _Tasks) -> None:
+    while True:
+        work, done = tasks.get()
+        work()
+        _idle.append(tasks)
+        done()
+        del work, done  # they must not keep an engine
+
+
+class MlxThread:
+    """One thread that does one piece of a model's work after the other, until it is closed."""
+
+    def __init__(self) -> None:
+        self._inbox: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._busy_since: float | None = None
+        self.mlx_bytes = 0
+        """What MLX held at the beginning of the present or last piece of work."""
+        self._closed = threading.Event()
+        # A thread that the interpreter's end finds within MLX aborts the process.
+        atexit.register(self._end)
+        in_lasting_thread(self._work, self._closed.set)
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long the present piece of work has taken; 0: there is none."""
+        since = self._busy_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def advance(self) -> None:
+        """Note, in the thread, that a part of the present piece of work is done: it counts as another one."""
+        self._busy_since = time.monotonic()
+        self.mlx_bytes = mx.get_active_memory() + mx.get_cache_memory()
+
+    async def do(self, work: Callable[..., T], *args: Any) -> T:
+        """Do a piece of work after the earlier ones; it does not begin if the caller is cancelled first."""
+        future: Future[T] = Future()
+        self._inbox.put((future, partial(work, *args)))
+        return await asyncio.wrap_future(future)
+
+    async def close(self) -> None:
+        """Let MLX free what nobody has any more, after all work, and give up the thread."""
+        self._inbox.put(None)
+        await asyncio.to_thread(self._closed.wait)
+
+    def _end(self) -> None:
+        self._inbox.put(None)
+        self._closed.wait(_SECONDS_TO_END)
+
+    def _work(self) -> None:
+        while item := self._inbox.get():
+            future, work = item
+            if future.set_running_or_notify_cancel():
+                self.advance()
+                try:
+                    settle = partial(future.set_result, work())
+                except BaseException as error:
+                    settle = partial(future.set_exception, error)
+                self._busy_since = None
+                settle()
+                del settle
+            del item, future, work  # they may keep a model
+        gc.collect()
+        mx.clear_cache()
+        atexit.unregister(self._end)
