@@ -16,7 +16,7 @@ from tests.support.vision_models import load_reference, logprobs_of, prompt
 Folders = Callable[[str], Path]
 
 
-@pytest.fixture(scope="module", params=some(list(FAMILIES), 4))
+@pytest.fixture(scope="module", params=some(list(FAMILIES), 5))
 def reference(request: pytest.FixtureRequest, vision_folder: Folders) -> tuple[str, Any, Any]:
     return request.param, *load_reference(vision_folder(request.param))
 

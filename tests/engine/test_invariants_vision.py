@@ -27,7 +27,7 @@ __all__ = ["no_reserve"]
 QUANTIZED = {"kv_bits": 8, "kv_group_size": 32, "quantized_kv_start": 30}
 Parts = list[list[int] | MediaPart]
 
-# The first of each kind of cache and of positions is in `make test`.
+# `make test` takes the first of them.
 KINDS = ["qwen3_5", "qwen3_vl", "gemma3", "llava", "gemma4_audio", "qwen2_5_vl", "gemma4_per_layer", "idefics3"]
 MEDIA = [image(1), image(2), image(3, 48, 32), image(4, 64, 64)]
 FORMS: list[dict[str, Any]] = [{"prefill_step_size": 5}, {"prompt_cache_bytes": 0}]
@@ -60,7 +60,7 @@ def mixes(draw: st.DrawFn, kind: str) -> list[tuple[Job, Parts, At | None]]:
     return mix
 
 
-@pytest.mark.parametrize("kind", some(KINDS, 4))
+@pytest.mark.parametrize("kind", some(KINDS, 8))
 @examples(15, derandomize=True, database=None)
 @given(data=st.data())
 def test_company_changes_nothing(viewers: VisionEngines, kind: str, data: st.DataObject) -> None:
@@ -86,7 +86,7 @@ def alone(viewers: VisionEngines, kind: str, job: Job, parts: Parts) -> tuple[An
 
 def test_rows_of_every_family_share_a_pass(viewers: VisionEngines) -> None:
     """Found out with their own weights when they are loaded."""
-    modes = {kind: viewers.get(kind, prompt_cache_bytes=0).batch_mode for kind in some(KINDS, 4)}
+    modes = {kind: viewers.get(kind, prompt_cache_bytes=0).batch_mode for kind in some(KINDS, 8)}
     assert set(modes.values()) == {BatchMode.SHARED}, modes
 
 
@@ -103,7 +103,7 @@ def wanted(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return digests
 
 
-@pytest.mark.parametrize("kind", some(KINDS, 4))
+@pytest.mark.parametrize("kind", some(KINDS, 8))
 def test_a_conversation_encodes_a_picture_once(
     viewers: VisionEngines, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +132,7 @@ def test_a_conversation_encodes_a_picture_once(
         assert turn(driver, 0) == (read - 1, [])
 
 
-@pytest.mark.parametrize("kind", some(KINDS, 4))
+@pytest.mark.parametrize("kind", some(KINDS, 8))
 def test_decode_waits_for_nothing(viewers: VisionEngines, kind: str) -> None:
     """A pass over rows of several lengths can be traced: the model reads back none of its arrays."""
     model = load(str(viewers.folder(kind)))
@@ -153,7 +153,7 @@ def test_decode_waits_for_nothing(viewers: VisionEngines, kind: str) -> None:
 
 
 @little_memory
-@pytest.mark.parametrize("kind", some(KINDS, 4))
+@pytest.mark.parametrize("kind", some(KINDS, 8))
 def test_preempted_rows_go_on_as_if_nothing_had_been(viewers: VisionEngines, kind: str) -> None:
     """The positions of what they had generated, too, are those after the pictures."""
     model = load(str(viewers.folder(kind)))
@@ -173,7 +173,7 @@ def test_preempted_rows_go_on_as_if_nothing_had_been(viewers: VisionEngines, kin
         assert (outcome.tokens, outcome.reasons) == alone(viewers, kind, job, parts), job.id
 
 
-@pytest.mark.parametrize("options", [QUANTIZED, {"max_kv_size": 40}], ids=str)
+@pytest.mark.parametrize("options", some([QUANTIZED, {"max_kv_size": 40}], 2), ids=str)
 def test_bounded_and_quantised_caches(viewers: VisionEngines, options: dict[str, Any]) -> None:
     """In company, in pieces and from the cache as alone; and they change something."""
     kind = "qwen3_vl"

@@ -19,7 +19,7 @@ from orchard.backends.vision import decode
 from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, fitted
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
-from tests.support.media import SAMPLE_RATE, picture, png, sound, wav
+from tests.support.media import SAMPLE_RATE, heard, picture, png, sound, wav
 
 PARAM = "messages[0].content[1]"
 
@@ -165,6 +165,13 @@ def test_sounds_that_are_refused(data: bytes, words: str) -> None:
 def test_a_stream_does_not_know_its_length() -> None:
     streamed = headed(wav(sound(1)), 4, 2**32 - 1)
     assert len(decode_audio(part(streamed, "audio"), SAMPLE_RATE)) == len(sound(1))
+
+
+def test_nothing_is_resampled_at_the_models_own_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What resamples takes seconds to import."""
+    monkeypatch.setattr(decode, "resample_audio", lambda *_: pytest.fail("resampled"))
+    written = wav(sound(1))
+    assert np.array_equal(decode_audio(part(written, "audio"), SAMPLE_RATE), heard(written))
 
 
 def test_a_long_sound_is_refused_while_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,8 @@ def decode_audio(part: MediaPart, sample_rate: int) -> NDArray[np.float32]:
     if taken < max(info.num_frames, 1):
         raise refusal(part, f"it is truncated: it has {taken:,} of {info.num_frames:,} samples")
     mono = (np.concatenate(pieces).astype(np.float32) / 32768).mean(axis=1)
+    if info.sample_rate == sample_rate:
+        return np.asarray(mono, np.float32)  # resampling imports scipy, which takes seconds
     return np.asarray(resample_audio(mono, info.sample_rate, sample_rate), np.float32)
 
 
