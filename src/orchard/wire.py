@@ -131,7 +131,7 @@ class Ready(Struct, frozen=True, array_like=True, tag="ready"):
 
     load_seconds: float
     weights_bytes: int = 0
-    details: dict[str, str] = {}
+    details: dict[str, str | list[str]] = {}
 
 
 class LoadFailed(Struct, frozen=True, array_like=True, tag="load_failed"):

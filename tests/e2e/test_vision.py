@@ -110,6 +110,15 @@ async def test_a_picture_is_the_same_wherever_it_comes_from(gpt: AsyncOpenAI) ->
     assert not alike(bare, first)
 
 
+async def test_lists_say_what_the_model_takes(gpt: AsyncOpenAI, claude: AsyncAnthropic) -> None:
+    (model,) = [one async for one in gpt.models.list()]
+    told = model.model_dump()
+    assert (told["media"], told["capabilities"]) == (["image", "video"], ["vision", "tools", "thinking"])
+    described = await claude.models.retrieve("tiny")
+    assert described.capabilities
+    assert described.capabilities.image_input.supported
+
+
 async def test_two_pictures_are_told_apart(gpt: AsyncOpenAI) -> None:
     one, other, question = link(picture(2)), link(picture(3)), text("What is blue?")
     first, turned, again = [

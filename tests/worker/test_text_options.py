@@ -44,7 +44,7 @@ async def caller(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     service = TextService("a folder", OPTIONS)
     caller = Caller(service)
     assert await service.start(caller.emit, lambda fraction: None) == Loaded(
-        StubEngine.weights_bytes, {"batching": "by_length"}
+        StubEngine.weights_bytes, {"batching": "by_length", "media": []}
     )
     assert loaded == [("a folder", OPTIONS)]
     yield caller

@@ -21,6 +21,7 @@ from orchard.core.events import Failed, Started, collect
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from orchard.core.tasks.generate import Count, Generate, Message, Part, Sampling, TextPart, ToolCallPart, ToolResultPart
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine import calibration
 from orchard.worker import vision_service
 from orchard.worker.text_service import TextService
 from orchard.worker.vision_service import VisionService
@@ -279,6 +280,16 @@ async def test_without_the_extra_it_is_a_model_of_text(
 ) -> None:
     monkeypatch.setattr(vision_service, "_INSTALLED", False)
     await served_as_text(llava, caplog, "they need the extra mlx-orchard[vision]")
+
+
+async def test_where_prompts_must_be_read_whole_it_is_a_model_of_text(
+    llava: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What stands behind a medium is read after it."""
+    monkeypatch.setattr(calibration, "recall", lambda name: None)
+    monkeypatch.setattr(calibration, "remember", lambda name, found: None)
+    monkeypatch.setattr(calibration, "reads_in_pieces", lambda model, options: False)
+    await served_as_text(llava, caplog, "its prompts must be read whole")
 
 
 def without_vision_weights(folder: Path) -> None:

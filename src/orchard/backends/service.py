@@ -27,7 +27,7 @@ class Loaded(Struct, frozen=True):
     """A model that is ready: the bytes that it takes without any request, and what clients are told of it besides."""
 
     weights_bytes: int
-    details: dict[str, str] = field(default_factory=dict)
+    details: dict[str, str | list[str]] = field(default_factory=dict)
 
 
 class Service(Protocol):

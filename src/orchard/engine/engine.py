@@ -65,6 +65,8 @@ class Engine(Generic[M]):
         """What the model takes without any job, once it is ready."""
         self.batch_mode = BatchMode.SEQUENTIAL
         """How far the model's rows share a pass, once it is ready."""
+        self.in_pieces = True
+        """Whether the model can read prompts in pieces, once it is ready."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
         self._fetching: set[str] = set()  # jobs whose prompts come from the disk; the engine's thread alone uses it
         self._saves_from = 0.0
@@ -167,7 +169,7 @@ class Engine(Generic[M]):
             self.weights_bytes = mx.get_active_memory()
             wake = partial(self._inbox.put, lambda _: None)
             runner = make_runner(model, self._options, self.weights_bytes, wake, self._prepared)
-            self.batch_mode = runner.batch_mode
+            self.batch_mode, self.in_pieces = runner.batch_mode, runner.store.in_pieces
             self._rest()  # the watchdog is for MLX, not for a slow disk or for another worker in the folder
             runner.store.wait_for_files(_SECONDS_FOR_FILES)
         except Exception as error:

@@ -1,6 +1,6 @@
 """The status of a model, as /health and the metrics show it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -27,7 +27,11 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     rss_bytes: int | None = None
     pid: int | None = None
     restarts: int = 0
-    details: Mapping[str, str] = {}
+    details: Mapping[str, str | list[str]] = {}
+
+    def able(self, capabilities: Sequence[str]) -> list[str]:
+        """Return what the model can do, of what its files promise: a loaded one may take no media after all."""
+        return [one for one in capabilities if one != "vision" or self.details.get("media") != []]
 
     def health(self) -> dict[str, Any]:
         """Return what GET /health shows of the model."""
@@ -40,5 +44,6 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
             "waiting": self.waiting,
             "restarts": self.restarts,
             "batching": None,
+            "media": None,
             **self.details,
         }

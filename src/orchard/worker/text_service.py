@@ -99,7 +99,7 @@ class TextService(Service):
         self._told = (0, 0)
 
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
-        """Load the model, warm it up, and return its size and how it batches.
+        """Load the model, warm it up, and return its size, how it batches and which media it takes.
 
         Raise OrchardError("model_failed", ...) with the reason.
         """
@@ -109,7 +109,8 @@ class TextService(Service):
         try:
             model = await asyncio.wrap_future(self._engine.start())
             await self._prompts.do(self._adopt, model)
-            return Loaded(self._engine.weights_bytes, {"batching": _BATCHING[self._engine.batch_mode]})
+            batching = _BATCHING[self._engine.batch_mode]
+            return Loaded(self._engine.weights_bytes, {"batching": batching, "media": list(self._prompter.takes)})
         except OrchardError:
             raise
         except Exception as error:

@@ -43,4 +43,9 @@ class VisionService(TextService):
             return super()._load(path, options, progress)
 
     def _media(self, model: "TextModel | VisionModel", template: ChatTemplate) -> PromptMedia | None:
-        return None if isinstance(model, TextModel) else PromptMedia(model, template)
+        if isinstance(model, TextModel):
+            return None
+        if not self._engine.in_pieces:  # media are encoded, and read, before the text behind them
+            log.warning("the model is served without images, audio and video: its prompts must be read whole")
+            return None
+        return PromptMedia(model, template)

@@ -136,7 +136,7 @@ def test_media_that_mlx_vlm_reads_wrongly_are_not_taken(
     monkeypatch.setitem(model_module._UNREAD, "qwen3_vl", "it reads them upside down")
     assert load(str(folder)).reader.takes == frozenset()
     assert "served without images, audio and video: it reads them upside down" in caplog.text
-    assert {"llava_next", "mllama", "paligemma"} <= model_module._UNREAD.keys()
+    assert {"falcon_ocr", "llava_next", "mllama", "paligemma"} <= model_module._UNREAD.keys()
 
 
 def test_code_of_a_folder_is_not_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -9,7 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from orchard.core.tasks.text_options import TextOptions
+from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.routes import anthropic, models
 from tests.support.serving import Server, serve
 
 FAKE = ModelEntry(
@@ -96,9 +99,23 @@ def test_the_list_says_what_is_known(server: Server, path: str) -> None:
         "state": "ready",
         "reason": None,
         "batching": "together",
+        "media": None,
     }
     assert (second["id"], second["base"], second["owned_by"]) == ("org/fake:poet", "org/fake", "orchard")
     assert (third["id"], third["kind"], third["loaded"], third["state"]) == ("painter", "image", False, "unloaded")
+
+
+@pytest.mark.parametrize(("media", "sees"), [(None, True), ([], False), (["image"], True)])
+def test_a_loaded_model_can_do_what_it_says(media: list[str] | None, sees: bool) -> None:
+    """Whatever its files promise."""
+    entry = ModelEntry("m", "fake", 1, capabilities=("vision", "tools"))
+    status = ModelStatus(state="ready", details={} if media is None else {"media": media})
+    pool: Any = SimpleNamespace(models={"m": SimpleNamespace(status=status)})
+    told = models.describe(pool, entry, "m")
+    assert told["capabilities"] == (["vision", "tools"] if sees else ["tools"])
+    assert told["media"] == status.health()["media"] == media
+    site: Any = SimpleNamespace(pool=pool)
+    assert anthropic._described(site, entry)["capabilities"]["image_input"] == {"supported": sees}
 
 
 def test_one_model_by_each_of_its_names(server: Server) -> None:

@@ -34,6 +34,7 @@ log = logging.getLogger("orchard.worker")
 _DEFAULTS = TextOptions()
 _ADAPTER_WEIGHTS = ("adapters.safetensors", "weights.safetensors")
 _UNREAD = {
+    "falcon_ocr": "the tokens of its images see each other both ways and lie in two dimensions, which is not served",
     "llava_next": "mlx-vlm 0.7.10 puts a whole image in the place of each of its tokens",
     "mllama": "it reads images by cross attention, which is not served",
     "paligemma": "its prompts' tokens see each other both ways, which mlx-vlm 0.7.10 does not pass on beside an image",

@@ -63,17 +63,19 @@ def _add_models(routes: APIRouter, site: AppState) -> None:
     async def list_models(http: Request) -> dict[str, Any]:
         entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         # Unlike OpenAI's list, this one has no room to say of what kind a model is.
-        served = [_described(entry) for entry in entries if entry.serves(Generate)]
+        served = [_described(site, entry) for entry in entries if entry.serves(Generate)]
         return anthropic_models.page(served, http.query_params)
 
     async def get_model(model_id: str) -> dict[str, Any]:
         if not model_id:  # the list's address with a slash at its end
             raise HTTPException(404)
-        return _described(site.pool.registry.known(model_id))
+        return _described(site, site.pool.registry.known(model_id))
 
     routes.add_api_route("/models", list_models, **hidden)
     routes.add_api_route("/models/{model_id:path}", get_model, **hidden)
 
 
-def _described(entry: ModelEntry) -> dict[str, Any]:
-    return anthropic_models.describe(entry.id, entry.context_window, entry.created, entry.capabilities)
+def _described(site: AppState, entry: ModelEntry) -> dict[str, Any]:
+    model = site.pool.models.get(entry.id)
+    able = model.status.able(entry.capabilities) if model else entry.capabilities
+    return anthropic_models.describe(entry.id, entry.context_window, entry.created, able)

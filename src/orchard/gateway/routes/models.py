@@ -78,10 +78,11 @@ def describe(pool: Pool, entry: ModelEntry, name: str) -> dict[str, Any]:
         "kind": entry.kind,
         "context_window": entry.context_window,
         "size_bytes": entry.size_bytes,
-        "capabilities": entry.capabilities,
+        "capabilities": now.able(entry.capabilities),
         "loaded": state == "ready",
         "state": state,
         "reason": now.reason,
         "batching": None,
+        "media": None,
         **now.details,
     }

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
-from orchard.core.media import unreadable
+from orchard.core.media import MediaKind, unreadable
 from orchard.core.tasks import generate
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
@@ -118,13 +118,17 @@ class Prompter:
         )
         log.info("the model's reasoning and calls are read as %s writes them", self.family.name)
 
+    @property
+    def takes(self) -> tuple[MediaKind, ...]:
+        """What the model takes besides text."""
+        return self._media.takes if self._media else ()
+
     def read(self, task: generate.Generate) -> ReadTask:
         """Read a conversation's media, which may take long. Raise OrchardError if one of them can't be read."""
-        takes = self._media.takes if self._media else ()
         found = list(media_of(task))
         for medium in found:
-            if medium.kind not in (*takes, "document"):
-                raise unreadable(medium, takes)
+            if medium.kind not in (*self.takes, "document"):
+                raise unreadable(medium, self.takes)
         marked = mark(task) if found else ReadTask(task)
         return self._media.read(marked) if self._media and marked.parts else marked
 
