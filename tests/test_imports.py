@@ -23,7 +23,7 @@ class Room(NamedTuple):
 
 
 MLX = {"mlx", "mlx_lm", "mlx_vlm", "mlx_audio", "transformers", "tokenizers", "numpy"}
-MEDIA = {"PIL", "cv2", "miniaudio"}
+MEDIA = {"PIL", "cv2", "miniaudio", "scipy", "soundfile"}
 WEB = {"fastapi", "starlette", "uvicorn", "uvloop", "httptools", "httpx"}
 
 LAW = {

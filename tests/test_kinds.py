@@ -19,6 +19,8 @@ from orchard.kinds import KINDS, kind_called, kind_of
         ({"model_type": "llava", "mm_vision_tower": "clip"}, (), "vision"),
         ({"model_type": "gemma3", "vision_config": None}, (), "text"),
         ({"model_type": "whisper"}, (), "whisper"),
+        ({"model_type": "qwen3_tts"}, (), "speech"),
+        ({"model_type": ["qwen3_tts"]}, (), "text"),
         ({"model_type": "bert"}, (), "embeddings"),
         ({"model_type": "other", "architectures": ["OtherForMaskedLM"]}, (), "embeddings"),
         ({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}, ("modules.json",), "embeddings"),
@@ -32,7 +34,9 @@ def test_kind(config: dict[str, Any], files: tuple[str, ...], kind: str) -> None
 
 
 _NAMES = st.sampled_from(["model_type", "architectures", *kinds._MEDIA_KEYS])
-_SCALARS = st.none() | st.booleans() | st.integers() | st.sampled_from(["whisper", "bert", "XForMaskedLM", ""])
+_SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["whisper", "bert", "soprano", "XForMaskedLM", ""])
+)
 _JSON = st.recursive(
     _SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=3), max_leaves=10
 )
@@ -40,13 +44,15 @@ _JSON = st.recursive(
 
 @given(st.dictionaries(_NAMES, _JSON))
 def test_every_config_is_of_a_kind(config: dict[str, Any]) -> None:
-    assert kind_of(config, ()) in ("text", "vision", "embeddings", "whisper")
+    assert kind_of(config, ()) in ("text", "vision", "embeddings", "whisper", "speech")
 
 
 def test_the_configuration_has_a_word_for_each_kind() -> None:
-    types = ["lm", "multimodal", "embeddings", "whisper", "image-generation", "image-edit"]
+    types = ["lm", "multimodal", "embeddings", "whisper", "speech", "image-generation", "image-edit"]
     assert list(get_args(ModelType)) == types
-    assert [kind_called(name) for name in types] == ["text", "vision", "embeddings", "whisper", "image", "image"]
+    assert [kind_called(name) for name in types] == [
+        *("text", "vision", "embeddings", "whisper", "speech", "image", "image")
+    ]
 
 
 def test_a_row_names_a_service() -> None:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from orchard.core.errors import OrchardError
 from orchard.core.request import LoadOptions, Task
 from orchard.core.tasks.generate import Count, Generate
+from orchard.core.tasks.speak import Speak
 from orchard.core.tasks.text_options import TextOptions
 
 # What mlx-lm loads, and what the libraries for other kinds of models do.
@@ -33,6 +34,33 @@ _ENCODERS = {
 _ENCODER_TASKS = ("ForMaskedLM", "ForSequenceClassification", "ForTextEncoding")
 # What sentence-transformers writes beside the weights.
 _EMBEDDING_FILES = {"modules.json", "config_sentence_transformers.json"}
+# mlx-audio's names. Those that `backends.audio.speakers` doesn't know fail to load with the reason.
+_SPEAKERS = {
+    "bailingmm",
+    "bark",
+    "breeze_tts",
+    "chatterbox",
+    "chatterbox_turbo",
+    "dia",
+    "echo_tts",
+    "fish_qwen3_omni",
+    "irodori_tts",
+    "kitten",
+    "kokoro",
+    "melotts",
+    "omnivoice",
+    "outetts",
+    "pocket_tts",
+    "qwen3_tts",
+    "sesame",
+    "soprano",
+    "spark",
+    "vibevoice",
+    "vibevoice_streaming",
+    "voxcpm",
+    "voxcpm2",
+    "voxtral_tts",
+}
 _IMAGE_FOLDERS = {"transformer", "vae"}
 _MEDIA_KEYS = (
     "vision_config",
@@ -104,6 +132,7 @@ def _embeds(config: Mapping[str, Any], files: Collection[str]) -> bool:
 
 TEXT = Backend("orchard.worker.text_service:TextService", (Generate, Count), TextOptions)
 VISION = Backend("orchard.worker.vision_service:VisionService", (Generate, Count), TextOptions, extra="vision")
+SPEECH = Backend("orchard.backends.audio.speech:SpeechService", (Speak,), LoadOptions, extra="audio")
 FAKE = Backend("orchard.backends.fake:FakeService", (Generate, Count), TextOptions)
 
 KINDS: dict[str, ModelKind] = {
@@ -114,6 +143,7 @@ KINDS: dict[str, ModelKind] = {
     ),
     "embeddings": ModelKind(None, _embeds, ("embeddings",)),
     "whisper": ModelKind(None, lambda config, files: config.get("model_type") == "whisper", ("whisper",)),
+    "speech": ModelKind(SPEECH, lambda config, files: str(config.get("model_type")) in _SPEAKERS, ("speech",)),
     "image": ModelKind(
         None,
         lambda config, files: "model_index.json" in files or set(files) >= _IMAGE_FOLDERS,

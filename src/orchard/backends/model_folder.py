@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import mlx_lm.utils
 from mlx.utils import tree_flatten
+from transformers import dynamic_module_utils
 
 from orchard.backends import cuda, fused
 from orchard.core.errors import OrchardError
@@ -87,7 +88,7 @@ def load_folder(
         if options.adapter_path is not None:
             _adapt(network, Path(options.adapter_path), library)
         fused.fuse(network, partial(library.run, network))
-        _evaluate(folder, network, progress, library.name)
+        evaluate(folder, network, progress, library.name)
         tokenizer = reading.result()
     mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
     cuda.adapt(network)
@@ -163,8 +164,23 @@ def loading(folder: Path, library: str) -> Iterator[None]:
         ) from error
 
 
-def _evaluate(folder: Path, network: Any, progress: Progress, library: str) -> None:
-    """Read a network's weights, some at a time."""
+@contextmanager
+def without_code() -> Iterator[None]:
+    """See that no code of a folder is run: some libraries ask transformers to, whatever they are told."""
+    original = dynamic_module_utils.get_cached_module_file
+
+    def refuse(*args: Any, **named: Any) -> str:
+        raise ValueError("it wants to run Python code of its own, which is never done")
+
+    dynamic_module_utils.get_cached_module_file = refuse
+    try:
+        yield
+    finally:
+        dynamic_module_utils.get_cached_module_file = original
+
+
+def evaluate(folder: Path, network: Any, progress: Progress, library: str) -> None:
+    """Read a network's weights, some at a time. Raise OrchardError("model_failed") where they are broken."""
     weights: list[tuple[str, mx.array]] = tree_flatten(network.parameters())
     total = sum(array.nbytes for _, array in weights)
     group: list[mx.array] = []

@@ -10,6 +10,9 @@ from typing import Any, Literal
 
 Capability = Literal["vision", "tools", "thinking"]
 
+DEFAULT_VOICE = "default"
+"""The voice of a model of speech that has only one."""
+
 _WINDOW_KEYS = (
     "max_position_embeddings",
     "n_positions",
@@ -155,3 +158,10 @@ def capabilities(kind: str, template: str) -> tuple[Capability, ...]:
     if any(word in template for word in _THINKING):
         found.append("thinking")
     return tuple(found)
+
+
+def voices(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the voices of a model of speech: those of its config.json, else the one that it has without a name."""
+    talker = config.get("talker_config")
+    named = talker.get("spk_id") if isinstance(talker, dict) else None
+    return tuple(named) if isinstance(named, dict) and named else (DEFAULT_VOICE,)

@@ -383,7 +383,7 @@ def test_other_kinds_are_listed_and_refused(cache: Path, config: dict[str, Any],
     assert registry.known("org/a").kind == kind
     error = refused(registry, "org/a")
     assert (error.kind, error.param) == ("invalid_request", "model")
-    assert f"'{kind}', which is not served yet; 'text', 'vision' models are" in error.message
+    assert f"'{kind}', which is not served yet; 'text', 'vision', 'speech' models are" in error.message
 
 
 def test_a_vision_model_has_a_backend_of_its_own(cache: Path) -> None:

@@ -4,8 +4,7 @@ import json
 import logging
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,9 +16,8 @@ import numpy as np
 from mlx.utils import tree_flatten
 from mlx_vlm.models.cache import make_prompt_cache
 from mlx_vlm.trainer.peft import apply_lora_layers
-from transformers import dynamic_module_utils
 
-from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder, loading
+from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder, loading, without_code
 from orchard.backends.vision.cost import EncodingCost
 from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, prompt_positions
 from orchard.backends.vision.inputs import MediaReader, Medium
@@ -187,7 +185,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
     folder = Path(path)
     with loading(folder, _MLX_VLM.name):
         config = mlx_vlm.utils.load_config(folder)
-    with _without_code():
+    with without_code():
         processor = _processor(folder, config)
         loaded = load_folder(folder, options, progress, _MLX_VLM, template=_template(folder))
     network = loaded.network
@@ -279,21 +277,6 @@ def _template(folder: Path) -> str | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return template if isinstance(template, str) else None
-
-
-@contextmanager
-def _without_code() -> Iterator[None]:
-    """See that no code of a folder is run: some of mlx-vlm's processors ask transformers to, whatever they are told."""
-    original = dynamic_module_utils.get_cached_module_file
-
-    def refuse(*args: Any, **named: Any) -> str:
-        raise ValueError("it wants to run Python code of its own, which is never done")
-
-    dynamic_module_utils.get_cached_module_file = refuse
-    try:
-        yield
-    finally:
-        dynamic_module_utils.get_cached_module_file = original
 
 
 def _has_key(config: Any, key: str) -> bool:

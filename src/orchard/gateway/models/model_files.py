@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from orchard.core.model_config import Capability, capabilities, context_window
+from orchard.core.model_config import Capability, capabilities, context_window, voices
 from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.kinds import KINDS, kind_of
 
@@ -33,6 +33,8 @@ class ModelFiles(Struct, frozen=True):
     capabilities: tuple[Capability, ...]
     size_bytes: int
     created: int
+    voices: tuple[str, ...] = ()
+    """Those that a model of speech has."""
 
 
 class _NamedTemplate(Struct):
@@ -86,7 +88,7 @@ def _read(folder: str) -> ModelFiles | str:
         kind = kind_of(config, names)
         size = _weights(folder, names, KINDS[kind].weights)
         able = capabilities(kind, _template(folder, names))
-        return ModelFiles(kind, context_window(config), able, size, _created(folder, "config.json"))
+        return ModelFiles(kind, context_window(config), able, size, _created(folder, "config.json"), voices(config))
     except (OSError, ValueError) as error:
         return str(error)
 

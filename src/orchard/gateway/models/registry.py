@@ -18,6 +18,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart, unreadable
 from orchard.core.model_config import Capability, capabilities
 from orchard.core.request import Adapter, LoadOptions, Task
+from orchard.core.tasks.speak import Speak
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.crash_reason import without_folders
 from orchard.gateway.models import gguf, hub_cache, sources, subfolders
@@ -38,8 +39,8 @@ class ModelEntry(Struct, frozen=True):
 
     `path` empty: it has to be downloaded first (`Registry.fetch`). `repo`, `revision`: its id and revision on the
     Hugging Face Hub. `configured`: the configuration or the command line names it. `base`: the id of the model without
-    the adapter. `ttl`: seconds without a request after which it is unloaded. `size_bytes`: of its weights. `created`:
-    when its files were made, in seconds since the epoch.
+    the adapter. `voices`: of a model of speech. `ttl`: seconds without a request after which it is unloaded.
+    `size_bytes`: of its weights. `created`: when its files were made, in seconds since the epoch.
     """
 
     id: str
@@ -48,6 +49,7 @@ class ModelEntry(Struct, frozen=True):
     kind: str = "text"
     aliases: tuple[str, ...] = ()
     capabilities: tuple[Capability, ...] = ()
+    voices: tuple[str, ...] = ()
     size_bytes: int = 0
     options: LoadOptions = TextOptions()
     base: str | None = None
@@ -415,6 +417,7 @@ def _with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: Model
         options=options,
         context_window=min(windows, default=None),
         capabilities=able,
+        voices=files.voices if backend and Speak in backend.tasks else (),
         size_bytes=files.size_bytes,
         created=files.created,
     )

@@ -16,6 +16,7 @@ from orchard.gateway.media.resolver import MediaResolver, unresolved
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_response import Encoder, EventResponse
 from orchard.gateway.replies.event_stream import EventStream
+from orchard.gateway.replies.file_response import FileResponse, WritesFile
 from orchard.gateway.responses.service import Responses
 from orchard.gateway.summarize.internal_request import attended
 from orchard.gateway.summarize.overflow import Overflow
@@ -48,5 +49,6 @@ class AppState:
     async def answer(
         self, http: HttpRequest, request: Request, answer: Encoder | Callable[[Collected], bytes]
     ) -> Response:
-        """Begin a request, and answer with an encoder's stream or with a whole body. Raise OrchardError."""
-        return EventResponse(await self.open(http, request), answer, self.settings.keep_alive_interval)
+        """Begin a request, and answer with an encoder's stream or file, or with a whole body. Raise OrchardError."""
+        kind = FileResponse if isinstance(answer, WritesFile) else EventResponse
+        return kind(await self.open(http, request), answer, self.settings.keep_alive_interval)

@@ -14,7 +14,8 @@ from orchard.dialects.openai.chat.schema import BODY as CHAT_BODY
 from orchard.dialects.openai.completions.schema import BODY as COMPLETIONS_BODY
 from orchard.dialects.openai.embeddings import BODY as EMBEDDINGS_BODY
 from orchard.dialects.openai.responses.schema import BODY as RESPONSES_BODY
-from orchard.gateway.routes import chat, completions, embeddings, responses
+from orchard.dialects.openai.speech import BODY as SPEECH_BODY
+from orchard.gateway.routes import chat, completions, embeddings, responses, speech
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
 
@@ -38,6 +39,11 @@ def add(routes: APIRouter, site: AppState) -> None:
     async def deployment_embeddings(http: Request, deployment: str) -> Response:
         """Refuse to make embeddings, with the reason: the models here are text models."""
         return await embeddings.answer(site, http, deployment)
+
+    @routes.post("/audio/speech", **_described(SPEECH_BODY))
+    async def deployment_speech(http: Request, deployment: str) -> Response:
+        """Say a text with the model that the deployment names."""
+        return await speech.answer(site, http, deployment)
 
 
 def add_responses(routes: APIRouter, site: AppState) -> None:

@@ -19,6 +19,7 @@ from orchard.gateway.routes import (
     models,
     responses,
     server,
+    speech,
 )
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import OPENAI_ERROR
@@ -58,6 +59,7 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(chat.add, openai_errors.fail, _OPENAI, ("/chat/completions",), "OpenAI"),
     RouteGroup(completions.add, openai_errors.fail, _OPENAI, ("/completions",), "OpenAI"),
     RouteGroup(embeddings.add, openai_errors.fail, _OPENAI, ("/embeddings",), "OpenAI"),
+    RouteGroup(speech.add, openai_errors.fail, _OPENAI, ("/audio/speech",), "OpenAI"),
     RouteGroup(models.add, openai_errors.fail, _OPENAI, tag="OpenAI"),
     RouteGroup(
         responses.add,
@@ -70,6 +72,7 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(chat.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(completions.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(embeddings.add, openai_errors.fail_azure, _AZURE),
+    RouteGroup(speech.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(models.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(responses.add, responses_errors.fail_azure, _AZURE),
     RouteGroup(conversations.add, openai_errors.fail_azure, _AZURE),

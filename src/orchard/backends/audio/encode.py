@@ -1,0 +1,183 @@
+"""Sound as files of OpenAI's formats, piece by piece: what is fed comes back encoded before the next piece is there."""
+
+import struct
+from typing import Protocol
+
+import numpy as np
+import soundfile
+from numpy.typing import NDArray
+
+from orchard.backends.audio.ffmpeg import MISSING, Ffmpeg, FfmpegError, find
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.speak import RATE, SoundFormat
+
+_PCM = ["-f", "s16le", "-ar", str(RATE), "-ac", "1"]
+# libsndfile's format and subtype.
+_FILES = {"flac": ("FLAC", "PCM_16"), "mp3": ("MP3", "MPEG_LAYER_III"), "opus": ("OGG", "OPUS")}
+_UNKNOWN_SIZE = 2**32 - 1  # of a file that is still growing
+_LARGEST_STRETCH = 2.0  # of one filter without leaving out samples
+
+
+class SoundEncoder(Protocol):
+    """Makes a file of sound at `RATE`, mono."""
+
+    def feed(self, sound: NDArray[np.int16]) -> bytes:
+        """Return what the next samples add to the file, as far as they are encoded yet."""
+        ...
+
+    def end(self) -> bytes:
+        """Return the end of the file."""
+        ...
+
+    def close(self) -> None:
+        """Free what the encoder holds; further calls do nothing."""
+        ...
+
+
+def check(format: SoundFormat, speed: float) -> None:
+    """Raise OrchardError (invalid_request) where a file of the format, or the speed, needs ffmpeg and it is missing."""
+    if find() is None:
+        if format not in (*_FILES, "wav", "pcm"):
+            raise OrchardError("invalid_request", f"'{format}' needs ffmpeg: {MISSING}", param="response_format")
+        if speed != 1:
+            raise OrchardError("invalid_request", f"a `speed` other than 1 needs ffmpeg: {MISSING}", param="speed")
+
+
+def open_encoder(format: SoundFormat, speed: float = 1.0) -> SoundEncoder:
+    """Return an encoder that also stretches the sound without a change of its pitch. Raise FfmpegError."""
+    filters = _tempo(speed)
+    if format == "aac":
+        return _FfmpegEncoder([*_PCM, "-i", "pipe:0", *filters, "-c:a", "aac", "-f", "adts", "pipe:1"])
+    encoder: SoundEncoder = _File(*_FILES[format]) if format in _FILES else _Samples(format == "wav")
+    if not filters:
+        return encoder
+    try:
+        return _Stretched(_FfmpegEncoder([*_PCM, "-i", "pipe:0", *filters, *_PCM, "pipe:1"]), encoder)
+    except FfmpegError:
+        encoder.close()
+        raise
+
+
+def _tempo(speed: float) -> list[str]:
+    """Return ffmpeg's filters for a speed, as a product of factors that each keep all of the sound."""
+    factors: list[float] = []
+    while not 1 / _LARGEST_STRETCH <= speed <= _LARGEST_STRETCH:
+        factors.append(_LARGEST_STRETCH if speed > 1 else 1 / _LARGEST_STRETCH)
+        speed /= factors[-1]
+    factors += [speed] if speed != 1 else []
+    return ["-filter:a", ",".join(f"atempo={factor:g}" for factor in factors)] if factors else []
+
+
+class _Samples:
+    """Samples as they are, after a WAV header that leaves the length open (http://soundfile.sapp.org/doc/WaveFormat)."""
+
+    def __init__(self, header: bool) -> None:
+        self._begin = _wav_header() if header else b""
+
+    def feed(self, sound: NDArray[np.int16]) -> bytes:
+        begin, self._begin = self._begin, b""
+        return begin + sound.astype("<i2").tobytes()
+
+    def end(self) -> bytes:
+        return self._begin
+
+    def close(self) -> None:
+        pass
+
+
+def _wav_header() -> bytes:
+    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, RATE, 2 * RATE, 2, 16)
+    return struct.pack("<4sI4s", b"RIFF", _UNKNOWN_SIZE, b"WAVE") + form + struct.pack("<4sI", b"data", _UNKNOWN_SIZE)
+
+
+class _Growing:
+    """A file that only grows: what is written again at its beginning, once its length is known, is dropped."""
+
+    def __init__(self) -> None:
+        self._at = self._size = 0
+        self._new = bytearray()
+
+    def taken(self) -> bytes:
+        """Return what was written since the last call."""
+        new, self._new = bytes(self._new), bytearray()
+        return new
+
+    def write(self, data: bytes) -> int:
+        self._new += data[max(0, self._size - self._at) :]
+        self._at += len(data)
+        self._size = max(self._size, self._at)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        pass
+
+
+class _File:
+    """What libsndfile writes."""
+
+    def __init__(self, format: str, subtype: str) -> None:
+        self._written = _Growing()
+        self._file = soundfile.SoundFile(self._written, "w", RATE, 1, subtype, format=format)
+
+    def feed(self, sound: NDArray[np.int16]) -> bytes:
+        self._file.write(sound)
+        return self._written.taken()
+
+    def end(self) -> bytes:
+        self._file.close()
+        return self._written.taken()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _FfmpegEncoder:
+    """What ffmpeg makes of samples."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self._ffmpeg: Ffmpeg | None = Ffmpeg(["-flush_packets", "1", *arguments])
+
+    def feed(self, sound: NDArray[np.int16]) -> bytes:
+        assert self._ffmpeg
+        return self._ffmpeg.feed(sound.astype("<i2").tobytes())
+
+    def end(self) -> bytes:
+        assert self._ffmpeg
+        return b"".join(self._ffmpeg.rest())
+
+    def close(self) -> None:
+        if self._ffmpeg:
+            self._ffmpeg.close()
+            self._ffmpeg = None
+
+
+class _Stretched:
+    """Samples that are stretched before another encoder gets them."""
+
+    def __init__(self, stretching: _FfmpegEncoder, encoder: SoundEncoder) -> None:
+        self._stretching = stretching
+        self._encoder = encoder
+        self._half = b""  # of a sample
+
+    def feed(self, sound: NDArray[np.int16]) -> bytes:
+        return self._pass(self._stretching.feed(sound))
+
+    def end(self) -> bytes:
+        return self._pass(self._stretching.end()) + self._encoder.end()
+
+    def close(self) -> None:
+        self._stretching.close()
+        self._encoder.close()
+
+    def _pass(self, samples: bytes) -> bytes:
+        samples = self._half + samples
+        whole = len(samples) // 2 * 2
+        self._half = samples[whole:]
+        return self._encoder.feed(np.frombuffer(samples[:whole], "<i2").astype(np.int16))

@@ -1,0 +1,42 @@
+"""Long texts as passages: each is spoken as a whole, the first one soon."""
+
+import re
+from collections.abc import Iterator
+
+MAX_PASSAGE_CHARS = 300
+"""Models of speech lose their way in longer texts, and so the memory of a passage is bounded."""
+
+# With the ideographic full stop, and the full-width forms of "!", "?", ";" and ",".
+_SENTENCE = re.compile(r"(?<=[.!?…:;])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\s*\n\s*")
+_CLAUSE = re.compile(r"(?<=[,\u3001\uff0c])\s*|\s+")
+
+
+def passages(text: str) -> list[str]:
+    """Split a text into passages of at most `MAX_PASSAGE_CHARS`, in order.
+
+    Joined, they are the text but for white space. The first is one sentence, so that its sound comes soon; the others
+    are as many sentences as fit. A sentence that is too long is cut at its commas or spaces, or else anywhere.
+    """
+    found: list[str] = []
+    for sentence in _short(text):
+        if len(found) > 1 and len(found[-1]) + 1 + len(sentence) <= MAX_PASSAGE_CHARS:
+            found[-1] += " " + sentence
+        else:
+            found.append(sentence)
+    return found
+
+
+def _short(text: str) -> Iterator[str]:
+    """Yield the sentences of a text, and the pieces of those that are too long."""
+    for sentence in filter(None, map(str.strip, _SENTENCE.split(text))):
+        piece = ""
+        for clause in _CLAUSE.split(sentence) if len(sentence) > MAX_PASSAGE_CHARS else [sentence]:
+            if piece and len(piece) + 1 + len(clause) > MAX_PASSAGE_CHARS:
+                yield piece
+                piece = ""
+            piece = f"{piece} {clause}".strip()
+            while len(piece) > MAX_PASSAGE_CHARS:
+                yield piece[:MAX_PASSAGE_CHARS]
+                piece = piece[MAX_PASSAGE_CHARS:]
+        if piece:
+            yield piece

@@ -1,0 +1,138 @@
+"""The models of speech that mlx-audio has: what each can be asked for, and how it says a passage."""
+
+import contextlib
+import io
+import logging
+from collections.abc import Callable, Generator, Sequence
+from math import gcd
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+import mlx.core as mx
+import mlx_audio.tts.utils
+import mlx_lm.utils
+import numpy as np
+from numpy.typing import NDArray
+
+from orchard.backends.model_folder import evaluate, loading, without_code
+from orchard.backends.service import Progress
+from orchard.core.model_config import absurd_size, voices
+from orchard.core.tasks.speak import RATE
+
+log = logging.getLogger("orchard.worker")
+
+Instructions = Literal["refused", "optional", "required"]
+
+_LIBRARY = "mlx-audio"
+_SECONDS_BETWEEN = 0.5  # of sound, between two pieces of it
+# Models that go astray speak for ever. The slowest readers, of Chinese, take half of this.
+_LEAST_SECONDS, _SECONDS_PER_CHAR = 8.0, 0.5
+
+
+class Spoken(NamedTuple):
+    """A piece of sound, between -1 and 1 at `RATE`, and how many of the model's own tokens it was made of."""
+
+    sound: NDArray[np.float32]
+    tokens: int
+
+
+class Speaker(Protocol):
+    """A loaded model of speech. All of it is used in the thread that owns MLX."""
+
+    voices: Sequence[str]
+    """The first one speaks where none is asked for."""
+    instructions: Instructions
+
+    def count(self, text: str) -> int:
+        """Return how many tokens a text has."""
+        ...
+
+    def say(self, passage: str, voice: str, instructions: str | None) -> Generator[Spoken]:
+        """Yield the sound of a passage, each piece once the caller wants it."""
+        ...
+
+
+class _Qwen3Tts:
+    """Qwen3-TTS with voices of its own, or one that takes a description of the voice."""
+
+    def __init__(self, network: Any, voices: Sequence[str]) -> None:
+        config = network.config
+        if network.tokenizer is None or network.speech_tokenizer is None:
+            raise ValueError("its tokenizer, or the folder speech_tokenizer, is missing or broken")
+        if config.tts_model_type == "base":
+            raise ValueError("it only copies voices of recordings, which is not served; use a CustomVoice model")
+        designs = config.tts_model_type == "voice_design"
+        self._network = network
+        self.voices = voices
+        self.instructions: Instructions = (
+            "required" if designs else "refused" if config.tts_model_size == "0b6" else "optional"
+        )
+        if not designs and not network.get_supported_speakers():
+            raise ValueError("its config.json names no voices (talker_config.spk_id)")
+        self._frame_rate = network.sample_rate / network.speech_tokenizer.decode_upsample_rate
+
+    def count(self, text: str) -> int:
+        return len(self._network.tokenizer.encode(text))
+
+    def say(self, passage: str, voice: str, instructions: str | None) -> Generator[Spoken]:
+        options = {"voice": voice, "instruct": instructions, "max_tokens": _most(passage, self._frame_rate)}
+        for result in self._network.generate(passage, **options, stream=True, streaming_interval=_SECONDS_BETWEEN):
+            yield Spoken(_sound(result), result.token_count)
+
+
+class _Soprano:
+    """Soprano, which has one voice, and gives the sound of a passage all at once."""
+
+    instructions: Instructions = "refused"
+
+    def __init__(self, network: Any, voices: Sequence[str]) -> None:
+        self._network = network
+        self.voices = voices
+        self._frame_rate = network.sample_rate / network.config.decoder_config.token_size
+
+    def count(self, text: str) -> int:
+        return len(self._network.tokenizer.encode(text, add_special_tokens=False))
+
+    def say(self, passage: str, voice: str, instructions: str | None) -> Generator[Spoken]:
+        for result in self._network.generate(passage, max_tokens=_most(passage, self._frame_rate)):
+            yield Spoken(_sound(result), result.token_count)
+
+
+# By mlx-audio's names. They need no phonemiser, no torch, and nothing that is not in their folder.
+_SPEAKERS: dict[str, Callable[[Any, Sequence[str]], Speaker]] = {"qwen3_tts": _Qwen3Tts, "soprano": _Soprano}
+
+
+def load_speaker(folder: Path, progress: Progress) -> Speaker:
+    """Load a model of speech; nothing is fetched and no code of its folder is run.
+
+    `progress` is called with the fraction that has been read. Raise OrchardError("model_failed") with the reason.
+    """
+    with loading(folder, _LIBRARY), without_code():
+        config = mlx_lm.utils.load_config(folder)
+        if reason := absurd_size(config):
+            raise ValueError(f"in its config.json {reason}")
+        kind = config.get("model_type")
+        if kind not in _SPEAKERS:
+            raise ValueError(f"speech is served for models of the types {', '.join(_SPEAKERS)}, and it is a {kind}")
+        with contextlib.redirect_stdout(io.StringIO()) as said:  # the library prints what it does
+            network = mlx_audio.tts.utils.load_model(folder, lazy=True, model_type=kind)
+        log.debug("%s says: %s", _LIBRARY, said.getvalue())
+        speaker = _SPEAKERS[kind](network, voices(config))
+    evaluate(folder, network, progress, _LIBRARY)
+    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
+    return speaker
+
+
+def _most(passage: str, frame_rate: float) -> int:
+    """Return how many frames of sound a passage may have."""
+    return int(frame_rate * max(_LEAST_SECONDS, _SECONDS_PER_CHAR * len(passage)))
+
+
+def _sound(result: Any) -> NDArray[np.float32]:
+    sound: NDArray[np.float32] = np.nan_to_num(np.array(result.audio.astype(mx.float32)).reshape(-1))
+    if result.sample_rate != RATE:
+        from scipy.signal import resample_poly  # whose import takes seconds
+
+        common = gcd(result.sample_rate, RATE)
+        sound = resample_poly(sound, RATE // common, result.sample_rate // common)
+    return sound

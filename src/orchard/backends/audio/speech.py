@@ -1,0 +1,257 @@
+"""The service of models of speech: passages of all requests take turns in the thread that owns MLX."""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Generator
+from itertools import count
+from pathlib import Path
+from typing import get_args
+
+import mlx.core as mx
+import numpy as np
+
+from orchard.backends.audio import encode
+from orchard.backends.audio.ffmpeg import FfmpegError
+from orchard.backends.audio.passages import passages
+from orchard.backends.audio.speakers import Speaker, load_speaker
+from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
+from orchard.core.request import LoadOptions, Priority, Request
+from orchard.core.tasks.speak import RATE, Sound, Speak
+from orchard.engine.memory import recommended
+from orchard.engine.mlx_thread import MlxThread
+
+log = logging.getLogger("orchard.worker")
+
+MAX_REQUESTS = 64
+"""How many requests may be spoken or wait; each holds its text, and an encoder once it has begun."""
+_RETRY_AFTER = 5
+_PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+_END = (None, True)
+_LARGEST_SAMPLE = 32_767
+
+# The next piece of a file, and whether a passage ends with it.
+_Piece = tuple[bytes | None, bool]
+
+
+class _Speech:
+    """A request that has not ended. `pieces` are made in the thread that owns MLX, passage by passage."""
+
+    def __init__(self, request: Request, task: Speak, turn: int, speaker: Speaker) -> None:
+        self.id = request.id
+        self.rank = _PRIORITIES.index(request.priority)
+        self.turn = turn
+        self.paused = False
+        self.begun = False
+        self.text_tokens = 0
+        self.tokens = 0
+        self.samples = 0
+        self.pieces = self._pieces(task, speaker)
+
+    def _pieces(self, task: Speak, speaker: Speaker) -> Generator[_Piece]:
+        self.text_tokens = speaker.count(task.text)
+        encoder = encode.open_encoder(task.format, task.speed)
+        try:
+            for passage in passages(task.text):
+                for sound, tokens in speaker.say(passage, task.voice or speaker.voices[0], task.instructions):
+                    self.samples += len(sound)
+                    self.tokens += tokens
+                    samples = np.round(np.clip(sound, -1, 1) * _LARGEST_SAMPLE).astype(np.int16)
+                    yield encoder.feed(samples), False
+                mx.clear_cache()
+                yield b"", True
+            yield encoder.end(), True
+        finally:
+            encoder.close()
+
+    @property
+    def finished(self) -> Finished:
+        return Finished(("stop",), Usage(self.text_tokens, self.tokens, units=round(self.samples / RATE, 3)))
+
+
+class SpeechService(Service):
+    """Serves one model of speech."""
+
+    @staticmethod
+    def prepare() -> int:
+        """Return the bytes that the device lets models use; what a load needs is imported with this file."""
+        return recommended()
+
+    def __init__(self, path: str, options: LoadOptions) -> None:
+        """Take the model's folder; `options` has the most memory that the model and its requests may take."""
+        self._folder = Path(path)
+        self._limit = options.memory_limit
+        self._usual_limit: int | None = None
+        self._thread = MlxThread()
+        self._speaker: Speaker | None = None
+        self._weights_bytes = 0
+        self._live: dict[str, _Speech] = {}
+        self._dropped: list[_Speech] = []
+        self._speaking: _Speech | None = None
+        """The request whose passage has begun: no other one's may begin before it ends, as models keep its state."""
+        self._work: asyncio.Task[None] | None = None
+        self._turns = count()
+
+    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+        """Load the model, let it say a word, and return its size.
+
+        Raise OrchardError("model_failed", ...) with the reason.
+        """
+        self._emit = emit
+        if self._limit is not None:
+            self.limit_memory(self._limit)
+        loop = asyncio.get_running_loop()
+
+        def advance(fraction: float) -> None:
+            self._thread.advance()
+            loop.call_soon_threadsafe(progress, fraction)
+
+        try:
+            self._speaker = await self._thread.do(self._load, advance)
+        except OrchardError:
+            raise
+        except Exception as error:
+            log.exception("loading failed")
+            raise OrchardError("model_failed", f"the model can't be run: {type(error).__name__}: {error}") from error
+        return Loaded(self._weights_bytes)
+
+    def _load(self, progress: Progress) -> Speaker:
+        """Load the model, in its thread."""
+        try:
+            speaker = load_speaker(self._folder, progress)
+            self._weights_bytes = mx.get_active_memory()
+            said = speaker.say("Hello.", speaker.voices[0], None if speaker.instructions == "refused" else "Calm.")
+            next(said, None)
+            said.close()
+        except Exception as error:
+            traceback.clear_frames(error.__traceback__)  # they would keep what was loaded
+            raise
+        return speaker
+
+    def submit(self, request: Request) -> None:
+        """Begin a request; whatever is wrong with it comes as a `Failed` event."""
+        task, speaker = request.task, self._speaker
+        assert isinstance(task, Speak)
+        assert speaker
+        try:
+            self._check(task, speaker)
+        except OrchardError as error:
+            self._tell((request.id, [Failed.of(error)]))
+            return
+        self._live[request.id] = _Speech(request, task, next(self._turns), speaker)
+        self._tell()
+        self._go_on()
+
+    def _check(self, task: Speak, speaker: Speaker) -> None:
+        """Raise OrchardError where a request can't be served."""
+        if len(self._live) >= MAX_REQUESTS:
+            message = f"{MAX_REQUESTS} requests wait for this model already"
+            raise OrchardError("overloaded", message, retry_after=_RETRY_AFTER)
+        if task.voice and task.voice.lower() not in map(str.lower, speaker.voices):
+            known = ", ".join(map(repr, speaker.voices))
+            raise OrchardError("invalid_request", f"`voice` must be one of this model's: {known}", param="voice")
+        if task.instructions and speaker.instructions == "refused":
+            raise OrchardError("invalid_request", "this model takes no `instructions`", param="instructions")
+        if not task.instructions and speaker.instructions == "required":
+            message = "`instructions` are required: they describe the voice of this model"
+            raise OrchardError("invalid_request", message, param="instructions")
+        encode.check(task.format, task.speed)
+
+    def cancel(self, request_id: str) -> None:
+        """Drop a request before its next piece of sound. Unknown ids are fine."""
+        if speech := self._live.pop(request_id, None):
+            self._dropped.append(speech)
+            self._tell()
+            self._go_on()
+
+    def pause(self, request_id: str) -> None:
+        """Stop working on a request once its passage is spoken. Unknown ids are fine."""
+        if speech := self._live.get(request_id):
+            speech.paused = True
+
+    def resume(self, request_id: str) -> None:
+        """Go on with a paused request. Unknown ids are fine."""
+        if speech := self._live.get(request_id):
+            speech.paused = False
+            self._go_on()
+
+    def signs(self) -> Heartbeat:
+        """Return the signs of life; each piece of sound is a piece of work."""
+        return Heartbeat(self._thread.silent_seconds, self._thread.mlx_bytes)
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Let MLX take so many bytes: at that bound it frees what it keeps for later, before it takes more."""
+        before = mx.set_memory_limit(memory_bytes)
+        self._usual_limit = self._usual_limit or before
+
+    async def close(self, save_seconds: float) -> None:
+        """Stop after the piece of sound under way and free the model; nothing is saved."""
+        if self._work:
+            self._work.cancel()
+            await asyncio.wait([self._work])
+        self._dropped += self._live.values()
+        self._live.clear()
+        await self._free_dropped()
+        self._speaker = self._speaking = None
+        await self._thread.close()
+        if self._usual_limit:
+            mx.set_memory_limit(self._usual_limit)
+
+    def _go_on(self) -> None:
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        """Make pieces of sound until no request wants any."""
+        await self._free_dropped()
+        while speech := self._next():
+            self._speaking = speech
+            try:
+                piece, ends = await self._thread.do(next, speech.pieces, _END)
+            except Exception as error:
+                self._fail(speech, error)
+                continue
+            if self._live.get(speech.id) is speech:
+                self._tell((speech.id, self._events(speech, piece)))
+            if ends:
+                self._speaking = None
+                speech.turn = next(self._turns)
+            await self._free_dropped()
+
+    def _next(self) -> _Speech | None:
+        """Return the request whose passage has begun, else the one whose turn it is."""
+        ready = (speech for speech in self._live.values() if not speech.paused)
+        return self._speaking or min(ready, key=lambda speech: (speech.rank, speech.turn), default=None)
+
+    def _events(self, speech: _Speech, piece: bytes | None) -> list[Event]:
+        events: list[Event] = []
+        if not speech.begun:
+            speech.begun = True
+            events.append(Started(speech.text_tokens))
+        if piece:
+            events.append(Output.of(Sound(piece)))
+        elif piece is None:
+            del self._live[speech.id]
+            events.append(speech.finished)
+        return events
+
+    def _fail(self, speech: _Speech, error: Exception) -> None:
+        self._speaking = None
+        if self._live.pop(speech.id, None):
+            log.error("speaking failed", exc_info=error)
+            what = f"the sound can't be encoded: {error}" if isinstance(error, FfmpegError) else "speaking failed"
+            self._tell((speech.id, [Failed("internal", what)]))
+
+    async def _free_dropped(self) -> None:
+        """End what was made for requests that nobody waits for."""
+        while self._dropped:
+            speech = self._dropped.pop()
+            if self._speaking is speech:
+                self._speaking = None
+            await self._thread.do(speech.pieces.close)
+
+    def _tell(self, *events: tuple[str, list[Event]]) -> None:
+        running = sum(speech.begun for speech in self._live.values())
+        self._emit([one for one in events if one[1]], running, len(self._live) - running)

@@ -1,0 +1,121 @@
+"""OpenAI's Speech: a text becomes the bytes of a file of sound, or server-sent events that carry them."""
+
+import base64
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from orchard.core.events import Event, Failed, Finished, Output, Usage
+from orchard.core.request import Request
+from orchard.core.tasks.speak import MAX_INPUT_CHARS, Sound, SoundFormat, Speak
+from orchard.dialects.common.fields import BodyType, ModelFields, Ttl, header_priority
+from orchard.dialects.common.json_body import invalid
+from orchard.dialects.openai.errors import error_body
+
+VoiceName = Annotated[str, Meta(min_length=1, max_length=256)]
+
+_MEDIA_TYPES: dict[SoundFormat, str] = {
+    "mp3": "audio/mpeg",
+    "opus": "audio/opus",
+    "aac": "audio/aac",
+    "flac": "audio/flac",
+    "wav": "audio/wav",
+    "pcm": "audio/pcm",
+}
+
+_json = msgspec.json.Encoder().encode
+
+
+class VoiceId(Struct):
+    """A voice by its id, which is its name here."""
+
+    id: VoiceName
+
+
+class SpeechBody(ModelFields, kw_only=True):
+    """A Speech request."""
+
+    input: Annotated[str, Meta(min_length=1, max_length=MAX_INPUT_CHARS)]
+    voice: VoiceName | VoiceId | None = None
+    instructions: Annotated[str, Meta(max_length=MAX_INPUT_CHARS)] | None = None
+    response_format: SoundFormat | None = None
+    speed: Annotated[float, Meta(ge=0.25, le=4)] | None = None
+    stream_format: Literal["audio", "sse"] | None = None
+    ttl: Ttl | None = None
+
+
+BODY = BodyType(SpeechBody)
+
+
+class SpeechCall(Struct, frozen=True):
+    """A parsed body: its request, the type of the file, and whether events carry it."""
+
+    request: Request
+    media_type: str
+    sse: bool
+
+    def encoder(self) -> "SoundFile | SpeechEvents":
+        """Return the encoder of the answer."""
+        return SpeechEvents() if self.sse else SoundFile(self.media_type)
+
+
+def parse(
+    body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
+) -> SpeechCall:
+    """Turn a body into a call; `model`, else the body's own, else `default` is asked. Raise OrchardError."""
+    asked = BODY.decode(body, model, default)
+    if not asked.input.strip():
+        raise invalid("input", "must have more than white space.")
+    voice = asked.voice.id if isinstance(asked.voice, VoiceId) else asked.voice
+    format = asked.response_format or "mp3"
+    speed = 1.0 if asked.speed is None else asked.speed
+    task = Speak(asked.input, voice, asked.instructions or None, speed, format)
+    request = Request(request_id, asked.model_name, task, header_priority(priority), ttl=asked.ttl)
+    return SpeechCall(request, _MEDIA_TYPES[format], asked.stream_format == "sse")
+
+
+class SoundFile:
+    """An encoder that writes the file itself."""
+
+    def __init__(self, media_type: str) -> None:
+        self.media_type = media_type
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        """Return what these events add to the file."""
+        return b"".join(event.read(Sound).data for event in events if isinstance(event, Output))
+
+
+class SpeechEvents:
+    """An encoder of the file as server-sent events."""
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        """Return the server-sent events for these events."""
+        return b"".join(b"data: " + _json(told) + b"\n\n" for event in events for told in _told(event))
+
+
+def _told(event: Event) -> Iterator[dict[str, Any]]:
+    match event:
+        case Output():
+            data = base64.b64encode(event.read(Sound).data).decode()
+            yield {"type": "speech.audio.delta", "audio": data}
+        case Finished():
+            yield {"type": "speech.audio.done", "usage": _usage(event.usage)}
+        case Failed():
+            yield error_body(event.error())
+
+
+def _usage(used: Usage) -> dict[str, int]:
+    total = used.prompt_tokens + used.completion_tokens
+    return {"input_tokens": used.prompt_tokens, "output_tokens": used.completion_tokens, "total_tokens": total}
+
+
+def listed_voices(models: Sequence[tuple[str, Sequence[str]]]) -> dict[str, Any]:
+    """Return the list of the voices of models, each given with its id."""
+    voices = [
+        {"id": voice, "object": "audio.voice", "name": voice, "model": model}
+        for model, names in models
+        for voice in names
+    ]
+    return {"object": "list", "data": voices}

@@ -1,0 +1,43 @@
+"""From an event stream to an HTTP response whose body is a file that grows."""
+
+from typing import Protocol, runtime_checkable
+
+from starlette.types import Receive, Scope, Send
+
+from orchard.core.events import Event, Failed, Finished, Output
+from orchard.gateway.replies.errors import failure
+from orchard.gateway.replies.event_response import Encoder, EventResponse
+
+
+@runtime_checkable
+class WritesFile(Encoder, Protocol):
+    """A dialect's encoder whose bytes are a file of this type."""
+
+    media_type: str
+
+
+class FileResponse(EventResponse):
+    """Answers with a file, as its pieces come; a client that goes away ends the work behind it.
+
+    The status waits for the first piece, as nothing may come before it. A file whose making fails is cut off: its
+    connection is closed before the end of the body, so that no client takes it for a whole one.
+    """
+
+    async def _streamed(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:
+        assert isinstance(encoder, WritesFile)
+        events: list[Event] = []
+        while not any(isinstance(event, Output | Finished | Failed) for event in events):
+            events += await self._stream.next(self._keep_alive)
+        if isinstance(events[-1], Failed):
+            await failure(scope, events[-1].error())(scope, receive, send)
+            return
+        headers = [(b"content-type", encoder.media_type.encode()), (b"cache-control", b"no-cache")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        while not (events and isinstance(events[-1], Failed)):
+            more = not (events and isinstance(events[-1], Finished))
+            if body := encoder.encode(events):
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+            if not more:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                return
+            events = await self._stream.next(self._keep_alive)

@@ -1,0 +1,41 @@
+"""OpenAI's Speech, and the voices that there are."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from orchard.core.tasks.speak import Speak
+from orchard.dialects.common.fields import PRIORITY_HEADER
+from orchard.dialects.openai.speech import BODY, listed_voices, parse
+from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.routes.openapi import generation
+
+
+def add(routes: APIRouter, site: AppState) -> None:
+    """Add the routes."""
+
+    @routes.post("/audio/speech", **generation(BODY.schema()))
+    async def speech(http: Request) -> Response:
+        """Say a text: https://platform.openai.com/docs/api-reference/audio/createSpeech."""
+        return await answer(site, http)
+
+    @routes.get("/audio/voices")
+    async def list_voices(model: str | None = None) -> dict[str, Any]:
+        """List the voices of all models of speech that are here, or of one."""
+        if model is not None:
+            entries = [site.pool.find(model).entry]
+            entries[0].backend.check(entries[0].id, Speak)
+        else:
+            entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
+        return listed_voices([(entry.id, entry.voices) for entry in entries if entry.serves(Speak)])
+
+
+async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
+    """Answer a request; `model` is asked for whatever the body says. Raise OrchardError."""
+    body = await site.bodies.read(http)
+    header = http.headers.get(PRIORITY_HEADER)
+    call = parse(body, http.state.id, header, model=model, default=site.pool.only(Speak))
+    return await site.answer(http, call.request, call.encoder())
