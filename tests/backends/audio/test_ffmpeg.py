@@ -87,15 +87,17 @@ def test_one_that_says_a_lot_blocks_nothing_and_its_last_line_is_told(stub: Path
 def test_one_that_stands_still_is_given_up_and_killed(stub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ffmpeg, "STALL_SECONDS", 0.05)
     program_called(stub, "ffmpeg", "exec sleep 1000")
+    before = set(psutil.Process().children())  # other tests' servers
     with Ffmpeg([]) as encoder, pytest.raises(FfmpegError, match=r"did nothing for 0\.05 seconds"):
         list(encoder.rest())
-    assert not psutil.Process().children()
+    assert set(psutil.Process().children()) == before
 
 
 def test_leaving_it_early_kills_it_and_closes_its_pipes() -> None:
     before = set(os.listdir("/dev/fd"))
+    others = set(psutil.Process().children())
     with Ffmpeg(["-f", "lavfi", "-i", "sine", *RAW, "pipe:1"]) as endless:
         assert len(next(endless.rest())) > 0
-        (child,) = psutil.Process().children()
+        (child,) = set(psutil.Process().children()) - others
     assert not child.is_running()
     assert set(os.listdir("/dev/fd")) == before
