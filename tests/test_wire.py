@@ -6,12 +6,24 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from orchard import wire
 from orchard.core.cache_report import CacheReport, CacheState
 from orchard.core.events import Event
+from orchard.core.media import MediaPart
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Generate, Grammar, Message, Sampling, TextPart, Tool
+from orchard.core.tasks.generate import (
+    Count,
+    Generate,
+    Grammar,
+    Message,
+    Sampling,
+    TextPart,
+    Tool,
+    ToolResultPart,
+    generation,
+)
 from tests.support.streams import lawful_streams
 
 REQUEST = Request(
@@ -27,6 +39,19 @@ REQUEST = Request(
         thinking_budget=0,
     ),
     "background",
+)
+LARGE, SMALL = bytes(range(256)) * 300, b"small"
+WITH_MEDIA = replace(
+    REQUEST,
+    task=Count(
+        Generate(
+            (
+                Message("user", (TextPart("Look: "), MediaPart("image", "", "a", data=LARGE))),
+                Message("tool", (ToolResultPart("1", (MediaPart("video", "", "b", data=LARGE[1:]),)),)),
+                Message("user", (MediaPart("image", "", "c", data=SMALL), MediaPart("image", "", "a", data=LARGE))),
+            )
+        )
+    ),
 )
 CACHE = CacheState({"entries": 2**40}, [CacheReport("req_1", 9, 5, "all of it", 6, 2, "a\ufffd", "b", "")])
 
@@ -47,6 +72,7 @@ async def _read_all(data: bytes, cuts: Sequence[int]) -> Sequence[object]:
 def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cuts: list[int]) -> None:
     sent: list[wire.ToWorker | wire.FromWorker] = [
         wire.Submit.of(REQUEST),
+        wire.Submit.of(WITH_MEDIA),
         wire.Step([(f"req_{index}", events) for index, events in enumerate(streams)], len(streams), 2),
         wire.Cancel("req_1"),
         wire.AskCache(7),
@@ -55,8 +81,26 @@ def test_messages_arrive_whole_whatever_the_cuts(streams: list[list[Event]], cut
         wire.Ready(0.25),
         wire.LoadFailed("no"),
     ]
-    data = b"".join(wire.encode(message) for message in sent)
+    data = b"".join(
+        b"".join(wire.submission(WITH_MEDIA)) if message == wire.Submit.of(WITH_MEDIA) else wire.encode(message)
+        for message in sent
+    )
     assert asyncio.run(_read_all(data, cuts)) == sent
+
+
+def test_large_media_are_sent_as_they_are() -> None:
+    """So that the event loop need not copy them."""
+    pieces = wire.submission(WITH_MEDIA)
+    sent = [message.parts[-1] for message in generation(WITH_MEDIA).messages]
+    large = [sent[0], sent[1].parts[0], sent[2]]  # type: ignore[union-attr]
+    assert [id(piece) for piece in pieces if len(piece) > 64 * 1024] == [id(part.data) for part in large]  # type: ignore[union-attr]
+    assert len(wire.submission(REQUEST)) == 2
+
+
+def test_media_that_are_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MAX_FRAME_BYTES", 3 * len(LARGE))
+    with pytest.raises(wire.WireError, match="over the limit"):
+        wire.submission(WITH_MEDIA)
 
 
 @given(st.integers(1))

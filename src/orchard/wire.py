@@ -5,9 +5,14 @@ other is gone. All events of one engine step travel in one frame.
 """
 
 import asyncio
+import operator
+import secrets
+from functools import cache
+from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, inspect
+from msgspec.structs import fields, replace
 
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Event
@@ -15,6 +20,8 @@ from orchard.core.request import Priority, Request
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 _HEADER_BYTES = 4
+_LARGE_BYTES = 64 * 1024  # copying fewer takes no time
+_MARK_BYTES = 16
 
 
 class Hello(Struct, frozen=True, array_like=True, tag="hello"):
@@ -171,9 +178,76 @@ def packed(value: Struct) -> Raw:
 def encode(message: _Any) -> bytes:
     """Return the frame of a message. Raises WireError where it would be larger than MAX_FRAME_BYTES."""
     body = _encoder.encode(message)
-    if len(body) > MAX_FRAME_BYTES:
-        raise WireError(f"a frame of {len(body)} bytes is over the limit of {MAX_FRAME_BYTES}")
-    return len(body).to_bytes(_HEADER_BYTES, "big") + body
+    return _header(len(body)) + body
+
+
+def _header(size: int) -> bytes:
+    if size > MAX_FRAME_BYTES:
+        raise WireError(f"a frame of {size} bytes is over the limit of {MAX_FRAME_BYTES}")
+    return size.to_bytes(_HEADER_BYTES, "big")
+
+
+def submission(request: Request) -> list[bytes]:
+    """Return the frame of the message that begins a request, in pieces to be written one after the other.
+
+    The media in it are among the pieces as they are: copying 200 MiB would hold up the event loop. Raise WireError as
+    `encode` does.
+    """
+    mark = secrets.token_bytes(_MARK_BYTES)  # by which no caller's bytes can be taken for another's
+    media: list[bytes] = []
+    body = _encoder.encode(Submit.of(replace(request, task=_marked(request.task, mark, media))))
+    first, *others = body.split(b"\xc4" + bytes([_MARK_BYTES]) + mark)  # as msgpack writes it: bin 8
+    pieces = [first]
+    for data, after in zip(media, others, strict=True):
+        pieces += [b"\xc6" + len(data).to_bytes(4, "big"), data, after]  # bin 32
+    return [_header(sum(map(len, pieces))), *pieces]
+
+
+def _marked(value: Any, mark: bytes, media: list[bytes]) -> Any:
+    """Return a value with a mark in the place of all bytes that are large, which `media` gets in their order."""
+    if isinstance(value, bytes):
+        if len(value) <= _LARGE_BYTES:
+            return value
+        media.append(value)
+        return mark
+    if isinstance(value, tuple):
+        if not any(map(_may_hold_bytes, set(map(type, value)))):
+            return value
+        found = tuple(_marked(one, mark, media) for one in value)
+        return found if any(map(operator.is_not, found, value)) else value
+    changed = {}
+    kind: Any = type(value)
+    for name in _fields_with_bytes(kind):
+        before = getattr(value, name)
+        if (after := _marked(before, mark, media)) is not before:
+            changed[name] = after
+    return replace(value, **changed) if changed else value
+
+
+@cache
+def _may_hold_bytes(kind: type) -> bool:
+    return kind in (bytes, tuple) or bool(_fields_with_bytes(kind))
+
+
+@cache
+def _fields_with_bytes(kind: type) -> tuple[str, ...]:
+    """Return the fields of a Struct's class that may hold bytes, however deep; none of any other class."""
+    known = fields(kind) if issubclass(kind, Struct) else ()
+    return tuple(field.name for field in known if _mentions_bytes(inspect.type_info(field.type)))
+
+
+def _mentions_bytes(kind: inspect.Type) -> bool:
+    match kind:
+        case inspect.BytesType():
+            return True
+        case inspect.UnionType(types=within):
+            return any(map(_mentions_bytes, within))
+        case inspect.VarTupleType(item_type=one):
+            return _mentions_bytes(one)
+        case inspect.StructType():
+            return _may_hold_bytes(kind.cls)
+        case _:
+            return False
 
 
 async def read(reader: asyncio.StreamReader) -> _Any | None:

@@ -96,6 +96,19 @@ async def refused(fetcher: Fetcher, url: str, kind: MediaKind = "image") -> Orch
     return caught.value
 
 
+async def test_what_arrived_is_joined_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copying 200 MiB takes longer than other requests should wait."""
+    threaded: list[object] = []
+
+    async def to_thread(work: Callable[..., object], *given: object) -> object:
+        threaded.append(work)
+        return work(*given)
+
+    monkeypatch.setattr(asyncio, "to_thread", to_thread)
+    assert (await fetched(Fetcher(False, Names(x_test=[[PUBLIC]]), Wire(picture)), "https://x.test/a.png")).data
+    assert b"".join in threaded
+
+
 class TestAddresses:
     async def test_the_connection_goes_to_the_address_that_was_checked(self) -> None:
         # A second lookup would give a private address.

@@ -163,7 +163,7 @@ async def _content(part: MediaPart, response: httpx.Response, hold: Callable[[in
             raise too_large(part)
         hold(len(piece))
         pieces.append(piece)
-    data = b"".join(pieces)
+    data = await asyncio.to_thread(b"".join, pieces)
     if not data:
         raise invalid(part.param, "is empty.")
     return replace(part, url="", data=data, media_type=media_type)

@@ -152,7 +152,7 @@ class WorkerProcess:
         self._streams[request.id] = stream
         stream.on_drop = lambda: self._cancel(request.id)
         stream.on_lag = lambda lags: self._send(wire.Pause(request.id) if lags else wire.Resume(request.id))
-        self._send(wire.Submit.of(request))
+        self._write(wire.submission(request))
 
     async def cache(self, request_id: str | None) -> CacheState:
         """Ask what is cached, or for the report on one request. Raises OrchardError("unavailable")."""
@@ -240,8 +240,13 @@ class WorkerProcess:
             self._send(wire.Cancel(request_id))
 
     def _send(self, message: wire.ToWorker) -> None:
+        self._write([wire.encode(message)])
+
+    def _write(self, pieces: list[bytes]) -> None:
+        """Write the pieces of a frame."""
         if self._writer and not self._writer.is_closing():
-            self._writer.write(wire.encode(message))
+            for piece in pieces:
+                self._writer.write(piece)
 
     def _become(self, phase: Phase) -> None:
         self.phase = phase
