@@ -12,8 +12,8 @@ Each round starts one server after the other and runs these scenarios with pictu
 | beside | one stream of text while eight requests with pictures come: its longest gap |
 | beside-images | those eight: their longest gap |
 
-Without --model the model is a small random one of Qwen3-VL's architecture: 4 layers of width 128, real patches. Prints
-the table of benchmarks.comparison.
+Without --model the model has random weights in one of the shapes of benchmarks.vision_shapes (--shape): by default a
+small one. Prints the table of benchmarks.comparison.
 """
 
 import argparse
@@ -23,18 +23,16 @@ import io
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from PIL import Image, ImageDraw
-from tests.support.vision_families import FAMILIES
-from tests.support.vision_models import make_vision_model
 
 from benchmarks.comparison import Row, table
 from benchmarks.contenders import Contender, Running
 from benchmarks.serving import rival
+from benchmarks.vision_shapes import SHAPES, make_shape
 from orchard.cli.bench_client import BenchClient, Figures, TimedAnswer, figures
 from orchard.gateway.models.registry import resolve
 
@@ -122,22 +120,6 @@ class ImageBench:
         return [stream.answer() for stream in await asyncio.gather(*map(ask, asked))]
 
 
-def make_small(folder: Path) -> Path:
-    """Write a small random model, and return its folder."""
-    tiny = FAMILIES["qwen3_vl"]
-    text = {"hidden_size": 128, "num_hidden_layers": 4, "intermediate_size": 256, "max_position_embeddings": 32768}
-    vision = {"patch_size": 16, "spatial_patch_size": 16, "out_hidden_size": 128, "num_position_embeddings": 2304}
-    config = tiny.config | {
-        "text_config": tiny.config["text_config"] | text,
-        "vision_config": tiny.config["vision_config"] | vision,
-    }
-    processor = {"patch_size": 16, "temporal_patch_size": 2, "merge_size": 2, "min_pixels": 65536}
-    files = {name: file | processor | {"max_pixels": 2**24} for name, file in tiny.files.items()}
-    folder.mkdir()
-    make_vision_model(folder, replace(tiny, config=config, files=files))
-    return folder
-
-
 async def measure(running: Running, seed: int, max_tokens: int, large: int) -> list[Figures]:
     """Run every scenario against a server that is up, and restart it once."""
     async with BenchClient(running.url) as client:
@@ -173,6 +155,7 @@ def compare(contenders: Sequence[Contender], repeat: int, max_tokens: int, large
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", metavar="FOLDER")
+    parser.add_argument("--shape", choices=SHAPES, default="small")
     parser.add_argument("--rival", type=rival, action="append", default=[], metavar="NAME=PYTHON")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--max-tokens", type=int, default=64)
@@ -180,7 +163,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="orchard-images-") as temporary:
         folder = Path(temporary)
-        path = resolve(args.model).path if args.model else str(make_small(folder / "small"))
+        path = resolve(args.model).path if args.model else str(make_shape(folder / args.shape, args.shape))
         contenders = [Contender.orchard(path, folder, [])]
         contenders += [Contender.rival(name, python, path, folder) for name, python in args.rival]
         print(compare(contenders, args.repeat, args.max_tokens, args.large, folder / "images"))

@@ -39,8 +39,8 @@ TEMPLATE = """\
 {%- endif %}"""
 
 
-def make_tokenizer() -> Tokenizer:
-    """A byte-level BPE with ChatML's tokens and the tags of Qwen3."""
+def make_tokenizer(vocabulary: int = 0) -> Tokenizer:
+    """A byte-level BPE with ChatML's tokens and the tags of Qwen3, filled up with words to so many tokens."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -48,6 +48,10 @@ def make_tokenizer() -> Tokenizer:
         vocab_size=320, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
     tokenizer.train_from_iterator(CORPUS, trainer)
+    if missing := max(0, vocabulary - tokenizer.get_vocab_size() - len(SPECIAL) - len(VISIBLE)):
+        made = json.loads(tokenizer.to_str())
+        made["model"]["vocab"] |= {f"Ġw{number}": tokenizer.get_vocab_size() + number for number in range(missing)}
+        tokenizer = Tokenizer.from_str(json.dumps(made))
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
     tokenizer.add_tokens([AddedToken(token, special=False, normalized=False) for token in VISIBLE])
     return tokenizer

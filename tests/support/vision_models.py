@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import mlx.nn as nn
 import pytest
 from mlx.utils import tree_flatten
 from tokenizers import AddedToken, Tokenizer
@@ -22,18 +23,27 @@ _CONTENT = """}}
 {%- elif part.type == 'video' %}{{ VIDEO }}{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}"""
 
 
-def make_vision_model(folder: Path, family: VisionFamily) -> None:
-    """Write a model whose greedy answers depend on all of their context and on each picture's pixels."""
-    tokenizer = make_tokenizer()
+def make_vision_model(folder: Path, family: VisionFamily, *, vocabulary: int = 0, bits: int = 0) -> None:
+    """Write a model whose greedy answers depend on all of their context and on each picture's pixels.
+
+    `vocabulary`: how many tokens it has at least. `bits`: its text layers are quantised so, and the rest is bfloat16;
+    then all weights are as mlx-vlm initialises them.
+    """
+    tokenizer = make_tokenizer(vocabulary - len(family.tokens))
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in family.tokens])
     tokenizer.save(str(folder / "tokenizer.json"))
     config = _with_ids(family.config | {"eos_token_id": "<|im_end|>"}, tokenizer)
     module = importlib.import_module(f"mlx_vlm.models.{config['model_type']}")
     mx.random.seed(3)
     network = module.Model(model_config(module, json.loads(json.dumps(config))))
-    shapes: list[tuple[str, mx.array]] = tree_flatten(network.parameters())
-    gains = family.gains | _GAINS | family.gains  # the family's come first, and override
-    weights = {name: random_weight(name, weight, gains) for name, weight in shapes}
+    if bits:
+        config["quantization"] = {"group_size": 64, "bits": bits}
+        network.set_dtype(mx.bfloat16)
+        nn.quantize(network, **config["quantization"], class_predicate=_is_quantized)
+    weights: dict[str, mx.array] = dict(tree_flatten(network.parameters()))
+    if not bits:
+        gains = family.gains | _GAINS | family.gains  # the family's come first, and override
+        weights = {name: random_weight(name, weight, gains) for name, weight in weights.items()}
     mx.save_safetensors(str(folder / "model.safetensors"), weights)
     for file, content in {"config.json": config, **family.files}.items():
         (folder / file).write_text(json.dumps(content))
@@ -115,6 +125,10 @@ def model_config(module: Any, config: dict[str, Any]) -> Any:
         if given is not None and hasattr(read, f"{part}_config"):
             setattr(read, f"{part}_config", getattr(module, f"{part.title()}Config").from_dict(given))
     return read
+
+
+def _is_quantized(name: str, layer: nn.Module) -> bool:
+    return hasattr(layer, "to_quantized") and "language_model" in name and layer.weight.shape[-1] % 64 == 0
 
 
 def _with_ids(value: Any, tokenizer: Tokenizer) -> Any:
