@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
-import mlx.nn as nn
 import pytest
+from mlx import nn
 from mlx.utils import tree_flatten
 from tokenizers import AddedToken, Tokenizer
 

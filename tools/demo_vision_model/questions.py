@@ -23,12 +23,34 @@ _WHERE = (
 )  # fmt: skip
 _SORT = "[shape|object|thing|figure]"
 
+# Said around a question.
+_BEFORE = (
+    "[Hi|Hello|Hey][.|!|,]", "[OK|Okay|Good|Thanks|Thank you|Great][.|!|,]", "[Now|And|So|Then|Well|Next][,|:|]", "[Please|Quick question|One question|A question|Question][,|:|.]",
+    "[Look|Have a look|Take a look|Look closely][.|!|:]", "[Here you go|Here it is|Let's see|Let us see|I have a question][.|:]",
+)  # fmt: skip
+_AFTER = (
+    "Thanks.",
+    "Thank you.",
+    "Please.",
+    "Please tell me.",
+    "Answer me.",
+    "What do you think?",
+    "I can't see it.",
+    "Be brief.",
+)
+
 COLOUR = lines("""
 [What|Which] [colour|color] [is|has] {w}{in}?
 [What is|What's|Tell me|Name] the [colour|color] of {w}{in}[?|.]
 {w}{in}: [what|which] [colour|color]?
 [What|what] [colour|color] does {w} have{in}?
 [Can you|Please|] tell me [what|which] [colour|color] {w} is{in}[.|?]
+[Do you know|Can you say|Can you see|Could you tell me|I want to know|I wonder|Say] [what|which] [colour|color] {w}{in} [is|has][?|.|]
+[In what|In which|What] [colour|color] is {w} [drawn|painted|filled|shown]{in}?
+[Give me|State|Find] the [colour|color] of {w}{in}[.||, please.]
+[The|And the|So the] [colour|color] of {w}{in}[?||, please?]
+How would you [describe|name] the [colour|color] of {w}{in}?
+[What's|What is] [its|the] [colour|color], {w}{in}?
 ~Do you know the color of {w}{in}?
 ~In which color was {w} drawn{in}?
 """)
@@ -38,6 +60,13 @@ SHAPE = lines("""
 What [kind of shape|sort of shape] is {w}{in}?
 What [shape|form] does {w} have{in}?
 [Can you|Please|] tell me what shape {w} is{in}[.|?]
+[Do you know|Can you say|Can you see|Could you tell me|I want to know|I wonder|Say] [what|which] shape {w}{in} [is|has][?|.|]
+What [exactly |]is {w}{in}?
+[In what|In which] [shape|form] is {w} drawn{in}?
+[Give me|State|Find] the [shape|form] of {w}{in}[.||, please.]
+[The|And the|So the] [shape|form] of {w}{in}[?||, please?]
+What do you [call|see as] {w}{in}?
+What geometric [shape|form|figure] is {w}{in}?
 ~Do you know the shape of {w}{in}?
 ~What figure is {w}{in}?
 """)
@@ -47,6 +76,13 @@ Where [do you see|can I find|is the position of] {w}{in}?
 [What is|What's|Tell me|Name] the [position|place|location] of {w}{in}[?|.]
 [In|At] [which|what] [place|position|part of the picture] is {w}{in}?
 [Can you|Please|] tell me where {w} is{in}[.|?]
+[Do you know|Can you say|Can you see|Could you tell me|I want to know|I wonder|Say] where {w}{in} is[?|.|]
+[In|On] [what|which] [corner|side|spot] is {w}{in}?
+[Find|Point out|Show me|Look for] {w}{in}[.||, please.]
+[Give me|State] the [position|place|location] of {w}{in}[.||, please.]
+[The|And the|So the] [position|place|location] of {w}{in}[?||, please?]
+Where [exactly|about|in the picture] is {w}{in}?
+Where has {w} been [drawn|put|placed]{in}?
 ~Whereabouts is {w}{in}?
 ~Locate {w}{in}.
 """)
@@ -56,6 +92,15 @@ How many {w} [do you see|can you see|can you count]{in}?
 [Count|Please count] the {w}{in}.
 [What is|What's|Tell me] the number of {w}{in}[?|.]
 How many {w}{in}?
+[Do you know|Can you say|Can you see|Could you tell me|I want to know|I wonder|Say] how many {w} there are{in}[?|.|]
+[Can|Could|Would|Will] you [add up|count up|say the number of|tell me the number of] [the|all] {w}{in}[?|.|]
+[Count|Add up] [all|all the|how many] {w}{in}[.||, please.]
+[Tell me|Say] how many {w} [you see|you find|are there]{in}[.||, please.]
+[What number|What amount|What total] of {w} [is there|do you see|do you count]{in}?
+[The|And the|So the] number of {w}{in}[?||, please?]
+[State|Find|Write] the number of {w}{in}[.||, please.]
+[Give me|I need] [a|the] count of [the|all] {w}{in}[.||]
+How many {w} [have been drawn|does it have|can one see|can be seen|exist]{in}?
 ~Could you count the {w}{in}?
 ~Give me the number of {w}{in}.
 """)
@@ -65,6 +110,18 @@ Is there {w}{in}?
 Is {w} [shown|drawn|there|visible]{in}?
 [Can|Could] [I|you|one] find {w}{in}?
 Does {this} [have|show|contain] {w}?
+[Do you know|Can you say|Can you tell me|Could you tell me|I want to know|I wonder|Tell me|Say] [if|whether] there is {w}{in}[?|.|]
+[Can|Could|Did] you [find|spot|notice|make out|detect|discover] {w}{in}?
+Do you [find|spot|notice|have] {w}{in}?
+Have you [seen|noticed|spotted|got] {w}{in}?
+Is {w} [in it|to be seen|to be found|among them|part of it|around|pictured|included]{in}?
+[Would|Will] [I|you|one] [see|find] {w}{in}?
+Is there [any|such a thing as|maybe|also|really] {w}{in}?
+[Does|Did] [it|anything here] [have|show|contain|include|look like] {w}?
+[And|So|Or] {w}{in}?
+[Check|Look|See] [if|whether] there is {w}{in}[.||]
+There is {w}{in}, [is that so|correct]?
+Yes or no: is there {w}{in}?
 ~Is {w} present{in}?
 ~Have you found {w}{in}?
 """)
@@ -75,6 +132,15 @@ What is [shown|drawn|there|visible|to see]{in}?
 What [does {this} show|is on {this}|is in {this}|'s in {this}|is this]?
 [List|Name|Tell me] [the shapes|all shapes|everything|what you see]{in}.
 [Which|What] [shapes|objects|things] [are there|do you see|are shown|are drawn]{in}?
+[Say|Tell me|Explain|Write|Report] what [you see|is there|is shown|can be seen]{in}[.||, please.]
+What does it [show|look like]{in}?
+What [have you got|have you found|did you find|did you see|would you say you see|is there to see|all do you see]{in}?
+What's [here|there|this|that|shown|pictured|going on]{in}?
+[I want to know|I wonder|Do you know|Can you say|Can you tell me|Could you tell me] what [is|you see] {in}[?|.|]
+[Give me|Write|Make] a [description|list|summary] of [what you see|the shapes|everything]{in}[.||]
+[Summarise|Summarize|Explain|Look at|Caption] {this}[.||, please.]
+[Say|Explain|Tell me] what [{this} is|is on {this}|is in {this}|{this} contains|{this} has][.||]
+[Anything|What things|Which things|What stuff] [to see|to find|in view|visible]{in}?
 ~What have we got here{in}?
 ~Say what {this} shows.
 """)
@@ -84,6 +150,15 @@ WHICH = lines("""
 [In|On] which [picture|image] [is|do you see|is there|can you see] {w}?
 Where is {w}: in the first or the second [picture|image]?
 {w}: [in |]which [picture|image]?
+[Tell me|Say|Do you know|Can you say|I want to know|I wonder|Can you tell me] which [picture|image|one|of them] [has|shows|contains] {w}[?|.|]
+[Which|What] [picture|image|one] [of these|of them|of the two|here] [has|shows|contains|includes|comes with] {w}?
+[Find|Name|Point out|Pick|Give me|Show me] the [picture|image|one] [with|that has|that shows|that contains] {w}[.||, please.]
+[Is|Do you see|Can you find] {w} in the first or [in |]the second [picture|image|one]?
+[Does|Did] the first or the second [picture|image|one] [have|show|contain] {w}?
+Which [of these two|of both|two] [has|shows|contains|is the one with] {w}?
+[In|On] which [of these|of them|of the two] [is|do you find|can I find] {w}?
+{w}: first or second [picture|image|one|]?
+[The|Which] [picture|image|one] with {w}, [which is it|which one is it|is it the first or the second]?
 ~Tell me which picture has {w}.
 ~Which of these two holds {w}?
 """)
@@ -93,6 +168,16 @@ Are [these|the|both|these two|the two] [pictures|images] [the same|equal|identic
 Do [the|these|both|the two] [pictures|images] [differ|show the same|look the same|show the same thing]?
 [Compare|Please compare] [them|the pictures|the two pictures|these images|both images].
 [How|In what] do [they|the pictures|the two pictures|the images|these pictures] differ?
+[Can|Could|Do] you [see|find|spot|notice|name|tell me] [a difference|any difference|the differences|some differences] between [them|the pictures|the two|these images|both]?
+[Do you know|Can you say|Tell me|Say|I want to know|I wonder|Explain] [what is different|how they differ|what differs|what has changed|whether they are the same|if they are the same][?|.|]
+[What|Which thing|What thing] [is different|differs|changed|has changed|is not the same][ between them| here| in the second one| between the two|]?
+What [makes them different|sets them apart|tells them apart|tells the pictures apart]?
+[Find|Spot|Show me|Point out|Give me|List] the difference[s|][ between them| between the two| between both pictures|][.||, please.]
+Are [they|both|the two|these] [the same|different|equal|identical|alike][ or not|]?
+Has [anything|something] changed[ between them| from the first to the second| here|]?
+[Is there any difference|Are there any differences|Is there some difference][ between them| between both pictures| here|]?
+[Tell|Try to tell] [them|the images|both pictures|the two] apart[.|?|]
+[In what way|In which way|How] are [they|the pictures|these two|the images] [different|not the same]?
 ~Can you tell the two pictures apart?
 ~Is anything different between the images?
 """)
@@ -310,4 +395,6 @@ def asked(rng: Random, pattern: str, number: int | None) -> str:
     text = expand(rng, pattern).replace("{in}", place).replace("{this}", this)
     text = " ".join(text.split())
     text = text[0].upper() + text[1:]
+    if rng.random() < 0.15:
+        text = " ".join((expand(rng, rng.choice(_BEFORE)), text) if rng.random() < 0.6 else (text, rng.choice(_AFTER)))
     return text.lower() if rng.random() < 0.06 else text

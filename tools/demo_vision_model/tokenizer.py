@@ -29,7 +29,8 @@ def corpus(seed: int, count: int) -> Iterator[str]:
     for _ in range(count):
         scenes = [scene(rng, "train", rng.randint(1, 5)) for _ in range(rng.randint(1, 2))]
         made = about_pictures(rng, "train", scenes, 4) if rng.random() < 0.8 else without_pictures(rng, "train", 3)
-        text = "".join(part for part, _ in render(made.messages))
+        # Answers count three times, so that the few words which they consist of become tokens.
+        text = "".join(part * (3 if learn else 1) for part, learn in render(made.messages))
         for token in SPECIAL:
             text = text.replace(token, "\n")
         yield text

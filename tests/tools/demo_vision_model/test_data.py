@@ -30,7 +30,7 @@ def conversation(seed: int, split: Split = "train") -> Conversation:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small files that training writes, of a tokenizer that has read less."""
     folder = tmp_path_factory.mktemp("tokenizer")
-    tokenizer.write(tokenizer.train(1, CONFIG["vocab_size"], 250), folder)
+    tokenizer.write(tokenizer.train(1, CONFIG["vocab_size"], 500), folder)
     return folder
 
 
