@@ -197,10 +197,10 @@ def submission(request: Request) -> list[bytes]:
     media: list[bytes] = []
     body = _encoder.encode(Submit.of(replace(request, task=_marked(request.task, mark, media))))
     first, *others = body.split(b"\xc4" + bytes([_MARK_BYTES]) + mark)  # as msgpack writes it: bin 8
-    pieces = [first]
+    rest: list[bytes] = []
     for data, after in zip(media, others, strict=True):
-        pieces += [b"\xc6" + len(data).to_bytes(4, "big"), data, after]  # bin 32
-    return [_header(sum(map(len, pieces))), *pieces]
+        rest += [b"\xc6" + len(data).to_bytes(4, "big"), data, after]  # bin 32
+    return [_header(len(first) + sum(map(len, rest))) + first, *rest]
 
 
 def _marked(value: Any, mark: bytes, media: list[bytes]) -> Any:
