@@ -56,6 +56,7 @@ EXTRA = {("orchard.gateway.models.sources", "demo")}
 # lie directly in it. A package that isn't named here imports nothing of its room.
 PACKAGES = {
     "backends.audio": {"backends"},
+    "backends.embeddings": {"backends"},
     "backends.vision": {"backends"},
     "cli": {"cli.settings"},
     "core.tasks": {"core"},

@@ -24,6 +24,8 @@ from orchard.kinds import KINDS, kind_called, kind_of
         ({"model_type": "bert"}, (), "embeddings"),
         ({"model_type": "other", "architectures": ["OtherForMaskedLM"]}, (), "embeddings"),
         ({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}, ("modules.json",), "embeddings"),
+        ({"model_type": "bert", "architectures": ["BertForSequenceClassification"]}, ("modules.json",), "rerank"),
+        ({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}, ("modules.json", "1_LogitScore"), "rerank"),
         ({}, ("model_index.json",), "image"),
         ({}, ("transformer", "vae", "README.md"), "image"),
         ({}, (), "text"),
@@ -48,10 +50,10 @@ def test_every_config_is_of_a_kind(config: dict[str, Any]) -> None:
 
 
 def test_the_configuration_has_a_word_for_each_kind() -> None:
-    types = ["lm", "multimodal", "embeddings", "whisper", "speech", "image-generation", "image-edit"]
+    types = ["lm", "multimodal", "embeddings", "rerank", "whisper", "speech", "image-generation", "image-edit"]
     assert list(get_args(ModelType)) == types
     assert [kind_called(name) for name in types] == [
-        *("text", "vision", "embeddings", "whisper", "speech", "image", "image")
+        *("text", "vision", "embeddings", "rerank", "whisper", "speech", "image", "image")
     ]
 
 

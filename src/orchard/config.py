@@ -21,6 +21,8 @@ from orchard.core.setting import (
     unset,
     written_as,
 )
+from orchard.core.tasks.embed import EmbeddingOptions
+from orchard.core.tasks.rerank import RerankOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.kinds import KINDS
 
@@ -77,6 +79,8 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     pinned: Annotated[bool, setting("models", "Never unload the model to make room for another.")] = False
     ttl: Ttl = None
     text: TextOptions = TextOptions()
+    embeddings: EmbeddingOptions = EmbeddingOptions()
+    rerank: RerankOptions = RerankOptions()
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -194,6 +198,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     cache_timeout: Annotated[Seconds, setting("limits", "Seconds to wait for a model's report on its cache.")] = 5.0
     text: TextOptions = TextOptions()
     """How models are run that `models` does not name; as there, each kind of model has a field of its own."""
+    embeddings: EmbeddingOptions = EmbeddingOptions()
+    rerank: RerankOptions = RerankOptions()
 
     @property
     def asks_for_keys(self) -> bool:

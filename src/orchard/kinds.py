@@ -13,7 +13,9 @@ from msgspec import Struct
 
 from orchard.core.errors import OrchardError
 from orchard.core.request import LoadOptions, Task
+from orchard.core.tasks.embed import Embed, EmbeddingOptions
 from orchard.core.tasks.generate import Count, Generate
+from orchard.core.tasks.rerank import Rerank, RerankOptions
 from orchard.core.tasks.speak import Speak
 from orchard.core.tasks.text_options import TextOptions
 
@@ -31,7 +33,10 @@ _ENCODERS = {
     "roberta",
     "xlm-roberta",
 }
-_ENCODER_TASKS = ("ForMaskedLM", "ForSequenceClassification", "ForTextEncoding")
+_ENCODER_TASKS = ("ForMaskedLM", "ForTextEncoding")
+_RANKER_TASKS = ("ForSequenceClassification",)
+# What sentence-transformers writes beside the weights of a reranker that is a language model.
+_RANKER_FILES = {"1_LogitScore"}
 # What sentence-transformers writes beside the weights.
 _EMBEDDING_FILES = {"modules.json", "config_sentence_transformers.json"}
 # mlx-audio's names. Those that `backends.audio.speakers` doesn't know fail to load with the reason.
@@ -122,17 +127,30 @@ class ModelKind(Struct, frozen=True):
 
 
 def _embeds(config: Mapping[str, Any], files: Collection[str]) -> bool:
-    names = config.get("architectures")
     return (
         str(config.get("model_type")) in _ENCODERS
         or not _EMBEDDING_FILES.isdisjoint(files)
-        or (isinstance(names, list) and names != [] and all(str(name).endswith(_ENCODER_TASKS) for name in names))
+        or _is_for(config, _ENCODER_TASKS)
     )
+
+
+def _reranks(config: Mapping[str, Any], files: Collection[str]) -> bool:
+    return _is_for(config, _RANKER_TASKS) or not _RANKER_FILES.isdisjoint(files)
+
+
+def _is_for(config: Mapping[str, Any], tasks: tuple[str, ...]) -> bool:
+    """Return whether all architectures that a config.json names are made for one of these tasks."""
+    names = config.get("architectures")
+    return isinstance(names, list) and names != [] and all(str(name).endswith(tasks) for name in names)
 
 
 TEXT = Backend("orchard.worker.text_service:TextService", (Generate, Count), TextOptions)
 VISION = Backend("orchard.worker.vision_service:VisionService", (Generate, Count), TextOptions, extra="vision")
 SPEECH = Backend("orchard.backends.audio.speech:SpeechService", (Speak,), LoadOptions, extra="audio")
+EMBEDDINGS = Backend(
+    "orchard.backends.embeddings.embedder:EmbeddingsService", (Embed,), EmbeddingOptions, extra="embeddings"
+)
+RERANK = Backend("orchard.backends.embeddings.reranker:RerankService", (Rerank,), RerankOptions, extra="embeddings")
 FAKE = Backend("orchard.backends.fake:FakeService", (Generate, Count), TextOptions)
 
 KINDS: dict[str, ModelKind] = {
@@ -141,7 +159,8 @@ KINDS: dict[str, ModelKind] = {
     "vision": ModelKind(
         VISION, lambda config, files: any(config.get(key) for key in _MEDIA_KEYS), ("multimodal",), _TEXT_WEIGHTS
     ),
-    "embeddings": ModelKind(None, _embeds, ("embeddings",)),
+    "embeddings": ModelKind(EMBEDDINGS, _embeds, ("embeddings",)),
+    "rerank": ModelKind(RERANK, _reranks, ("rerank",)),
     "whisper": ModelKind(None, lambda config, files: config.get("model_type") == "whisper", ("whisper",)),
     "speech": ModelKind(SPEECH, lambda config, files: str(config.get("model_type")) in _SPEAKERS, ("speech",)),
     "image": ModelKind(

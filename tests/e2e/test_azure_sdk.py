@@ -91,7 +91,7 @@ def test_errors_are_the_sdks_own(locked: Server) -> None:
     with pytest.raises(openai.BadRequestError) as bad:
         client.chat.completions.create(model="demo", messages=HELLO, temperature=3)
     assert (bad.value.code, bad.value.param) == ("BadRequest", "temperature")
-    with pytest.raises(openai.BadRequestError, match="gives no embeddings"):
+    with pytest.raises(openai.BadRequestError, match="gives text and no embeddings"):
         client.embeddings.create(model="demo", input="hello")
 
 

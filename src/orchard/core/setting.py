@@ -61,3 +61,7 @@ Name = Annotated[str, written_as("name")]
 Names = Annotated[tuple[str, ...], written_as("names")]
 Folder = Annotated[str, written_as("folder")]
 ExistingFolder = Annotated[str, written_as("existing folder")]
+QueueSize = Annotated[
+    Positive,
+    setting("concurrency", "The most requests that may wait for a model; further ones are refused."),
+]

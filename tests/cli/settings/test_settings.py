@@ -21,6 +21,8 @@ from orchard.cli.settings.table import TABLE, by_name, by_variable, described, f
 from orchard.cli.settings.values import parse_size, shown_size
 from orchard.config import Ignored, ModelSettings, Settings, Shorthands
 from orchard.core.setting import Names, also, setting, unset
+from orchard.core.tasks.embed import EmbeddingOptions
+from orchard.core.tasks.rerank import RerankOptions
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from tests.support.config_docs import example_of, row
 
@@ -29,8 +31,13 @@ DEMO = ModelSettings(model_path="demo")
 
 def demo(**text: Any) -> Settings:
     """The settings of a server of the demo whose models are run with these options."""
-    options = TextOptions(**text)
-    return Settings(text=options, models=(ModelSettings(model_path="demo", text=options),))
+    shared = {name: value for name, value in text.items() if name == "queue_size"}
+    options: dict[str, Any] = {
+        "text": TextOptions(**text),
+        "embeddings": EmbeddingOptions(**shared),
+        "rerank": RerankOptions(**shared),
+    }
+    return Settings(models=(ModelSettings(model_path="demo", **options),), **options)
 
 
 def serve(*args: str, **env: str) -> tuple[Settings, list[str]]:
@@ -508,8 +515,10 @@ class TestTable:
 
     def test_every_setting_of_the_server_can_be_set(self) -> None:
         for home, own in (
-            (Settings, {"models", "text"}),
-            (ModelSettings, {"text"}),
+            (Settings, {"models", "text", "embeddings", "rerank"}),
+            (ModelSettings, {"text", "embeddings", "rerank"}),
+            (EmbeddingOptions, {"memory_limit"}),
+            (RerankOptions, {"memory_limit"}),
             (TextOptions, {"defaults", "memory_limit"}),  # the pool divides the server's memory_limit
             (SamplingDefaults, set()),
             (Shorthands, set()),

@@ -125,5 +125,5 @@ async def test_a_404_speaks_the_callers_dialect() -> None:
 
 
 def test_what_has_come_to_be_served_is_not_refused() -> None:
-    assert "reranking is not served yet" in advice("/v1/rerank/x", KNOWN)
-    assert advice("/v1/rerank/x", [*KNOWN, "/v1/rerank"]) == "no such route; use /v1/rerank"
+    assert "images are not served yet" in advice("/v1/images/x", KNOWN)
+    assert advice("/v1/images/x", [*KNOWN, "/v1/images"]) == "no such route; use /v1/images"

@@ -5,7 +5,18 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from orchard.core.request import LoadOptions
-from orchard.core.setting import ExistingFolder, Folder, Natural, Positive, Size, also, setting, unset, written_as
+from orchard.core.setting import (
+    ExistingFolder,
+    Folder,
+    Natural,
+    Positive,
+    QueueSize,
+    Size,
+    also,
+    setting,
+    unset,
+    written_as,
+)
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2), unset(example="0")]
@@ -144,10 +155,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         setting("concurrency", "The most answers that a model generates at once; further requests wait."),
         also("batch_completion_size", "max_num_seqs", "MLX_VLM_MAX_NUM_SEQS"),
     ] = 64
-    queue_size: Annotated[
-        Positive,
-        setting("concurrency", "The most requests that may wait for a model; further ones are refused."),
-    ] = 1024
+    queue_size: QueueSize = 1024
     prefill_step_size: Annotated[
         Positive | None,
         setting("concurrency", "The most prompt tokens to prefill in a step while answers are being generated."),

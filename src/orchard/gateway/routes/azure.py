@@ -37,7 +37,7 @@ def add(routes: APIRouter, site: AppState) -> None:
 
     @routes.post("/embeddings", **_described(EMBEDDINGS_BODY))
     async def deployment_embeddings(http: Request, deployment: str) -> Response:
-        """Refuse to make embeddings, with the reason: the models here are text models."""
+        """Make embeddings with the model that the deployment names."""
         return await embeddings.answer(site, http, deployment)
 
     @routes.post("/audio/speech", **_described(SPEECH_BODY))

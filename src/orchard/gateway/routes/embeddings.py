@@ -1,10 +1,12 @@
-"""OpenAI's Embeddings, which no model that is served can give: whoever asks is told so."""
+"""OpenAI's Embeddings."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchard.dialects.openai import embeddings as openai_embeddings
+from orchard.core.tasks.embed import Embed
+from orchard.dialects.common.fields import PRIORITY_HEADER
+from orchard.dialects.openai.embeddings import BODY, parse
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import generation
 
@@ -12,14 +14,15 @@ from orchard.gateway.routes.openapi import generation
 def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
 
-    @routes.post("/embeddings", **generation(openai_embeddings.BODY.schema(), parameters=()))
+    @routes.post("/embeddings", **generation(BODY.schema()))
     async def embeddings(http: Request) -> Response:
-        """Refuse to make embeddings, with the reason: the models here are text models."""
+        """Make embeddings of texts: https://platform.openai.com/docs/api-reference/embeddings."""
         return await answer(site, http)
 
 
 async def answer(site: AppState, http: Request, model: str | None = None) -> Response:
-    """Refuse a request; `model` is asked for whatever the body says. Raises OrchardError."""
+    """Answer a request; `model` is asked for whatever the body says."""
+    header = http.headers.get(PRIORITY_HEADER)
     body = await site.bodies.read(http)
-    wanted = openai_embeddings.BODY.decode(body).model_name if model is None else model
-    raise openai_embeddings.refusal(site.pool.find(wanted).entry.id)
+    call = parse(body, http.state.id, header, model=model, default=site.pool.only(Embed))
+    return await site.answer(http, call.request, call.complete)

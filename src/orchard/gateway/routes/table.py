@@ -17,6 +17,7 @@ from orchard.gateway.routes import (
     conversations,
     embeddings,
     models,
+    rerank,
     responses,
     server,
     speech,
@@ -42,6 +43,7 @@ class RouteGroup(NamedTuple):
 
 
 _OPENAI = ("/v1", "")
+_RERANK = ("/v1", "", "/v2")  # the last is Cohere's
 _AZURE = ("/openai", "/openai/v1")
 _DEPLOYMENT = ("/openai/deployments/{deployment:path}",)
 _AZURE_AI = ("/models",)
@@ -60,6 +62,7 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(completions.add, openai_errors.fail, _OPENAI, ("/completions",), "OpenAI"),
     RouteGroup(embeddings.add, openai_errors.fail, _OPENAI, ("/embeddings",), "OpenAI"),
     RouteGroup(speech.add, openai_errors.fail, _OPENAI, ("/audio/speech",), "OpenAI"),
+    RouteGroup(rerank.add, openai_errors.fail, _RERANK, ("/rerank",), "Reranking"),
     RouteGroup(models.add, openai_errors.fail, _OPENAI, tag="OpenAI"),
     RouteGroup(
         responses.add,

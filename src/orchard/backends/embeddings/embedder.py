@@ -1,0 +1,149 @@
+"""Models of embeddings."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from orchard.backends.embeddings.folder import DenseLayer, VectorRecipe, dense_weights, read_recipe, shortest
+from orchard.backends.embeddings.networks import Family, PassCost, load_network, read_config
+from orchard.backends.embeddings.pooling import activated, normalized, pool
+from orchard.backends.embeddings.service import BatchService, PassModel, ReadText
+from orchard.backends.embeddings.texts import TextTokenizer
+from orchard.backends.model_folder import Progress
+from orchard.core.errors import OrchardError
+from orchard.core.model_config import context_window
+from orchard.core.tasks.embed import Embed, Embedding, EmbeddingOptions
+
+
+class Embedder(PassModel):
+    """Makes the vectors of texts."""
+
+    def __init__(
+        self, network: Any, family: Family, recipe: VectorRecipe, texts: TextTokenizer, config: dict[str, Any]
+    ) -> None:
+        self._network = network
+        self._family = family
+        self._recipe = recipe
+        self._texts = texts
+        self._cost = PassCost(network, config)
+        self._vocabulary = int(config["vocab_size"])
+        self._padding = int(config.get("pad_token_id") or 0)
+        self._dense = [] if family.has_dense else [(dense_weights(layer), layer) for layer in recipe.dense]
+        self.width = int(self.vectors(mx.zeros((1, 1), mx.int32), mx.ones((1, 1), mx.int32)).shape[1])
+
+    @property
+    def result_bytes(self) -> int:
+        """What a vector takes."""
+        return self.width * 4
+
+    def read(self, task: Embed) -> list[ReadText]:
+        """Return the inputs in tokens, with the prompt before those that are texts. Raise OrchardError."""
+        self._check_dimensions(task.dimensions)
+        prompt = self._prompt(task.prompt_name)
+        params = ["input"] if len(task.inputs) == 1 else [f"input[{index}]" for index in range(len(task.inputs))]
+        places = [index for index, given in enumerate(task.inputs) if isinstance(given, str)]
+        texts = [prompt + str(task.inputs[index]) for index in places]
+        if self._recipe.lower:
+            texts = [text.lower() for text in texts]
+        read = self._texts.read(texts, [params[index] for index in places], truncate=task.truncate)
+        found = dict(zip(places, read, strict=True))
+        return [
+            found[index] if isinstance(given, str) else self._given(given, params[index], task.truncate)
+            for index, given in enumerate(task.inputs)
+        ]
+
+    def cost(self, rows: int, length: int) -> int:
+        """Return the bytes that a pass over so many texts of that length takes, beside the weights."""
+        return self._cost.of(rows, length) + rows * self.width * 8
+
+    def compute(self, texts: Sequence[ReadText]) -> list[np.ndarray[Any, Any]]:
+        """Return the vector of each text, float32."""
+        tokens, mask = padded([text.tokens for text in texts], self._padding)
+        vectors = self.vectors(tokens, mask)
+        mx.eval(vectors)
+        return list(np.array(vectors))
+
+    def vectors(self, tokens: mx.array, mask: mx.array) -> mx.array:
+        """Return the vectors (rows, width) of padded tokens (rows, n) and their mask."""
+        pooled = pool(self._family.hidden(self._network, tokens, mask), mask, self._recipe.pooling)
+        if self._family.has_dense:
+            for layer in self._network.dense:
+                pooled = layer(pooled)
+        for weights, layer in self._dense:
+            pooled = _dense(pooled, weights, layer)
+        return normalized(pooled) if self._recipe.normalize else pooled
+
+    def result(self, task: Embed, found: np.ndarray[Any, Any]) -> Embedding:
+        """Return a vector, cut and normalised again if the task wants fewer dimensions."""
+        if task.dimensions and task.dimensions < self.width:
+            found = found[: task.dimensions]
+            found = found / max(float(np.linalg.norm(found)), 1e-12)
+        return Embedding(found.astype("<f4").tobytes())
+
+    def _prompt(self, name: str | None) -> str:
+        prompts = self._recipe.prompts
+        if name is not None and name not in prompts:
+            known = f"one of {', '.join(map(repr, sorted(prompts)))}" if prompts else "left out: this model has none"
+            raise OrchardError("invalid_request", f"`prompt_name` must be {known}.", param="prompt_name")
+        name = name or self._recipe.prompt
+        return prompts[name] if name else ""
+
+    def _check_dimensions(self, dimensions: int | None) -> None:
+        if dimensions is None or dimensions == self.width:
+            return
+        if not self._recipe.matryoshka:
+            why = f"must be {self.width}: this model was not trained to give fewer dimensions, as far as its files say"
+        elif dimensions > self.width:
+            why = f"must be at most {self.width}, which is what this model gives"
+        elif self._recipe.sizes and dimensions not in self._recipe.sizes:
+            why = f"must be {self.width} or one of {', '.join(map(str, self._recipe.sizes))}, as the model was trained"
+        else:
+            return
+        raise OrchardError("invalid_request", f"`dimensions` {why}.", param="dimensions")
+
+    def _given(self, tokens: tuple[int, ...], param: str, truncate: bool) -> ReadText:
+        if wrong := next((token for token in tokens if token >= self._vocabulary), None):
+            message = f"`{param}` has the token {wrong}; this model's tokens are 0 to {self._vocabulary - 1}."
+            raise OrchardError("invalid_request", message, param=param)
+        if len(tokens) > self._texts.most and not truncate:
+            raise self._texts.too_long(param, len(tokens))
+        return ReadText(tokens[: self._texts.most])
+
+
+class EmbeddingsService(BatchService[EmbeddingOptions]):
+    """Serves a model of embeddings."""
+
+    @staticmethod
+    def _load(path: Path, options: EmbeddingOptions, progress: Progress, beat: Callable[[], None]) -> PassModel:
+        config = read_config(path)
+        recipe = read_recipe(path, config, options.matryoshka)
+        texts = TextTokenizer(path, longest_text(config, recipe.max_tokens))
+        network, family = load_network(path, config, progress, beat)
+        return Embedder(network, family, recipe, texts, config)
+
+
+def longest_text(config: dict[str, Any], told: int | None = None) -> int:
+    """Return the most tokens of a text by a config.json, and by what else is `told`."""
+    window = context_window(config)
+    if window and "roberta" in str(config.get("model_type")):  # its positions begin behind that of padding
+        window -= int(config.get("pad_token_id", 1)) + 1
+    return shortest(window, told)
+
+
+def padded(texts: Sequence[Sequence[int]], padding: int) -> tuple[mx.array, mx.array]:
+    """Return tokens (rows, n), padded at their end, and their mask (rows, n): 1 for a text's own."""
+    longest = max(map(len, texts))
+    tokens = np.full((len(texts), longest), padding, np.int32)
+    mask = np.zeros((len(texts), longest), np.int32)
+    for row, text in enumerate(texts):
+        tokens[row, : len(text)] = text
+        mask[row, : len(text)] = 1
+    return mx.array(tokens), mx.array(mask)
+
+
+def _dense(values: mx.array, weights: dict[str, mx.array], layer: DenseLayer) -> mx.array:
+    found = values @ weights["weight"].T.astype(mx.float32)
+    return activated(found + weights["bias"] if "bias" in weights else found, layer.activation)

@@ -1,0 +1,155 @@
+"""The files that sentence-transformers writes beside a model: how vectors are made of what the network computes.
+
+Their forms: https://sbert.net/docs/package_reference/sentence_transformer/models.html
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+from msgspec import Struct
+
+from orchard.core.errors import OrchardError
+
+# Kinds of models that read to the right only, so that the last token alone has seen the whole text.
+_CAUSAL = {"qwen3"}
+# Models that were trained for fewer dimensions, although their files don't say so.
+_MATRYOSHKA = {"qwen3", "gemma3_text"}
+_NO_LIMIT = 10**9  # transformers writes 10^30 where a tokenizer knows no limit
+
+_POOLINGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+_ACTIVATIONS = {"Identity", "Tanh", "ReLU", "GELU", "Sigmoid"}
+
+
+class DenseLayer(Struct, frozen=True):
+    """A layer between pooling and normalising; its folder may hold its weights."""
+
+    folder: Path
+    activation: str
+
+
+class VectorRecipe(Struct, frozen=True, kw_only=True):
+    """How a model's vectors are made.
+
+    `pooling`: the ways whose results are joined. `prompts`: what stands before texts, by name; `prompt` is the name of
+    the default. `max_tokens`: of a text, None: as the network and the tokenizer say. `lower`: texts become lower case.
+    `matryoshka`: the vectors' first numbers are a good vector themselves; `sizes`: of how many of them (empty: any).
+    """
+
+    pooling: tuple[str, ...]
+    dense: tuple[DenseLayer, ...] = ()
+    normalize: bool = True
+    prompts: dict[str, str] = {}
+    prompt: str | None = None
+    max_tokens: int | None = None
+    lower: bool = False
+    matryoshka: bool = False
+    sizes: tuple[int, ...] = ()
+
+
+def read_recipe(folder: Path, config: dict[str, Any], matryoshka: bool | None = None) -> VectorRecipe:
+    """Read how vectors are made from a model's folder; `config` is its config.json.
+
+    `matryoshka`: what the settings say of it; None: nothing.
+
+    Without such files they are the normalised mean of all tokens, or the last token of a model that reads to the right
+    only. Raise OrchardError("model_failed") where they are made in a way that is not served.
+    """
+    try:
+        return _read(folder, config, matryoshka)
+    except (ValueError, TypeError, AttributeError, KeyError, OSError) as error:
+        reason = f"its sentence-transformers files can't be used: {error}"
+        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}") from error
+
+
+def _read(folder: Path, config: dict[str, Any], matryoshka: bool | None) -> VectorRecipe:
+    kind = str(config.get("model_type"))
+    told, about = _json(folder / "config_sentence_transformers.json"), _json(folder / "sentence_bert_config.json")
+    sizes = config.get("matryoshka_dimensions") or told.get("matryoshka_dimensions") or ()
+    trained = bool(sizes or config.get("is_matryoshka") or kind in _MATRYOSHKA)
+    prompts = {str(name): str(text) for name, text in (told.get("prompts") or {}).items() if text is not None}
+    default = told.get("default_prompt_name")
+    if default is not None and default not in prompts:
+        raise ValueError(f"the default prompt {default!r} is none of its prompts")
+    pooling: tuple[str, ...] = ("lasttoken" if kind in _CAUSAL else "mean",)
+    dense: list[DenseLayer] = []
+    modules = _json(folder / "modules.json", [])
+    for module in modules:
+        where, name = folder / str(module.get("path", "")), str(module["type"]).rpartition(".")[2]
+        match name:
+            case "Transformer" | "Normalize":
+                pass
+            case "Pooling":
+                pooling = _pooling(_json(where / "config.json"), bool(prompts))
+            case "Dense":
+                dense.append(DenseLayer(where, _activation(_json(where / "config.json"))))
+            case _:
+                raise ValueError(f"modules of the type {module['type']} are not served")
+    names = [str(module["type"]).rpartition(".")[2] for module in modules]
+    most = about.get("max_seq_length")
+    return VectorRecipe(
+        pooling=pooling,
+        dense=tuple(dense),
+        normalize="Normalize" in names or not modules,
+        prompts=prompts,
+        prompt=default,
+        max_tokens=int(most) if most else None,
+        lower=bool(about.get("do_lower_case")),
+        matryoshka=trained if matryoshka is None else matryoshka,
+        sizes=tuple(sorted({int(size) for size in sizes})),
+    )
+
+
+def _pooling(config: dict[str, Any], has_prompts: bool) -> tuple[str, ...]:
+    if has_prompts and not config.get("include_prompt", True):
+        raise ValueError("models that leave the prompt out of the vector are not served")
+    if mode := config.get("pooling_mode"):
+        found = tuple(mode) if isinstance(mode, list) else (str(mode),)
+    else:
+        found = tuple(name for key, name in _POOLINGS.items() if config.get(key)) or ("mean",)
+    if unknown := set(found) - set(_POOLINGS.values()):
+        raise ValueError(f"its pooling {', '.join(sorted(unknown))} is not known")
+    return found
+
+
+def _activation(config: dict[str, Any]) -> str:
+    name = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
+    if name not in _ACTIVATIONS:
+        raise ValueError(f"the activation function {name} of a dense layer is not known")
+    return name
+
+
+def _json(file: Path, missing: Any = None) -> Any:
+    """Read a JSON file; `missing`, or an empty object, stands for one that isn't there."""
+    if not file.is_file():
+        return {} if missing is None else missing
+    try:
+        return json.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file.name} is not JSON ({error})") from None
+
+
+def dense_weights(layer: DenseLayer) -> dict[str, mx.array]:
+    """Return a dense layer's `weight` (outputs, inputs) and, if it has one, its `bias`. Raise OrchardError."""
+    file = layer.folder / "model.safetensors"
+    try:
+        found = mx.load(str(file))
+        assert isinstance(found, dict)
+        weights = {name.removeprefix("linear."): array for name, array in found.items()}
+        return {"weight": weights["weight"]} | ({"bias": weights["bias"]} if "bias" in weights else {})
+    except (OSError, RuntimeError, KeyError) as error:
+        reason = f"the weights of its {layer.folder.name} are missing or broken ({error})"
+        raise OrchardError("model_failed", f"the model in {layer.folder.parent} can't be loaded: {reason}") from error
+
+
+def shortest(*limits: int | None) -> int:
+    """Return the least of these numbers of tokens; None, and what is too great to be meant, is no limit."""
+    return min((limit for limit in limits if limit and 0 < limit < _NO_LIMIT), default=_NO_LIMIT)

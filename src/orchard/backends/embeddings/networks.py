@@ -1,0 +1,246 @@
+"""Networks that read texts: how mlx-vlm loads each family, and what it computes of tokens.
+
+Texts are padded at their end. A network is asked for hidden states only; pooling is done here, as a model's own files
+have it.
+"""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+from mlx import nn
+from mlx_vlm.encoder_loader import load_encoder_model
+
+from orchard.backends import cuda
+from orchard.backends.embeddings import cpu
+from orchard.backends.model_folder import Progress, evaluate, loading
+from orchard.core.errors import OrchardError
+from orchard.core.model_config import absurd_size
+
+_LIBRARY = "mlx-vlm"
+_EAGER_TOKENS = 2048  # of a pass from which on layers are computed one by one
+
+Hidden = Callable[[Any, mx.array, mx.array], mx.array]
+
+
+class Family(NamedTuple):
+    """How models of a `model_type` are loaded and read.
+
+    `name`, `ranker`: mlx-vlm's models of embeddings and of reranking (None: none). `hidden` returns the last hidden
+    states (rows, n, width) of tokens and their mask (rows, n). `adapt` changes a config.json into mlx-vlm's form.
+    `mend` a loaded network. `classifies`: the ranker is a classifier of pairs. `has_dense`: the network has the layers
+    behind pooling itself.
+    """
+
+    name: str
+    hidden: Hidden
+    adapt: Callable[[dict[str, Any]], None] = lambda config: None
+    ranker: str | None = None
+    classifies: bool = False
+    has_dense: bool = False
+    mend: Callable[[Any], None] = lambda network: None
+
+
+def _encoded(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
+    hidden: mx.array = network(tokens, attention_mask=mask).last_hidden_state
+    return hidden
+
+
+def _causal(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
+    # No token sees the padding behind it, so no mask is needed.
+    hidden: mx.array = network.model(tokens)
+    return hidden
+
+
+def _modernbert(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
+    """Read tokens with masks that leave no row empty: in float16, mlx-vlm's make the padding NaN, which spreads."""
+    everywhere, near = _both_ways(mask, network.local_attention // 2)
+    hidden: mx.array = network.embeddings(tokens)
+    for layer in network.layers:
+        hidden = layer(hidden, everywhere, near)
+    return network.final_norm(hidden)  # type: ignore[no-any-return]
+
+
+def _gemma(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
+    """Read tokens both ways, in sliding windows where the layers have them, which mlx-vlm 0.7.10 leaves out."""
+    model = network.model
+    everywhere, near = _both_ways(mask, model.window_size // 2)
+    hidden: mx.array = model.embed_tokens(tokens)
+    hidden = hidden * mx.array(model.config.hidden_size**0.5, hidden.dtype)
+    for index, layer in enumerate(model.layers):
+        is_global = (index + 1) % model.sliding_window_pattern == 0
+        hidden = layer(hidden, everywhere if is_global else near, None)
+    return model.norm(hidden)  # type: ignore[no-any-return]
+
+
+def _both_ways(mask: mx.array, window: int) -> tuple[mx.array, mx.array]:
+    """Return which tokens see which, (rows, 1, n, n): all of the text, and those at most `window` away.
+
+    Padding sees itself, too, so that each token sees one.
+    """
+    places = mx.arange(mask.shape[1])
+    distance = mx.abs(places[:, None] - places[None, :])
+    everywhere = mask.astype(mx.bool_)[:, None, None, :] | (distance == 0)
+    return everywhere, everywhere & (distance <= window)
+
+
+def _flat_rope(config: dict[str, Any]) -> None:
+    rope = config.get("rope_parameters") or {}
+    config.setdefault("rope_theta", rope.get("rope_theta", 10_000.0))
+    if rope.get("rope_type", "default") != "default":
+        config.setdefault("rope_scaling", {key: value for key, value in rope.items() if key != "rope_theta"})
+
+
+def _modernbert_config(config: dict[str, Any]) -> None:
+    rope = config.get("rope_parameters") or {}
+    for key, part in (("global_rope_theta", "full_attention"), ("local_rope_theta", "sliding_attention")):
+        if isinstance(found := rope.get(part), dict) and "rope_theta" in found:
+            config.setdefault(key, found["rope_theta"])
+    config.setdefault("global_attn_every_n_layers", _pattern(config, first=True) or 3)
+    config.setdefault("num_labels", len(config.get("id2label") or {0: ""}))
+
+
+def _exact_gelu(network: Any) -> None:
+    """Replace the activation functions, which mlx-vlm 0.7.10 takes for the one by tanh."""
+    for module in network.modules():
+        if isinstance(module, nn.GELU):
+            module._approx = "none"
+
+
+def _gemma_config(config: dict[str, Any]) -> None:
+    if not config.get("use_bidirectional_attention", True):
+        raise ValueError("its text is read to the right only, and mlx-vlm reads it both ways")
+    rope = config.get("rope_parameters") or {}
+    for key, part in (("rope_global_base_freq", "full_attention"), ("rope_local_base_freq", "sliding_attention")):
+        if isinstance(found := rope.get(part), dict) and "rope_theta" in found:
+            config[key] = found["rope_theta"]
+    if "rope_theta" in config:
+        config.setdefault("rope_global_base_freq", config["rope_theta"])
+    if "sliding_window_pattern" not in config:
+        config["sliding_window_pattern"] = _pattern(config, first=False) or config.get("_sliding_window_pattern") or 6
+
+
+def _pattern(config: dict[str, Any], *, first: bool) -> int | None:
+    """Return every how manieth layer sees everything, where a config.json lists them: the first or the last of them."""
+    types = config.get("layer_types")
+    if not isinstance(types, list) or "full_attention" not in types:
+        return None
+    places = [index for index, kind in enumerate(types) if kind == "full_attention"]
+    if first:
+        return places[1] - places[0] if len(places) > 1 else len(types)
+    return places[0] + 1
+
+
+def _bert_config(config: dict[str, Any]) -> None:
+    if config.get("hidden_act", "gelu") != "gelu":
+        raise ValueError(f"mlx-vlm has no activation function {config['hidden_act']} for it")
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        raise ValueError("mlx-vlm has only absolute positions for it")
+    config.setdefault("num_labels", len(config.get("id2label") or {0: ""}))
+
+
+FAMILIES = {
+    "bert": Family("bert", _encoded, _bert_config, "bert", classifies=True),
+    "modernbert": Family(
+        "modernbert", _modernbert, _modernbert_config, "modernbert", classifies=True, mend=_exact_gelu
+    ),
+    "xlm-roberta": Family("xlm_roberta", _encoded, _bert_config, "xlm_roberta", classifies=True),
+    "roberta": Family("xlm_roberta", _encoded, _bert_config, "xlm_roberta", classifies=True),
+    "qwen3": Family("qwen3_embedding", _causal, _flat_rope, "qwen3"),
+    "gemma3_text": Family("gemma3_embedding", _gemma, _gemma_config, has_dense=True),
+}
+"""By the `model_type` of config.json."""
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return a folder's config.json. Raise OrchardError("model_failed")."""
+    with loading(folder, _LIBRARY):
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError("it is no JSON object")
+    if reason := absurd_size(config):
+        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
+    return config
+
+
+def load_network(
+    folder: Path, config: dict[str, Any], progress: Progress, beat: Callable[[], None], *, ranks: bool = False
+) -> tuple[Any, Family]:
+    """Load the network of an embedding model or, if it `ranks`, of a reranker, and return it with its family.
+
+    `beat` is called after each layer of a large pass. Raise OrchardError("model_failed") with the reason.
+    """
+    family = FAMILIES.get(str(config.get("model_type")))
+    if family is None or (ranks and not family.ranker):
+        known = ", ".join(name for name, one in FAMILIES.items() if one.ranker or not ranks)
+        reason = f"'{config.get('model_type')}' is none of the architectures that are served for this: {known}"
+        raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}")
+    adapted = dict(config)
+    with loading(folder, _LIBRARY), _own_weights(folder, everything=family.has_dense) as seen:
+        family.adapt(adapted)
+        adapted["model_type"] = family.ranker if ranks else family.name
+        classifies = ranks and family.classifies
+        name = "SequenceClassificationModel" if classifies else "Model"
+        network = load_encoder_model(seen, model_remapping={}, model_class_name=name, config=adapted, lazy=True)
+        mx.eval(mx.random.state)  # else the key would keep a record of the weights that a network begins with
+        evaluate(folder, network, progress, _LIBRARY)
+    family.mend(network)
+    cuda.adapt(network)
+    cpu.adapt(network)
+    layers = network.layers
+    for index, layer in enumerate(layers):
+        layers[index] = _Paced(layer, beat)
+    return network, family
+
+
+@contextmanager
+def _own_weights(folder: Path, *, everything: bool) -> Iterator[Path]:
+    """Give a folder without the weights of sub-folders, which mlx-vlm would read into the network."""
+    if everything:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as seen:
+        for file in folder.iterdir():
+            if file.name.endswith((".safetensors", ".safetensors.index.json")):
+                (Path(seen) / file.name).symlink_to(file.resolve())
+        yield Path(seen)
+
+
+class _Paced(nn.Module):  # type: ignore[misc]
+    """A layer that is computed before the next one in large passes: so each is a piece of work of its own."""
+
+    def __init__(self, layer: nn.Module, beat: Callable[[], None]) -> None:
+        super().__init__()
+        self._layer = layer
+        self._beat = beat
+
+    def __call__(self, hidden: mx.array, *others: Any) -> mx.array:
+        found: mx.array = self._layer(hidden, *others)
+        if hidden.shape[0] * hidden.shape[1] >= _EAGER_TOKENS:
+            mx.eval(found)
+            self._beat()
+        return found
+
+
+class PassCost:
+    """Estimates what a pass takes, in bytes, from a network's sizes: rather too much than too little."""
+
+    _WIDE, _INNER_WIDE = 12, 4  # arrays of the layers' width, and of their MLP's, that are there at once
+
+    def __init__(self, network: nn.Module, config: dict[str, Any]) -> None:
+        """Take the sizes of a network, which is not kept, from its config.json."""
+        width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
+        # Keys and values that few heads share are not repeated; heads may be wider together than the layers.
+        width = max(width, heads * int(config.get("head_dim") or 0))
+        types = {array.dtype for _, array in nn.utils.tree_flatten(network.parameters())}
+        size = max((one.size for one in types if mx.issubdtype(one, mx.floating)), default=4)
+        self._per_token = size * (self._WIDE * width + self._INNER_WIDE * int(config["intermediate_size"])) + 4 * width
+        self._per_pair = heads * (size + 4) + 8  # scores, their softmax in float32, and masks
+
+    def of(self, rows: int, length: int) -> int:
+        """Return what a pass over so many texts of that many tokens takes."""
+        return rows * length * (self._per_token + self._per_pair * length)

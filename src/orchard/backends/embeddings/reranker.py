@@ -1,0 +1,118 @@
+"""Models that judge how relevant a document is to a query."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+
+from orchard.backends.embeddings.embedder import longest_text, padded
+from orchard.backends.embeddings.networks import PassCost, load_network, read_config
+from orchard.backends.embeddings.service import BatchService, PassModel, ReadText
+from orchard.backends.embeddings.texts import TextTokenizer
+from orchard.backends.model_folder import Progress
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.rerank import Relevance, Rerank, RerankOptions
+
+# What Qwen3-Reranker was trained with: https://huggingface.co/Qwen/Qwen3-Reranker-0.6B
+_HEAD = (
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
+    'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
+)
+_TAIL = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+_INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"
+
+
+class _Ranker(PassModel):
+    result_bytes = 64
+
+    def __init__(self, network: Any, texts: TextTokenizer, config: dict[str, Any]) -> None:
+        self._network = network
+        self._texts = texts
+        self._padding = int(config.get("pad_token_id") or 0)
+        self._cost = PassCost(network, config)
+
+    def cost(self, rows: int, length: int) -> int:
+        """Return the bytes that a pass over so many texts of that length takes, beside the weights."""
+        return self._cost.of(rows, length)
+
+    def result(self, task: Rerank, found: float) -> Relevance:
+        """Return a score."""
+        return Relevance(found)
+
+
+class PairClassifier(_Ranker):
+    """A classifier of pairs with one label, whose probability is the score."""
+
+    def read(self, task: Rerank) -> list[ReadText]:
+        """Return a pair of the query and each document, in tokens. Raise OrchardError."""
+        if task.instruction is not None:
+            message = "`instruction` is not taken by this model: leave it out."
+            raise OrchardError("invalid_request", message, param="instruction")
+        pairs = [(task.query, document) for document in task.documents]
+        return self._texts.read(pairs, _params(task), truncate=task.truncate)
+
+    def compute(self, texts: Sequence[ReadText]) -> Sequence[float]:
+        """Return the score of each pair."""
+        tokens, mask = padded([text.tokens for text in texts], self._padding)
+        types, _ = padded([text.types for text in texts], 0)
+        logits = self._network(tokens, attention_mask=mask, token_type_ids=types).logits
+        return _floats(mx.sigmoid(logits[:, 0].astype(mx.float32)))
+
+
+class AnsweringRanker(_Ranker):
+    """A language model that answers yes or no; the score is the probability of yes beside no (Qwen3-Reranker)."""
+
+    def __init__(self, network: Any, texts: TextTokenizer, config: dict[str, Any]) -> None:
+        super().__init__(network, texts, config)
+        self._answers = mx.array([texts.id_of("no"), texts.id_of("yes")])
+        self._head, self._tail = texts.plain(_HEAD), texts.plain(_TAIL)
+
+    def read(self, task: Rerank) -> list[ReadText]:
+        """Return a prompt for each document, in tokens. Raise OrchardError."""
+        instruction = _INSTRUCTION if task.instruction is None else task.instruction
+        room = self._texts.most - len(self._head) - len(self._tail)
+        found = []
+        for param, document in zip(_params(task), task.documents, strict=True):
+            text = f"<Instruct>: {instruction}\n<Query>: {task.query}\n<Document>: {document}"
+            tokens = self._texts.plain(text)
+            if len(tokens) > room and not task.truncate:
+                raise self._texts.too_long(param, len(tokens) + len(self._head) + len(self._tail))
+            found.append(ReadText([*self._head, *tokens[:room], *self._tail]))
+        return found
+
+    def compute(self, texts: Sequence[ReadText]) -> Sequence[float]:
+        """Return the score of each prompt."""
+        tokens, mask = padded([text.tokens for text in texts], self._padding)
+        language = self._network.language_model
+        hidden = language.model(tokens)  # no token sees the padding behind it
+        last = mx.take_along_axis(hidden, (mask.sum(axis=1, keepdims=True) - 1)[..., None], axis=1)[:, 0]
+        head = language.lm_head if "lm_head" in language else language.model.embed_tokens.as_linear
+        logits = head(last)
+        no, yes = logits[:, self._answers].astype(mx.float32).T
+        return _floats(mx.sigmoid(yes - no))
+
+
+class RerankService(BatchService[RerankOptions]):
+    """Serves a reranker."""
+
+    @staticmethod
+    def _load(path: Path, options: RerankOptions, progress: Progress, beat: Callable[[], None]) -> PassModel:
+        config = read_config(path)
+        texts = TextTokenizer(path, longest_text(config))
+        network, family = load_network(path, config, progress, beat, ranks=True)
+        if not family.classifies:
+            return AnsweringRanker(network, texts, config)
+        if network.config.num_labels != 1:
+            reason = f"it has {network.config.num_labels} labels, and a reranker has one"
+            raise OrchardError("model_failed", f"the model in {path} can't be loaded: {reason}")
+        return PairClassifier(network, texts, config)
+
+
+def _params(task: Rerank) -> list[str]:
+    return [f"documents[{index}]" for index in range(len(task.documents))]
+
+
+def _floats(scores: mx.array) -> list[float]:
+    found: Any = scores.tolist()
+    return list(found)

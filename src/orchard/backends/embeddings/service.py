@@ -1,0 +1,299 @@
+"""The service of models whose requests are over after a pass: the texts of all callers are batched together.
+
+submit ─▶ thread of the tokenizer ─▶ texts that wait, by length ─▶ MLX's thread, a pass at a time ─▶ emit
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import mlx.core as mx
+from msgspec import Struct
+
+from orchard.backends.embeddings.waiting import Place, Waiting
+from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
+from orchard.core.request import Request
+from orchard.core.tasks.batch_options import BatchOptions
+from orchard.engine.memory import recommended
+from orchard.engine.mlx_thread import MlxThread
+
+B = TypeVar("B", bound=BatchOptions)
+
+log = logging.getLogger("orchard.worker")
+
+_CRASHED = 70  # sysexits.h: EX_SOFTWARE
+_RETRY_AFTER = 5
+_TOKENS = {"cpu": 2048, "gpu": 16_384}  # in a pass, with padding
+_MOST_BYTES = 2**20  # of a pass' results: whoever reads slowly gets no more before it has read
+_PASSES_PER_CLEAR = 64
+_SECONDS_UNTIL_CLEAR = 5.0
+
+
+class ReadText(Struct, frozen=True):
+    """A text in tokens; `types` are those of a pair's parts, for models that tell them apart."""
+
+    tokens: Sequence[int]
+    types: Sequence[int] = ()
+
+
+def _check(driver: asyncio.Task[None]) -> None:
+    """End the process where its driver broke: its callers would wait for ever."""
+    if not driver.cancelled() and (error := driver.exception()):
+        log.critical("the batches of texts broke; this worker ends", exc_info=error)
+        logging.shutdown()
+        os._exit(_CRASHED)
+
+
+class PassModel(Protocol):
+    """A model that makes a result of each text, many in one pass."""
+
+    @property
+    def result_bytes(self) -> int:
+        """What the result of a text takes."""
+
+    def read(self, task: Any) -> list[ReadText]:
+        """Return the texts of a task in tokens; called in the tokenizer's thread. Raise OrchardError."""
+
+    def cost(self, rows: int, length: int) -> int:
+        """Return the bytes that a pass over so many texts of that length takes, beside the weights."""
+
+    def compute(self, texts: Sequence[ReadText]) -> Sequence[Any]:
+        """Return the result of each text; called in MLX's thread."""
+
+    def result(self, task: Any, found: Any) -> Struct:
+        """Return what a task's `Output` carries of a result."""
+
+
+class _BatchedRequest:
+    """A request that was submitted and has not ended. It has texts once they have been tokenised."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.texts: list[ReadText] = []
+        self.left = 0
+        self.begun = False
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(text.tokens) for text in self.texts)
+
+
+class BatchService(Service, Generic[B]):
+    """Serves one model; a subclass says how it is loaded."""
+
+    @staticmethod
+    def prepare() -> int:
+        """Return the bytes that the device lets models use; what a load needs is imported with this file."""
+        return recommended()
+
+    def __init__(self, path: str, options: B) -> None:
+        """At most `options.queue_size` requests wait."""
+        self._path = Path(path)
+        self._options = options
+        self._memory = options.memory_limit or recommended()
+        self._thread = MlxThread()
+        self._reader = ThreadPoolExecutor(1, "tokens")
+        self._reading_since: float | None = None
+        self._live: dict[str, _BatchedRequest] = {}
+        self._waiting = Waiting()
+        self._driver: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._weights_bytes = 0
+        self._told = (0, 0)
+
+    @staticmethod
+    @abstractmethod
+    def _load(path: Path, options: B, progress: Progress, beat: Callable[[], None]) -> PassModel:
+        """Load the model, in MLX's thread. Raise OrchardError with the reason where it can't be loaded."""
+
+    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+        """Load the model, let it read a text, and return its size.
+
+        Raise OrchardError("model_failed", ...) with the reason.
+        """
+        self._emit = emit
+        loop = asyncio.get_running_loop()
+
+        def advance(fraction: float) -> None:
+            self._thread.advance()
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
+                loop.call_soon_threadsafe(progress, fraction)
+
+        def load() -> PassModel:
+            model = self._load(self._path, self._options, advance, self._thread.advance)
+            self._weights_bytes = mx.get_active_memory()
+            model.compute([ReadText([0, 0], [0, 0])])
+            return model
+
+        try:
+            self._model = await self._thread.do(load)
+        except OrchardError:
+            raise
+        except Exception as error:
+            log.exception("loading failed")
+            raise OrchardError("model_failed", f"the model can't be run: {type(error).__name__}: {error}") from error
+        self._driver = asyncio.create_task(self._drive())
+        self._driver.add_done_callback(_check)
+        return Loaded(self._weights_bytes, {"batching": "together"})
+
+    def submit(self, request: Request) -> None:
+        """Begin a request; whatever is wrong with it comes as a `Failed` event."""
+        if len(self._live) >= self._options.queue_size:
+            message = f"{self._options.queue_size} requests are waiting for this model already"
+            self._tell([(request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)])])
+            return
+        live = self._live[request.id] = _BatchedRequest(request)
+        reading = asyncio.get_running_loop().run_in_executor(self._reader, self._read, live)
+        reading.add_done_callback(lambda read: self._has_read(live, read))
+        self._tell([])
+
+    def cancel(self, request_id: str) -> None:
+        """Drop a request; its texts that are not computed yet never are. Unknown ids are fine."""
+        if self._live.pop(request_id, None):
+            self._waiting.drop(request_id)
+            self._tell([])
+
+    def pause(self, request_id: str) -> None:
+        """Compute no more texts of a request until it is resumed. Unknown ids are fine."""
+        self._waiting.pause(request_id)
+
+    def resume(self, request_id: str) -> None:
+        """Go on with a paused request. Unknown ids are fine."""
+        self._waiting.resume(request_id)
+        self._wake.set()
+
+    def signs(self) -> Heartbeat:
+        """Return the signs of life: a piece of work is a layer of the model, or the tokens of a request."""
+        since = self._reading_since
+        reading = 0.0 if since is None else time.monotonic() - since
+        return Heartbeat(max(self._thread.silent_seconds, reading), self._thread.mlx_bytes)
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Let the weights and a pass take so many bytes together from now on."""
+        self._memory = memory_bytes
+
+    async def close(self, save_seconds: float) -> None:
+        """End all requests and free the model."""
+        for request_id in list(self._live):
+            self.cancel(request_id)
+        if self._driver:
+            self._driver.cancel()
+            await asyncio.wait([self._driver])
+        await asyncio.to_thread(self._reader.shutdown, cancel_futures=True)
+        vars(self).pop("_model", None)  # there is none if its load failed
+        await self._thread.close()
+
+    # The texts of a request
+
+    def _read(self, live: _BatchedRequest) -> list[ReadText]:
+        """Make tokens of a request's texts, in the tokenizer's thread."""
+        if live.request.id not in self._live:
+            return []
+        self._reading_since = time.monotonic()
+        try:
+            return self._model.read(live.request.task)
+        finally:
+            self._reading_since = None
+
+    def _has_read(self, live: _BatchedRequest, read: "asyncio.Future[list[ReadText]]") -> None:
+        request_id = live.request.id
+        if self._live.get(request_id) is not live:
+            return
+        try:
+            live.texts = read.result()
+            self._check_memory(live.texts)
+        except OrchardError as error:
+            self._end(request_id, Failed.of(error))
+        except Exception as error:
+            log.exception("the texts of request %s could not be read", request_id)
+            self._end(request_id, Failed("internal", f"the texts could not be read: {type(error).__name__}"))
+        else:
+            live.left = len(live.texts)
+            self._waiting.add(request_id, [len(text.tokens) for text in live.texts], live.request.priority)
+            self._wake.set()
+
+    def _check_memory(self, texts: Sequence[ReadText]) -> None:
+        longest = max(len(text.tokens) for text in texts)
+        if self._model.cost(1, longest) > self._memory - self._weights_bytes:
+            message = f"a text of {longest} tokens needs more memory than there is for this model"
+            raise OrchardError("context_length_exceeded", message)
+
+    # Passes
+
+    async def _drive(self) -> None:
+        """Compute what waits, a pass at a time."""
+        passes = 0
+        while True:
+            while self._waiting:
+                await self._pass(self._waiting.take(self._fits))
+                passes += 1
+                if passes % _PASSES_PER_CLEAR == 0:
+                    await self._thread.do(mx.clear_cache)
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(_SECONDS_UNTIL_CLEAR if passes else None):
+                    await self._wake.wait()
+            except TimeoutError:
+                await self._thread.do(mx.clear_cache)
+                passes = 0
+
+    def _fits(self, rows: int, length: int) -> bool:
+        tokens = self._options.batch_tokens or _TOKENS[mx.default_device().type.name]
+        return (
+            rows * length <= tokens
+            and rows * self._model.result_bytes <= _MOST_BYTES
+            and self._model.cost(rows, length) <= self._memory - self._weights_bytes
+        )
+
+    async def _pass(self, places: list[Place]) -> None:
+        """Compute some texts, which may be of several requests, and emit what came of them."""
+        texts = [self._live[place.request_id].texts[place.number] for place in places]
+        events: dict[str, list[Event]] = {}
+        for request_id in dict.fromkeys(place.request_id for place in places):
+            live = self._live[request_id]
+            if not live.begun:
+                live.begun = True
+                events[request_id] = [Started(live.tokens)]
+        self._tell(list(events.items()))
+        try:
+            results = await self._thread.do(self._model.compute, texts)
+        except Exception as error:
+            log.exception("a pass over %d texts failed", len(texts))
+            failed = Failed("internal", f"the model failed on this batch of texts: {type(error).__name__}")
+            for request_id in {place.request_id for place in places} & self._live.keys():
+                self._end(request_id, failed)
+            return
+        made: dict[str, list[Event]] = {}
+        for place, result in zip(places, results, strict=True):
+            if (still := self._live.get(place.request_id)) is not None:
+                found = self._model.result(still.request.task, result)
+                made.setdefault(place.request_id, []).append(Output.of(found, place.number))
+                still.left -= 1
+        for request_id, outputs in made.items():
+            live = self._live[request_id]
+            if not live.left:
+                outputs.append(Finished((), Usage(live.tokens, 0, units=len(live.texts))))
+                del self._live[request_id]
+        self._tell(list(made.items()))
+
+    def _end(self, request_id: str, event: Event) -> None:
+        del self._live[request_id]
+        self._waiting.drop(request_id)
+        self._tell([(request_id, [event])])
+
+    def _tell(self, events: list[tuple[str, list[Event]]]) -> None:
+        """Emit events, or the numbers of running and waiting requests if they have changed."""
+        running = sum(live.begun for live in self._live.values())
+        numbers = running, len(self._live) - running
+        if events or numbers != self._told:
+            self._told = numbers
+            self._emit(events, *numbers)

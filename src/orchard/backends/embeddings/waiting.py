@@ -1,0 +1,155 @@
+"""The texts that wait, and which of them share the next pass: texts of like length, of all requests."""
+
+from bisect import bisect_right, insort
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from orchard.core.request import Priority
+
+# How often in a row a request chooses the length of a pass before it is the next one's turn.
+_TURNS: dict[Priority, int] = {"interactive": 4, "normal": 2, "background": 1}
+# TextTokenizer share a pass that are this much longer or shorter, in tokens and relatively.
+_LONGER, _SHORTER = 16, 8
+_RATIO = 0.8
+
+
+class Place(NamedTuple):
+    """A text: that of this number in a request."""
+
+    request_id: str
+    number: int
+
+
+class _Asked:
+    """What is left of a request; `order` are the numbers of its texts, the longest last."""
+
+    def __init__(self, lengths: dict[int, int], priority: Priority) -> None:
+        self.lengths = lengths
+        self.priority = priority
+        self.order = sorted(lengths, key=lengths.__getitem__)
+
+    def longest(self) -> int:
+        while self.order[-1] not in self.lengths:
+            self.order.pop()
+        return self.order[-1]
+
+
+class Waiting:
+    """The texts of requests, by length. Requests take turns in choosing the length of the next pass."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, _Asked] = {}
+        self._paused: dict[str, _Asked] = {}
+        self._turns: deque[str] = deque()
+        self._left_of_turn = 0
+        self._places: dict[int, deque[tuple[_Asked, Place]]] = {}
+        self._known: list[int] = []  # the keys of `_places`, sorted
+
+    def __bool__(self) -> bool:
+        """Return whether a text waits that is not paused."""
+        return bool(self._asked)
+
+    def add(self, request_id: str, lengths: Sequence[int], priority: Priority) -> None:
+        """Add a request's texts, at least one, by their numbers of tokens."""
+        self._enter(request_id, _Asked(dict(enumerate(lengths)), priority))
+
+    def drop(self, request_id: str) -> None:
+        """Forget what is left of a request. Unknown ids are fine."""
+        self._asked.pop(request_id, None)
+        self._paused.pop(request_id, None)
+        self._tidy()
+
+    def pause(self, request_id: str) -> None:
+        """Take no more texts of a request until it is resumed. Unknown ids are fine."""
+        if asked := self._asked.pop(request_id, None):
+            self._paused[request_id] = asked
+
+    def resume(self, request_id: str) -> None:
+        """Take a request's texts again. Unknown ids are fine."""
+        if asked := self._paused.pop(request_id, None):
+            self._enter(request_id, _Asked(asked.lengths, asked.priority))
+
+    def take(self, fits: Callable[[int, int], bool]) -> list[Place]:
+        """Take texts of like length for a pass; the first one is the longest of the request whose turn it is.
+
+        There must be a text. `fits(rows, length)` says whether a pass may have so many texts, padded to that length; a
+        single one always comes.
+        """
+        request_id = self._next_turn()
+        asked = self._asked[request_id]
+        first = asked.longest()
+        length = asked.lengths[first]
+        taken = [self._taken(asked, Place(request_id, first))]
+        # Longer ones may come along only where they leave room for the first.
+        longest = self._longest_near(length)
+        if not fits(2, longest):
+            longest = length
+        at = bisect_right(self._known, longest)
+        while at and self._known[at - 1] >= longest * _RATIO - _SHORTER:
+            at -= 1
+            places = self._places[self._known[at]]
+            while places and fits(len(taken) + 1, longest):
+                owner, place = places.popleft()
+                if self._waits(owner, place):
+                    taken.append(self._taken(owner, place))
+            if places:
+                break
+            del self._places[self._known.pop(at)]
+        self._tidy()
+        return taken
+
+    def _enter(self, request_id: str, asked: _Asked) -> None:
+        self._asked[request_id] = asked
+        if asked.priority == "interactive":
+            self._turns.appendleft(request_id)
+            self._left_of_turn = 0
+        else:
+            self._turns.append(request_id)
+        for number in asked.order:
+            length = asked.lengths[number]
+            if length not in self._places:
+                self._places[length] = deque()
+                insort(self._known, length)
+            self._places[length].append((asked, Place(request_id, number)))
+
+    def _next_turn(self) -> str:
+        while self._turns[0] not in self._asked:
+            self._turns.popleft()
+            self._left_of_turn = 0
+        request_id = self._turns[0]
+        if not self._left_of_turn:
+            self._left_of_turn = _TURNS[self._asked[request_id].priority]
+        self._left_of_turn -= 1
+        if not self._left_of_turn:
+            self._turns.rotate(-1)
+        return request_id
+
+    def _longest_near(self, length: int) -> int:
+        """Return the greatest length, at least this one, that is not much greater and of which there are texts."""
+        at = bisect_right(self._known, max(length / _RATIO, length + _LONGER))
+        while at and self._known[at - 1] > length:
+            at -= 1
+            places = self._places[self._known[at]]
+            while places and not self._waits(*places[0]):
+                places.popleft()
+            if places:
+                return self._known[at]
+            del self._places[self._known.pop(at)]
+        return length
+
+    def _waits(self, owner: _Asked, place: Place) -> bool:
+        return self._asked.get(place.request_id) is owner and place.number in owner.lengths
+
+    def _taken(self, owner: _Asked, place: Place) -> Place:
+        del owner.lengths[place.number]
+        if not owner.lengths:
+            del self._asked[place.request_id]
+        return place
+
+    def _tidy(self) -> None:
+        """Forget the places of texts that nobody waits for, once nobody waits for any."""
+        if not self._asked:
+            self._turns.clear()
+            self._places.clear()
+            self._known.clear()

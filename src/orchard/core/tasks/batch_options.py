@@ -1,0 +1,17 @@
+"""Options of models whose requests are over after a pass: texts of several requests share one."""
+
+from typing import Annotated
+
+from orchard.core.request import LoadOptions
+from orchard.core.setting import Positive, QueueSize, setting, unset
+
+
+class BatchOptions(LoadOptions, frozen=True, kw_only=True):
+    """None: decided from the model and the machine."""
+
+    queue_size: QueueSize = 1024
+    batch_tokens: Annotated[
+        Positive | None,
+        setting("concurrency", "The most tokens, with padding, of the texts that are embedded or ranked in one pass."),
+        unset("chosen for the device", example="8192"),
+    ] = None

@@ -1,0 +1,116 @@
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchard.backends.embeddings.waiting import Place, Waiting
+from orchard.core.request import Priority
+from tests.support.examples import examples
+
+BUDGET = 64
+LENGTHS = st.lists(st.integers(1, 100), min_size=1, max_size=30)
+PRIORITIES: st.SearchStrategy[Priority] = st.sampled_from(["interactive", "normal", "background"])
+STEPS: st.SearchStrategy[list[tuple[str, object, Priority]]] = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), LENGTHS, PRIORITIES),
+        st.tuples(st.sampled_from(["drop", "pause", "resume"]), st.integers(0, 10), st.just("normal")),
+        st.tuples(st.just("take"), st.just([]), st.just("normal")),
+    ),
+    max_size=40,
+)
+
+
+def fits(rows: int, length: int) -> bool:
+    return rows * length <= BUDGET
+
+
+def everything(waiting: Waiting) -> list[list[Place]]:
+    passes = []
+    while waiting:
+        passes.append(waiting.take(fits))
+    return passes
+
+
+@examples(200)
+@given(STEPS)
+def test_each_text_is_taken_once_unless_its_request_is_gone(steps: list[tuple[str, object, Priority]]) -> None:
+    waiting, lengths, dropped, paused = Waiting(), dict[str, list[int]](), set[str](), set[str]()
+    taken: Counter[Place] = Counter()
+
+    def take() -> None:
+        places = waiting.take(fits)
+        assert places
+        assert not {place.request_id for place in places} & (dropped | paused)
+        sizes = [lengths[place.request_id][place.number] for place in places]
+        assert len(places) == 1 or fits(len(places), max(sizes))
+        assert min(sizes) >= max(sizes) * 0.6 - 30, "they are alike"
+        taken.update(places)
+
+    for what, about, priority in steps:
+        name = f"r{about}" if isinstance(about, int) else f"r{len(lengths)}"
+        if what == "add" and isinstance(about, list):
+            lengths[name] = about
+            waiting.add(name, about, priority)
+        elif isinstance(about, int) and name not in lengths:
+            getattr(waiting, what)(name)  # of nobody
+        elif what == "drop":
+            waiting.drop(name)
+            dropped.add(name)
+        elif what == "pause":
+            waiting.pause(name)
+            paused.add(name)
+        elif what == "resume":
+            waiting.resume(name)
+            paused.discard(name)
+        elif waiting:
+            take()
+    for name in list(paused):
+        waiting.resume(name)
+        paused.discard(name)
+    while waiting:
+        take()
+    assert set(taken.values()) <= {1}
+    kept = {Place(name, number) for name in lengths.keys() - dropped for number in range(len(lengths[name]))}
+    assert kept <= set(taken)
+    assert not waiting._places, "nothing is left of what nobody waits for"
+    assert not waiting._known
+
+
+def test_texts_of_like_length_share_a_pass_whoever_sent_them() -> None:
+    waiting = Waiting()
+    for name in range(6):
+        waiting.add(f"r{name}", [10 + name % 3], "normal")
+    waiting.add("long", [60], "normal")
+    assert [len(places) for places in everything(waiting)] == [5, 1, 1]
+
+
+def test_one_request_is_read_from_its_longest_texts_on() -> None:
+    waiting = Waiting()
+    waiting.add("a", [4, 60, 4, 30, 28, 4], "normal")
+    numbers = [sorted(place.number for place in places) for places in everything(waiting)]
+    assert numbers == [[1], [3, 4], [0, 2, 5]]
+
+
+def test_a_short_request_does_not_wait_for_a_large_one() -> None:
+    waiting = Waiting()
+    waiting.add("large", [64] * 100, "normal")
+    waiting.take(fits)
+    waiting.add("small", [3], "normal")
+    assert "small" in {place.request_id for _ in range(3) for place in waiting.take(fits)}
+
+
+def test_turns_are_as_the_priorities_say_and_nobody_starves() -> None:
+    waiting = Waiting()
+    waiting.add("background", [64] * 70, "background")
+    waiting.add("normal", [64] * 70, "normal")
+    waiting.add("interactive", [64] * 70, "interactive")
+    turns = Counter(waiting.take(fits)[0].request_id for _ in range(70))
+    assert turns == {"interactive": 40, "normal": 20, "background": 10}
+
+
+def test_who_is_interactive_comes_next() -> None:
+    waiting = Waiting()
+    waiting.add("normal", [64] * 3, "normal")
+    waiting.take(fits)
+    waiting.add("interactive", [64], "interactive")
+    assert waiting.take(fits) == [Place("interactive", 0)]

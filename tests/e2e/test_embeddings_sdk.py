@@ -1,0 +1,133 @@
+"""Embeddings through the official openai SDK, and reranking, beside a model of text."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import numpy as np
+import openai
+import pytest
+from openai import AzureOpenAI, OpenAI
+from tools.embedding_references.texts import COUNT, PAIRS
+
+from orchard.config import ModelSettings
+from tests.support.embedding_models import MINILM, ROOT, make_model
+from tests.support.serving import Server, serve
+
+SENTENCES = [sentence for pair in PAIRS for sentence in pair]
+
+
+@pytest.fixture(scope="module")
+def embedding_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    ranker = make_model(tmp_path_factory.mktemp("models") / "ranker", "bert_ranker")
+    named = [
+        ModelSettings(model_path=str(MINILM), served_model_name="minilm"),
+        ModelSettings(model_path=str(ranker), served_model_name="ranker"),
+        ModelSettings(model_path="demo"),
+    ]
+    with serve((), models=tuple(named), spare=False, max_loaded_models=3) as running:
+        running.until("minilm", state="ready")
+        yield running
+
+
+@pytest.fixture
+def sdk(embedding_server: Server) -> Iterator[OpenAI]:
+    with OpenAI(base_url=f"{embedding_server.url}/v1", api_key="none", max_retries=0, timeout=60) as client:
+        yield client
+
+
+def vectors(answer: Any) -> Any:
+    assert [one.index for one in answer.data] == list(range(len(answer.data)))
+    return np.array([one.embedding for one in answer.data])
+
+
+def test_minilms_vectors_in_the_sdks_default_format(sdk: OpenAI) -> None:
+    answer = sdk.embeddings.create(model="minilm", input=SENTENCES)
+    found, wanted = vectors(answer), np.load(ROOT / "minilm.npy").astype(np.float32)[COUNT:]
+    assert (1 - (found * wanted).sum(axis=1) / np.linalg.norm(wanted, axis=1)).max() < 1e-3
+    near = found @ found.T - 2 * np.eye(len(found))
+    assert near.argmax(axis=1).tolist() == [place ^ 1 for place in range(len(found))]
+    assert answer.model == "minilm"
+    assert answer.usage.prompt_tokens == answer.usage.total_tokens > 5 * len(SENTENCES)
+
+
+def test_all_forms_of_input_give_the_same(sdk: OpenAI) -> None:
+    tokens = [101, 7592, 2088, 102]  # [CLS] hello world [SEP]
+    inputs: list[Any] = ["hello world", ["hello world"], tokens, [tokens]]
+    found = [vectors(sdk.embeddings.create(model="minilm", input=one)) for one in inputs]
+    found.append(vectors(sdk.embeddings.create(model="minilm", input="hello world", encoding_format="float")))
+    for one in found:
+        assert one.shape == (1, 384)
+        assert one == pytest.approx(found[0], abs=1e-5)
+
+
+def test_many_callers_at_once_get_their_own(sdk: OpenAI, embedding_server: Server) -> None:
+    wanted = vectors(sdk.embeddings.create(model="minilm", input=SENTENCES))
+    with ThreadPoolExecutor(len(SENTENCES)) as callers:
+        made = list(callers.map(lambda text: sdk.embeddings.create(model="minilm", input=text), SENTENCES))
+    for one, vector in zip(made, wanted, strict=True):
+        assert vectors(one)[0] == pytest.approx(vector, abs=1e-4)
+    stats = httpx.get(f"{embedding_server.url}/v1/stats").json()["models"]["minilm"]
+    assert stats["units"]["texts"] >= 2 * len(SENTENCES)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"input": ""}, "input"),
+        ({"input": ["a", ""]}, "input[1]"),
+        ({"input": [[]]}, "input"),
+        ({"input": [30522]}, "input"),
+        ({"input": {"a": 1}}, "input"),
+        ({"input": "a", "dimensions": 128}, "dimensions"),
+        ({"input": "a", "encoding_format": "int8"}, "encoding_format"),
+        ({"input": "word " * 300}, "input"),
+        ({"input": "a", "model": "demo"}, "model"),
+        ({"input": "a", "model": "ranker"}, "model"),
+    ],
+)
+def test_bad_input(embedding_server: Server, fields: dict[str, Any], param: str) -> None:
+    answer = httpx.post(f"{embedding_server.url}/v1/embeddings", json={"model": "minilm"} | fields)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["param"] == param
+
+
+def test_what_is_too_long_is_an_error_or_cut(sdk: OpenAI) -> None:
+    long = "word " * 300
+    with pytest.raises(openai.BadRequestError, match="302 tokens; this model reads at most 256") as caught:
+        sdk.embeddings.create(model="minilm", input=long)
+    assert caught.value.code == "context_length_exceeded"
+    cut = vectors(sdk.embeddings.create(model="minilm", input=long, extra_body={"truncate": True}))
+    assert cut == pytest.approx(vectors(sdk.embeddings.create(model="minilm", input="word " * 254)), abs=1e-5)
+
+
+def test_models_say_their_kinds_and_what_they_serve(sdk: OpenAI) -> None:
+    kinds = {model.id: getattr(model, "kind", None) for model in sdk.models.list()}
+    assert kinds == {"minilm": "embeddings", "ranker": "rerank", "demo": "text"}
+    with pytest.raises(openai.BadRequestError, match=r"'minilm' gives embeddings and no text; .* /v1/embeddings"):
+        sdk.chat.completions.create(model="minilm", messages=[{"role": "user", "content": "Hi"}])
+    with pytest.raises(openai.BadRequestError, match=r"'demo' gives text and no embeddings; .*/v1/chat/completions"):
+        sdk.embeddings.create(model="demo", input="Hi")
+
+
+def test_at_azures_addresses(embedding_server: Server) -> None:
+    with AzureOpenAI(azure_endpoint=embedding_server.url, api_key="any", api_version="2024-10-21") as client:
+        assert vectors(client.embeddings.create(model="minilm", input="hello world")).shape == (1, 384)
+    answer = httpx.post(f"{embedding_server.url}/models/embeddings", json={"model": "minilm", "input": "hello"})
+    assert len(answer.json()["data"][0]["embedding"]) == 384
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/rerank", "/v2/rerank"])
+def test_reranking(embedding_server: Server, path: str) -> None:
+    documents = ["w30 w31", "w32", {"text": "w20 w21", "id": 7}]
+    body = {"query": "w20 w21", "documents": documents, "top_n": 2, "return_documents": True}
+    answer = httpx.post(embedding_server.url + path, json=body)  # the only model that ranks
+    assert answer.status_code == 200, answer.text
+    first, second = answer.json()["results"]
+    assert 1 > first["relevance_score"] >= second["relevance_score"] > 0
+    given = [{"text": one} if isinstance(one, str) else one for one in documents]
+    assert [one["document"] for one in (first, second)] == [given[one["index"]] for one in (first, second)]
+    refused = httpx.post(embedding_server.url + path, json=body | {"model": "demo"})
+    assert refused.status_code == 400
+    assert "no relevance scores" in refused.json()["error"]["message"]
