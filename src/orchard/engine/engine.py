@@ -62,7 +62,7 @@ class Engine(Generic[M]):
         self.mlx_bytes = 0
         """What MLX held at the beginning of the engine's present piece of work, in bytes."""
         self.weights_bytes = 0
-        """What the model takes without any job, once it is ready."""
+        """What the model takes without any job, and what it may keep of earlier ones, once it is ready."""
         self.batch_mode = BatchMode.SEQUENTIAL
         """How far the model's rows share a pass, once it is ready."""
         self.in_pieces = True
@@ -166,7 +166,8 @@ class Engine(Generic[M]):
         try:
             model = self._load()
             self._begin_work()
-            self.weights_bytes = mx.get_active_memory()
+            kept = getattr(model, "kept_bytes", 0)  # by models that keep something besides what is cached here
+            self.weights_bytes = mx.get_active_memory() + kept
             wake = partial(self._inbox.put, lambda _: None)
             runner = make_runner(model, self._options, self.weights_bytes, wake, self._prepared)
             self.batch_mode, self.in_pieces = runner.batch_mode, runner.store.in_pieces

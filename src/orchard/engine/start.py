@@ -111,7 +111,7 @@ def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:
     if not shares.rows:
         raise OrchardError(
             "model_failed",
-            f"the model's weights take {weights_bytes:,} bytes; the memory limit of {memory.limit(options):,} leaves "
+            f"the model takes {weights_bytes:,} bytes; the memory limit of {memory.limit(options):,} leaves "
             "nothing for requests",
         )
     if shares.cache < (wanted := options.prompt_cache_bytes or 0):

@@ -15,9 +15,12 @@ from transformers import AutoTokenizer
 
 from orchard.backends import text
 from orchard.backends.vision import model as model_module
+from orchard.backends.vision.encoder import MOST_FEATURE_BYTES
+from orchard.backends.vision.inputs import MOST_INPUT_BYTES
 from orchard.backends.vision.model import NoMedia, VisionModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
+from orchard.engine.engine import Engine
 from tests.support.vision_families import WINDOW
 
 Folders = Callable[[str], Path]
@@ -52,6 +55,20 @@ def test_what_a_folder_says(qwen: VisionModel, vision_folder: Folders) -> None:
     assert (qwen.mrope, qwen.tokens_per_second, qwen.attends_both_ways) == (True, 0.0, False)
     # What one library has cached is not the other's.
     assert qwen.fingerprint != text.load(str(vision_folder("qwen3_vl"))).fingerprint
+
+
+def test_what_is_kept_of_media_is_part_of_what_the_model_takes(vision_folder: Folders) -> None:
+    folder, options, before = str(vision_folder("llava")), TextOptions(memory_limit=2**30), mx.get_active_memory()
+    engine = Engine(lambda: load(folder, options), lambda step: None, options)
+    kept = engine.start().result(60).kept_bytes
+    assert kept == 2**30 // 32 + 2**30 // 64
+    assert kept < engine.weights_bytes < kept + before + 2**24
+    engine.close()
+    assert engine.join(30)
+    most = load(folder, TextOptions(memory_limit=2**40))
+    assert most.kept_bytes == MOST_INPUT_BYTES + MOST_FEATURE_BYTES
+    assert most.reader._kept._most_bytes == MOST_INPUT_BYTES
+    assert most.encoder._kept._most_bytes == MOST_FEATURE_BYTES
 
 
 def test_films_of_qwen_2_5_have_times(vision_folder: Folders) -> None:

@@ -56,13 +56,13 @@ class Medium(NamedTuple):
 class MediaReader:
     """Reads media for one model. It belongs to one thread at a time, and no method evaluates anything with MLX."""
 
-    def __init__(self, processor: Any, network: Any) -> None:
-        """`processor` and `network` are mlx-vlm's; the network is not kept."""
+    def __init__(self, processor: Any, network: Any, most_bytes: int = MOST_INPUT_BYTES) -> None:
+        """`processor` and `network` are mlx-vlm's; the network is not kept. Keep so many bytes of what was read."""
         self._recorder = _Recorder(processor.tokenizer)
         self._processor = copy.copy(processor)
         self._processor.tokenizer = self._recorder
         self._tokenizer = processor.tokenizer
-        self._kept: Kept[Medium] = Kept(MOST_INPUT_BYTES)
+        self._kept: Kept[Medium] = Kept(most_bytes)
         self._model_type = str(network.config.model_type)
         call = getattr(self._processor, "process", self._processor)
         self._call = call

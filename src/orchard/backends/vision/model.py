@@ -19,13 +19,14 @@ from mlx_vlm.trainer.peft import apply_lora_layers
 
 from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder, loading, without_code
 from orchard.backends.vision.cost import EncodingCost
-from orchard.backends.vision.encoder import MediaEncoder, PlacedMedium, prompt_positions
-from orchard.backends.vision.inputs import MediaReader, Medium
+from orchard.backends.vision.encoder import MOST_FEATURE_BYTES, MediaEncoder, PlacedMedium, prompt_positions
+from orchard.backends.vision.inputs import MOST_INPUT_BYTES, MediaReader, Medium
 from orchard.backends.vision.position_scale import PositionScale, scale_by_row
 from orchard.backends.vision.rotary import UNUSED, Rotary, install
 from orchard.backends.vision.shared_keys import mend
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.model import Embedded, Sliced
+from orchard.engine.memory import limit
 
 log = logging.getLogger("orchard.worker")
 
@@ -38,6 +39,7 @@ _UNREAD = {
     "paligemma": "its prompts' tokens see each other both ways, which mlx-vlm 0.7.10 does not pass on beside an image",
 }
 _TYPES = {"image": 1, "video": 2, "audio": 3}
+_INPUT_SHARE, _FEATURE_SHARE = 1 / 32, 1 / 64  # of the memory limit, at most, that is kept of media
 _BEHIND_ALL = 2**30  # tokens
 _LEAST_TOKENS = 1024  # of a prompt that are embedded at once
 
@@ -52,7 +54,8 @@ class VisionModel(FolderModel):
 
     `mrope`: its tokens have positions in three dimensions, in its last axis if `mrope_last`; `rotary`: what rotates
     text, where it can. `scale`: what scales queries by their positions, where the model does. `tokens_per_second` of a
-    film, where the model counts so. `attends_both_ways`: the tokens of a picture see each other.
+    film, where the model counts so. `attends_both_ways`: the tokens of a picture see each other. `kept_bytes`: what may
+    be kept of media between requests.
     """
 
     vocab_size: int
@@ -65,6 +68,7 @@ class VisionModel(FolderModel):
     mrope_last: bool = False
     rotary: Rotary | None = None
     scale: PositionScale | None = None
+    kept_bytes: int = 0
 
     def __post_init__(self) -> None:
         """Mend what the network's library gets wrong."""
@@ -194,7 +198,8 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
     if both_ways:
         inner = network.language_model.model
         object.__setattr__(inner, "_apply_blockwise_bidirectional_overlay", partial(see_blocks, inner))
-    reader = MediaReader(processor, network)
+    input_bytes, feature_bytes = _most_kept(options)
+    reader = MediaReader(processor, network, input_bytes)
     if not reader.takes:
         raise NoMedia("mlx-vlm's model has no part for images, audio or video")
     if reason := _UNREAD.get(config["model_type"]):
@@ -205,7 +210,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         **vars(loaded),
         vocab_size=0,
         reader=reader,
-        encoder=MediaEncoder(network, reader.feature_ids),
+        encoder=MediaEncoder(network, reader.feature_ids, feature_bytes),
         mrope=mrope,
         rotary=install(network.language_model) if mrope else None,
         scale=scale_by_row(network.language_model),
@@ -213,8 +218,15 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         attends_both_ways=both_ways,
         cost=EncodingCost(network),
         mrope_last=config["model_type"] == "ernie4_5_moe_vl",
+        kept_bytes=input_bytes + feature_bytes if reader.takes else 0,
     )
     return replace(model, vocab_size=model.forward(mx.array([[0]], mx.int32), model.new_cache()).shape[-1])
+
+
+def _most_kept(options: TextOptions) -> tuple[int, int]:
+    """Return how many bytes of prepared media and of their features may be kept."""
+    most = limit(options)
+    return min(MOST_INPUT_BYTES, int(most * _INPUT_SHARE)), min(MOST_FEATURE_BYTES, int(most * _FEATURE_SHARE))
 
 
 def has_mrope(network: Any, config: Mapping[str, Any]) -> bool:
