@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -20,12 +20,16 @@ _STOP_SECONDS = 60.0
 
 
 class Contender(NamedTuple):
-    """How to start a server; `model` is the name it knows the model by (None: the first that it lists)."""
+    """How to start a server; `model` is the name it knows the model by (None: the first that it lists).
+
+    `embeds`: the model is one of embeddings.
+    """
 
     name: str
     command: list[str]
     environment: dict[str, str]
     model: str | None
+    embeds: bool = False
 
     @classmethod
     def orchard(cls, model: str, folder: Path, options: Sequence[str]) -> "Contender":
@@ -89,8 +93,12 @@ class Running:
     def _answers(self) -> bool:
         try:
             model = self.contender.model or httpx.get(f"{self.url}/v1/models").json()["data"][0]["id"]
-            body = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hello"}]}
-            return httpx.post(f"{self.url}/v1/chat/completions", json=body, timeout=_START_SECONDS).is_success
+            body: dict[str, Any] = {"model": model, "input": "Hello"}
+            path = "/v1/embeddings"
+            if not self.contender.embeds:
+                body = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hello"}]}
+                path = "/v1/chat/completions"
+            return httpx.post(self.url + path, json=body, timeout=_START_SECONDS).is_success
         except httpx.HTTPError:
             return False
 
