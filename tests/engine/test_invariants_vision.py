@@ -54,8 +54,8 @@ def prompts(draw: st.DrawFn, kind: str) -> Parts:
 def mixes(draw: st.DrawFn, kind: str) -> list[tuple[Job, Parts, At | None]]:
     mix: list[tuple[Job, Parts, At | None]] = []
     for name in "abcde"[: draw(st.integers(2, 5))]:
-        job = Job(name, [], draw(params()), draw(st.integers(1, 20)), draw(st.integers(1, 2)))
-        at = At(draw(st.sampled_from([one[0].id for one in mix])), draw(st.integers(0, 15))) if mix else None
+        job = Job(name, [], draw(params()), draw(st.integers(1, 12)), draw(st.integers(1, 2)))
+        at = At(draw(st.sampled_from([one[0].id for one in mix])), draw(st.integers(0, 9))) if mix else None
         mix.append((job, draw(prompts(kind)), at if draw(st.booleans()) else None))
     return mix
 

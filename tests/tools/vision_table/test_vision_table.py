@@ -8,8 +8,9 @@ import pytest
 from tools.vision_table.architectures import Architecture, architecture, names
 from tools.vision_table.page import PAGE, named, with_table
 from tools.vision_table.shrink import tiny
-from tools.vision_table.trial import Trial, try_out
+from tools.vision_table.trial import Trial, _bare, _in_pieces, try_out
 
+from orchard.backends.vision.model import sees_both_ways
 from orchard.engine.batching.batch import BatchMode
 from tests.support.examples import some
 
@@ -111,6 +112,17 @@ def test_rows_share_a_pass(name: str) -> None:
 )
 def test_media_are_read_as_mlx_vlm_reads_them(name: str, read: tuple[str, ...]) -> None:
     assert try_out(architecture(name)).read == read
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"), [("gemma4_unified", True), ("cohere_compass", False), ("muse_glimmer", False)]
+)
+def test_whose_pictures_are_not_cut(name: str, whole: bool) -> None:
+    """mlx-vlm makes masks in which tokens see later ones for the first only, whatever it says of reading in pieces."""
+    model = _bare(architecture(name))
+    assert sees_both_ways(model.network.language_model) is whole
+    assert hasattr(model.network.language_model.model, "_apply_blockwise_bidirectional_overlay") is whole
+    assert _in_pieces(model) == ""
 
 
 def test_a_trial_says_what_goes_wrong() -> None:

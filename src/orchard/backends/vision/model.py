@@ -193,9 +193,7 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         processor = _processor(folder, config)
         loaded = load_folder(folder, options, progress, _MLX_VLM, template=_template(folder))
     network = loaded.network
-    language_config = getattr(network.language_model, "config", None)
-    both_ways = getattr(language_config, "use_bidirectional_attention", None) == "vision"
-    if both_ways:
+    if both_ways := sees_both_ways(network.language_model):
         inner = network.language_model.model
         object.__setattr__(inner, "_apply_blockwise_bidirectional_overlay", partial(see_blocks, inner))
     input_bytes, feature_bytes = _most_kept(options)
@@ -221,6 +219,12 @@ def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambd
         kept_bytes=input_bytes + feature_bytes if reader.takes else 0,
     )
     return replace(model, vocab_size=model.forward(mx.array([[0]], mx.int32), model.new_cache()).shape[-1])
+
+
+def sees_both_ways(language_model: Any) -> bool:
+    """Return whether the tokens of a picture or film see each other, in a network's language model."""
+    config = getattr(language_model, "config", None)
+    return getattr(config, "use_bidirectional_attention", None) == "vision"
 
 
 def _most_kept(options: TextOptions) -> tuple[int, int]:
