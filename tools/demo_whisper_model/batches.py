@@ -1,0 +1,100 @@
+"""Batches for training, made in processes: sound of windows, and what is to be written of it."""
+
+from collections.abc import Iterator
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.demo_whisper_model import tokenizer
+from tools.demo_whisper_model.clips import RATE, Clips, Split
+from tools.demo_whisper_model.utterances import WINDOW_SECONDS, Spoken, plain_tokens, utterance, window_tokens
+from tools.demo_whisper_model.words import WORDS
+
+MOST_TOKENS = 128
+_SAMPLES = int(WINDOW_SECONDS * RATE)
+_WAITING = 4  # batches for each process
+_PLACES_PER_SECOND = 50  # of the encoder
+
+
+class Batch(NamedTuple):
+    """Windows. `tokens` [rows, tokens] end with the end's token, and so does what pads them; `learn` says which of them
+    are learnt. `spans` [rows, tokens, 2] are the places of the sound that a token's word has (0, 0: it has none)."""
+
+    sound: NDArray[np.int16]
+    tokens: NDArray[np.int32]
+    learn: NDArray[np.bool_]
+    spans: NDArray[np.int16]
+
+
+def make(clips: Clips, rng: np.random.Generator, rows: int) -> Batch:
+    """Return a batch of that many windows."""
+    batch = Batch(
+        np.zeros((rows, _SAMPLES), np.int16),
+        np.full((rows, MOST_TOKENS), tokenizer.END, np.int32),
+        np.zeros((rows, MOST_TOKENS), np.bool_),
+        np.zeros((rows, MOST_TOKENS, 2), np.int16),
+    )
+    for row in range(rows):
+        _fill(batch, row, clips, rng)
+    return batch
+
+
+def _fill(batch: Batch, row: int, clips: Clips, rng: np.random.Generator) -> None:
+    # Mostly whole windows of something longer; else a short recording, with silence after it.
+    seconds = WINDOW_SECONDS + 3 if rng.random() < 0.7 else float(rng.uniform(0.5, 20))
+    made = utterance(rng, clips, seconds)
+    sound = made.sound[:_SAMPLES]
+    noise = float(np.exp(rng.uniform(np.log(1e-4), np.log(0.03)))) * (rng.random() < 0.8)
+    sound = sound + rng.standard_normal(len(sound), np.float32) * noise
+    batch.sound[row, : len(sound)] = np.clip(sound * 32_767, -32_768, 32_767).astype(np.int16)
+    segments = [segment for segment in made.segments if segment[0].start < WINDOW_SECONDS]
+    timed = rng.random() < 0.6
+    if not timed:  # without timestamps nothing says that a segment is cut off
+        segments = [[one for one in segment if one.end <= WINDOW_SECONDS] for segment in segments]
+    before = _before(rng)
+    if not any(segments):
+        said = [tokenizer.NO_SPEECH, tokenizer.END]
+    else:
+        said = window_tokens(segments, WINDOW_SECONDS) if timed else [tokenizer.NO_TIMES, *plain_tokens(segments)]
+    whole = [*before, tokenizer.START, *said][:MOST_TOKENS]
+    batch.tokens[row, : len(whole)] = whole
+    batch.learn[row, len(before) + 1 : len(whole)] = True
+    if said[0] == tokenizer.NO_TIMES:
+        batch.learn[row, len(before) + 1] = False  # the caller says so
+    _span(batch.spans[row], len(before) + 1 + (not timed), whole, segments)
+
+
+def _span(spans: NDArray[np.int16], begin: int, tokens: list[int], segments: list[list[Spoken]]) -> None:
+    """Fill in where the words are that the tokens from `begin` on tell."""
+    words = (one for segment in segments for one in segment)
+    for place in range(begin, len(tokens)):
+        if 256 <= tokens[place] < tokenizer.END and (one := next(words, None)):
+            first = int(one.start * _PLACES_PER_SECOND)
+            spans[place] = first, min(1500, max(first + 1, int(one.end * _PLACES_PER_SECOND)))
+
+
+def _before(rng: np.random.Generator) -> list[int]:
+    """Return the tokens of an earlier window's text, as Whisper sees them before a window's own; mostly none."""
+    if rng.random() < 0.6:
+        return []
+    words = [tokenizer.word(int(rng.integers(len(WORDS)))) for _ in range(int(rng.integers(1, 30)))]
+    return [tokenizer.BEFORE, *words]
+
+
+def _work(folder: Path, split: Split, seed: tuple[int, ...], rows: int, made: Any) -> None:
+    clips, rng = Clips(folder, split), np.random.default_rng(seed)
+    while True:
+        made.put(make(clips, rng, rows))
+
+
+def batches(folder: Path, seed: int, rows: int, workers: int) -> Iterator[Batch]:
+    """Yield batches for ever, made in that many processes."""
+    spawn = get_context("spawn")
+    made = spawn.Queue(_WAITING * workers)
+    for number in range(workers):
+        spawn.Process(target=_work, args=(folder, "train", (seed, number), rows, made), daemon=True).start()
+    while True:
+        yield made.get()

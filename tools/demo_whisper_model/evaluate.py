@@ -1,0 +1,118 @@
+"""Measure what the demo Whisper model hears, in voices that training never heard, through mlx-audio.
+
+python -m tools.demo_whisper_model.evaluate --model FOLDER --clips FOLDER [--seconds 1 5 30 120] [--card] [--show 5]
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tools.demo_whisper_model.card import CARD, Figures, card, table
+from tools.demo_whisper_model.clips import Clips
+from tools.demo_whisper_model.utterances import Spoken, Utterance, utterance, word_errors
+from tools.demo_whisper_model.words import WORDS
+
+NEAR_SECONDS = 0.15
+_NOISE = (1e-4, 0.02)
+
+
+class Heard(NamedTuple):
+    """A word that a model wrote, and the second where it says that it begins."""
+
+    word: str
+    start: float
+
+
+def recording(seed: int, clips: Clips, seconds: float) -> Utterance:
+    """Return a recording of a voice with noise, the same one for a seed."""
+    rng = np.random.default_rng((seed, int(seconds * 1000)))
+    made = utterance(rng, clips, seconds, speech=1.0)
+    noise = float(np.exp(rng.uniform(*np.log(_NOISE))))
+    made.sound += rng.standard_normal(len(made.sound), np.float32) * noise
+    return made
+
+
+def matched(expected: Sequence[Spoken], heard: Sequence[Heard]) -> list[tuple[Spoken, Heard]]:
+    """Return the pairs of equal words of the longest common sequence."""
+    lengths = np.zeros((len(expected) + 1, len(heard) + 1), int)
+    same = [[WORDS[one.word] == other.word for other in heard] for one in expected]
+    for at in range(len(expected) - 1, -1, -1):
+        for other in range(len(heard) - 1, -1, -1):
+            skip = max(lengths[at + 1, other], lengths[at, other + 1])
+            lengths[at, other] = max(skip, lengths[at + 1, other + 1] + 1) if same[at][other] else skip
+    pairs, at, other = [], 0, 0
+    while at < len(expected) and other < len(heard):
+        if same[at][other] and lengths[at, other] == lengths[at + 1, other + 1] + 1:
+            pairs.append((expected[at], heard[other]))
+            at, other = at + 1, other + 1
+        elif lengths[at + 1, other] >= lengths[at, other + 1]:
+            at += 1
+        else:
+            other += 1
+    return pairs
+
+
+def transcribed(model: Any, made: Utterance) -> list[Heard]:
+    """Return the words that a model of mlx-audio writes."""
+    result = model.generate(made.sound, language="en", word_timestamps=True)
+    words = (word for segment in result.segments for word in segment["words"])
+    return [Heard(one["word"].strip(), float(one["start"])) for one in words]
+
+
+def figures(todo: Sequence[tuple[Utterance, list[Heard]]]) -> dict[str, float]:
+    """Return the figures of recordings of one length."""
+    words = errors = pairs = near = 0
+    for made, heard in todo:
+        expected = [one for segment in made.segments for one in segment]
+        words += len(expected)
+        errors += word_errors([WORDS[one.word] for one in expected], [one.word for one in heard])
+        found = matched(expected, heard)
+        pairs += len(found)
+        near += sum(abs(one.start - other.start) <= NEAR_SECONDS for one, other in found)
+    return {
+        "recordings": len(todo),
+        "words": words,
+        "errors": errors / max(1, words),
+        "near": near / max(1, pairs),
+    }
+
+
+def main() -> None:
+    """Measure, and print the figures as a line of JSON and as the table of the model card."""
+    import mlx_audio.stt.utils
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, required=True, help="the folder that export wrote")
+    parser.add_argument("--clips", type=Path, required=True, help="the folder that the clips are in")
+    parser.add_argument("--seconds", type=float, nargs="+", default=[1, 5, 30, 120], help="lengths of recordings")
+    parser.add_argument("--recordings", type=int, default=20, help="recordings of each length")
+    parser.add_argument("--card", action="store_true", help="also write the card with these figures into the folder")
+    parser.add_argument("--show", type=int, default=0, help="wrong transcripts to print for each length")
+    arguments = parser.parse_args()
+    clips = Clips(arguments.clips, "held")
+    model = mlx_audio.stt.utils.load_model(arguments.model)
+    found: dict[str, dict[str, float]] = {}
+    for seconds in arguments.seconds:
+        made = [recording(seed, clips, seconds) for seed in range(arguments.recordings)]
+        todo = [(one, transcribed(model, one)) for one in made]
+        found[f"{seconds:g}"] = figures(todo)
+        wrong = [(one, heard) for one, heard in todo if figures([(one, heard)])["errors"]]
+        for one, heard in wrong[: arguments.show]:
+            want = " ".join(WORDS[word.word] for segment in one.segments for word in segment)
+            print(f"[{seconds:g} s] want {want!r}\n  got  {' '.join(word.word for word in heard)!r}")
+    _tell(found, arguments.model if arguments.card else None)
+
+
+def _tell(found: Figures, folder: Path | None) -> None:
+    print(json.dumps(found))
+    print(table(found))
+    if folder:
+        (folder / CARD).write_text(card(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Train the demo Whisper model with PyTorch, on one GPU; MLX runs the result.
+
+Training ends after a number of minutes; the learning rate falls to match. The weights that write the most tokens right
+on voices kept out of training are written as ``weights.safetensors``, float32.
+
+    python -m tools.demo_whisper_model.train --clips FOLDER --out FOLDER [--minutes 8]      (needs: pip install torch)
+"""
+
+import argparse
+import math
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from tools.demo_whisper_model.batches import Batch, batches, make
+from tools.demo_whisper_model.clips import FILE, Clips
+from tools.demo_whisper_model.config import ALIGNMENT_HEADS, CONFIG
+from tools.demo_whisper_model.model import Whisper, log_mel
+
+WEIGHTS = "weights.safetensors"
+_ALIGNING = 0.2  # of the loss
+_HEADS = [head for _, head in ALIGNMENT_HEADS]
+
+
+class Trainer:
+    """The model, its optimizer, and a step."""
+
+    def __init__(self, device: str, filters: NDArray[np.float32]) -> None:
+        self.device = device
+        self.model = Whisper(CONFIG).to(device)
+        self._filters = torch.from_numpy(filters).to(device)
+        matrices = [weight for weight in self.model.parameters() if weight.ndim > 1]
+        others = [weight for weight in self.model.parameters() if weight.ndim <= 1]
+        groups = [{"params": matrices, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.98), fused=device == "cuda")
+
+    def _told(self, batch: Batch, *, varied: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return logits, the tokens that come next, which are learnt, and the logarithms of the attention."""
+        sound = torch.from_numpy(batch.sound).to(self.device).float() / 2**15
+        mel = log_mel(sound, self._filters)
+        if varied:  # as if through another microphone
+            tilt = torch.randn(len(mel), 1, 3, device=self.device) * 0.1
+            bands = torch.linspace(-1, 1, mel.shape[2], device=self.device)
+            mel = mel + tilt[..., :1] + tilt[..., 1:2] * bands + tilt[..., 2:] * bands**2
+        tokens = torch.from_numpy(batch.tokens.astype(np.int64)).to(self.device)
+        learn = torch.from_numpy(batch.learn).to(self.device)[:, 1:]
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):
+            logits, attention = self.model(mel, tokens[:, :-1])
+        return logits.float(), tokens[:, 1:], learn, attention
+
+    def step(self, batch: Batch, rate: float) -> Tensor:
+        """Take one step and return the losses: of the tokens, and of the attention to each word's sound."""
+        logits, tokens, learn, attention = self._told(batch, varied=True)
+        written = F.cross_entropy(logits[learn], tokens[learn])
+        spans = torch.from_numpy(batch.spans[:, 1:].astype(np.int64)).to(self.device)
+        has = spans[..., 1] > 0
+        places = torch.arange(attention.shape[-1], device=self.device)
+        inside = (places >= spans[has][:, :1]) & (places < spans[has][:, 1:])
+        heads = attention[:, _HEADS].transpose(1, 2)[has]  # [words, heads, places]
+        aligned = -heads.masked_fill(~inside[:, None], -1e9).logsumexp(-1).mean()
+        (written + _ALIGNING * aligned).backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return torch.stack([written.detach(), aligned.detach()])
+
+    def right(self, held: list[Batch]) -> float:
+        """Return the share of tokens that the model would write, given those before them."""
+        hits = total = 0
+        for batch in held:
+            with torch.no_grad():
+                logits, tokens, learn, _ = self._told(batch, varied=False)
+            hits += int((logits.argmax(-1) == tokens)[learn].sum())
+            total += int(learn.sum())
+        return hits / total
+
+
+def rate_at(step: int, done: float, peak: float) -> float:
+    """Return the learning rate: 500 steps up, then a cosine down to a hundredth of the peak when all is done."""
+    return peak * min(1.0, (step + 1) / 500) * (0.01 + 0.495 * (1 + math.cos(math.pi * min(1.0, done))))
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train, printing the losses and the share of right tokens, and saving the best weights as they come."""
+    begun = time.perf_counter()
+    torch.manual_seed(arguments.seed)
+    with np.load(arguments.clips / FILE, allow_pickle=False) as file:
+        filters = file["mel_filters"]
+    trainer = Trainer("cuda" if torch.cuda.is_available() else "cpu", filters)
+    if arguments.start:
+        trainer.model.load_state_dict(load_file(arguments.start))
+    unheard = Clips(arguments.clips, "held")
+    held = [make(unheard, np.random.default_rng((arguments.seed, at)), arguments.held) for at in range(4)]
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    best = -1.0
+    losses: list[Tensor] = []
+    for step, batch in enumerate(batches(arguments.clips, arguments.seed, arguments.rows, arguments.workers)):
+        done = (time.perf_counter() - begun) / (60 * arguments.minutes)
+        losses.append(trainer.step(batch, rate_at(step, done, arguments.rate)))
+        if done >= 1 or step % arguments.every == arguments.every - 1:
+            written, aligned = torch.stack(losses).mean(0).tolist()
+            share = trainer.right(held)
+            seconds = time.perf_counter() - begun
+            print(
+                f"step {step + 1} loss {written:.4f} aligned {aligned:.3f} right {share:.4f}, {seconds:.0f} s",
+                flush=True,
+            )
+            losses = []
+            if share > best:
+                best = share
+                save_file(trainer.model.state_dict(), arguments.out / WEIGHTS)
+        if done >= 1:
+            break
+
+
+def main() -> None:
+    """Read the options and train."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clips", type=Path, required=True, help="the folder that the clips are in")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the weights")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=8.0, help="end after this time")
+    parser.add_argument("--rows", type=int, default=64, help="windows of 30 seconds in a batch")
+    parser.add_argument("--held", type=int, default=32, help="the same, in each of 4 batches to measure with")
+    parser.add_argument("--rate", type=float, default=1e-3, help="peak learning rate")
+    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    parser.add_argument("--every", type=int, default=500, help="steps between prints and measurements")
+    parser.add_argument("--start", type=Path, help="weights to go on from")
+    run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()
