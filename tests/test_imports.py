@@ -24,7 +24,7 @@ class Room(NamedTuple):
 
 MLX = {"mlx", "mlx_lm", "mlx_vlm", "mlx_audio", "transformers", "tokenizers", "numpy"}
 MEDIA = {"PIL", "cv2", "miniaudio", "scipy", "soundfile"}
-WEB = {"fastapi", "starlette", "uvicorn", "uvloop", "httptools", "httpx"}
+WEB = {"fastapi", "starlette", "uvicorn", "uvloop", "httptools", "httpx", "python_multipart"}
 
 LAW = {
     "core": Room(set(), {"msgspec"}),
@@ -64,6 +64,7 @@ PACKAGES = {
     "dialects.openai.chat": {"dialects.common", "dialects.openai"},
     "dialects.openai.completions": {"dialects.common", "dialects.openai"},
     "dialects.openai.responses": {"dialects.common", "dialects.openai"},
+    "dialects.openai.transcriptions": {"dialects.common", "dialects.openai"},
     "dialects.anthropic": {"dialects.common"},
     "dialects.anthropic.messages": {"dialects.common", "dialects.anthropic"},
     "engine": {"engine.batching", "engine.sampling"},

@@ -18,7 +18,7 @@ from orchard.kinds import KINDS, kind_called, kind_of
         ({"model_type": "qwen3_vl", "vision_config": {"depth": 1}}, (), "vision"),
         ({"model_type": "llava", "mm_vision_tower": "clip"}, (), "vision"),
         ({"model_type": "gemma3", "vision_config": None}, (), "text"),
-        ({"model_type": "whisper"}, (), "whisper"),
+        ({"model_type": "whisper"}, (), "transcription"),
         ({"model_type": "qwen3_tts"}, (), "speech"),
         ({"model_type": ["qwen3_tts"]}, (), "text"),
         ({"model_type": "bert"}, (), "embeddings"),
@@ -46,14 +46,15 @@ _JSON = st.recursive(
 
 @given(st.dictionaries(_NAMES, _JSON))
 def test_every_config_is_of_a_kind(config: dict[str, Any]) -> None:
-    assert kind_of(config, ()) in ("text", "vision", "embeddings", "whisper", "speech")
+    assert kind_of(config, ()) in ("text", "vision", "embeddings", "transcription", "speech")
 
 
 def test_the_configuration_has_a_word_for_each_kind() -> None:
-    types = ["lm", "multimodal", "embeddings", "rerank", "whisper", "speech", "image-generation", "image-edit"]
+    types = ["lm", "multimodal", "embeddings", "rerank", "transcription", "whisper", "speech"]
+    types += ["image-generation", "image-edit"]
     assert list(get_args(ModelType)) == types
     assert [kind_called(name) for name in types] == [
-        *("text", "vision", "embeddings", "rerank", "whisper", "speech", "image", "image")
+        *("text", "vision", "embeddings", "rerank", "transcription", "transcription", "speech", "image", "image")
     ]
 
 

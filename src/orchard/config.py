@@ -180,6 +180,9 @@ class Settings(Struct, frozen=True, kw_only=True):
             "limits", "The most bytes in all request bodies, and in the media they link to, that are arriving at once."
         ),
     ] = 256 * 2**20
+    max_upload_bytes: Annotated[
+        PositiveSize, setting("limits", "The most bytes in an uploaded file, such as a recording to transcribe.")
+    ] = 2**30
     allow_private_media: Annotated[
         bool, setting("media", "Fetch pictures and other media from private and local addresses, too.")
     ] = False

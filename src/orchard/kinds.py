@@ -18,6 +18,7 @@ from orchard.core.tasks.generate import Count, Generate
 from orchard.core.tasks.rerank import Rerank, RerankOptions
 from orchard.core.tasks.speak import Speak
 from orchard.core.tasks.text_options import TextOptions
+from orchard.core.tasks.transcribe import Transcribe, TranscribeOptions
 
 # What mlx-lm loads, and what the libraries for other kinds of models do.
 _TEXT_WEIGHTS = re.compile(r"model.*\.safetensors")
@@ -144,6 +145,11 @@ def _is_for(config: Mapping[str, Any], tasks: tuple[str, ...]) -> bool:
     return isinstance(names, list) and names != [] and all(str(name).endswith(tasks) for name in names)
 
 
+def _transcribes(config: Mapping[str, Any], files: Collection[str]) -> bool:
+    # A configuration of mlx-examples has the names of Whisper's own code.
+    return config.get("model_type") == "whisper" or "n_audio_state" in config
+
+
 TEXT = Backend("orchard.worker.text_service:TextService", (Generate, Count), TextOptions)
 VISION = Backend("orchard.worker.vision_service:VisionService", (Generate, Count), TextOptions, extra="vision")
 SPEECH = Backend("orchard.backends.audio.speech:SpeechService", (Speak,), LoadOptions, extra="audio")
@@ -152,6 +158,9 @@ EMBEDDINGS = Backend(
 )
 RERANK = Backend("orchard.backends.embeddings.reranker:RerankService", (Rerank,), RerankOptions, extra="embeddings")
 FAKE = Backend("orchard.backends.fake:FakeService", (Generate, Count), TextOptions)
+TRANSCRIPTION = Backend(
+    "orchard.backends.audio.transcription:TranscriptionService", (Transcribe,), TranscribeOptions, extra="audio"
+)
 
 KINDS: dict[str, ModelKind] = {
     "fake": ModelKind(FAKE, lambda config, files: False),
@@ -161,7 +170,7 @@ KINDS: dict[str, ModelKind] = {
     ),
     "embeddings": ModelKind(EMBEDDINGS, _embeds, ("embeddings",)),
     "rerank": ModelKind(RERANK, _reranks, ("rerank",)),
-    "whisper": ModelKind(None, lambda config, files: config.get("model_type") == "whisper", ("whisper",)),
+    "transcription": ModelKind(TRANSCRIPTION, _transcribes, ("transcription", "whisper")),
     "speech": ModelKind(SPEECH, lambda config, files: str(config.get("model_type")) in _SPEAKERS, ("speech",)),
     "image": ModelKind(
         None,

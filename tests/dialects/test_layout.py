@@ -12,7 +12,8 @@ FOLDERS = sorted(file.parent for file in ROOT.rglob("schema.py"))
 
 def test_there_are_dialects() -> None:
     names = [str(folder.relative_to(ROOT)) for folder in FOLDERS]
-    assert names == ["anthropic/messages", "openai/chat", "openai/completions", "openai/responses"]
+    openai = ("chat", "completions", "responses", "transcriptions")
+    assert names == ["anthropic/messages", *(f"openai/{name}" for name in openai)]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

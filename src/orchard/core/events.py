@@ -137,6 +137,13 @@ class Output(Struct, frozen=True, array_like=True, tag="output"):
         return msgpack.decode(self.data, type=kind)
 
 
+class Progressed(Struct, frozen=True, array_like=True, tag="progressed"):
+    """So much of the request is done, in the task's `unit`. It is no part of the answer."""
+
+    done: float
+    total: float
+
+
 class Finished(Struct, frozen=True, array_like=True, tag="finished"):
     """All choices are complete; `reasons[i]` says why choice i ended.
 
@@ -166,7 +173,7 @@ class Failed(Struct, frozen=True, array_like=True, tag="failed"):
         return OrchardError(self.kind, self.message, param=self.param, retry_after=self.retry_after)
 
 
-Event = Started | Text | Reasoning | ToolStart | ToolArgs | Output | Finished | Failed
+Event = Started | Text | Reasoning | ToolStart | ToolArgs | Output | Progressed | Finished | Failed
 
 
 class ToolCall(Struct):
@@ -260,6 +267,8 @@ class Collector:
                     raise event.error()
                 case Output():
                     self._outputs.append(event)
+                case Progressed():
+                    pass
                 case _:
                     self._choices[event.choice].add(event)
 

@@ -11,8 +11,9 @@ ShownState = Literal["unloaded", "queued", "loading", "ready", "unloading", "fai
 class ModelStatus(Struct, frozen=True, kw_only=True):
     """The status of one model.
 
-    `reason`: why it failed last. `note`: what it waits for, in a few words; loading and downloading count as waiting.
-    `progress`, from 0 to 1: how much of it is loaded; None: it isn't loading. Sizes are in bytes, None if there is no
+    `reason`: why it failed last. `note`: what it waits for, in a few words, or how much of its requests
+    is done; loading and downloading count as waiting. `progress`, from 0 to 1: how much of it is loaded or of its
+    requests is done; None: it isn't loading, and its requests don't tell. Sizes are in bytes, None if there is no
     process or it has not reported them. `restarts`: how often its process died. `details`: facts from the service of a
     ready model.
     """

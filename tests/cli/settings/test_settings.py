@@ -449,11 +449,11 @@ class TestMistakes:
 class TestNotes:
     def test_what_has_no_effect(self, tmp_path: Path) -> None:
         file = tmp_path / "orchard.yaml"
-        file.write_text("models:\n  - {model_path: a, model_type: whisper, trust_remote_code: false, debug: true}")
+        file.write_text("models:\n  - {model_path: a, model_type: image-edit, trust_remote_code: false, debug: true}")
         args = ("--config", str(file), "--draft-model", "x", "--enable-auto-tool-choice")
         _, notes = serve(*args, MLX_TRUST_REMOTE_CODE="true")
         assert notes == [
-            f"{file}:2: model_type: models of the type whisper are not served yet",
+            f"{file}:2: model_type: models of the type image-edit are not served yet",
             "MLX_TRUST_REMOTE_CODE: does nothing. Orchard never runs code that comes with a model.",
             "--draft-model: does nothing. There is no speculative decoding yet.",
         ]

@@ -73,8 +73,6 @@ def test_an_address_like_no_other_is_told_of_the_list(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/v1/audio/transcriptions", "transcription is not served yet"),
-        ("/openai/deployments/whisper/audio/translations", "transcription is not served yet"),
         ("/v1/images/generations", "images are not served yet"),
         ("/v1/images/edits", "images are not served yet"),
         ("/v1/files", "files are not served"),
@@ -100,7 +98,7 @@ def test_long_paths_are_shortened() -> None:
         ("GET", "/v1/v1/models/org/name", 404, "use /v1/models/org/name."),
         ("GET", "/v1/models/", 404, "use /v1/models."),
         ("GET", "/anthropic/v1/models/", 404, "use /v1/models."),
-        ("POST", "/v1/audio/translations", 404, "transcription is not served yet"),
+        ("POST", "/v1/images/edits", 404, "images are not served yet"),
         ("GET", "/v1/completions", 405, "this route takes only POST"),
         ("POST", "/anthropic/v1/models", 405, "this route takes only GET"),
         ("PUT", "/anthropic/v1/models/fake", 405, "this route takes only GET"),

@@ -351,10 +351,10 @@ def test_what_the_configuration_says_of_a_model_goes_before_its_files(cache: Pat
     template.write_text("<think>")
     text = TextOptions(chat_template_file=str(template), context_length=10**6)
     registry = Registry.from_settings(
-        Settings(models=(ModelSettings(model_path="demo", model_type="whisper", text=text),))
+        Settings(models=(ModelSettings(model_path="demo", model_type="image-edit", text=text),))
     )
     entry = registry.known("demo")
-    assert (entry.kind, entry.capabilities, entry.context_window) == ("whisper", ("thinking",), 32768)
+    assert (entry.kind, entry.capabilities, entry.context_window) == ("image", ("thinking",), 32768)
 
 
 def test_a_configured_model_that_is_deleted_stays_known(folder: Path) -> None:
@@ -370,7 +370,6 @@ def test_a_configured_model_that_is_deleted_stays_known(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "extra", "kind"),
     [
-        ({"model_type": "whisper"}, "config.json", "whisper"),
         ({}, "model_index.json", "image"),
     ],
 )
@@ -383,7 +382,7 @@ def test_other_kinds_are_listed_and_refused(cache: Path, config: dict[str, Any],
     error = refused(registry, "org/a")
     assert (error.kind, error.param) == ("invalid_request", "model")
     assert f"'{kind}', which is not served yet; " in error.message
-    assert "'vision', 'embeddings', 'rerank', 'speech' models are" in error.message
+    assert "'vision', 'embeddings', 'rerank', 'transcription', 'speech' models are" in error.message
 
 
 def test_a_vision_model_has_a_backend_of_its_own(cache: Path) -> None:

@@ -149,7 +149,7 @@ def test_a_request_without_a_model_means_the_only_one(monkeypatch: pytest.Monkey
         ({}, "other"),
         ({"a": {}, "b": {}}, "other"),
         ({"a": {}}, "a"),
-        ({"a": {}, "b": {"base": "a"}, "c": {"kind": "whisper"}}, "a"),
+        ({"a": {}, "b": {"base": "a"}, "c": {"kind": "image"}}, "a"),
         ({"a": {"configured": False}}, "a"),
     ],
 )
@@ -804,7 +804,7 @@ def test_what_is_not_served_yet_is_not_loaded_at_the_start(monkeypatch: pytest.M
         await stage.until("a", "ready")
         assert stage.state("b") == "unloaded"
 
-    play(monkeypatch, Stage({"b": {"on_demand": False, "kind": "whisper"}, "a": {"on_demand": False}}, 2), story)
+    play(monkeypatch, Stage({"b": {"on_demand": False, "kind": "image"}, "a": {"on_demand": False}}, 2), story)
 
 
 def test_a_stream_that_nobody_reads_pauses_its_request(monkeypatch: pytest.MonkeyPatch) -> None:

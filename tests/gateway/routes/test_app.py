@@ -79,6 +79,7 @@ def test_the_docs_load_nothing_from_elsewhere(server: Server) -> None:
     assert page.headers["content-type"].startswith("text/html")
     assert "POST /v1/chat/completions" in page.text
     assert "<code>response_format</code>" in page.text
+    assert "<code>timestamp_granularities</code>" in page.text
     assert not re.search(r"<script|<link|<img|(src|href)=\"(https?:)?//", page.text)
     assert "default-src 'none'" in page.headers["content-security-policy"]
 
@@ -90,7 +91,10 @@ def test_every_route_says_how_it_fails_and_what_it_takes(server: Server) -> None
             assert "4XX" in operation["responses"], (method, path)
             assert "422" not in operation["responses"], (method, path)
             if method == "post" and not path.endswith(("/cancel", "/load", "/unload")):
-                assert operation["requestBody"]["content"]["application/json"]["schema"], (method, path)
+                (content,) = operation["requestBody"]["content"].items()
+                takes_file = path.endswith(("/transcriptions", "/translations"))
+                assert content[0] == ("multipart/form-data" if takes_file else "application/json"), (method, path)
+                assert content[1]["schema"], (method, path)
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/models", "/openai/models", "/openai/v1/models"])

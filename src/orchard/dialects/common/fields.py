@@ -7,8 +7,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from orchard.core.errors import OrchardError
-from orchard.core.request import Adapter, Overflow, Priority, Request
-from orchard.core.tasks.generate import Count, Generate
+from orchard.core.request import Adapter, Overflow, Priority, Request, Task
 from orchard.dialects.common.json_body import decode, invalid
 
 PRIORITY_HEADER = "X-Priority"
@@ -105,7 +104,7 @@ def _inlined(node: Any, definitions: dict[str, Any]) -> Any:
 
 
 def make_request(
-    body: ServingFields, request_id: str, task: Generate | Count, priority: Priority, overflow: Overflow | None = None
+    body: ServingFields, request_id: str, task: Task, priority: Priority, overflow: Overflow | None = None
 ) -> Request:
     """Return the request of a decoded body. Raise OrchardError where the body names two adapters."""
     if body.adapters and body.adapter_path not in (None, body.adapters):

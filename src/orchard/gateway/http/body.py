@@ -39,12 +39,12 @@ class BodyReader:
         try:
             if int(http.headers.get("content-length", 0)) > self._limit:
                 if "expect" not in http.headers:  # a client that asks first has not begun to send
-                    await _drain(chunks)
+                    await drain(chunks)
                 raise too_large
             async with asyncio.timeout(self._timeout):
                 async for chunk in chunks:
                     if len(body) + len(chunk) > self._limit:
-                        await _drain(chunks)
+                        await drain(chunks)
                         raise too_large
                     body += chunk
                     share.take(len(body))
@@ -72,7 +72,7 @@ def _check_type(http: Request) -> None:
         raise OrchardError("invalid_request", f"{message}: send the header 'content-type: application/json'")
 
 
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
+async def drain(chunks: AsyncIterator[bytes]) -> None:
     """Drop what still arrives, up to the limits."""
     drained = 0
     with contextlib.suppress(TimeoutError):

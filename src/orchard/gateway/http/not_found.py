@@ -12,11 +12,9 @@ _ALIKE = 0.88
 # Parameters of a route: with slashes, and without.
 _PATH, _NAME = re.compile(r"\{\w+:path\}"), re.compile(r"\{\w+\}")
 
-_SERVED_KINDS = "models of language, of speech, of embeddings and of reranking are"
+_SERVED_KINDS = "models of language, of transcription, of speech, of embeddings and of reranking are"
 # By a part of the path that no route has.
 _NOT_SERVED = {
-    "transcriptions": f"transcription is not served yet; {_SERVED_KINDS}",
-    "translations": f"transcription is not served yet; {_SERVED_KINDS}",
     "images": f"images are not served yet; {_SERVED_KINDS}",
     "realtime": f"realtime sessions are not served yet; {_SERVED_KINDS}",
     "assistants": "assistants and threads are not served; /v1/responses and /v1/conversations are",

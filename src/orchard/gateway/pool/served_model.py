@@ -106,11 +106,17 @@ class ServedModel:
     def status(self) -> ModelStatus:
         """How it stands, for the metrics and for /health."""
         worker, state = self.worker, self.state.shown
+        note = self._note() if state in ("queued", "loading") else ""
+        progress = worker.progress if worker and state == "loading" else None
+        if worker and state == "ready" and (told := worker.progressed):
+            units = " and ".join(dict.fromkeys(task.unit for task in self.entry.backend.tasks if task.unit))
+            note = f"{told.done:.0f} of {told.total:.0f} {units}".rstrip()
+            progress = min(1.0, told.done / told.total)
         return ModelStatus(
             state=state,
             reason=self.restarts.reason,
-            note=self._note() if state in ("queued", "loading") else "",
-            progress=worker.progress if worker and state == "loading" else None,
+            note=note,
+            progress=progress,
             running=worker.running if worker else 0,
             waiting=(worker.waiting if worker else 0) + self._requests.waiting,
             mlx_bytes=worker.mlx_bytes if worker else None,

@@ -12,7 +12,7 @@ from orchard import wire
 from orchard.config import Settings
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
-from orchard.core.events import Failed
+from orchard.core.events import Failed, Progressed
 from orchard.core.request import LoadOptions, Request
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.crash_reason import CrashReason, reap, without_folders
@@ -88,6 +88,7 @@ class WorkerProcess:
         self._watchdog = Watchdog(settings.watchdog_timeout)
         self._ticking = Timer(self.tick)
         self._streams: dict[str, EventStream] = {}
+        self._progress: dict[str, Progressed] = {}
         self._questions: dict[int, asyncio.Future[CacheState]] = {}
         self._numbers = itertools.count()
         self._ping: int | None = None
@@ -101,6 +102,12 @@ class WorkerProcess:
     def pid(self) -> int | None:
         """The process id, once there is a process."""
         return self._process.pid if self._process else None
+
+    @property
+    def progressed(self) -> Progressed | None:
+        """How much of all its requests that tell is done; None: none tells."""
+        told = self._progress.values()
+        return Progressed(sum(one.done for one in told), sum(one.total for one in told)) if told else None
 
     @property
     def crashed(self) -> bool:
@@ -236,6 +243,7 @@ class WorkerProcess:
         return [self.backend.python, "-m", "orchard.worker", *options, *self.backend.arguments]
 
     def _cancel(self, request_id: str) -> None:
+        self._progress.pop(request_id, None)
         if self._streams.pop(request_id, None):
             self._send(wire.Cancel(request_id))
 
@@ -293,14 +301,19 @@ class WorkerProcess:
         for request_id, batch in step.events:
             # A stream that was cancelled a moment ago is no longer here.
             if stream := self._streams.get(request_id):
+                for event in batch:
+                    if isinstance(event, Progressed):
+                        self._progress[request_id] = event
                 stream.push(batch)
                 if stream.ended:
                     self._streams.pop(request_id, None)
+                    self._progress.pop(request_id, None)
 
     async def _end(self) -> None:
         """Tell the owner at once that the socket has closed, then wait for the end of the process."""
         self.running = self.waiting = 0
         self._streams.clear()
+        self._progress.clear()
         for answer in self._questions.values():
             if not answer.done():
                 message = f"the process of model '{self.name}' died before it said what it has cached"

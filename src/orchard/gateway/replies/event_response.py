@@ -44,8 +44,16 @@ class EventResponse(Response):
     there are no events, a stream gets a comment every `keep_alive` seconds, and what the encoder has for that.
     """
 
-    def __init__(self, stream: EventStream, answer: Encoder | Callable[[Collected], bytes], keep_alive: float) -> None:
+    def __init__(
+        self,
+        stream: EventStream,
+        answer: Encoder | Callable[[Collected], bytes],
+        keep_alive: float,
+        whole_type: str = "application/json",
+    ) -> None:
+        """`whole_type` is the content type of an answer that is not streamed."""
         super().__init__()
+        self._whole_type = whole_type
         self._stream = stream
         self._answer = answer
         self._keep_alive = keep_alive
@@ -73,7 +81,7 @@ class EventResponse(Response):
     async def _whole(self, answer: Callable[[Collected], bytes]) -> Response:
         """Return the whole answer. Raise OrchardError."""
         collected = await whole(self._stream)
-        return Response(answer(collected), headers=summary_header(collected.summary), media_type="application/json")
+        return Response(answer(collected), headers=summary_header(collected.summary), media_type=self._whole_type)
 
     async def _streamed(self, encoder: Encoder, scope: Scope, receive: Receive, send: Send) -> None:
         events = await self._stream.next(self._keep_alive)

@@ -5,7 +5,19 @@ from itertools import accumulate
 
 from msgspec.structs import astuple, replace
 
-from orchard.core.events import Event, Failed, Finished, Output, Reasoning, Started, Text, ToolArgs, ToolStart, Usage
+from orchard.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Output,
+    Progressed,
+    Reasoning,
+    Started,
+    Text,
+    ToolArgs,
+    ToolStart,
+    Usage,
+)
 from orchard.gateway.replies.event_stream import EventStream
 
 Content = Text | Reasoning | ToolStart | ToolArgs | Output
@@ -41,6 +53,8 @@ class Merge:
                     self.stream.push([event])
                     self._close()
                     return
+                case Progressed():
+                    pass  # of one among several
                 case _:
                     self._held.append(replace(event, choice=part.choices[event.choice]))
         self._give()

@@ -41,12 +41,14 @@ def create_app(pool: Pool, settings: Settings, fetcher: Fetcher | None = None) -
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        site.upload_folder.clear_dead()
         pool.start()
         site.responses.start()
         yield
         await site.responses.close()
         site.media.close()
         await pool.close()
+        site.upload_folder.close()
 
     app = FastAPI(
         title="Orchard",

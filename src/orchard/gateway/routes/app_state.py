@@ -11,6 +11,8 @@ from orchard.core.request import Request
 from orchard.gateway.caller import Callers
 from orchard.gateway.http.body import BodyReader
 from orchard.gateway.http.budget import Budget
+from orchard.gateway.http.upload_folder import UploadFolder
+from orchard.gateway.http.uploads import UploadReader
 from orchard.gateway.media.fetch import Fetcher
 from orchard.gateway.media.resolver import MediaResolver, unresolved
 from orchard.gateway.pool.pool import Pool
@@ -31,6 +33,8 @@ class AppState:
         self.callers = callers
         arriving = Budget(settings.max_body_bytes_in_flight, "request bodies and of their media")
         self.bodies = BodyReader(settings, arriving)
+        self.upload_folder = UploadFolder()
+        self.uploads = UploadReader(settings, self.upload_folder)
         self.media = MediaResolver(settings, arriving, fetcher)
         self.overflow = Overflow(pool, settings)
         self.responses = Responses(pool, settings, self.overflow, self.media)
@@ -47,8 +51,17 @@ class AppState:
         return self.overflow.open(request)
 
     async def answer(
-        self, http: HttpRequest, request: Request, answer: Encoder | Callable[[Collected], bytes]
+        self,
+        http: HttpRequest,
+        request: Request,
+        answer: Encoder | Callable[[Collected], bytes],
+        media_type: str = "application/json",
     ) -> Response:
-        """Begin a request, and answer with an encoder's stream or file, or with a whole body. Raise OrchardError."""
-        kind = FileResponse if isinstance(answer, WritesFile) else EventResponse
-        return kind(await self.open(http, request), answer, self.settings.keep_alive_interval)
+        """Begin a request, and answer with an encoder's stream or file, or with a whole body of a type.
+
+        Raise OrchardError.
+        """
+        stream, interval = await self.open(http, request), self.settings.keep_alive_interval
+        if isinstance(answer, WritesFile):
+            return FileResponse(stream, answer, interval)
+        return EventResponse(stream, answer, interval, media_type)

@@ -30,17 +30,27 @@ def errors(schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def generation(body: dict[str, Any], *, parameters: Sequence[dict[str, Any]] = (_PRIORITY,)) -> dict[str, Any]:
-    """Return the keywords of a route that takes a JSON body and answers with JSON or with server-sent events.
+def uploading(form: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a route that takes a form with a file; `form` is the schema of its fields."""
+    return generation(form, media_type="multipart/form-data")
 
-    `body` is the schema of its body, `parameters` are its headers.
+
+def generation(
+    body: dict[str, Any],
+    *,
+    parameters: Sequence[dict[str, Any]] = (_PRIORITY,),
+    media_type: str = "application/json",
+) -> dict[str, Any]:
+    """Return the keywords of a route that takes a body and answers with JSON or with server-sent events.
+
+    `body` is the schema of its body, which is of the type `media_type`; `parameters` are its headers.
     """
     answer = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {"schema": {"type": "string"}}}
     return {
         "response_class": Response,
         "responses": {200: {"description": "The answer, whole or streamed.", "content": answer}},
         "openapi_extra": {
-            "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+            "requestBody": {"required": True, "content": {media_type: {"schema": body}}},
             "parameters": list(parameters),
         },
     }

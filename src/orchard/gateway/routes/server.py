@@ -47,7 +47,8 @@ def _add_health(routes: APIRouter, site: AppState) -> None:
         """Say that the server is up, and for each model: unloaded, queued, loading, ready, unloading or failed.
 
         `loaded_model` and `loaded_adapter` are the model in memory that was used last, or null. `percent` is how far a
-        load is, `reason` why a model failed, `restarts` how often its process died.
+        load is, or the requests of a model that tell; `reason` is why a model failed, `restarts` how often its process
+        died.
         Where the server asks for keys, who brings none is told the status alone.
         """
         if not http.state.caller.known:

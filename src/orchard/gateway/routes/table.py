@@ -21,6 +21,7 @@ from orchard.gateway.routes import (
     responses,
     server,
     speech,
+    transcriptions,
 )
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import OPENAI_ERROR
@@ -63,6 +64,13 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(embeddings.add, openai_errors.fail, _OPENAI, ("/embeddings",), "OpenAI"),
     RouteGroup(speech.add, openai_errors.fail, _OPENAI, ("/audio/speech",), "OpenAI"),
     RouteGroup(rerank.add, openai_errors.fail, _RERANK, ("/rerank",), "Reranking"),
+    RouteGroup(
+        transcriptions.add,
+        openai_errors.fail,
+        _OPENAI,
+        ("/audio/transcriptions", "/audio/translations"),
+        "OpenAI",
+    ),
     RouteGroup(models.add, openai_errors.fail, _OPENAI, tag="OpenAI"),
     RouteGroup(
         responses.add,
@@ -76,6 +84,7 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(completions.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(embeddings.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(speech.add, openai_errors.fail_azure, _AZURE),
+    RouteGroup(transcriptions.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(models.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(responses.add, responses_errors.fail_azure, _AZURE),
     RouteGroup(conversations.add, openai_errors.fail_azure, _AZURE),
@@ -83,6 +92,7 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(embeddings.add, openai_errors.fail, _AZURE_AI),
     RouteGroup(azure.add, openai_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
     RouteGroup(azure.add_responses, responses_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
+    RouteGroup(transcriptions.add_deployment, openai_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
     RouteGroup(server.add, openai_errors.fail, tag="Server"),
     RouteGroup(models.add_loading, openai_errors.fail, tag="Server"),
 ]

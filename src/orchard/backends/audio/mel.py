@@ -1,0 +1,105 @@
+"""The mel spectrogram of a recording as Whisper reads it, made block by block and kept in a file that has no name."""
+
+import tempfile
+from typing import Final
+
+import mlx.core as mx
+import numpy as np
+from mlx_audio.stt.models.whisper.audio import HOP_LENGTH, N_FFT, N_FRAMES, SAMPLE_RATE
+from mlx_audio.utils import hanning, mel_filters, stft
+from numpy.typing import NDArray
+
+FRAMES_PER_SECOND: Final[int] = SAMPLE_RATE // HOP_LENGTH
+_IN_MEMORY = 16 * 2**20
+_EDGE = N_FFT // 2
+_LEAST = 1e-10
+_BELOW_LOUDEST = 8.0  # what is quieter, in powers of ten, is as quiet as that
+
+
+class MelFile:
+    """The logarithms of all frames, 100 a second, and how loud each frame is.
+
+    Equal to `log_mel_spectrogram` of mlx-audio over the whole recording: its loudest value decides about all frames,
+    so a window can be read only after the last block was added. `folder`: where the file lies once it is large.
+    """
+
+    def __init__(self, n_mels: int, folder: str) -> None:
+        self._n_mels = n_mels
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, dir=folder)  # noqa: SIM115 - `close` does
+        self._filters = mel_filters(SAMPLE_RATE, N_FFT, n_mels, norm="slaney", mel_scale=None).T
+        self._window = hanning(N_FFT, periodic=True)
+        self._held: NDArray[np.float32] | None = None  # samples of which later frames will be made
+        self._samples = 0
+        self._written = 0
+        self._loudest = float(np.log10(_LEAST))
+        self._levels: list[NDArray[np.float32]] = []
+
+    @property
+    def frames(self) -> int:
+        """How many whole frames the recording has."""
+        return self._samples // int(HOP_LENGTH)
+
+    @property
+    def seconds(self) -> float:
+        """How long the recording is."""
+        return self._samples / float(SAMPLE_RATE)
+
+    def add(self, samples: NDArray[np.float32]) -> None:
+        """Add the next samples, which are more than half a frame if they are the first of several blocks."""
+        self._samples += len(samples)
+        if self._held is None:
+            first = np.pad(samples, (0, max(0, _EDGE + 1 - len(samples))))
+            samples = np.concatenate([first[1 : _EDGE + 1][::-1], samples])
+            self._held = np.zeros(0, np.float32)
+        self._held = np.concatenate([self._held, samples])
+        self._make()
+
+    def end(self) -> None:
+        """Add the frames in which the recording ends."""
+        missing = -(-(self._samples + _EDGE) // HOP_LENGTH) - self._written  # some reach beyond the last sample
+        assert self._held is not None
+        needed = (missing - 1) * HOP_LENGTH + N_FFT
+        self._held = np.pad(self._held, (0, max(0, needed - len(self._held))))[:needed]
+        self._make()
+
+    def levels(self) -> NDArray[np.float32]:
+        """Return how loud each frame is: the mean of its logarithms."""
+        return np.concatenate(self._levels)[: self.frames]
+
+    def window(self, start: int, size: int) -> mx.array:
+        """Return `size` frames from `start` on, padded with zeros to 30 s: (3000, mels), float32."""
+        return mx.pad(mx.array(self._scaled(start, size)), [(0, N_FRAMES - size), (0, 0)])
+
+    def beginning(self) -> mx.array:
+        """Return the first 30 s, with silence where the recording is shorter: (3000, mels), float32."""
+        size = min(N_FRAMES, self._written)
+        silence = (max(float(np.log10(_LEAST)), self._loudest - _BELOW_LOUDEST) + 4.0) / 4.0
+        padding = [(0, N_FRAMES - size), (0, 0)]
+        return mx.pad(mx.array(self._scaled(0, size)), padding, constant_values=silence)
+
+    def close(self) -> None:
+        """Delete the file."""
+        self._file.close()
+
+    def _make(self) -> None:
+        """Make the frames that are whole in the samples that are held."""
+        assert self._held is not None
+        count = (len(self._held) - N_FFT) // HOP_LENGTH + 1
+        if count <= 0:
+            return
+        used = mx.array(self._held[: (count - 1) * HOP_LENGTH + N_FFT])
+        power = stft(used, window=self._window, n_fft=N_FFT, hop_length=HOP_LENGTH, center=False).abs().square()
+        made = np.array(mx.maximum(power @ self._filters, _LEAST).log10())
+        self._held = self._held[count * HOP_LENGTH :]
+        self._written += count
+        self._loudest = max(self._loudest, float(made.max()))
+        self._levels.append(made.mean(axis=1))
+        self._file.seek(0, 2)
+        self._file.write(made.tobytes())
+
+    def _scaled(self, start: int, size: int) -> NDArray[np.float32]:
+        row = 4 * self._n_mels
+        self._file.seek(start * row)
+        found = np.frombuffer(self._file.read(size * row), np.float32).reshape(size, self._n_mels)
+        least = np.float32(self._loudest - _BELOW_LOUDEST)
+        return (np.maximum(found, least) + np.float32(4)) / np.float32(4)

@@ -1,0 +1,31 @@
+"""What a model of transcription does for its service, and which code does it for a folder."""
+
+from collections.abc import Callable, Generator
+from typing import Protocol
+
+from msgspec import Struct
+
+from orchard.core.tasks.transcribe import Recording, Segment, Transcribe
+
+Beat = Callable[[], None]
+
+
+class Advance(Struct):
+    """What a piece of work brought, and how many seconds of the recording are done with."""
+
+    made: list[Recording | Segment]
+    done: float = 0.0
+
+
+class Recognizer(Protocol):
+    """A model that is loaded."""
+
+    weights_bytes: int
+
+    def transcribe(self, task: Transcribe, beat: Beat) -> Generator[Advance, None, None]:
+        """Decode a recording and transcribe it, in pieces of work of a few seconds each.
+
+        What is yielded before the `Recording` has nothing in it. `beat` is called for each token, where the model lets
+        it, and may raise. Raise OrchardError("invalid_request") where the recording or an option can't be taken.
+        """
+        ...

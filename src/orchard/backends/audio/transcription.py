@@ -1,0 +1,211 @@
+"""The service of a model that transcribes recordings: all requests take turns, a window of 30 s each."""
+
+import asyncio
+import heapq
+import itertools
+import logging
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import mlx.core as mx
+
+from orchard.backends.audio import whisper
+from orchard.backends.audio.recognizer import Advance, Recognizer
+from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage
+from orchard.core.request import Priority, Request
+from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, TranscribeOptions
+from orchard.engine.memory import recommended
+from orchard.engine.mlx_thread import MlxThread
+
+log = logging.getLogger("orchard.worker")
+
+_RANKS: dict[Priority, int] = {"interactive": 0, "normal": 1, "background": 2}
+_RETRY_AFTER = 5
+_CACHE_BYTES = 256 * 2**20  # that MLX keeps for its next computation
+
+
+class _Cancelled(Exception):
+    """Nobody waits for the request any more."""
+
+
+class _Transcribing:
+    """A request that was submitted and has not ended."""
+
+    def __init__(self, request: Request) -> None:
+        assert isinstance(request.task, Transcribe)
+        self.id = request.id
+        self.task = request.task
+        self.rank = _RANKS[request.priority]
+        self.cancelled = False
+        self.going_on = asyncio.Event()
+        self.going_on.set()
+        self.seconds = 0.0
+        self.tokens = 0
+
+
+class _Turns:
+    """Lets one caller after the other do its work: the lowest rank first, equal ones in the order of their asking."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._numbers = itertools.count()
+        self._taken = False
+
+    async def take(self, rank: int) -> None:
+        """Wait for a turn, which the caller gives back."""
+        if not self._taken:
+            self._taken = True
+            return
+        turn = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (rank, next(self._numbers), turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Let the next caller begin."""
+        while self._waiting:
+            turn = heapq.heappop(self._waiting)[2]
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._taken = False
+
+
+class TranscriptionService(Service):
+    """Serves one model of transcription from a folder."""
+
+    @staticmethod
+    def prepare() -> int:
+        """Import mlx-audio, and return the bytes that the device lets models use."""
+        return recommended()
+
+    def __init__(self, path: str, options: TranscribeOptions) -> None:
+        self._path = Path(path)
+        self._options = options
+        self._thread = MlxThread()
+        self._turns = _Turns()
+        self._live: dict[str, _Transcribing] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._recognizer: Recognizer | None = None
+        self._cache_bytes = _CACHE_BYTES
+
+    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+        """Load the model."""
+        self._emit = emit
+        loop = asyncio.get_running_loop()
+        model = await self._thread.do(
+            whisper.load, self._path, lambda fraction: loop.call_soon_threadsafe(progress, fraction)
+        )
+        self._recognizer = model
+        mx.set_cache_limit(self._cache_bytes)
+        return Loaded(model.weights_bytes)
+
+    def submit(self, request: Request) -> None:
+        """Begin a request, unless there are too many."""
+        if len(self._live) >= self._options.most_requests:
+            message = f"the model is working on {self._options.most_requests} recordings already"
+            self._tell(request.id, Failed("overloaded", message, retry_after=_RETRY_AFTER))
+            return
+        live = self._live[request.id] = _Transcribing(request)
+        task = self._tasks[request.id] = asyncio.create_task(self._serve(live))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def cancel(self, request_id: str) -> None:
+        """Drop a request; the window under way ends with its next token."""
+        if live := self._live.pop(request_id, None):
+            live.cancelled = True
+            self._tasks.pop(request_id).cancel()
+            self._tell()
+
+    def pause(self, request_id: str) -> None:
+        """Begin no window of a request until it is resumed."""
+        if live := self._live.get(request_id):
+            live.going_on.clear()
+
+    def resume(self, request_id: str) -> None:
+        """Go on with a paused request."""
+        if live := self._live.get(request_id):
+            live.going_on.set()
+
+    def signs(self) -> Heartbeat:
+        """Return the signs of life: each token and each block of a recording is one."""
+        return Heartbeat(self._thread.silent_seconds, self._thread.mlx_bytes)
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Let MLX keep less for its next computation where there is not more to have."""
+        weights = self._recognizer.weights_bytes if self._recognizer else 0
+        self._cache_bytes = max(0, min(_CACHE_BYTES, memory_bytes - weights))
+        mx.set_cache_limit(self._cache_bytes)
+
+    async def close(self, save_seconds: float) -> None:
+        """Drop all requests and free the model."""
+        for request_id in list(self._live):
+            self.cancel(request_id)
+        while self._ending:
+            await asyncio.wait(self._ending)
+        self._recognizer = None
+        await self._thread.close()
+
+    async def _serve(self, live: _Transcribing) -> None:
+        """Do a request's work piece by piece, and emit what each brings."""
+        assert self._recognizer
+        work = self._recognizer.transcribe(live.task, lambda: self._beat(live))
+        try:
+            while (step := await self._piece(live, work)) is not None:
+                self._tell(live.id, *_events(live, step))
+                await live.going_on.wait()
+            self._end(live, Finished((), Usage(0, live.tokens, units=live.seconds)))
+        except OrchardError as error:
+            self._end(live, Failed.of(error))
+        except Exception as error:
+            if not live.cancelled:
+                log.exception("transcribing failed")
+                self._end(live, Failed("internal", f"transcribing failed: {type(error).__name__}"))
+        finally:
+            closing = asyncio.create_task(self._thread.do(work.close))
+            self._ending.add(closing)
+            closing.add_done_callback(self._ending.discard)
+
+    async def _piece(self, live: _Transcribing, work: Generator[Advance, None, None]) -> Advance | None:
+        """Do one piece of work in its turn; None: there is no more."""
+        await self._turns.take(live.rank)
+        try:
+            return await self._thread.do(next, work, None)
+        finally:
+            self._turns.give_back()
+
+    def _beat(self, live: _Transcribing) -> None:
+        """Note in the thread that the work goes on, or end it."""
+        self._thread.advance()
+        if live.cancelled:
+            raise _Cancelled
+
+    def _end(self, live: _Transcribing, last: Event) -> None:
+        if self._live.pop(live.id, None):
+            del self._tasks[live.id]
+            self._tell(live.id, last)
+
+    def _tell(self, request_id: str = "", *events: Event) -> None:
+        """Emit the events of a request, and how many requests there are."""
+        self._emit([(request_id, list(events))] if events else [], min(1, len(self._live)), max(0, len(self._live) - 1))
+
+
+def _events(live: _Transcribing, step: Advance) -> Iterator[Event]:
+    """Yield what a piece of work brought, as events."""
+    for one in step.made:
+        if isinstance(one, Recording):
+            live.seconds = one.seconds
+            yield Started(0)
+        elif isinstance(one, Segment):
+            live.tokens += len(one.tokens)
+        yield Output.of(one)
+    if live.seconds:
+        yield Progressed(step.done, live.seconds)

@@ -1,0 +1,318 @@
+"""Whisper: loading it in each layout that it comes in, and transcribing a recording window by window.
+
+The rules of Whisper's windows are those of its paper (https://arxiv.org/abs/2212.04356, 3.8 and 4.5): 30 s at a time,
+from where the last complete segment ended, and again at a higher temperature where the text is bad.
+"""
+
+import itertools
+import json
+from collections.abc import Callable, Generator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx.utils import tree_flatten
+from mlx_audio.stt.models.whisper.audio import HOP_LENGTH, N_FRAMES, SAMPLE_RATE
+from mlx_audio.stt.models.whisper.decoding import DecodingOptions, DecodingResult, DecodingTask, LogitFilter
+from mlx_audio.stt.models.whisper.timing import add_word_timestamps
+from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES, TO_LANGUAGE_CODE
+from mlx_audio.stt.models.whisper.whisper import Model, ModelDimensions
+from mlx_audio.utils import apply_quantization
+from transformers import AutoTokenizer
+
+from orchard.backends.audio import decode
+from orchard.backends.audio.detection import speech_frames
+from orchard.backends.audio.mel import FRAMES_PER_SECOND, MelFile
+from orchard.backends.audio.recognizer import Advance, Beat
+from orchard.backends.model_folder import loading
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
+
+_TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+_MOST_COMPRESSED = 2.4  # text that compresses better repeats itself
+_LEAST_LOGPROB = -1.0
+_SILENCE = 0.6
+_HOT = 0.5  # text that was drawn at a higher temperature is no context of the next window
+
+
+class Whisper:
+    """A model of the Whisper family."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.weights_bytes = sum(array.nbytes for _, array in tree_flatten(model.parameters()))
+
+    def transcribe(self, task: Transcribe, beat: Beat) -> Generator[Advance, None, None]:
+        """Decode a recording and transcribe it: see `Recognizer`."""
+        language = self._language(task)
+        mel = MelFile(self._model.dims.n_mels, str(Path(task.path).parent))
+        try:
+            for samples in decode.decode(task.path, "file"):
+                mel.add(samples)
+                yield Advance([])
+            mel.end()
+            language = language or self._detected(mel)
+            yield Advance([Recording(mel.seconds, LANGUAGES[language])])
+            windows = _Windows(self._model, mel, task, language, beat)
+            while not windows.is_over:
+                made = windows.next()
+                mx.clear_cache()
+                yield Advance(list(made), windows.done)
+        finally:
+            mel.close()
+
+    def _language(self, task: Transcribe) -> str | None:
+        """Return the code of the language that a request names. Raise OrchardError if the model can't serve it."""
+        given = task.language.lower() if task.language else None
+        code: str | None = TO_LANGUAGE_CODE.get(given, given)
+        if not self._model.is_multilingual:
+            if task.translate:
+                message = "this model knows only English and can't translate"
+                raise OrchardError("invalid_request", message, param="model")
+            if code not in (None, "en"):
+                message = "`language` must be 'en': this model knows only English"
+                raise OrchardError("invalid_request", message, param="language")
+            return "en"
+        known = list(LANGUAGES)[: self._model.num_languages]
+        if code is not None and code not in known:
+            message = f"`language` must be one of {', '.join(known)}, not '{task.language}'"
+            raise OrchardError("invalid_request", message, param="language")
+        return code
+
+    def _detected(self, mel: MelFile) -> str:
+        _, probabilities = self._model.detect_language(mel.beginning().astype(self._model.dtype))
+        return str(max(probabilities, key=probabilities.get))
+
+
+class _Windows:
+    """The windows of one recording, one after the other."""
+
+    def __init__(self, model: Any, mel: MelFile, task: Transcribe, language: str, beat: Beat) -> None:
+        self._model = model
+        self._mel = mel
+        self._task = task
+        self._language = language
+        self._tokenizer = model.get_tokenizer(language=language, task="translate" if task.translate else "transcribe")
+        self._filter = _Beating(beat)
+        self._temperatures = (task.temperature,) if task.temperature else _TEMPERATURES
+        self._context: list[int] = self._tokenizer.encode(" " + task.prompt.strip()) if task.prompt.strip() else []
+        self._stride = N_FRAMES // model.dims.n_audio_ctx
+        self._last_speech = 0.0
+        self._clips = speech_frames(mel.levels(), task.detection) if task.detection else [(0, mel.frames)]
+        self._seek = 0
+        self._find_clip()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all has been transcribed."""
+        return not self._clips
+
+    @property
+    def done(self) -> float:
+        """How many seconds have been transcribed."""
+        return self._mel.seconds if self.is_over else self._seek / FRAMES_PER_SECOND
+
+    def next(self) -> list[Segment]:
+        """Transcribe the next window, and return its segments."""
+        begin = self._seek
+        size = min(N_FRAMES, self._clips[0][1] - begin)
+        window = self._mel.window(begin, size).astype(self._model.dtype)
+        result = self._decode(window)
+        if result.no_speech_prob > _SILENCE and result.avg_logprob <= _LEAST_LOGPROB:
+            self._seek = begin + size
+            self._find_clip()
+            return []
+        segments, self._seek, complete = self._segments(result, size)
+        if self._task.words:
+            self._time_words(segments, window, size, complete)
+        if self._seek <= begin:  # as nothing stops a bad model from timing everything at 0 s for ever
+            self._seek = begin + size
+        spoken = [one for one in segments if one["start"] != one["end"] and one["text"].strip()]
+        self._context += [token for one in spoken for token in one["tokens"]]
+        if result.temperature > _HOT:
+            self._context.clear()
+        del self._context[: -self._model.dims.n_text_ctx]
+        self._find_clip()
+        return [_segment(one, result) for one in spoken]
+
+    def _find_clip(self) -> None:
+        """Go on to the next stretch of speech once one is done with."""
+        while self._clips and self._seek >= self._clips[0][1]:
+            self._clips.pop(0)
+        if self._clips:
+            self._seek = max(self._seek, self._clips[0][0])
+
+    def _decode(self, window: mx.array) -> DecodingResult:
+        """Return what a window says, drawn at the lowest temperature at which that is good enough."""
+        features = self._model.encoder(window[None])
+        result = None
+        for temperature in self._temperatures:
+            options = DecodingOptions(
+                task="translate" if self._task.translate else "transcribe",
+                language=self._language,
+                temperature=temperature,
+                prompt=list(self._context),
+                fp16=self._model.dtype == mx.float16,
+            )
+            work = DecodingTask(self._model, options)
+            work.logit_filters.append(self._filter)
+            (result,) = work.run(features)
+            is_silent = result.no_speech_prob > _SILENCE and result.avg_logprob < _LEAST_LOGPROB
+            is_bad = result.compression_ratio > _MOST_COMPRESSED or result.avg_logprob < _LEAST_LOGPROB
+            if is_silent or not is_bad:
+                break
+        return result
+
+    def _segments(self, result: DecodingResult, size: int) -> tuple[list[dict[str, Any]], int, bool]:
+        """Cut a window's tokens where two timestamps meet.
+
+        Return the segments, the frame at which the next window begins, and whether the last segment is complete:
+        what comes after the last pair of timestamps is read again.
+        """
+        first = self._tokenizer.timestamp_begin
+        tokens = result.tokens
+        timed = [token >= first for token in tokens]
+        complete = timed[-2:] == [False, True]
+        cuts = [at for at in range(1, len(tokens)) if timed[at - 1] and timed[at]]
+        if not cuts:
+            last = next((token - first for token in reversed(tokens) if token >= first), 0)
+            end = last * self._stride if last else size
+            return [self._made(0, end, tokens)], self._seek + size, complete
+        if complete:
+            cuts.append(len(tokens))
+        segments = [
+            self._made((tokens[a] - first) * self._stride, (tokens[b - 1] - first) * self._stride, tokens[a:b])
+            for a, b in itertools.pairwise([0, *cuts])
+        ]
+        step = size if complete else (tokens[cuts[-1] - 1] - first) * self._stride
+        return segments, self._seek + step, complete
+
+    def _made(self, start: int, end: int, tokens: list[int]) -> dict[str, Any]:
+        """Return a segment as mlx-audio's timing of words takes it; it lies so many frames after the window's begin."""
+        return {
+            "seek": self._seek,
+            "start": _seconds(self._seek + start),
+            "end": _seconds(self._seek + end),
+            "text": self._tokenizer.decode([token for token in tokens if token < self._tokenizer.eot]),
+            "tokens": tokens,
+            "words": [],
+        }
+
+    def _time_words(self, segments: list[dict[str, Any]], window: mx.array, size: int, complete: bool) -> None:
+        """Find out when each word was spoken, and go on after the last one."""
+        begin = segments[0]["seek"]
+        add_word_timestamps(
+            segments=segments,
+            model=self._model,
+            tokenizer=self._tokenizer,
+            mel=window,
+            num_frames=size,
+            last_speech_timestamp=self._last_speech,
+        )
+        ends = [word["end"] for one in segments for word in one["words"]]
+        end = ends[-1] if ends else segments[-1]["end"]
+        if not complete and end > _seconds(begin):
+            self._seek = round(end * FRAMES_PER_SECOND)
+        self._last_speech = end
+
+
+class _Beating(LogitFilter):  # type: ignore[misc]
+    """Changes nothing: it is called for each token."""
+
+    def __init__(self, beat: Beat) -> None:
+        self._beat = beat
+
+    def apply(self, logits: mx.array, tokens: mx.array) -> mx.array:
+        """Return the logits."""
+        self._beat()
+        return logits
+
+
+def _seconds(frame: int) -> float:
+    return float(frame * HOP_LENGTH / SAMPLE_RATE)
+
+
+def _segment(one: dict[str, Any], result: DecodingResult) -> Segment:
+    return Segment(
+        start=one["start"],
+        end=one["end"],
+        text=one["text"],
+        seek=_seconds(one["seek"]),
+        tokens=tuple(one["tokens"]),
+        temperature=result.temperature,
+        avg_logprob=float(np.nan_to_num(result.avg_logprob)),
+        compression_ratio=result.compression_ratio,
+        no_speech_prob=float(np.nan_to_num(result.no_speech_prob)),
+        words=tuple(Word(word["word"], word["start"], word["end"]) for word in one["words"]),
+    )
+
+
+def is_whisper(folder: Path) -> bool:
+    """Return whether a folder holds a model of this family."""
+    try:
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        return config.get("model_type") == "whisper" or "n_audio_state" in config
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def load(folder: Path, progress: Callable[[float], None]) -> Whisper:
+    """Load a model in the layout of mlx-audio, of transformers or of mlx-examples (weights.npz).
+
+    Nothing is fetched, and no code or pickle of the folder is run. Raise OrchardError("model_failed").
+    """
+    with loading(folder, "mlx-audio"):
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        model = Model(ModelDimensions.from_dict(config))
+        weights = _weights(folder)
+        heads = weights.pop("alignment_heads", None)
+        weights = model.sanitize({name: value for name, value in weights.items() if not name.startswith("proj_out.")})
+        apply_quantization(model, config, weights, None)
+        model.load_weights(list(weights.items()), strict=True)
+        mx.eval(model.parameters())
+        _align(model, folder, heads)
+    progress(1.0)
+    model._processor = SimpleNamespace(tokenizer=_tokenizer(folder, model.dims.n_vocab))
+    model.eval()
+    return Whisper(model)
+
+
+def _weights(folder: Path) -> dict[str, mx.array]:
+    files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("weights*.npz"))
+    if not files:
+        raise FileNotFoundError("it has no weights")
+    found: dict[str, mx.array] = {}
+    for file in files:
+        if file.suffix == ".npz":
+            with np.load(file, allow_pickle=False) as arrays:
+                found |= {name: mx.array(arrays[name]) for name in arrays.files}
+        else:
+            found |= mx.load(str(file))  # type: ignore[arg-type]  # no metadata was asked for
+    return found
+
+
+def _align(model: Any, folder: Path, heads: mx.array | None) -> None:
+    """Set which heads of attention tell when a word is spoken, where the folder says so."""
+    if heads is not None:
+        model.set_alignment_heads(np.array(heads).astype(np.int32))
+        return
+    file = folder / "generation_config.json"
+    given = json.loads(file.read_text("utf-8")).get("alignment_heads") if file.is_file() else None
+    if given:
+        model.set_alignment_heads([[int(layer), int(head)] for layer, head in given])
+
+
+def _tokenizer(folder: Path, size: int) -> Any:
+    """Load the tokenizer. Raise OrchardError("model_failed") if it is missing or not Whisper's."""
+    try:
+        found = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+        known = found.get_vocab()
+    except Exception as error:
+        reason = f"the tokenizer in {folder} is missing or can't be loaded: {str(error).splitlines()[0][:200]}"
+        raise OrchardError("model_failed", reason) from error
+    needed = ("<|startoftranscript|>", "<|transcribe|>", "<|notimestamps|>", "<|0.00|>", "<|30.00|>")
+    if missing := [name for name in needed if known.get(name, size) >= size]:
+        raise OrchardError("model_failed", f"the tokenizer in {folder} has no token {missing[0]} that the model knows")
+    return found

@@ -1,0 +1,132 @@
+"""The way out of OpenAI's Transcriptions and Translations: each format of an answer, and its stream."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from orchard.core.events import Collected, Event, Failed, Finished, Output, Progressed
+from orchard.core.request import Request
+from orchard.core.tasks.transcribe import Recording, Segment, made
+from orchard.dialects.common.output import escape_line_ends
+from orchard.dialects.openai.errors import error_body
+
+_json = msgspec.json.Encoder().encode
+
+
+class TranscriptionCall(Struct, frozen=True):
+    """A parsed form. `granularities`: of what verbose_json tells the times."""
+
+    request: Request
+    stream: bool
+    format: str
+    translate: bool
+    granularities: tuple[str, ...] = ("segment",)
+
+    @property
+    def media_type(self) -> str:
+        """The content type of an answer that is not streamed."""
+        return "application/json" if self.format in ("json", "verbose_json") else "text/plain"
+
+    def complete(self, result: Collected) -> bytes:
+        """Return the body of an answer that is not streamed."""
+        found = [made(output) for output in result.outputs]
+        segments = [one for one in found if isinstance(one, Segment)]
+        (recording,) = (one for one in found if isinstance(one, Recording))
+        text = "".join(one.text for one in segments).strip()
+        match self.format:
+            case "text":
+                return f"{text}\n".encode()
+            case "srt":
+                return "".join(_cue(one, ",", f"{number}\n") for number, one in enumerate(segments, 1)).encode()
+            case "vtt":
+                return ("WEBVTT\n\n" + "".join(_cue(one, ".") for one in segments)).encode()
+            case "verbose_json":
+                return _json(self._verbose(text, recording, segments))
+        return _json({"text": text, "usage": usage(recording.seconds)})
+
+    def _verbose(self, text: str, recording: Recording, segments: Sequence[Segment]) -> dict[str, Any]:
+        whole: dict[str, Any] = {
+            "task": "translate" if self.translate else "transcribe",
+            "language": recording.language,
+            "duration": round(recording.seconds, 3),
+            "text": text,
+        }
+        if "segment" in self.granularities:
+            whole["segments"] = [_segment(number, one) for number, one in enumerate(segments)]
+        if "word" in self.granularities:
+            words = [word for one in segments for word in one.words]
+            whole["words"] = [{"word": word.text.strip(), "start": word.start, "end": word.end} for word in words]
+        return whole | {"usage": usage(recording.seconds)}
+
+
+class TranscriptionEncoder:
+    """An encoder of one stream of events as server-sent events; a comment tells how much is done."""
+
+    def __init__(self, call: TranscriptionCall) -> None:
+        self._text = ""
+        self._seconds = 0.0
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        """Return the server-sent events for these events."""
+        return b"".join(map(self._encoded, events))
+
+    def _encoded(self, event: Event) -> bytes:
+        match event:
+            case Output():
+                return self._output(made(event))
+            case Progressed(done, total):
+                return f": {done:.1f} of {total:.1f} seconds\n\n".encode()
+            case Finished():
+                return _event(type="transcript.text.done", text=self._text, usage=usage(self._seconds))
+            case Failed():
+                return _event(**error_body(event.error()))
+        return b""
+
+    def _output(self, one: Segment | Recording) -> bytes:
+        if isinstance(one, Recording):
+            self._seconds = one.seconds
+            return b""
+        delta = one.text if self._text else one.text.lstrip()
+        self._text += delta
+        return _event(type="transcript.text.delta", delta=delta) if delta else b""
+
+
+def usage(seconds: float) -> dict[str, Any]:
+    """Return what an answer cost: the length of the recording in seconds."""
+    return {"type": "duration", "seconds": round(seconds, 3)}
+
+
+def _event(**fields: Any) -> bytes:
+    return b"data: " + escape_line_ends(_json(fields)) + b"\n\n"
+
+
+def _segment(number: int, one: Segment) -> dict[str, Any]:
+    return {
+        "id": number,
+        "seek": round(one.seek * 100),
+        "start": round(one.start, 3),
+        "end": round(one.end, 3),
+        "text": one.text,
+        "tokens": one.tokens,
+        "temperature": one.temperature,
+        "avg_logprob": one.avg_logprob,
+        "compression_ratio": one.compression_ratio,
+        "no_speech_prob": one.no_speech_prob,
+    }
+
+
+def _cue(one: Segment, point: str, number: str = "") -> str:
+    """Return a subtitle; in a WebVTT file, what would end its text or look like its times is broken up."""
+    lines = [line for line in one.text.strip().replace("-->", "->").splitlines() if line.strip()]
+    if point == ".":
+        lines = [line.replace("&", "&amp;").replace("<", "&lt;") for line in lines]
+    return f"{number}{_time(one.start, point)} --> {_time(one.end, point)}\n" + "\n".join(lines) + "\n\n"
+
+
+def _time(seconds: float, point: str) -> str:
+    thousandths = round(seconds * 1000)
+    minutes, rest = divmod(thousandths, 60_000)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02}:{minutes:02}:{rest // 1000:02}{point}{rest % 1000:03}"

@@ -1,0 +1,90 @@
+"""OpenAI's Transcriptions and Translations: forms with a recording."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from orchard.core.tasks.transcribe import Transcribe
+from orchard.dialects.common.fields import PRIORITY_HEADER
+from orchard.dialects.openai.transcriptions.encode import TranscriptionEncoder
+from orchard.dialects.openai.transcriptions.parse import parse
+from orchard.dialects.openai.transcriptions.schema import BODY
+from orchard.gateway.http.uploads import Form
+from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.routes.openapi import uploading
+
+_FILE = {"file": {"type": "string", "format": "binary", "description": "The recording."}}
+
+
+class _Held(Response):
+    """A response whose form is kept until it has been sent."""
+
+    def __init__(self, inner: Response, form: Form) -> None:
+        super().__init__()
+        self._inner = inner
+        self._form = form
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run as an ASGI application."""
+        try:
+            await self._inner(scope, receive, send)
+        finally:
+            self._form.close()
+
+
+def add(routes: APIRouter, site: AppState) -> None:
+    """Add the routes."""
+
+    @routes.post("/audio/transcriptions", **described())
+    async def transcriptions(http: Request) -> Response:
+        """Write down what is said in a recording: https://platform.openai.com/docs/api-reference/audio."""
+        return await answer(site, http)
+
+    @routes.post("/audio/translations", **described())
+    async def translations(http: Request) -> Response:
+        """Write down in English what is said in a recording."""
+        return await answer(site, http, translate=True)
+
+
+def add_deployment(routes: APIRouter, site: AppState) -> None:
+    """Add the routes of an Azure deployment, which the prefix names."""
+
+    @routes.post("/audio/transcriptions", **described(deployment=True))
+    async def deployment_transcriptions(http: Request, deployment: str) -> Response:
+        """Write down what is said in a recording, with the model that the deployment names."""
+        return await answer(site, http, deployment)
+
+    @routes.post("/audio/translations", **described(deployment=True))
+    async def deployment_translations(http: Request, deployment: str) -> Response:
+        """Write down in English what is said in a recording, with the model that the deployment names."""
+        return await answer(site, http, deployment, translate=True)
+
+
+async def answer(site: AppState, http: Request, model: str | None = None, *, translate: bool = False) -> Response:
+    """Answer a request; `model` is asked for whatever the form says. Raise OrchardError."""
+    form = await site.uploads.read(http, "file")
+    try:
+        call = parse(
+            form.fields,
+            str(form.file.path) if form.file else None,
+            form.file.size if form.file else 0,
+            http.state.id,
+            http.headers.get(PRIORITY_HEADER),
+            translate=translate,
+            model=model,
+            default=site.pool.only(Transcribe),
+        )
+        answered = TranscriptionEncoder(call) if call.stream else call.complete
+        return _Held(await site.answer(http, call.request, answered, call.media_type), form)
+    except BaseException:
+        form.close()
+        raise
+
+
+def described(*, deployment: bool = False) -> dict[str, Any]:
+    """Return the keywords of a route that takes the form."""
+    body = BODY.schema(deployment=deployment)
+    return uploading({**body, "required": ["file"], "properties": {**_FILE, **body["properties"]}})

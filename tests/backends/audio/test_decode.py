@@ -1,0 +1,126 @@
+import itertools
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlx_audio.resample import resample_audio_array
+
+from orchard.backends.audio import decode as decoding
+from orchard.backends.audio import ffmpeg
+from orchard.backends.audio.decode import RATE, Samples, decode, resampled
+from orchard.core.errors import OrchardError
+from tests.support.examples import examples
+from tests.support.sounds import encoded, noise, use_ffmpeg, wav
+
+
+@pytest.fixture(autouse=True)
+def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    return use_ffmpeg(monkeypatch, tmp_path)
+
+
+def _decoded(folder: Path, sound: bytes) -> Samples:
+    file = folder / "upload-1"
+    file.write_bytes(sound)
+    return np.concatenate(list(decode(str(file), "file")))
+
+
+def _refusal(folder: Path, sound: bytes) -> str:
+    with pytest.raises(OrchardError) as caught:
+        _decoded(folder, sound)
+    assert (caught.value.kind, caught.value.param) == ("invalid_request", "file")
+    assert str(folder) not in caught.value.message
+    return caught.value.message.removeprefix("the recording can't be read: ")
+
+
+@examples(20)
+@given(st.sampled_from([8000, 11_025, 22_050, 44_100, 48_000]), st.lists(st.integers(0, 10**6), max_size=5))
+def test_blocks_become_the_samples_that_the_whole_becomes(rate: int, cuts: list[int]) -> None:
+    samples = noise(23.7, rate).astype(np.float32) / np.float32(32768)
+    places = sorted({0, len(samples), *(cut % len(samples) for cut in cuts)})
+    blocks = (samples[begin:end] for begin, end in itertools.pairwise(places))
+    found = np.concatenate(list(resampled(blocks, rate)))
+    np.testing.assert_allclose(found, resample_audio_array(samples, rate, RATE), atol=1e-6)
+
+
+def test_blocks_are_even_and_bounded(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(wav(noise(75)))
+    sizes = [len(block) for block in decode(str(tmp_path / "a"), "file")]
+    assert sizes == [30 * RATE, 30 * RATE, 15 * RATE]
+
+
+def test_16_khz_mono_is_taken_as_it_is_and_stereo_is_mixed(tmp_path: Path) -> None:
+    samples = noise(1)
+    expected = samples.astype(np.float32) / 32768
+    np.testing.assert_array_equal(_decoded(tmp_path, wav(samples)), expected)
+    stereo = np.stack([samples, np.zeros_like(samples)], axis=1)
+    np.testing.assert_allclose(_decoded(tmp_path, wav(stereo, channels=2)), expected / 2, atol=1e-4)
+
+
+@pytest.mark.parametrize("arguments", [("-f", "flac"), ("-f", "mp3", "-b:a", "320k"), ("-f", "wav", "-ar", "48000")])
+def test_common_formats_need_no_ffmpeg(
+    tmp_path: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = encoded(wav(noise(2)), *arguments)
+    monkeypatch.setattr(ffmpeg, "find", lambda: None)
+    found = _decoded(tmp_path, sound)
+    assert len(found) == pytest.approx(2 * RATE, abs=3000)
+    assert np.abs(found).max() > 0.3
+
+
+@pytest.mark.parametrize("arguments", [("-f", "mp4"), ("-f", "ogg", "-c:a", "libopus"), ("-f", "aiff"), ("-f", "adts")])
+def test_others_are_read_by_ffmpeg_or_it_is_named(
+    tmp_path: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = encoded(wav(noise(2)), *arguments)
+    assert len(_decoded(tmp_path, sound)) == pytest.approx(2 * RATE, abs=3000)
+    monkeypatch.setattr(ffmpeg, "find", lambda: None)
+    message = _refusal(tmp_path, sound)
+    assert message.startswith("it is no WAV, MP3 or FLAC file. ffmpeg is not installed on the server.")
+
+
+def test_broken_files_are_refused(tmp_path: Path) -> None:
+    sound = wav(noise(2))
+    assert _refusal(tmp_path, b"") == "it is empty"
+    assert "it is truncated: it has 63,044 of 64,044 bytes" in _refusal(tmp_path, sound[:-1000])
+    assert "not supported (Invalid data" in _refusal(tmp_path, b"fLaC" + bytes(range(200)))
+    assert "it is truncated: it has" in _refusal(tmp_path, encoded(sound, "-f", "flac")[:-5000])
+    assert "not supported" in _refusal(tmp_path, encoded(sound, "-f", "mp4")[:-1000])
+    assert _refusal(tmp_path, wav(noise(0.05))) == "it lasts less than 0.1 seconds"
+    assert _refusal(tmp_path, wav(noise(1) * 0)) == "it is silent: no sample is louder than -80 dB"
+    assert "99 channels" in _refusal(tmp_path, sound[:22] + struct.pack("<H", 99) + sound[24:])
+
+
+def test_a_recording_that_is_too_long_is_refused_when_the_limit_is_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoding, "MOST_SECONDS", 40)
+    (tmp_path / "a").write_bytes(wav(noise(75)))
+    blocks = decode(str(tmp_path / "a"), "file")
+    next(blocks)
+    with pytest.raises(OrchardError, match="it lasts more than"):
+        next(blocks)
+
+
+@pytest.mark.parametrize(
+    "playlist",
+    ["#EXTM3U\n#EXTINF:1,\n{}\n", "ffconcat version 1.0\nfile {}\n", "<MPD>{}</MPD>", "[playlist]\nFile1={}"],
+)
+def test_a_playlist_opens_no_other_file(tmp_path: Path, playlist: str) -> None:
+    secret = tmp_path / "secret.wav"
+    secret.write_bytes(wav(noise(2)))
+    assert "not supported" in _refusal(tmp_path, playlist.format(secret).encode())
+
+
+def test_leaving_a_recording_early_leaves_nothing_open(tmp_path: Path) -> None:
+    sound = encoded(wav(noise(65)), "-f", "mp4")
+    (tmp_path / "a").write_bytes(sound)
+    before = set(os.listdir("/dev/fd"))
+    blocks: Iterator[Samples] = decode(str(tmp_path / "a"), "file")
+    next(blocks)
+    blocks.close()  # type: ignore[attr-defined]
+    assert set(os.listdir("/dev/fd")) == before

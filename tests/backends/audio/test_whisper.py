@@ -1,0 +1,178 @@
+import json
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES
+
+from orchard.backends.audio import whisper
+from orchard.backends.audio.whisper import Whisper
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.transcribe import Recording, Segment, SpeechDetection, Transcribe
+from tests.support.sounds import noise, wav
+from tests.support.whisper_models import MULTILINGUAL, make_whisper
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("whisper")
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Whisper:
+    return _load(make_whisper(folder / "english"))
+
+
+@pytest.fixture(scope="module")
+def sound(folder: Path) -> str:
+    (folder / "sound.wav").write_bytes(wav(noise(34)))
+    return str(folder / "sound.wav")
+
+
+@pytest.fixture(scope="module")
+def short(folder: Path) -> str:
+    (folder / "short.wav").write_bytes(wav(noise(0.4)))
+    return str(folder / "short.wav")
+
+
+def _load(folder: Path) -> Whisper:
+    return whisper.load(folder, lambda fraction: None)
+
+
+def _transcribed(
+    model: Whisper, path: str, beat: Callable[[], None] = lambda: None, **fields: Any
+) -> tuple[Recording, list[Segment]]:
+    mx.random.seed(7)
+    (recording, *segments) = [one for step in model.transcribe(Transcribe(path, **fields), beat) for one in step.made]
+    assert isinstance(recording, Recording)
+    return recording, segments  # type: ignore[return-value]
+
+
+def _same(model: Whisper, path: str, task: dict[str, Any], library: dict[str, Any]) -> None:
+    """Compare with the library, which is asked for the same in its own words."""
+    _, found = _transcribed(model, path, **task)
+    mx.random.seed(7)
+    whole = model._model.generate(path, **library)
+    expected = [one for one in whole.segments if one["text"].strip()]
+    assert len(found) == len(expected) > 0
+    for ours, theirs in zip(found, expected, strict=True):
+        assert (ours.text, list(ours.tokens)) == (theirs["text"], theirs["tokens"])
+        assert (ours.start, ours.end) == pytest.approx((theirs["start"], theirs["end"]))
+        assert (ours.seek, ours.temperature) == pytest.approx((theirs["seek"] / 100, theirs["temperature"]))
+        assert ours.compression_ratio == pytest.approx(theirs["compression_ratio"])
+        timed = [(word["word"], word["start"], word["end"]) for word in theirs.get("words", ())]
+        assert [(word.text, word.start, word.end) for word in ours.words] == timed
+
+
+def test_it_gives_what_the_library_gives(model: Whisper, sound: str, short: str) -> None:
+    _same(model, sound, {}, {})
+    _same(model, sound, {"prompt": "A fox", "temperature": 0.3}, {"initial_prompt": "A fox", "temperature": 0.3})
+    _same(model, short, {"words": True, "temperature": 0.01}, {"word_timestamps": True, "temperature": 0.01})
+
+
+def test_a_multilingual_model_detects_the_language_and_translates(folder: Path, short: str) -> None:
+    many = _load(make_whisper(folder / "many", size=MULTILINGUAL))
+    task = {"translate": True, "temperature": 0.01}
+    _same(many, short, task, {"task": "translate", "temperature": 0.01})
+    _same(many, short, {"language": "German", "temperature": 0.01}, {"language": "de", "temperature": 0.01})
+    recording, _ = _transcribed(many, short, temperature=0.01)
+    detected = many._model.generate(short, temperature=0.01).language
+    assert recording == Recording(0.4, LANGUAGES[detected])
+    with pytest.raises(OrchardError, match="`language` must be one of en, zh") as caught:
+        _transcribed(many, short, language="klingon")
+    assert caught.value.param == "language"
+
+
+def test_an_english_model_knows_only_english(model: Whisper, short: str) -> None:
+    assert _transcribed(model, short, language="English", temperature=0.01)[0].language == "english"
+    for fields, param in (({"language": "de"}, "language"), ({"translate": True}, "model")):
+        with pytest.raises(OrchardError, match="only English") as caught:
+            _transcribed(model, short, **fields)
+        assert caught.value.param == param
+
+
+def test_only_speech_is_transcribed_where_it_is_looked_for(model: Whisper, folder: Path) -> None:
+    samples = noise(20)
+    samples[: 16_000 * 12] //= 1000
+    (folder / "late.wav").write_bytes(wav(samples))
+    detection = SpeechDetection(threshold=0.5, padding=0.2, silence=1.0)
+    _, segments = _transcribed(model, str(folder / "late.wav"), temperature=0.01, detection=detection)
+    assert segments[0].seek == pytest.approx(11.8, abs=0.5)
+    assert _transcribed(model, str(folder / "late.wav"), temperature=0.01)[1][0].seek == 0
+
+
+def test_each_token_is_a_sign_of_life_and_may_end_the_work(model: Whisper, sound: str) -> None:
+    beats: list[int] = []
+    _, segments = _transcribed(model, sound, lambda: beats.append(1), temperature=0.01)
+    assert len(beats) >= sum(len(one.tokens) for one in segments)
+
+    def leave() -> None:
+        if len(beats) < 3:
+            beats.append(1)
+            return
+        raise RuntimeError("nobody waits")
+
+    beats.clear()
+    with pytest.raises(RuntimeError, match="nobody waits"):
+        _transcribed(model, sound, leave)
+    assert len(beats) == 3
+
+
+def test_a_model_that_times_all_at_zero_comes_to_an_end(
+    model: Whisper, sound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whisper._Windows, "_segments", lambda windows, result, size: ([], windows._seek, True))
+    steps = list(model.transcribe(Transcribe(sound, temperature=0.01), lambda: None))
+    assert [step.done for step in steps[-2:]] == [30, 34]
+
+
+@pytest.mark.parametrize("layout", ["npz", "hf"])
+def test_other_layouts_are_loaded(model: Whisper, folder: Path, short: str, layout: str) -> None:
+    other = _load(make_whisper(folder / layout, layout=layout))
+    assert other.weights_bytes == model.weights_bytes
+    expected = _transcribed(model, short, temperature=0.01)[1]
+    assert [one.tokens for one in _transcribed(other, short, temperature=0.01)[1]] == [one.tokens for one in expected]
+    heads = other._model.alignment_heads.tolist()
+    assert heads == [[1, 0], [1, 1]]
+
+
+def test_pickles_are_not_read(folder: Path) -> None:
+    broken = make_whisper(folder / "pickled", layout="npz")
+
+    class Evil:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (Path.touch, (broken / "was-here",))
+
+    with zipfile.ZipFile(broken / "weights.npz", "w") as archive:
+        header = b"\x93NUMPY\x01\x00\x46\x00" + b"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}".ljust(69)
+        archive.writestr("decoder.ln.weight.npy", header + b"\n" + pickle.dumps(np.array([Evil()], object)))
+    with pytest.raises(OrchardError, match="allow_pickle"):
+        _load(broken)
+    assert not (broken / "was-here").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda folder: (folder / "tokenizer.json").unlink(), "the tokenizer in .* is missing"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "can't be loaded"),
+        (lambda folder: (folder / "config.json").write_text("{"), "its config.json is not JSON"),
+        (lambda folder: _change(folder, n_text_state=64), "its weights do not fit"),
+        (lambda folder: _change(folder, n_vocab=1999), "its weights do not fit"),
+    ],
+)
+def test_what_is_wrong_with_a_folder_is_told(tmp_path: Path, change: Callable[[Path], Any], message: str) -> None:
+    change(make_whisper(tmp_path / "m"))
+    with pytest.raises(OrchardError, match=message) as caught:
+        _load(tmp_path / "m")
+    assert caught.value.kind == "model_failed"
+
+
+def _change(folder: Path, **values: int) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | values))

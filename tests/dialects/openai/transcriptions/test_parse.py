@@ -1,0 +1,92 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.transcribe import SpeechDetection, Transcribe
+from orchard.dialects.openai.transcriptions.encode import TranscriptionCall
+from orchard.dialects.openai.transcriptions.parse import parse
+from orchard.dialects.openai.transcriptions.schema import TranscriptionBody
+
+
+def _parsed(size: int = 7, path: str | None = "/a", **fields: str | list[str]) -> TranscriptionCall:
+    form = {name: [value] if isinstance(value, str) else value for name, value in fields.items()}
+    return parse({"model": ["ears"], **form}, path, size, "req_1")
+
+
+def _task(**fields: Any) -> Transcribe:
+    task = _parsed(**fields).request.task
+    assert isinstance(task, Transcribe)
+    return task
+
+
+def test_a_bare_form_gets_the_defaults() -> None:
+    call = _parsed()
+    assert call.request.task == Transcribe("/a")
+    assert (call.request.model, call.stream, call.format) == ("ears", False, "json")
+    assert (call.granularities, call.media_type) == (("segment",), "application/json")
+
+
+def test_every_field_is_read_as_clients_write_it() -> None:
+    granularities: dict[str, Any] = {"timestamp_granularities[]": ["word", "segment"]}
+    granularities["response_format"] = "verbose_json"
+    assert _task(**granularities).words
+    assert _parsed(**granularities).granularities == ("word", "segment")
+    assert _task(response_format="verbose_json", timestamp_granularities="word").words
+    task = _task(language="de", prompt="Hallo", temperature="0.5")
+    assert (task.language, task.prompt, task.temperature) == ("de", "Hallo", 0.5)
+    assert _parsed(stream="true").stream
+    assert not _parsed(stream="False").stream
+    assert _parsed(response_format="srt").media_type == "text/plain"
+    assert _task(language="", prompt="", temperature="").language is None, "an empty field is absent"
+    assert _task(nonsense="x").path == "/a"
+    assert parse({}, "/a", 1, "r", default="only").request.model == "only"
+    assert parse({"model": ["x"]}, "/a", 1, "r", model="deployed").request.model == "deployed"
+
+
+def test_speech_is_looked_for_where_that_is_asked_for() -> None:
+    assert _task(chunking_strategy="auto").detection is None
+    assert _task(chunking_strategy='{"type": "server_vad"}').detection == SpeechDetection(0.5, 0.3, 0.5)
+    bracketed = {"chunking_strategy[type]": "server_vad", "chunking_strategy[threshold]": "0.2"}
+    assert _task(**bracketed).detection == SpeechDetection(0.2, 0.3, 0.5)
+
+
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"path": None}, "file", "is required"),
+    ({"size": 0}, "file", "is empty"),
+    ({"temperature": "1.1"}, "temperature", "a number from 0"),
+    ({"temperature": "hot"}, "temperature", "got a string"),
+    ({"temperature": "true"}, "temperature", "got a string"),
+    ({"stream": "maybe"}, "stream", "true or false"),
+    ({"response_format": "diarized_json"}, "response_format", "'json', 'srt', 'text', 'verbose_json', 'vtt'"),
+    ({"response_format": "vtt", "stream": "true"}, "response_format", "for a stream"),
+    ({"timestamp_granularities[]": "word"}, "timestamp_granularities", "verbose_json"),
+    ({"chunking_strategy": "server_vad"}, "chunking_strategy", "must be"),
+    ({"chunking_strategy": '{"type": "server_vad", "threshold": 2}'}, "chunking_strategy.threshold", "from 0"),
+    ({"include[]": "logprobs"}, "include", "is not supported"),
+    ({"keywords[]": "fox"}, "keywords", "give them in `prompt`"),
+    ({"known_speaker_names[]": "Ann"}, "known_speaker_names", "speakers are not told apart"),
+]
+
+
+@pytest.mark.parametrize(("fields", "param", "message"), REFUSED)
+def test_what_cant_be_served_is_refused(fields: dict[str, Any], param: str, message: str) -> None:
+    with pytest.raises(OrchardError) as caught:
+        _parsed(**fields)
+    assert (caught.value.kind, caught.value.param) == ("invalid_request", param)
+    assert message in caught.value.message
+
+
+NAMES = [*TranscriptionBody.__struct_fields__, "chunking_strategy[type]", "temperature[x]", "include[]", "model[a]"]
+
+
+@given(st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=8), st.lists(st.text(max_size=20), max_size=3)))
+def test_any_form_is_read_or_refused_as_a_bad_request(fields: dict[str, list[str]]) -> None:
+    kinds = set()
+    try:
+        parse(fields, "/a", 1, "req_1")
+    except OrchardError as error:
+        kinds.add(error.kind)
+    assert kinds <= {"invalid_request"}

@@ -1,0 +1,223 @@
+"""Recordings through OpenAI's SDKs and a real server with tiny random models, one of which chats meanwhile."""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from openai import AzureOpenAI, OpenAI
+
+from orchard.gateway.models.registry import resolve
+from tests.support.gateway_client import body
+from tests.support.serving import FAKE, Server, serve
+from tests.support.sounds import encoded, noise, use_ffmpeg, wav
+from tests.support.whisper_models import MULTILINGUAL, make_whisper
+
+SOUND = wav(noise(31))  # two windows
+LIMIT = 2_000_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("transcription")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    names = {"ears": 2000, "many-ears": MULTILINGUAL}
+    models = [resolve(str(make_whisper(folder / name, size=size))) for name, size in names.items()]
+    (folder / "bin").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        use_ffmpeg(patch, folder / "bin")
+        env = {"ORCHARD_CACHE_DIR": str(folder / "cache"), "PATH": os.environ["PATH"]}
+        with serve([*models, FAKE], spare=False, env=env, max_upload_bytes=LIMIT, max_loaded_models=3) as running:
+            yield running
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(folder: Path) -> Iterator[None]:
+    yield
+    deadline = time.monotonic() + 30  # a client that has left is noticed a moment later
+    while _uploads(folder):
+        assert time.monotonic() < deadline, "an upload is left on the disk"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[OpenAI]:
+    with OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=100) as client:
+        yield client
+
+
+def _uploads(folder: Path) -> list[Path]:
+    return sorted((folder / "cache" / "uploads").glob("*/upload-*"))
+
+
+def _transcribe(client: OpenAI, sound: bytes = SOUND, **fields: Any) -> Any:
+    given: dict[str, Any] = {"model": "ears", "file": ("sound.wav", sound), "temperature": 0.01, **fields}
+    return client.audio.transcriptions.create(**given)
+
+
+def test_each_format_tells_the_same(client: OpenAI) -> None:
+    whole = _transcribe(client, response_format="verbose_json")
+    assert (whole.duration, whole.language, whole.words) == (31.0, "english", None)
+    assert len(whole.segments) >= 2
+    assert whole.text == "".join(segment.text for segment in whole.segments).strip()
+    assert _transcribe(client).text == whole.text
+    assert _transcribe(client).usage.seconds == 31.0
+    assert _transcribe(client, response_format="text") == whole.text + "\n"
+    srt, vtt = _transcribe(client, response_format="srt"), _transcribe(client, response_format="vtt")
+    assert len(re.findall(r"^\d\d:\d\d:\d\d,\d{3} --> \d\d:\d\d:\d\d,\d{3}$", srt, re.MULTILINE)) == len(whole.segments)
+    assert vtt.startswith("WEBVTT\n\n00:00:")
+    with client.audio.transcriptions.create(
+        model="ears", file=("sound.wav", SOUND), temperature=0.01, stream=True
+    ) as stream:
+        events = list(stream)
+    assert [event.type for event in events[:-1]] == ["transcript.text.delta"] * (len(events) - 1)
+    assert len(events) > 2
+    assert events[-1].type == "transcript.text.done"
+    assert "".join(event.delta for event in events[:-1]) == events[-1].text  # type: ignore[union-attr]
+    assert events[-1].text.strip() == whole.text
+
+
+def test_words_are_timed_and_other_options_are_taken(client: OpenAI) -> None:
+    timed = _transcribe(
+        client,
+        wav(noise(0.5)),
+        response_format="verbose_json",
+        timestamp_granularities=["word"],
+        language="en",
+        prompt="Hello",
+        chunking_strategy={"type": "server_vad", "threshold": 0.3},
+    )
+    assert timed.segments is None
+    assert timed.words
+    starts = [word.start for word in timed.words]
+    assert 0 <= starts[0] <= starts[-1] <= 0.5
+    assert _transcribe(client, wav(noise(0.5)), chunking_strategy="auto").text
+
+
+def test_compressed_recordings_are_read_with_and_without_ffmpeg(client: OpenAI) -> None:
+    for arguments in (("-f", "mp3"), ("-f", "flac"), ("-f", "ogg", "-c:a", "libopus"), ("-f", "webm"), ("-f", "mp4")):
+        found = _transcribe(client, encoded(wav(noise(2)), *arguments), response_format="verbose_json")
+        assert found.duration == pytest.approx(2, abs=0.1), arguments
+
+
+def test_a_language_is_detected_or_given_and_speech_is_translated(client: OpenAI) -> None:
+    detected = _transcribe(client, model="many-ears", response_format="verbose_json")
+    assert detected.language not in ("en", "english")
+    given = _transcribe(client, model="many-ears", response_format="verbose_json", language="de")
+    assert given.language == "german"
+    with pytest.deprecated_call():  # the SDK points at other models
+        translated = client.audio.translations.create(
+            model="many-ears", file=("a.wav", SOUND), temperature=0.01, response_format="verbose_json"
+        )
+    assert translated.model_dump()["task"] == "translate"
+    assert translated.text != detected.text
+    with pytest.deprecated_call(), pytest.raises(openai.BadRequestError, match="knows only English"):
+        client.audio.translations.create(model="ears", file=("a.wav", SOUND))
+
+
+def test_azures_addresses(server: Server) -> None:
+    with AzureOpenAI(azure_endpoint=server.url, api_version="2025-04-01", api_key="any", max_retries=0) as azure:
+        found = azure.audio.transcriptions.create(model="ears", file=("a.wav", SOUND), temperature=0.01)
+        assert found.text
+        with pytest.deprecated_call(), pytest.raises(openai.BadRequestError, match="English") as caught:
+            azure.audio.translations.create(model="ears", file=("a.wav", SOUND))
+        assert caught.value.code == "BadRequest"
+
+
+BAD: dict[str, tuple[dict[str, Any], int, str | None]] = {
+    "an empty file": ({"sound": b""}, 400, "file"),
+    "a picture": ({"sound": b"\x89PNG\r\n\x1a\n" + bytes(100)}, 400, "file"),
+    "a truncated WAV file": ({"sound": SOUND[:-1000]}, 400, "file"),
+    "a broken FLAC file": ({"sound": b"fLaC" + bytes(range(200))}, 400, "file"),
+    "a playlist": ({"sound": b"#EXTM3U\n#EXTINF:1,\n/etc/passwd\n"}, 400, "file"),
+    "silence": ({"sound": wav(noise(2) * 0)}, 400, "file"),
+    "a file over the limit": ({"sound": bytes(LIMIT + 1)}, 413, "file"),
+    "a chat model": ({"model": "fake"}, 400, "model"),
+    "an unknown model": ({"model": "nobody"}, 404, "model"),
+    "an unknown language": ({"language": "klingon"}, 400, "language"),
+    "another format": ({"response_format": "diarized_json"}, 400, "response_format"),
+    "a stream with timestamps": ({"response_format": "srt", "stream": True}, 400, "response_format"),
+    "a hot temperature": ({"temperature": 1.5}, 400, "temperature"),
+    "times of letters": (
+        {"response_format": "verbose_json", "timestamp_granularities": ["letter"]},
+        400,
+        "timestamp_granularities[0]",
+    ),
+    "times in plain text": ({"timestamp_granularities": ["word"]}, 400, "timestamp_granularities"),
+    "another chunking": ({"chunking_strategy": {"type": "semantic"}}, 400, "chunking_strategy.type"),
+    "log-probabilities": ({"include": ["logprobs"]}, 400, "include"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused(client: OpenAI, name: str) -> None:
+    fields, status, param = BAD[name]
+    with pytest.raises(openai.APIStatusError) as caught:
+        _transcribe(client, **fields)
+    assert caught.value.status_code == status, caught.value.message
+    assert caught.value.body["param"] == param  # type: ignore[index]
+
+
+def test_a_body_that_is_no_form_and_one_without_a_file(server: Server) -> None:
+    url = f"{server.url}/v1/audio/transcriptions"
+    refused = httpx.post(url, json={"model": "ears"}, timeout=60)
+    assert (refused.status_code, "multipart/form-data" in refused.json()["error"]["message"]) == (400, True)
+    refused = httpx.post(url, files={"model": (None, "ears")}, timeout=60)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "file")
+
+
+def test_a_client_that_leaves_ends_the_work_and_progress_is_told(client: OpenAI, server: Server) -> None:
+    with client.audio.transcriptions.with_streaming_response.create(
+        model="ears", file=("a.wav", wav(noise(60))), stream=True
+    ) as stream:
+        comments = (line for line in stream.iter_lines() if line.startswith(": "))
+        assert re.fullmatch(r": \d+\.0 of 60\.0 seconds", next(comments))
+        next(comments)
+        assert server.until("ears", running=1)["percent"] is not None
+    assert server.until("ears", running=0)["percent"] is None
+
+
+def test_a_chat_goes_on_meanwhile(client: OpenAI, server: Server) -> None:
+    with client.audio.transcriptions.create(model="ears", file=("a.wav", SOUND), stream=True) as stream:
+        next(iter(stream))
+        answer = httpx.post(f"{server.url}/v1/chat/completions", json=body(text="tick", pieces=3), timeout=60)
+    assert answer.json()["choices"][0]["message"]["content"] == "tick" * 3
+
+
+def test_what_a_killed_server_left_is_deleted_by_the_next(tmp_path: Path) -> None:
+    env = {"ORCHARD_CACHE_DIR": str(tmp_path / "cache")}
+    with serve(env=env) as first, httpx.Client() as client:
+
+        def pieces() -> Iterator[bytes]:
+            yield b'--x\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n' + bytes(2_000_000)
+            while not _uploads(tmp_path):
+                yield bytes(1000)
+            os.kill(first.process.pid, signal.SIGKILL)
+            first.process.wait()
+            yield bytes(1000)
+
+        headers = {"content-type": "multipart/form-data; boundary=x"}
+        with pytest.raises(httpx.TransportError):
+            client.post(f"{first.url}/v1/audio/transcriptions", content=pieces(), headers=headers)
+    assert len(_uploads(tmp_path)) == 1
+    with serve(env=env) as second:
+        second.health()
+        assert os.listdir(tmp_path / "cache" / "uploads") == ["lock"]
+
+
+def test_the_list_shows_the_kind_and_a_wrong_address_names_the_right_ones(client: OpenAI, server: Server) -> None:
+    kinds = {model["id"]: model["kind"] for model in httpx.get(f"{server.url}/v1/models").json()["data"]}
+    assert kinds["ears"] == "transcription"
+    with pytest.raises(openai.BadRequestError, match=re.escape("/v1/audio/transcriptions, /v1/audio/translations")):
+        client.chat.completions.create(model="ears", messages=[{"role": "user", "content": "Hi"}])
+    units = httpx.get(f"{server.url}/v1/stats").json()["models"]["ears"]["units"]
+    assert units["seconds of audio"] > 31

@@ -1,0 +1,233 @@
+import asyncio
+import itertools
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.requests import Request
+
+from orchard.config import Settings
+from orchard.core.errors import OrchardError
+from orchard.gateway.http import uploads
+from orchard.gateway.http.upload_folder import UploadFolder
+from orchard.gateway.http.uploads import Form, UploadReader
+from tests.support.examples import examples
+
+SETTINGS = Settings(max_upload_bytes=1000)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[UploadFolder]:
+    made = UploadFolder(tmp_path)
+    yield made
+    made.close()
+
+
+def _files(folder: UploadFolder) -> list[Path]:
+    return sorted(folder._root.glob("*/upload-*"))
+
+
+def _encoded(data: dict[str, Any], file: bytes | None, name: str = "file") -> tuple[str, bytes]:
+    # A form without a file is still sent as one.
+    files = [(name, ("a.wav", file))] if file is not None else [(key, (None, value)) for key, value in data.items()]
+    request = httpx.Request("POST", "http://x", data=data if file is not None else None, files=files)
+    return request.headers["content-type"], request.read()
+
+
+async def _read(folder: UploadFolder, chunks: Iterable[bytes], settings: Settings = SETTINGS, **headers: str) -> Form:
+    left = iter(chunks)
+
+    async def receive() -> dict[str, Any]:
+        body = next(left, None)
+        if body is None:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": body, "more_body": body != b""}
+
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    http = Request({"type": "http", "method": "POST", "path": "/", "headers": raw}, receive)
+    return await UploadReader(settings, folder).read(http, "file")
+
+
+async def _refusal(folder: UploadFolder, chunks: Iterable[bytes], **headers: str) -> OrchardError:
+    with pytest.raises(OrchardError) as caught:
+        await _read(folder, chunks, SETTINGS, **headers)
+    assert _files(folder) == []
+    return caught.value
+
+
+@examples(50)
+@given(st.binary(max_size=300), st.text(max_size=30), st.lists(st.integers(0, 1000), max_size=8))
+async def test_a_form_is_read_the_same_however_it_is_cut(content: bytes, prompt: str, cuts: list[int]) -> None:
+    folder = UploadFolder()
+    fields = {"model": "whisper", "prompt": prompt, "timestamp_granularities[]": ["word", "segment"]}
+    kind, body = _encoded(fields, content)
+    places = sorted({0, len(body), *(cut % len(body) for cut in cuts)})
+    pieces = [body[begin:end] for begin, end in itertools.pairwise(places)]
+    form = await _read(folder, [*pieces, b""], content_type=kind)
+    expected = {"model": ["whisper"], "prompt": [prompt], "timestamp_granularities[]": ["word", "segment"]}
+    assert form.fields == expected
+    assert form.file
+    assert (form.file.path.read_bytes(), form.file.size) == (content, len(content))
+    form.close()
+    assert not form.file.path.exists()
+    folder.close()
+
+
+async def test_a_file_goes_to_the_disk_while_it_arrives_and_only_its_owner_can_read_it(folder: UploadFolder) -> None:
+    settings = Settings(max_upload_bytes=2**24)
+    kind, body = _encoded({}, bytes(5 * 2**20))
+    seen: list[int] = []
+
+    def pieces() -> Iterator[bytes]:
+        for at in range(0, len(body), 65_536):
+            seen.extend(file.stat().st_size for file in _files(folder))
+            yield body[at : at + 65_536]
+        yield b""
+
+    form = await _read(folder, pieces(), settings, content_type=kind)
+    assert form.file
+    assert seen[-1] >= 4 * 2**20
+    assert stat.S_IMODE(form.file.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(form.file.path.parent.stat().st_mode) == 0o700
+
+
+async def test_a_file_of_the_limit_is_taken_and_one_byte_more_is_not(folder: UploadFolder) -> None:
+    kind, body = _encoded({"model": "m"}, b"x" * 1000)
+    assert (await _read(folder, [body, b""], content_type=kind)).file
+    folder.close()
+    kind, body = _encoded({"model": "m"}, b"x" * 1001)
+    error = await _refusal(folder, [body, b""], content_type=kind)
+    assert (error.kind, error.param) == ("payload_too_large", "file")
+    assert "over the limit of 1000 bytes" in error.message
+
+
+async def test_a_body_that_says_that_it_is_too_large_is_not_stored(folder: UploadFolder) -> None:
+    read = []
+
+    def pieces() -> Iterator[bytes]:
+        read.append(1)
+        yield b""
+
+    error = await _refusal(folder, pieces(), content_type="multipart/form-data; boundary=x", content_length="9" * 12)
+    assert error.kind == "payload_too_large"
+    assert read, "what has been sent is dropped, so that the client reads the answer"
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("application/json", "must be multipart/form-data, not 'application/json'"),
+        ("", "it is missing"),
+        ("multipart/form-data", "no boundary"),
+        ("multipart/form-data; boundary=" + "x" * 71, "no boundary"),
+    ],
+)
+async def test_other_content_types_are_refused(folder: UploadFolder, kind: str, message: str) -> None:
+    error = await _refusal(folder, [b"{}", b""], content_type=kind)
+    assert error.kind == "invalid_request"
+    assert message in error.message
+
+
+async def test_a_compressed_form_is_refused(folder: UploadFolder) -> None:
+    kind, body = _encoded({}, b"x")
+    error = await _refusal(folder, [body, b""], content_type=kind, content_encoding="gzip")
+    assert "content-encoding 'gzip'" in error.message
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "param"),
+    [
+        (lambda body: body[:-30], "it ends too early", None),
+        (lambda body: b"nonsense" + body, "the form can't be read", None),
+        (lambda body: body.replace(b'name="file"', b'name="image"'), "one file, in the field `file`", "image"),
+        (lambda body: body.replace(b'name="model"', b'nome="model"'), "a part has no name", None),
+        (lambda body: body.replace(b"whisper", b"\xff\xfe"), "`model` is not UTF-8", "model"),
+    ],
+)
+async def test_a_broken_form_is_refused(folder: UploadFolder, change: Any, message: str, param: str | None) -> None:
+    kind, body = _encoded({"model": "whisper"}, b"sound")
+    error = await _refusal(folder, [change(body), b""], content_type=kind)
+    assert (error.kind, error.param) == ("invalid_request", param)
+    assert message in error.message
+
+
+async def test_a_second_file_many_parts_and_long_fields_are_refused(folder: UploadFolder) -> None:
+    request = httpx.Request("POST", "http://x", files=[("file", b"a"), ("file", b"b")])
+    error = await _refusal(folder, [request.read(), b""], content_type=request.headers["content-type"])
+    assert "must have one file" in error.message
+    kind, body = _encoded({f"f{number}": "x" for number in range(200)}, b"x")
+    assert "more than 128 parts" in (await _refusal(folder, [body, b""], content_type=kind)).message
+    kind, body = _encoded({"prompt": "x" * (uploads.MOST_FIELD_BYTES + 1)}, b"x")
+    error = await _refusal(folder, [body, b""], content_type=kind)
+    assert (error.kind, error.param) == ("payload_too_large", "prompt")
+
+
+async def test_a_form_without_a_file_has_none(folder: UploadFolder) -> None:
+    kind, body = _encoded({"model": "m"}, None)
+    form = await _read(folder, [body, b""], content_type=kind)
+    assert (form.fields, form.file) == ({"model": ["m"]}, None)
+    form.close()
+
+
+async def test_a_client_that_leaves_leaves_nothing_behind(folder: UploadFolder) -> None:
+    kind, body = _encoded({}, b"x" * 900)
+    assert (await _refusal(folder, [body[:500]], content_type=kind)).kind == "cancelled"
+
+
+async def test_a_slow_client_is_given_up_unless_it_keeps_the_least_rate(
+    folder: UploadFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, body = _encoded({}, b"x" * 900)
+    never = asyncio.Event()
+
+    async def receive() -> dict[str, Any]:
+        if not sent:
+            sent.append(body[:200])
+            return {"type": "http.request", "body": body[:200], "more_body": True}
+        await never.wait()
+        raise AssertionError
+
+    sent: list[bytes] = []
+    http = Request({"type": "http", "method": "POST", "headers": [(b"content-type", kind.encode())]}, receive)
+    monkeypatch.setattr(uploads, "LEAST_RATE", 10_000)
+    settings = Settings(max_upload_bytes=1000, body_timeout=0.01)
+    begin = asyncio.get_running_loop().time()
+    with pytest.raises(OrchardError, match="came at less than") as caught:
+        await UploadReader(settings, folder).read(http, "file")
+    assert caught.value.kind == "timeout"
+    assert asyncio.get_running_loop().time() - begin >= 0.01 + 200 / 10_000, "what it sent gave it more time"
+    assert _files(folder) == []
+
+
+async def test_uploads_together_take_a_bounded_part_of_the_disk(folder: UploadFolder) -> None:
+    reader = UploadReader(SETTINGS, folder)
+    kind, body = _encoded({}, b"x" * 1000)
+
+    async def one() -> Form:
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        http = Request({"type": "http", "method": "POST", "headers": [(b"content-type", kind.encode())]}, receive)
+        return await reader.read(http, "file")
+
+    forms = [await one() for _ in range(4)]
+    with pytest.raises(OrchardError, match="uploads are held already") as caught:
+        await one()
+    assert caught.value.kind == "overloaded"
+    forms.pop().close()
+    await one()
+
+
+async def test_a_disk_that_takes_nothing_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    kind, body = _encoded({}, b"x")
+    with pytest.raises(OrchardError, match="can't be stored: Not a directory") as caught:
+        await _read(UploadFolder(tmp_path / "file" / "uploads"), [body, b""], content_type=kind)
+    assert caught.value.kind == "unavailable"
+    assert os.listdir(tmp_path) == ["file"]
