@@ -30,7 +30,7 @@ def _route(method: str, path: str, operation: dict[str, Any]) -> str:
     name = f"<code>{method.upper()} {escape(path)}</code>"
     about = escape(operation.get("description", ""))
     content: dict[str, Any] = operation.get("requestBody", {}).get("content", {})
-    body = next((one.get("schema", {}) for one in content.values()), {})
+    body: dict[str, Any] = next((one.get("schema", {}) for one in content.values()), {})
     fields = "".join(f"<li><code>{escape(field)}</code></li>" for field in body.get("properties", {}))
     if not fields:
         return f"<p>{name} {about}</p>\n"
