@@ -161,7 +161,7 @@ def test_preempted_rows_go_on_as_if_nothing_had_been(viewers: VisionEngines, kin
     asked: list[tuple[Job, Parts]] = [
         (greedy("a", [], 30), [prompt(1, 9), MEDIA[0], prompt(2, 8)]),
         (greedy("b", [], 30), [prompt(3, 30)]),
-        (greedy("c", [], 30, choices=2), [MEDIA[1], prompt(2, 8), MEDIA[3], prompt(2, 3)]),
+        (greedy("c", [], 30, choices=2), [MEDIA[1], prompt(2, 8), MEDIA[3], prompt(4, 6)]),
     ]
     jobs = [showing(model, kind, job, parts) for job, parts in asked]
     runner = make_runner(model, tight(model, jobs, 5))

@@ -1,6 +1,8 @@
 """Text in models with M-RoPE is rotated as mlx-vlm does it, but by MLX's own kernel."""
 
+import runpy
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import mlx.core as mx
@@ -8,6 +10,7 @@ import pytest
 from mlx_vlm.models.cache import make_prompt_cache
 from mlx_vlm.utils import load_model
 
+from orchard.backends.vision import rotary
 from orchard.backends.vision.model import load
 from tests.support.tiny_models import check_close
 
@@ -73,3 +76,11 @@ def test_a_pass_that_failed_leaves_nothing(vision_folder: Folders) -> None:
 
 def test_another_rotation_stays(vision_folder: Folders) -> None:
     assert load(str(vision_folder("llava"))).rotary is None
+
+
+def test_what_stands_for_positions_can_be_evaluated_in_any_thread() -> None:
+    """mlx-vlm does it in the engine's thread, for Qwen3-Omni; another one imports the module."""
+    made = runpy.run_path(str(rotary.__file__))["UNUSED"]
+    thread = ThreadPoolExecutor(1)
+    assert thread.submit(made.tolist).result() == [[[0]], [[0]], [[0]]]
+    thread.shutdown()

@@ -13,6 +13,7 @@ from mlx_vlm.models.rope_utils import MRoPERotaryEmbedding, apply_multimodal_rot
 
 UNUSED = mx.zeros((3, 1, 1), mx.int32)
 """What a model is given for the positions of text; `Rotary` does not look at it."""
+mx.eval(UNUSED)  # mlx-vlm may do it in another thread, which can't evaluate what this one made
 
 
 class Rotary:
