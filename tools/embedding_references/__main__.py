@@ -24,6 +24,13 @@ _DECODER = {**_ENCODER, "num_key_value_heads": 1, "head_dim": 8}
 _IDS: dict[str, Any] = {"pad_token_id": 0, "cls_token_id": 1, "sep_token_id": 2, "bos_token_id": 1, "eos_token_id": 2}
 _MODERN: dict[str, Any] = _IDS | {"local_attention": 8, "global_attn_every_n_layers": 2, "classifier_pooling": "mean"}
 _LABEL = {"num_labels": 1}
+_ROPE = {"rope_parameters": {"rope_type": "default", "rope_theta": 700.0}}
+_TWO_ROPES = {  # none of them is a default
+    "rope_parameters": {
+        "full_attention": {"rope_type": "default", "rope_theta": 900.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 300.0},
+    }
+}
 YES, NO = 7, 9
 
 # Name: the configuration's class, its values, the model's class, and what is made of the output.
@@ -55,11 +62,12 @@ def _unit(vector: torch.Tensor) -> torch.Tensor:
 MODELS: dict[str, tuple[str, dict[str, Any], str, Made]] = {
     "bert": ("BertConfig", _ENCODER, "BertModel", _mean),
     "xlm_roberta": ("XLMRobertaConfig", _ENCODER, "XLMRobertaModel", _mean),
-    "modernbert": ("ModernBertConfig", _ENCODER | _MODERN, "ModernBertModel", _mean),
-    "qwen3": ("Qwen3Config", _DECODER, "Qwen3Model", _last),
+    "modernbert": ("ModernBertConfig", _ENCODER | _MODERN | _TWO_ROPES, "ModernBertModel", _mean),
+    "qwen3": ("Qwen3Config", _DECODER | _ROPE, "Qwen3Model", _last),
     "gemma3_text": (
         "Gemma3TextConfig",
         _DECODER
+        | _TWO_ROPES
         | {"sliding_window": 8, "use_bidirectional_attention": True, "query_pre_attn_scalar": 8}
         | {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
         "Gemma3TextModel",
@@ -73,7 +81,7 @@ MODELS: dict[str, tuple[str, dict[str, Any], str, Made]] = {
         "ModernBertForSequenceClassification",
         _score,
     ),
-    "qwen3_ranker": ("Qwen3Config", _DECODER, "Qwen3ForCausalLM", _yes),
+    "qwen3_ranker": ("Qwen3Config", _DECODER | _ROPE, "Qwen3ForCausalLM", _yes),
 }
 
 

@@ -388,6 +388,7 @@ async def test_a_classifier_reads_pairs(tmp_path: Path) -> None:
     model = RerankService._load(folder, RerankOptions(), lambda fraction: None, lambda: None)
     pair = ReadText([1, 20, 21, 2, 31, 32, 33, 2], [0, 0, 0, 0, 1, 1, 1, 1])
     assert found[1] == pytest.approx(model.compute([pair])[0], abs=1e-5)
+    assert found[1] != pytest.approx(model.compute([ReadText(pair.tokens, [0] * 8)])[0], abs=1e-5)
     assert all(0 < score < 1 for score in found)
     failed = await scores(folder, replace(TASK, instruction="find"))
     assert isinstance(failed, Failed)
@@ -405,6 +406,19 @@ async def test_a_language_model_reads_the_prompt_that_it_was_trained_with(tmp_pa
     failed = await scores(folder, TASK)
     assert isinstance(failed, Failed)
     assert (failed.kind, failed.param) == ("context_length_exceeded", "documents[0]")
+
+
+@pytest.mark.parametrize("name", ["bert_ranker", "qwen3_ranker"])
+async def test_documents_are_cut_where_the_request_says_so(name: str, tmp_path: Path) -> None:
+    folder = make_model(tmp_path, name)
+    long = Rerank("w20", ("w30 " * 80, "w30 " * 90))
+    failed = await scores(folder, long)
+    assert isinstance(failed, Failed)
+    assert (failed.kind, failed.param) == ("context_length_exceeded", "documents[0]")
+    assert "this model reads at most 64" in failed.message
+    found = await scores(folder, replace(long, truncate=True))
+    assert isinstance(found, list)
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
 
 
 async def test_a_classifier_of_several_labels_is_refused(tmp_path: Path) -> None:

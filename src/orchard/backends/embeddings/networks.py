@@ -57,7 +57,7 @@ def _causal(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
 
 
 def _modernbert(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
-    """Read tokens with masks that leave no row empty: in float16, mlx-vlm's make the padding NaN, which spreads."""
+    """Read tokens with masks in which each sees one; in mlx-vlm's, padding far from the text sees none in float16."""
     everywhere, near = _both_ways(mask, network.local_attention // 2)
     hidden: mx.array = network.embeddings(tokens)
     for layer in network.layers:
