@@ -73,11 +73,16 @@ def test_a_format_of_the_library_needs_no_ffmpeg_and_begins_before_the_sound_has
     assert all(size > 200 for size in sizes)
 
 
-@pytest.mark.parametrize(("format", "speed"), [("aac", 1.0), ("pcm", 2.0)])
-def test_what_ffmpeg_makes_begins_before_the_sound_has_ended(format: SoundFormat, speed: float) -> None:
+@pytest.mark.parametrize(("format", "speed"), [("aac", 1.0), ("mp3", 2.0)])
+def test_what_ffmpeg_makes_of_two_seconds_comes_before_more_is_there(format: SoundFormat, speed: float) -> None:
     encoder = open_encoder(format, speed)
-    assert any(encoder.feed(_tone(0.5)) for _ in range(5_000))
+    made = encoder.feed(_tone(2))
+    for _ in range(20_000):  # ffmpeg is a process of its own: what it has made comes with the next samples
+        made += encoder.feed(_tone(0.0001))
+        if len(made) > 1000:
+            break
     encoder.close()
+    assert len(made) > 1000
 
 
 @pytest.mark.parametrize("speed", [0.25, 0.7, 1.5, 4.0])

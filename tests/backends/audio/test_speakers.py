@@ -9,6 +9,7 @@ import mlx.core as mx
 import mlx_audio.tts.utils
 import numpy as np
 import pytest
+from transformers.models.auto import tokenization_auto
 
 from orchard.backends.audio.speakers import Speaker, load_speaker
 from orchard.core.errors import OrchardError
@@ -136,3 +137,14 @@ def test_a_folder_that_is_not_served_is_refused_with_the_reason(
         _load(tmp_path)
     assert refused.value.kind == "model_failed"
     assert capsys.readouterr().out == ""  # the library's own words are not the server's
+
+
+def test_code_of_the_folder_is_not_run_even_if_the_library_asks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_qwen3_tts(tmp_path)
+    BROKEN["code of its own"][0](tmp_path)
+    (tmp_path / "mine.py").write_text("raise SystemExit('this code was run')")
+    monkeypatch.setattr(tokenization_auto, "resolve_trust_remote_code", lambda *args, **named: True)
+    with pytest.raises(OrchardError, match="its tokenizer"):
+        _load(tmp_path)

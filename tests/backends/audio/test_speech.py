@@ -22,7 +22,7 @@ from orchard.core.request import LoadOptions, Priority, Request
 from orchard.core.tasks.speak import RATE, Sound, Speak
 from tests.support.speech_models import make_qwen3_tts
 
-PIECES = 2  # of a passage
+PIECES = 3  # of a passage
 SAMPLES = 100  # of a piece
 
 
@@ -115,8 +115,8 @@ async def test_each_piece_is_told_before_the_next_one_is_made(stub: Stub, runnin
         assert len(stub.said) == pieces
     end = await running.end_of("a")
     assert running.events["a"][0] == Started(2)
-    assert end == Finished(("stop",), Usage(2, 12, units=round(4 * SAMPLES / RATE, 3)))
-    assert running.sound("a") == np.full(4 * SAMPLES, 16384, "<i2").tobytes()
+    assert end == Finished(("stop",), Usage(2, 3 * 2 * PIECES, units=round(2 * PIECES * SAMPLES / RATE, 3)))
+    assert running.sound("a") == np.full(2 * PIECES * SAMPLES, 16384, "<i2").tobytes()
     assert stub.told == [("ann", None)] * 2
     assert threading.get_ident() not in stub.threads
     assert running.load == (0, 0)
@@ -130,7 +130,7 @@ async def test_passages_take_turns_and_interactive_requests_go_first(stub: Stub,
     stub.permits.release(1000)
     for id in "abcd":
         await running.end_of(id)
-    ends = [said[:2] for said in stub.said if said[-1] == "1"]
+    ends = [said[:2] for said in stub.said if said.endswith(str(PIECES - 1))]
     assert ends == ["C1", "A1", "B1", "A2", "B2", "xx", "D1"]
 
 
@@ -142,11 +142,11 @@ async def test_a_paused_request_rests_after_its_passage_and_goes_on_where_it_was
     running.submit("b", "B1.")
     stub.permits.release(1000)
     await running.end_of("b")
-    assert stub.said == ["A1.0", "A1.1", "B1.0", "B1.1"]
+    assert stub.said == ["A1.0", "A1.1", "A1.2", "B1.0", "B1.1", "B1.2"]
     assert running.load == (1, 0)
     running.service.resume("a")
     await running.end_of("a")
-    assert stub.said[4:] == ["A2.0", "A2.1"]
+    assert stub.said[6:] == ["A2.0", "A2.1", "A2.2"]
 
 
 async def test_a_cancelled_request_ends_before_its_next_piece_and_frees_its_encoder(

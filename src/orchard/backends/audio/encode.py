@@ -142,7 +142,7 @@ class _FfmpegEncoder:
     """What ffmpeg makes of samples."""
 
     def __init__(self, arguments: list[str]) -> None:
-        self._ffmpeg: Ffmpeg | None = Ffmpeg(["-flush_packets", "1", *arguments])
+        self._ffmpeg: Ffmpeg | None = Ffmpeg(arguments)
 
     def feed(self, sound: NDArray[np.int16]) -> bytes:
         assert self._ffmpeg
