@@ -134,6 +134,12 @@ def test_docs_describe_the_chat_body(server: Server) -> None:
     assert (priority["name"], priority["schema"]["enum"][0]) == ("X-Priority", "interactive")
 
 
+@pytest.mark.parametrize("path", ["/v1/audio/speech", "/openai/deployments/{deployment}/audio/speech"])
+def test_docs_say_that_speech_is_a_file(server: Server, path: str) -> None:
+    paths = httpx.get(f"{server.url}/openapi.json").json()["paths"]
+    assert list(paths[path]["post"]["responses"]["200"]["content"]) == ["audio/*", "text/event-stream"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [("GET", "/nowhere", 404), ("POST", "/v1", 404), ("GET", "/v1/completions", 405), ("DELETE", "/health", 405)],

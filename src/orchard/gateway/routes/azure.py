@@ -17,7 +17,7 @@ from orchard.dialects.openai.responses.schema import BODY as RESPONSES_BODY
 from orchard.dialects.openai.speech import BODY as SPEECH_BODY
 from orchard.gateway.routes import chat, completions, embeddings, responses, speech
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.openapi import SOUND, generation
 
 _VERSION = {"name": "api-version", "in": "query", "schema": {"type": "string"}, "description": "Any is taken."}
 
@@ -40,7 +40,7 @@ def add(routes: APIRouter, site: AppState) -> None:
         """Make embeddings with the model that the deployment names."""
         return await embeddings.answer(site, http, deployment)
 
-    @routes.post("/audio/speech", **_described(SPEECH_BODY))
+    @routes.post("/audio/speech", **_described(SPEECH_BODY, answer=SOUND))
     async def deployment_speech(http: Request, deployment: str) -> Response:
         """Say a text with the model that the deployment names."""
         return await speech.answer(site, http, deployment)
@@ -55,5 +55,5 @@ def add_responses(routes: APIRouter, site: AppState) -> None:
         return await responses.answer(site, http, deployment)
 
 
-def _described(body: BodyType[Any]) -> dict[str, Any]:
-    return generation(body.schema(deployment=True), parameters=(_VERSION,))
+def _described(body: BodyType[Any], **more: Any) -> dict[str, Any]:
+    return generation(body.schema(deployment=True), parameters=(_VERSION,), **more)

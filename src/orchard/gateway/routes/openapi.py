@@ -35,20 +35,25 @@ def uploading(form: dict[str, Any]) -> dict[str, Any]:
     return generation(form, media_type="multipart/form-data")
 
 
+_EVENTS = {"text/event-stream": {"schema": TEXT}}
+_JSON = {"application/json": {"schema": {"type": "object"}}}
+SOUND: dict[str, Any] = {"audio/*": {"schema": {"type": "string", "format": "binary"}}}
+
+
 def generation(
     body: dict[str, Any],
     *,
     parameters: Sequence[dict[str, Any]] = (_PRIORITY,),
     media_type: str = "application/json",
+    answer: dict[str, Any] = _JSON,
 ) -> dict[str, Any]:
-    """Return the keywords of a route that takes a body and answers with JSON or with server-sent events.
+    """Return the keywords of a route that takes a body and answers with JSON, or `answer`, or with server-sent events.
 
     `body` is the schema of its body, which is of the type `media_type`; `parameters` are its headers.
     """
-    answer = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {"schema": {"type": "string"}}}
     return {
         "response_class": Response,
-        "responses": {200: {"description": "The answer, whole or streamed.", "content": answer}},
+        "responses": {200: {"description": "The answer, whole or streamed.", "content": answer | _EVENTS}},
         "openapi_extra": {
             "requestBody": {"required": True, "content": {media_type: {"schema": body}}},
             "parameters": list(parameters),

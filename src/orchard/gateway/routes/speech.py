@@ -11,13 +11,13 @@ from orchard.core.tasks.speak import Speak
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai.speech import BODY, listed_voices, parse
 from orchard.gateway.routes.app_state import AppState
-from orchard.gateway.routes.openapi import generation
+from orchard.gateway.routes.openapi import SOUND, generation
 
 
 def add(routes: APIRouter, site: AppState) -> None:
     """Add the routes."""
 
-    @routes.post("/audio/speech", **generation(BODY.schema()))
+    @routes.post("/audio/speech", **generation(BODY.schema(), answer=SOUND))
     async def speech(http: Request) -> Response:
         """Say a text: https://platform.openai.com/docs/api-reference/audio/createSpeech."""
         return await answer(site, http)
