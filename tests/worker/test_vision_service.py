@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from orchard.backends.vision import model as vision_model
 from orchard.backends.vision.encoder import Features, MediaEncoder
 from orchard.backends.vision.inputs import Medium
 from orchard.core.events import Failed, Started, collect
@@ -333,7 +334,11 @@ def video(file: Path, **options: Any) -> MediaPart:
 
 
 @pytest.mark.parametrize("name", some(["qwen3_vl", "gemma4", "qwen3_5", "qwen3_omni_moe"], 4))
-async def test_an_answer_about_a_film_is_that_of_mlx_vlm(vision_folder: Folders, tmp_path: Path, name: str) -> None:
+async def test_an_answer_about_a_film_is_that_of_mlx_vlm(
+    vision_folder: Folders, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "qwen3_omni_moe":  # mlx-vlm 0.7.10 counts frames, not seconds: see test_mrope.py
+        monkeypatch.setattr(vision_model, "_tokens_per_second", lambda config: 0.0)
     file = film_file(tmp_path)
     model, processor = load_reference(vision_folder(name))
     besides = [image(1)] if name != "qwen3_5" else []  # mlx-vlm 0.7.10 fails on a film and a picture together
