@@ -1,4 +1,4 @@
-"""TextTokenizer as a model's tokens, with its special tokens around them."""
+"""Texts as a model's tokens, with its special tokens around them."""
 
 from collections.abc import Sequence
 from pathlib import Path

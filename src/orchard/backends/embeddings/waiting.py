@@ -9,7 +9,7 @@ from orchard.core.request import Priority
 
 # How often in a row a request chooses the length of a pass before it is the next one's turn.
 _TURNS: dict[Priority, int] = {"interactive": 4, "normal": 2, "background": 1}
-# TextTokenizer share a pass that are this much longer or shorter, in tokens and relatively.
+# Texts share a pass that are this much longer or shorter, in tokens and relatively.
 _LONGER, _SHORTER = 16, 8
 _RATIO = 0.8
 
