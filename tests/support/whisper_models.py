@@ -14,7 +14,7 @@ from mlx_audio.stt.models.whisper.whisper import Model, ModelDimensions
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 MULTILINGUAL = 51_865
-_SIZES = {"n_audio_state": 32, "n_audio_head": 2, "n_audio_layer": 2, "n_text_state": 32, "n_text_head": 2}
+_SIZES = {"n_audio_state": 32, "n_audio_head": 2, "n_text_state": 32, "n_text_head": 2}
 
 
 @functools.cache
@@ -35,15 +35,24 @@ def tokenizer(size: int) -> Tokenizer:
     return made
 
 
-def make_whisper(folder: Path, *, size: int = 2000, layout: str = "mlx", seed: int = 0, words: bool = True) -> Path:
+def make_whisper(
+    folder: Path,
+    *,
+    size: int = 2000,
+    layout: str = "mlx",
+    seed: int = 0,
+    words: bool = True,
+    layers: int = 2,
+    sizes: Mapping[str, int] | None = None,
+) -> Path:
     """Write a model with a vocabulary of `size` tokens; MULTILINGUAL is the smallest that knows languages.
 
     `layout`: "mlx" as mlx-audio saves it, "npz" as mlx-examples does, "hf" as transformers does. `words` False: without
-    files of a tokenizer.
+    files of a tokenizer. `sizes` are further fields of the configuration.
     """
     folder.mkdir(parents=True, exist_ok=True)
     config: dict[str, Any] = {**_SIZES, "n_mels": 80, "n_audio_ctx": 1500, "n_vocab": size, "n_text_ctx": 16}
-    config |= {"n_text_layer": 2, "model_type": "whisper"}
+    config |= {"n_text_layer": layers, "n_audio_layer": layers, "model_type": "whisper", **(sizes or {})}
     mx.random.seed(seed)
     weights = {name: _random(name, value) for name, value in tree_flatten(_network(config).parameters())}
     if layout == "npz":

@@ -1,0 +1,55 @@
+"""What a long recording takes: 20 minutes in `make test`, 3 hours in `make test-deep`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from hypothesis import settings
+
+from tests.support.whisper_models import make_whisper
+
+# In a process of its own, whose memory nothing else takes.
+SCRIPT = """
+import resource, sys, wave
+from pathlib import Path
+import psutil
+from orchard.backends.audio import whisper
+from orchard.core.tasks.transcribe import Segment, Transcribe
+from tests.support.sounds import noise
+
+folder, longest, decoded = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+decode, results = whisper._Windows._decode, []
+
+def first_windows(windows, window):  # the others say what the last of them says
+    if len(results) < decoded:
+        results.append(decode(windows, window))
+    return results[-1]
+
+whisper._Windows._decode = first_windows
+minute = noise(60).tobytes()
+model = whisper.load(folder / "m", lambda fraction: None)
+most = []
+for seconds in (60, 60, longest):
+    with wave.open(str(folder / "sound"), "wb") as file:
+        file.setparams((1, 2, 16_000, 0, "NONE", ""))
+        for _ in range(seconds // 60):
+            file.writeframes(minute)
+    peak = windows = 0
+    for step in model.transcribe(Transcribe(str(folder / "sound"), temperature=0.01), lambda: None):
+        peak = max(peak, psutil.Process().memory_info().rss)
+        windows += step.done > 0
+    assert windows >= seconds // 30 and step.done == seconds, (windows, step.done)
+    most.append(peak)
+print((most[2] - most[1]) // 2**20)
+"""
+
+
+def test_memory_hardly_grows_with_the_length_of_a_recording(tmp_path: Path) -> None:
+    deep = settings().max_examples == 100
+    longest, decoded = (10_800, 10_000) if deep else (1200, 3)
+    make_whisper(tmp_path / "m")
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), str(longest), str(decoded)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= 50, f"it grew by {done.stdout} MB"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "sound"]
