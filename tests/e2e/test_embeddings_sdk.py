@@ -13,6 +13,7 @@ from tools.embedding_references.texts import COUNT, PAIRS
 
 from orchard.config import ModelSettings
 from tests.support.embedding_models import MINILM, ROOT, make_model
+from tests.support.fuzzing import AMOUNT, fuzz, sent_to
 from tests.support.serving import Server, serve
 
 SENTENCES = [sentence for pair in PAIRS for sentence in pair]
@@ -131,3 +132,11 @@ def test_reranking(embedding_server: Server, path: str) -> None:
     refused = httpx.post(embedding_server.url + path, json=body | {"model": "demo"})
     assert refused.status_code == 400
     assert "no relevance scores" in refused.json()["error"]["message"]
+
+
+@pytest.mark.timeout(3600)
+async def test_fuzzed_requests(embedding_server: Server) -> None:
+    models = "minilm", "ranker"
+    sent = sent_to(*models)
+    assert await fuzz(embedding_server, sent, 0, models) == {"200": len(sent)}
+    assert not (await fuzz(embedding_server, (), AMOUNT // 4, models))["left"]

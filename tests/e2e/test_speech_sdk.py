@@ -17,6 +17,7 @@ from openai import AzureOpenAI, OpenAI
 from orchard.backends.audio.ffmpeg import Ffmpeg
 from orchard.core.tasks.speak import RATE
 from orchard.gateway.models.registry import resolve
+from tests.support.fuzzing import AMOUNT, fuzz, sent_to
 from tests.support.serving import Server, serve
 from tests.support.sounds import use_ffmpeg
 from tests.support.speech_models import make_qwen3_tts
@@ -157,6 +158,13 @@ def test_a_chat_runs_beside_speech_and_both_are_counted(server: Server, client: 
     counted = httpx.get(f"{server.url}/v1/stats").json()["models"]["tiny-tts"]
     assert counted["units"]["seconds of speech"] > 0
     assert counted["tokens"]["prompt"] > 0
+
+
+@pytest.mark.timeout(3600)
+async def test_fuzzed_requests(server: Server) -> None:
+    sent = sent_to("tiny-tts")
+    assert await fuzz(server, sent, 0, ["tiny-tts"]) == {"200": len(sent)}
+    assert not (await fuzz(server, (), AMOUNT // 8, ["tiny-tts"]))["left"]
 
 
 def test_a_worker_that_dies_cuts_the_file_off(server: Server, client: OpenAI) -> None:

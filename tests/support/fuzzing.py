@@ -3,17 +3,28 @@
 `mutated` is a function of its seed alone, so a failure's number is all that is needed to see it again.
 """
 
+import asyncio
 import copy
 import json
+import os
 import random
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import httpx
 
 from tests.support.mutation import places
+from tests.support.serving import Server
+
+AMOUNT = int(os.environ.get("FUZZ_REQUESTS", "400"))
+"""How many mutations to send; each test takes its share."""
+SEED = os.environ.get("FUZZ_SEED", "1")
+_AT_ONCE = 8
+_FILE = Path(__file__).parents[1] / "e2e" / "requests.jsonl"
 
 
 class Call(NamedTuple):
@@ -39,6 +50,17 @@ class Captured(NamedTuple):
         content = None if self.body is None else json.dumps(self.body).encode()
         headers = {"content-type": "application/json", **self.headers} if content else self.headers
         return Call(self.method, self.path, headers, content)
+
+
+def sent_to(*models: str) -> list[Captured]:
+    """Return the requests that name one of these models, in the body or the path; for `demo` also those without one."""
+    captured = [Captured(**json.loads(line)) for line in _FILE.read_text().splitlines()]
+    return [one for one in captured if _model_of(one) in models]
+
+
+def _model_of(request: Captured) -> str:
+    named = re.search(r"/deployments/([^/]+)/", request.path)
+    return named[1] if named else (request.body or {}).get("model", "demo")
 
 
 class _Twice(dict[str, Any]):
@@ -225,3 +247,65 @@ def check_error(call: Call, response: httpx.Response) -> None:
         assert isinstance(body["request_id"], str), body
     else:
         assert error.keys() >= {"message", "type", "param", "code"}, body
+
+
+async def fuzz(
+    server: Server, requests: Sequence[Captured], amount: int, models: Sequence[str] = ("demo",), patience: float = 60
+) -> Counter[str]:
+    """Send the requests as they are, then mutations of those to the models; count what became of them.
+
+    The models' workers must outlive them. A client waits `patience` seconds for the whole answer.
+    """
+    for name in models:
+        server.until(name, state="ready")
+    pids = [server.health(name)["pid"] for name in models]
+    originals = sent_to(*models)
+    outcomes: Counter[str] = Counter()
+    calls = [(request.client, request.call()) for request in requests]
+    calls += [(f"{SEED}:{number}", mutated(originals, f"{SEED}:{number}")) for number in range(amount)]
+    waiting = iter(calls)
+    faults: list[str] = []
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+
+        async def send() -> None:
+            for name, call in waiting:
+                try:
+                    outcomes[await _outcome(client, call, patience)] += 1
+                except (AssertionError, LookupError, TypeError, ValueError, httpx.HTTPError) as error:
+                    sent = f"{call.method} {call.path} {call.headers} {call.content!r:.3000}"
+                    faults.append(f"{name}: {type(error).__name__}: {error!s:.600}\n    {sent}")
+
+        await asyncio.gather(*(send() for _ in range(_AT_ONCE)))
+    print(f"{len(calls)} requests: {dict(outcomes.most_common())}")
+    assert not faults, f"{len(faults)} of {len(calls)} fail:\n" + "\n".join(faults[:20])
+    assert [server.health(name)["pid"] for name in models] == pids
+    for name in models:
+        server.until(name, state="ready", running=0, waiting=0)
+    return outcomes
+
+
+async def _outcome(client: httpx.AsyncClient, call: Call, patience: float) -> str:
+    """Send one request and check its answer; give a word for what became of it."""
+    headers = [(name.encode(), value.encode("latin-1")) for name, value in call.headers.items()]
+    try:
+        async with asyncio.timeout(patience):
+            response = await client.request(call.method, call.path, headers=headers, content=call.content)
+    except TimeoutError:
+        return "left"
+    assert response.status_code < 500, f"{response.status_code}: {response.text}"
+    if response.status_code >= 400:
+        check_error(call, response)
+    elif response.headers.get("content-type", "").startswith("text/event-stream"):
+        _check_stream(response.text)
+    return str(response.status_code)
+
+
+def _check_stream(text: str) -> None:
+    """Every event holds JSON, and none of them tells of a fault of the server's own."""
+    for event in text.split("\n\n"):
+        for line in event.split("\n"):
+            if line.startswith("data:") and line != "data: [DONE]":
+                data: Any = json.loads(line[5:])
+                told = str(data.get("error") or (data.get("response") or {}).get("error") or "")
+                assert "server_error" not in told, told
+                assert "api_error" not in told, told

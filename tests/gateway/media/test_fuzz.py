@@ -7,7 +7,6 @@ import asyncio
 import base64
 import ipaddress
 import json
-import os
 import random
 import socket
 from collections import Counter
@@ -23,10 +22,8 @@ from orchard.gateway.media.fetch import Fetcher
 from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.routes.app import create_app
-from tests.support.fuzzing import Call, check_error
+from tests.support.fuzzing import AMOUNT, SEED, Call, check_error
 
-AMOUNT = int(os.environ.get("FUZZ_REQUESTS", "400"))
-SEED = os.environ.get("FUZZ_SEED", "1")
 AT_ONCE = 8
 
 GIF_BOMB = b"GIF89a\xff\xff\xff\xff\x80\0\0" + b"\0" * 6 + b",\0\0\0\0\xff\xff\xff\xff\0\x08" + b"\xff" * 40
