@@ -6,13 +6,20 @@ PYTHON := $(VENV)/bin/python
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 UV := uv=$$(command -v uv) || uv=$(VENV)/bin/uv; $$uv
 INSTALL := $(UV) pip install --python $(PYTHON) --constraint constraints.txt --editable '.[all]'
+# The complete list of an environment of its own ($1) on a platform ($2, which uv calls $3).
+LIST = { echo "\# What 'orchard setup $1' installs. 'make lock' writes this file." && \
+	export MACOSX_DEPLOYMENT_TARGET=14.0 && \
+	$(UV) pip compile --quiet --python-platform $3 --python-version 3.11 --only-binary :all: --no-header --no-annotate \
+	--overrides tools/environments/$1-overrides.txt tools/environments/$1.in; \
+	} > $(VENV)/$1-$2.txt && mv $(VENV)/$1-$2.txt src/orchard/environments/$1-$2.txt
 CLIENTS := $(VENV)/clients
+IMAGES := $(VENV)/images
 NODE := tests/clients/node
 # Tests import the same modules in hundreds of processes: they run in parallel, and keep what Python has compiled.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses logical --maxprocesses 8 --dist worksteal
 OPTIONS := $(if $(HOST),--host "$(HOST)") $(if $(PORT),--port "$(PORT)") $(if $(MODEL),"$(MODEL)")
 
-.PHONY: help serve chat test test-deep test-clients check format bench lock clean
+.PHONY: help serve chat test test-deep test-clients test-images check format bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +39,10 @@ test-deep: $(VENV)/.dev ## run every test with many more examples and fuzzed req
 test-clients: $(VENV)/.serve $(VENV)/.clients ## run real clients against a server (needs Node 22 and npm)
 	ORCHARD=$(abspath $(VENV)/bin/orchard) $(CLIENTS)/bin/python -m pytest tests/clients $(ARGS)
 
+test-images: $(VENV)/.dev ## make the environment for images (500 MB) and run its tests
+	ORCHARD_CACHE_DIR=$(abspath $(IMAGES)) $(VENV)/bin/orchard setup images
+	IMAGES_CACHE_DIR=$(abspath $(IMAGES)) $(PYTHON) -m pytest tests/images $(ARGS)
+
 check: $(VENV)/.dev ## lint, formatting, types
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
@@ -48,6 +59,8 @@ lock: $(PYTHON) ## bring constraints.txt to the newest versions
 	@{ echo "# The exact versions that make installs. 'make lock' writes this file." && \
 	  $(UV) pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --all-extras --group dev pyproject.toml; \
 	} > $(VENV)/constraints.txt && mv $(VENV)/constraints.txt constraints.txt
+	@$(call LIST,images,linux,x86_64-manylinux_2_35)
+	@$(call LIST,images,darwin,aarch64-apple-darwin)
 
 clean: ## remove the virtual environment and every cache
 	rm -rf $(VENV) $(NODE)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis

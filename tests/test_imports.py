@@ -28,7 +28,8 @@ WEB = {"fastapi", "starlette", "uvicorn", "uvloop", "httptools", "httpx", "pytho
 
 LAW = {
     "core": Room(set(), {"msgspec"}),
-    "kinds": Room({"core"}, {"msgspec"}),
+    "environments": Room({"core"}, {"msgspec"}),
+    "kinds": Room({"core", "environments"}, {"msgspec"}),
     "config": Room({"core", "kinds"}, {"msgspec"}),
     "wire": Room({"core"}, {"msgspec"}),
     "formats": Room({"core"}, {"msgspec"}),
@@ -43,7 +44,7 @@ LAW = {
         WEB | {"msgspec", "huggingface_hub", "prometheus_client", "psutil"},
     ),
     "cli": Room(
-        {"core", "config", "formats", "gateway", "kinds"},
+        {"core", "config", "environments", "formats", "gateway", "kinds"},
         {"msgspec", "httpx", "huggingface_hub", "rich", "typer", "yaml"},
     ),
     "demo": Room(set(), MLX | {"safetensors", "torch"}),  # its training script, which is run by hand

@@ -19,6 +19,7 @@ from orchard.core.tasks.rerank import Rerank, RerankOptions
 from orchard.core.tasks.speak import Speak
 from orchard.core.tasks.text_options import TextOptions
 from orchard.core.tasks.transcribe import Transcribe, TranscribeOptions
+from orchard.environments.environment import Environment
 
 # What mlx-lm loads, and what the libraries for other kinds of models do.
 _TEXT_WEIGHTS = re.compile(r"model.*\.safetensors")
@@ -85,15 +86,27 @@ class Backend(Struct, frozen=True):
     """What runs models: a class with the methods of `backends.service.Service`, in processes of its own.
 
     `service` is the class as `package.module:Class`; only a worker imports it. `tasks` are what its models can be asked
-    for, `options` how they are loaded. `extra` is the extra of the distribution that brings its libraries, `python` the
-    interpreter that runs it.
+    for, `options` how they are loaded. Its libraries come with an extra of the distribution, `extra`, or are in an
+    environment of their own, `environment`.
     """
 
     service: str
     tasks: tuple[type[Task], ...]
     options: type[LoadOptions]
     extra: str | None = None
-    python: str = sys.executable
+    environment: Environment | None = None
+
+    @property
+    def command(self) -> list[str]:
+        """What starts a worker, without arguments. Raise OrchardError if its environment has not been made."""
+        return self.environment.command if self.environment else [sys.executable, "-m", "orchard.worker"]
+
+    @property
+    def remedy(self) -> str:
+        """What brings a library that is missing; empty if Orchard itself should have brought it."""
+        if self.environment:
+            return self.environment.remedy
+        return f"pip install 'mlx-orchard[{self.extra}]'" if self.extra else ""
 
     @property
     def arguments(self) -> list[str]:

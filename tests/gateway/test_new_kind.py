@@ -1,6 +1,8 @@
 """A new kind of model with a dialect of its own: a file each, and a row each in the tables of kinds and of routes."""
 
 import json
+import os
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
+from orchard.cli import setup
 from orchard.cli.settings.table import table
 from orchard.config import ModelSettings, Settings
 from orchard.core.request import Request
@@ -21,6 +24,7 @@ from orchard.gateway.routes.app import create_app
 from orchard.gateway.routes.table import ROUTES, RouteGroup
 from orchard.kinds import FAKE, KINDS, Backend, ModelKind
 from tests.support import toy_dialect
+from tests.support.environments import site_packages, toy_environment
 from tests.support.toy_kind import ToyEmbed, ToyOptions
 
 TOY = Backend("tests.support.toy_kind:ToyService", (ToyEmbed,), ToyOptions, extra="toy")
@@ -51,6 +55,7 @@ class Toys:
     """A server in this process, whose workers are processes."""
 
     def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self.pool = Pool(Registry.from_settings(settings), settings)
         transport = httpx.ASGITransport(create_app(self.pool, settings))
         self.client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60)
@@ -148,23 +153,44 @@ async def test_a_crash_ends_its_own_request_alone(toys: Toys) -> None:
     )  # it was given to a second process, as nobody had seen anything
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        (
-            {"service": "tests.support.no_such_kind:Service"},
-            "the package 'tests.support.no_such_kind' is not installed: pip install 'mlx-orchard[toy]'",
-        ),
-        ({"python": "/no/such/python"}, "its process can't be started"),
-    ],
-)
-async def test_what_a_kind_lacks_is_named(
-    toys: Toys, changes: dict[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(KINDS, "toy", replace(KINDS["toy"], backend=replace(TOY, **changes)))
+async def test_what_a_kind_lacks_is_named(toys: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = replace(TOY, service="tests.support.no_such_kind:Service")
+    monkeypatch.setitem(KINDS, "toy", replace(KINDS["toy"], backend=lacking))
     failed = await toys.vectors("a")
     assert failed.json()["kind"] == "model_failed"
+    reason = "the package 'tests.support.no_such_kind' is not installed: pip install 'mlx-orchard[toy]'"
     assert reason in failed.json()["oops"]
+
+
+async def test_a_process_that_cant_be_started_is_told(toys: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/no/such/python")
+    failed = await toys.vectors("a")
+    assert failed.json()["kind"] == "model_failed"
+    assert "its process can't be started" in failed.json()["oops"]
+
+
+async def test_a_kind_has_an_environment_of_its_own(
+    toys: Toys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its workers find the package `orchard` there, and none that is installed beside it."""
+    environment = toy_environment(tmp_path, monkeypatch)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # which must not reach the worker
+    own = replace(TOY, service="tests.support.toy_kind:IsolatedToyService", environment=environment)
+    monkeypatch.setitem(KINDS, "toy", replace(KINDS["toy"], backend=own))
+    failed = await toys.vectors("a")
+    assert failed.json()["kind"] == "model_failed"
+    assert "its environment is missing: run 'orchard setup toy'" in failed.json()["oops"]
+
+    setup.setup(environment)
+    failed = await Toys(toys.settings).vectors("a")
+    assert "the package 'tests' is not installed: run 'orchard setup toy'" in failed.json()["oops"]
+
+    (site_packages(environment) / "tests.pth").write_text(str(Path(__file__).parents[2]))
+    made = Toys(toys.settings)
+    assert (await made.vectors("four")).json()["vectors"] == [[4.0] * 3]
+    (bear,) = [entry for entry in (await made.client.get("/v1/models")).json()["data"] if entry["id"] == "bear"]
+    assert (bear["prefix"], bear["found"]) == (environment.folder.name, "msgspec psutil")
+    await made.pool.close()
 
 
 async def test_a_kind_that_only_a_download_reveals_gets_no_other_tasks() -> None:

@@ -3,6 +3,9 @@
 import asyncio
 import os
 import signal
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from msgspec import Struct
@@ -72,3 +75,12 @@ class ToyService(Service):
 
     async def close(self, save_seconds: float) -> None:
         pass
+
+
+class IsolatedToyService(ToyService):
+    """Tells which interpreter runs it and which packages that finds."""
+
+    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+        loaded = await super().start(emit, progress)
+        found = [name for name in ("fastapi", "mlx", "mlx_lm", "msgspec", "psutil") if find_spec(name)]
+        return Loaded(loaded.weights_bytes, {"prefix": Path(sys.prefix).name, "found": " ".join(found)})

@@ -46,6 +46,9 @@ app = typer.Typer(
 config_app = typer.Typer(help="Check configuration files.", no_args_is_help=True)
 app.add_typer(config_app, name="config")
 
+setup_app = typer.Typer(help="Install libraries that need an environment of their own.", no_args_is_help=True)
+app.add_typer(setup_app, name="setup")
+
 _DEFAULTS = Settings()
 _Host = Annotated[str, typer.Option(envvar="ORCHARD_HOST", help="The address to listen on.")]
 _Port = Annotated[int, typer.Option(envvar="ORCHARD_PORT", min=0, max=65535, help="The port; 0 picks a free one.")]
@@ -109,6 +112,17 @@ def check(file: Annotated[Path, typer.Argument(help="A configuration file in YAM
     from orchard.cli.config import check
 
     check(file)
+
+
+@setup_app.command()
+def images(
+    remove: Annotated[bool, typer.Option("--remove", help="Delete the environment instead.")] = False,
+) -> None:
+    """Make or repair the environment of models that make images (500 MB), which need other versions than Orchard."""
+    from orchard.cli import setup
+    from orchard.environments.environment import IMAGES
+
+    (setup.remove if remove else setup.setup)(IMAGES)
 
 
 @app.command()

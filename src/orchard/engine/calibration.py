@@ -22,6 +22,7 @@ import mlx.core as mx
 import msgspec
 from msgspec import Meta, Struct
 
+from orchard.core.cache_folder import cache_folder
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import kv_cache
@@ -272,6 +273,4 @@ def remember(name: str, calibration: Calibration) -> None:
 
 
 def _folder() -> Path:
-    if own := os.environ.get("ORCHARD_CACHE_DIR"):
-        return Path(own) / "models"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "orchard" / "models"
+    return cache_folder() / "models"

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from orchard.core.cache_folder import cache_folder
 from orchard.core.errors import OrchardError
 
 log = logging.getLogger("orchard.gateway")
@@ -24,7 +25,7 @@ class UploadFolder:
 
     def __init__(self, root: Path | None = None) -> None:
         """`root`: None: the folder `uploads` of Orchard's cache."""
-        self._root = root or _cache() / "uploads"
+        self._root = root or cache_folder() / "uploads"
         self._own: Path | None = None
         self._lock = -1
 
@@ -71,12 +72,6 @@ class UploadFolder:
 def no_room(error: OSError) -> OrchardError:
     """Return the error of an upload that the disk doesn't take."""
     return OrchardError("unavailable", f"the upload can't be stored: {error.strerror or error}", retry_after=60)
-
-
-def _cache() -> Path:
-    if own := os.environ.get("ORCHARD_CACHE_DIR"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "orchard"
 
 
 def _is_dead(folder: Path) -> bool:

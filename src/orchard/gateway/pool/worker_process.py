@@ -123,6 +123,9 @@ class WorkerProcess:
                 self._receive(message)
         except wire.WireError as error:
             self.failure = f"it broke the protocol: {error}"
+        except OrchardError as error:
+            self.failure = error.message
+            self.refused = True
         except OSError as error:
             self.failure = f"its process can't be started: {error.strerror or error}"
             self.refused = True
@@ -208,12 +211,14 @@ class WorkerProcess:
             self._send(wire.Ping(self._ping))
 
     async def _spawn(self) -> asyncio.StreamReader:
-        """Start the process with one end of a socket pair. Raises OSError where files or memory are short."""
+        """Start the process with one end of a socket pair. Raises OSError where files or memory are short,
+        and OrchardError where its environment is missing.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
             try:
                 self._process = await self._start_process(theirs.fileno())
-            except OSError:
+            except (OSError, OrchardError):
                 ours.close()
                 raise
         reader, self._writer = await asyncio.open_connection(sock=ours)
@@ -240,7 +245,7 @@ class WorkerProcess:
         options = ["--fd", str(fd), "--log-level", self._settings.log_level]
         if self._settings.log_file:
             options += ["--log-file", self._settings.log_file]
-        return [self.backend.python, "-m", "orchard.worker", *options, *self.backend.arguments]
+        return [*self.backend.command, *options, *self.backend.arguments]
 
     def _cancel(self, request_id: str) -> None:
         self._progress.pop(request_id, None)
@@ -287,8 +292,8 @@ class WorkerProcess:
                 self.loaded = message
                 self._become("ready")
             case wire.LoadFailed(reason):
-                extra = self.backend.extra if self.phase == "starting" else None
-                self.failure = without_folders(reason) + (f": pip install 'mlx-orchard[{extra}]'" if extra else "")
+                remedy = self.backend.remedy if self.phase == "starting" else ""
+                self.failure = without_folders(reason) + (f": {remedy}" if remedy else "")
                 self.refused = True
                 self.close()
             case wire.Unloaded(rss_bytes):

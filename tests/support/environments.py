@@ -1,0 +1,43 @@
+"""Environments small enough for a test: what is installed here, as wheels in a folder."""
+
+import sys
+import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from orchard.environments.environment import Environment
+
+_NOT_IN_WHEELS = {"INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"}
+
+
+def toy_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
+    """Return an environment with what every worker imports, installed without a network. Its cache is in `folder`."""
+    monkeypatch.setenv("ORCHARD_CACHE_DIR", str(folder / "cache"))
+    wheels = folder / "wheels"
+    wheels.mkdir()
+    for tool in ("UV", "PIP"):
+        monkeypatch.setenv(f"{tool}_FIND_LINKS", str(wheels))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(folder / "uv"))
+    pinned = [f"{name}=={_repack(name, wheels)}" for name in ("msgspec", "psutil")]
+    (folder / f"toy-{sys.platform}.txt").write_text("# What the toy needs.\n" + "\n".join(pinned) + "\n")
+    return Environment("toy", folder)
+
+
+def site_packages(environment: Environment) -> Path:
+    (found,) = environment.folder.glob("lib/python*/site-packages")
+    return found
+
+
+def _repack(name: str, folder: Path) -> str:
+    """Write the wheel that an installed package came from; return its version."""
+    found = distribution(name)
+    tag = (found.read_text("WHEEL") or "").split("Tag: ")[1].split()[0]
+    with zipfile.ZipFile(folder / f"{name}-{found.version}-{tag}.whl", "w") as wheel:
+        for file in found.files or ():
+            if file.name not in _NOT_IN_WHEELS and file.suffix != ".pyc" and ".." not in file.parts:
+                wheel.write(str(file.locate()), str(file))
+    return found.version
