@@ -31,7 +31,7 @@ def test_it_installs_the_list_and_nothing_else(
         monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
     setup.setup(toy)
     said = capfd.readouterr()
-    assert "Installing 2 packages for toy into" in said.out
+    assert "Installing 3 packages for toy into" in said.out
     assert "msgspec" in said.out + said.err, "the installer shows what it does"
     found = {one.name: one.version for one in distributions(path=[str(site_packages(toy))])}
     assert {name: found[name] for name in found if name not in ("pip", "setuptools")} == toy.packages

@@ -22,7 +22,8 @@ def toy_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Environmen
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_CACHE_DIR", str(folder / "uv"))
-    pinned = [f"{name}=={_repack(name, wheels)}" for name in ("msgspec", "psutil")]
+    _write_picky(wheels)
+    pinned = ["picky==1.0", *(f"{name}=={_repack(name, wheels)}" for name in ("msgspec", "psutil"))]
     (folder / f"toy-{sys.platform}.txt").write_text("# What the toy needs.\n" + "\n".join(pinned) + "\n")
     return Environment("toy", folder)
 
@@ -30,6 +31,20 @@ def toy_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Environmen
 def site_packages(environment: Environment) -> Path:
     (found,) = environment.folder.glob("lib/python*/site-packages")
     return found
+
+
+def _write_picky(folder: Path) -> None:
+    """Write the wheel of a package that asks for another, which is nowhere."""
+    info = "picky-1.0.dist-info"
+    files = {
+        "picky.py": "",
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: picky\nVersion: 1.0\nRequires-Dist: nowhere>=1\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = f"{info}/RECORD"
+    with zipfile.ZipFile(folder / "picky-1.0-py3-none-any.whl", "w") as wheel:
+        for name, text in (files | {record: "".join(f"{name},,\n" for name in (*files, record))}).items():
+            wheel.writestr(name, text)
 
 
 def _repack(name: str, folder: Path) -> str:
