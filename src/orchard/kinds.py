@@ -118,7 +118,7 @@ class Backend(Struct, frozen=True):
         if task not in self.tasks:
             gives = " and ".join(dict.fromkeys(one.gives for one in self.tasks))
             addresses = ", ".join(address for one in self.tasks for address in one.addresses)
-            message = f"model '{model}' gives {gives} and no {task.gives}; the addresses that it serves are {addresses}"
+            message = f"model '{model}' gives {gives} and no {task.gives}; it is served at {addresses}"
             raise OrchardError("invalid_request", message, param="model")
 
 

@@ -115,12 +115,12 @@ async def test_a_model_is_asked_only_for_what_it_gives(toys: Toys) -> None:
     refused = await toys.client.post("/v1/chat/completions", json=chat)
     assert refused.status_code == 400
     error = refused.json()["error"]
-    message = "model 'bear' gives toy vectors and no text; the addresses that it serves are /v1/toy/{name}/vectors"
+    message = "model 'bear' gives toy vectors and no text; it is served at /v1/toy/{name}/vectors"
     assert (error["message"], error["param"]) == (message, "model")
     refused = await toys.vectors("a", model="writer")
     assert (refused.status_code, refused.json()["field"]) == (400, "model")
     message = refused.json()["oops"]
-    assert message.startswith("model 'writer' gives text and no toy vectors; the addresses that it serves are /v1/chat")
+    assert message.startswith("model 'writer' gives text and no toy vectors; it is served at /v1/chat")
     assert "/v1/messages, " in message
     assert not toys.pool.processes.all, "nothing was loaded for either"
     claude = (await toys.client.get("/anthropic/v1/models")).json()["data"]
@@ -199,7 +199,7 @@ async def test_a_kind_that_only_a_download_reveals_gets_no_other_tasks() -> None
         WorkerProcess(backend, Settings()).submit(Request("req_1", "m", task), stream)
         (failed,) = await stream.next(1)
         assert failed.kind == "invalid_request"  # type: ignore[union-attr]
-        assert f"and no {task.gives}; the addresses" in failed.message  # type: ignore[union-attr]
+        assert f"and no {task.gives}; it is served at" in failed.message  # type: ignore[union-attr]
 
 
 def test_every_address_that_errors_name_is_a_route() -> None:

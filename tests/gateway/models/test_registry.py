@@ -17,6 +17,7 @@ from orchard.gateway.models import hub_cache
 from orchard.gateway.models.registry import ModelEntry, Registry, resolve
 from orchard.gateway.models.sources import BUILT_IN_ALIASES
 from orchard.kinds import VISION
+from tests.support.embedding_models import MINILM
 from tests.support.model_folders import cache_model, make_model
 
 
@@ -70,6 +71,11 @@ def test_the_demo_is_always_here(cache: Path) -> None:
     assert entry.context_window
     assert entry.capabilities == ("tools", "thinking")
     assert ids(Registry.from_settings(Settings())) == ["demo"]
+
+
+def test_a_model_of_embeddings_reads_as_much_as_its_texts_may_have() -> None:
+    assert json.loads((MINILM / "config.json").read_text())["max_position_embeddings"] == 512
+    assert resolve(str(MINILM)).context_window == 256
 
 
 def test_a_folder_is_served_under_its_name(folder: Path) -> None:

@@ -46,6 +46,10 @@ class _Template(Struct):
     chat_template: str | list[_NamedTemplate] | None = None
 
 
+class _SentenceSettings(Struct):
+    max_seq_length: int | None = None
+
+
 class _Index(Struct):
     weight_map: dict[str, str]
 
@@ -88,9 +92,18 @@ def _read(folder: str) -> ModelFiles | str:
         kind = kind_of(config, names)
         size = _weights(folder, names, KINDS[kind].weights)
         able = capabilities(kind, _template(folder, names))
-        return ModelFiles(kind, context_window(config), able, size, _created(folder, "config.json"), voices(config))
+        window = _window(folder, names, config)
+        return ModelFiles(kind, window, able, size, _created(folder, "config.json"), voices(config))
     except (OSError, ValueError) as error:
         return str(error)
+
+
+def _window(folder: str, names: Collection[str], config: dict[str, Any]) -> int | None:
+    """Return how many tokens a model reads: as config.json says, or fewer where sentence-transformers cuts texts."""
+    windows = [context_window(config)]
+    if "sentence_bert_config.json" in names:
+        windows.append(_json(folder, "sentence_bert_config.json", _SentenceSettings).max_seq_length)
+    return min((window for window in windows if window), default=None)
 
 
 def _read_folders(folder: str, kind: str) -> ModelFiles:
