@@ -5,18 +5,16 @@ other is gone. All events of one engine step travel in one frame.
 """
 
 import asyncio
-import operator
 import secrets
-from functools import cache
-from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct, inspect
-from msgspec.structs import fields, replace
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Event
 from orchard.core.request import Priority, Request
+from orchard.core.tasks.generate import Count, Generate, generation, media_of, with_media
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 _HEADER_BYTES = 4
@@ -190,64 +188,21 @@ def _header(size: int) -> bytes:
 def submission(request: Request) -> list[bytes]:
     """Return the frame of the message that begins a request, in pieces to be written one after the other.
 
-    The media in it are among the pieces as they are: copying 200 MiB would hold up the event loop. Raise WireError as
+    Large media are among the pieces as they are: copying 200 MiB would hold up the event loop. Raise WireError as
     `encode` does.
     """
+    parts = list(media_of(generation(request))) if isinstance(request.task, Count | Generate) else []
+    large = [part.data for part in parts if len(part.data) > _LARGE_BYTES]
+    if not large:
+        return [encode(Submit.of(request))]
     mark = secrets.token_bytes(_MARK_BYTES)  # by which no caller's bytes can be taken for another's
-    media: list[bytes] = []
-    body = _encoder.encode(Submit.of(replace(request, task=_marked(request.task, mark, media))))
+    marked = (replace(part, data=mark) if len(part.data) > _LARGE_BYTES else part for part in parts)
+    body = _encoder.encode(Submit.of(with_media(request, marked)))
     first, *others = body.split(b"\xc4" + bytes([_MARK_BYTES]) + mark)  # as msgpack writes it: bin 8
     rest: list[bytes] = []
-    for data, after in zip(media, others, strict=True):
+    for data, after in zip(large, others, strict=True):
         rest += [b"\xc6" + len(data).to_bytes(4, "big"), data, after]  # bin 32
     return [_header(len(first) + sum(map(len, rest))) + first, *rest]
-
-
-def _marked(value: Any, mark: bytes, media: list[bytes]) -> Any:
-    """Return a value with a mark in the place of all bytes that are large, which `media` gets in their order."""
-    if isinstance(value, bytes):
-        if len(value) <= _LARGE_BYTES:
-            return value
-        media.append(value)
-        return mark
-    if isinstance(value, tuple):
-        if not any(map(_may_hold_bytes, set(map(type, value)))):
-            return value
-        found = tuple(_marked(one, mark, media) for one in value)
-        return found if any(map(operator.is_not, found, value)) else value
-    changed = {}
-    kind: Any = type(value)
-    for name in _fields_with_bytes(kind):
-        before = getattr(value, name)
-        if (after := _marked(before, mark, media)) is not before:
-            changed[name] = after
-    return replace(value, **changed) if changed else value
-
-
-@cache
-def _may_hold_bytes(kind: type) -> bool:
-    return kind in (bytes, tuple) or bool(_fields_with_bytes(kind))
-
-
-@cache
-def _fields_with_bytes(kind: type) -> tuple[str, ...]:
-    """Return the fields of a Struct's class that may hold bytes, however deep; none of any other class."""
-    known = fields(kind) if issubclass(kind, Struct) else ()
-    return tuple(field.name for field in known if _mentions_bytes(inspect.type_info(field.type)))
-
-
-def _mentions_bytes(kind: inspect.Type) -> bool:
-    match kind:
-        case inspect.BytesType():
-            return True
-        case inspect.UnionType(types=within):
-            return any(map(_mentions_bytes, within))
-        case inspect.VarTupleType(item_type=one):
-            return _mentions_bytes(one)
-        case inspect.StructType():
-            return _may_hold_bytes(kind.cls)
-        case _:
-            return False
 
 
 async def read(reader: asyncio.StreamReader) -> _Any | None:

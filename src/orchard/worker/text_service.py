@@ -19,7 +19,7 @@ from orchard.core.cache_report import CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count, Generate, generation
+from orchard.core.tasks.generate import Count, Generate, generation, media_of
 from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job
@@ -31,7 +31,7 @@ from orchard.worker.cache_reports import CacheReports
 from orchard.worker.lane import Lane
 from orchard.worker.output import ChoiceOutput, Echo, Vocabulary
 from orchard.worker.prompt.chat_template import ChatTemplate
-from orchard.worker.prompt.media import PromptMedia, ReadTask, media_of
+from orchard.worker.prompt.media import PromptMedia, ReadTask
 from orchard.worker.prompt.prompter import Prepared, Prompter
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """Markers in the places of media."""
 
 from orchard.core.media import MediaPart
-from orchard.core.tasks.generate import Generate, Message, Part, ReasoningPart, TextPart, ToolResultPart
-from orchard.worker.prompt.media import mark, media_of
+from orchard.core.tasks.generate import Generate, Message, Part, ReasoningPart, TextPart, ToolResultPart, media_of
+from orchard.worker.prompt.media import mark
 
 IMAGE, SOUND = (MediaPart(kind, "", f"{kind}", data=b"x") for kind in ("image", "audio"))
 NOTE = MediaPart("document", "", "document", data=b"It is blue.")

@@ -1,8 +1,10 @@
 """Answers in text: what a model is asked to continue, and how."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from orchard.core.media import MediaPart
 from orchard.core.request import Request, Task
@@ -165,6 +167,30 @@ def generation(request: Request) -> Generate:
     task = request.task.of if isinstance(request.task, Count) else request.task
     assert isinstance(task, Generate), f"a model of text is asked for {task.gives}"
     return task
+
+
+def media_of(task: Generate) -> Iterator[MediaPart]:
+    """Yield the media of a conversation, in order."""
+    for message in task.messages:
+        for part in message.parts:
+            for piece in part.parts if isinstance(part, ToolResultPart) else (part,):
+                if isinstance(piece, MediaPart):
+                    yield piece
+
+
+def with_media(request: Request, found: Iterator[MediaPart | TextPart]) -> Request:
+    """Return a request with something else in place of each of its media, in the order of `media_of`."""
+
+    def changed(part: Part) -> Part:
+        if isinstance(part, ToolResultPart):
+            pieces = (next(found) if isinstance(piece, MediaPart) else piece for piece in part.parts)
+            return replace(part, parts=tuple(pieces))
+        return next(found) if isinstance(part, MediaPart) else part
+
+    task = generation(request)
+    messages = (replace(message, parts=tuple(map(changed, message.parts))) for message in task.messages)
+    task = replace(task, messages=tuple(messages))
+    return replace(request, task=replace(request.task, of=task) if isinstance(request.task, Count) else task)
 
 
 def summary_message(summary: str) -> Message:

@@ -11,7 +11,7 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count, Generate, Message, Part, TextPart, ToolResultPart, generation
+from orchard.core.tasks.generate import Count, Generate, Message, TextPart, generation, media_of, with_media
 from orchard.dialects.common.json_body import invalid
 from orchard.dialects.common.media import NOT_A_URL, KeptMedium, media_kind
 from orchard.gateway.http.budget import Budget, Share
@@ -63,7 +63,9 @@ class MediaResolver:
             raise next((one for one in group.exceptions if isinstance(one, OrchardError)), group) from None
         finally:
             arrival.share.take(0)
-        return Resolved(_replaced(request, iter([task.result() for task in found])), arrival.fetched())
+        results = iter([task.result() for task in found])
+        media = (next(results) if part.url else part for part in media_of(generation(request)))
+        return Resolved(with_media(request, media), arrival.fetched())
 
     async def fetch(self, media: Sequence[MediaPart]) -> Mapping[str, MediaPart]:
         """Return the media that come from http, https and file URLs, by these. Raise as `resolve` does."""
@@ -153,25 +155,4 @@ def unresolved(request: Request) -> Iterator[MediaPart]:
     """Yield the media of a request whose bytes are not here yet, in order."""
     if not isinstance(request.task, Count | Generate):
         return
-    for message in generation(request).messages:
-        for part in message.parts:
-            for piece in part.parts if isinstance(part, ToolResultPart) else (part,):
-                if isinstance(piece, MediaPart) and piece.url:
-                    yield piece
-
-
-def _replaced(request: Request, found: Iterator[MediaPart | TextPart]) -> Request:
-    """Return a request with what was found in place of its unresolved media, in their order."""
-    messages = []
-    for message in generation(request).messages:
-        parts = tuple(_with_media(part, found) for part in message.parts)
-        messages.append(replace(message, parts=parts))
-    task = replace(generation(request), messages=tuple(messages))
-    return replace(request, task=replace(request.task, of=task) if isinstance(request.task, Count) else task)
-
-
-def _with_media(part: Part, found: Iterator[MediaPart | TextPart]) -> Part:
-    if isinstance(part, ToolResultPart):
-        pieces = (next(found) if isinstance(piece, MediaPart) and piece.url else piece for piece in part.parts)
-        return replace(part, parts=tuple(pieces))
-    return next(found) if isinstance(part, MediaPart) and part.url else part
+    yield from (part for part in media_of(generation(request)) if part.url)

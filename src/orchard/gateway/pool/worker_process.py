@@ -211,8 +211,9 @@ class WorkerProcess:
             self._send(wire.Ping(self._ping))
 
     async def _spawn(self) -> asyncio.StreamReader:
-        """Start the process with one end of a socket pair. Raises OSError where files or memory are short,
-        and OrchardError where its environment is missing.
+        """Start the process with one end of a socket pair.
+
+        Raise OSError where files or memory are short, OrchardError where its environment is missing.
         """
         ours, theirs = socket.socketpair()
         with theirs:

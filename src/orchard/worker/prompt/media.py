@@ -52,15 +52,6 @@ class ReadTask(Struct, frozen=True):
             yield int(piece) if place % 2 else piece
 
 
-def media_of(task: Generate) -> Iterator[MediaPart]:
-    """Return the media of a conversation, in order."""
-    for message in task.messages:
-        for part in message.parts:
-            for piece in part.parts if isinstance(part, ToolResultPart) else (part,):
-                if isinstance(piece, MediaPart):
-                    yield piece
-
-
 def mark(task: Generate) -> ReadTask:
     """Put texts in the places of documents, and markers in those of other media, which are not read yet.
 

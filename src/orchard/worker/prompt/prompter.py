@@ -24,7 +24,7 @@ from orchard.worker.prompt import special_tokens as markers
 from orchard.worker.prompt.chat_messages import EFFORTS
 from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.completion_prompt import RawPrompts
-from orchard.worker.prompt.media import JobMedia, PromptMedia, ReadTask, mark, media_of
+from orchard.worker.prompt.media import JobMedia, PromptMedia, ReadTask, mark
 
 if TYPE_CHECKING:
     from orchard.backends.vision.model import VisionModel
@@ -125,7 +125,7 @@ class Prompter:
 
     def read(self, task: generate.Generate) -> ReadTask:
         """Read a conversation's media, which may take long. Raise OrchardError if one of them can't be read."""
-        found = list(media_of(task))
+        found = list(generate.media_of(task))
         for medium in found:
             if medium.kind not in (*self.takes, "document"):
                 raise unreadable(medium, self.takes)
