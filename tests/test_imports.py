@@ -34,10 +34,11 @@ LAW = {
     "wire": Room({"core"}, {"msgspec"}),
     "formats": Room({"core"}, {"msgspec"}),
     "dialects": Room({"core"}, {"msgspec"}),
-    "engine": Room({"core"}, MLX | {"msgspec", "llguidance"}),
-    "backends": Room({"core", "engine"}, MLX | MEDIA | {"msgspec"}),
+    "device": Room(set(), {"mlx"}),
+    "engine": Room({"core", "device"}, MLX | {"msgspec", "llguidance"}),
+    "backends": Room({"core", "device", "engine"}, MLX | MEDIA | {"msgspec"}),
     "worker": Room(
-        {"core", "wire", "formats", "engine", "backends"}, MLX | {"msgspec", "llguidance", "psutil", "pypdf"}
+        {"core", "device", "wire", "formats", "engine", "backends"}, MLX | {"msgspec", "llguidance", "psutil", "pypdf"}
     ),
     "gateway": Room(
         {"core", "config", "dialects", "kinds", "wire"},

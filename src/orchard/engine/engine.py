@@ -17,11 +17,11 @@ import mlx.core as mx
 from msgspec.structs import replace
 
 from orchard.core.tasks.text_options import TextOptions
+from orchard.device.mlx_thread import in_lasting_thread
 from orchard.engine import memory
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.model import LanguageModel
-from orchard.engine.mlx_thread import in_lasting_thread
 from orchard.engine.runner import Runner
 from orchard.engine.start import make_runner
 

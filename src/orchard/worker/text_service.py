@@ -21,10 +21,10 @@ from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSa
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Count, Generate, generation, media_of
 from orchard.core.tasks.text_options import Batching, TextOptions
+from orchard.device.memory import recommended
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job
 from orchard.engine.engine import Engine
-from orchard.engine.memory import recommended
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.formats.families.tagged import Tagged
 from orchard.worker.cache_reports import CacheReports

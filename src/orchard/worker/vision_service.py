@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from orchard.backends.model_folder import Progress
 from orchard.backends.text import TextModel
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.memory import recommended
+from orchard.device.memory import recommended
 from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.media import PromptMedia
 from orchard.worker.text_service import TextService

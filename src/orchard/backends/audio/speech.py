@@ -20,8 +20,8 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import LoadOptions, Priority, Request
 from orchard.core.tasks.speak import RATE, Sound, Speak
-from orchard.engine.memory import recommended
-from orchard.engine.mlx_thread import MlxThread
+from orchard.device.memory import recommended
+from orchard.device.mlx_thread import MlxThread
 
 log = logging.getLogger("orchard.worker")
 

@@ -16,8 +16,8 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage
 from orchard.core.request import Priority, Request
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, TranscribeOptions
-from orchard.engine.memory import recommended
-from orchard.engine.mlx_thread import MlxThread
+from orchard.device.memory import recommended
+from orchard.device.mlx_thread import MlxThread
 
 log = logging.getLogger("orchard.worker")
 

@@ -23,8 +23,8 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.batch_options import BatchOptions
-from orchard.engine.memory import recommended
-from orchard.engine.mlx_thread import MlxThread
+from orchard.device.memory import recommended
+from orchard.device.mlx_thread import MlxThread
 
 B = TypeVar("B", bound=BatchOptions)
 

@@ -8,7 +8,7 @@ import weakref
 import mlx.core as mx
 import pytest
 
-from orchard.engine.mlx_thread import MlxThread
+from orchard.device.mlx_thread import MlxThread
 
 
 class Model:

@@ -1,0 +1,1 @@
+"""What every process that uses MLX needs of it, whatever else is installed there."""

@@ -1,0 +1,25 @@
+"""How much memory MLX may use."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import mlx.core as mx
+
+_SHARE = 0.75  # of the machine's memory, where the device recommends nothing; the rest is the system's
+
+
+def recommended() -> int:
+    """Return the bytes that MLX may use: what the device recommends (Metal), or most of its memory.
+
+    Without a device's own memory, that is the machine's, or what its container may use.
+    """
+    if mx.default_device() == mx.gpu:
+        info = mx.device_info()
+        for key in ("max_recommended_working_set_size", "total_memory", "memory_size"):
+            if isinstance(known := info.get(key), int) and known > 0:
+                return known if key.startswith("max") else int(known * _SHARE)
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no such file, or "max"
+        machine = min(machine, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return int(machine * _SHARE)
