@@ -82,6 +82,17 @@ def test_a_bar_grows_in_its_line_and_is_gone_in_the_end(screen: Screen, line: Pr
     assert screen.lines == [""]
 
 
+def test_how_much_of_a_recording_is_done_is_shown_until_it_is_over(screen: Screen, line: ProgressLine) -> None:
+    for done, columns in ((0, 0), (1350, 3), (9000, 20)):
+        note = f"{done} of 10800 seconds of audio"
+        line.show({"ears": ModelStatus(state="ready", note=note, progress=done / 10_800, running=1)})
+        assert len(screen.lines) == 1
+        assert screen.lines[0].startswith(f"ears: {note}")
+        assert screen.lines[0].count("━") == columns
+    line.show({"ears": READY})
+    assert screen.lines == [""]
+
+
 def test_several_models_share_the_line(screen: Screen, line: ProgressLine) -> None:
     fetched = ModelStatus(state="queued", note="downloading 12%")
     line.show({"apple": now(0.25), "pear": READY, "plum": fetched})

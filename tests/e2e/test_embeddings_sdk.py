@@ -1,5 +1,7 @@
 """Embeddings through the official openai SDK, and reranking, beside a model of text."""
 
+import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -86,6 +88,7 @@ def test_many_callers_at_once_get_their_own(sdk: OpenAI, embedding_server: Serve
         ({"input": "word " * 300}, "input"),
         ({"input": "a", "model": "demo"}, "model"),
         ({"input": "a", "model": "ranker"}, "model"),
+        ({"input": "a", "adapters": "poet"}, "adapters"),
     ],
 )
 def test_bad_input(embedding_server: Server, fields: dict[str, Any], param: str) -> None:
@@ -132,6 +135,8 @@ def test_reranking(embedding_server: Server, path: str) -> None:
     refused = httpx.post(embedding_server.url + path, json=body | {"model": "demo"})
     assert refused.status_code == 400
     assert "no relevance scores" in refused.json()["error"]["message"]
+    refused = httpx.post(embedding_server.url + path, json=body | {"adapter_path": "poet"})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "adapter_path")
 
 
 @pytest.mark.timeout(3600)
@@ -140,3 +145,18 @@ async def test_fuzzed_requests(embedding_server: Server) -> None:
     sent = sent_to(*models)
     assert await fuzz(embedding_server, sent, 0, models) == {"200": len(sent)}
     assert not (await fuzz(embedding_server, (), AMOUNT // 4, models))["left"]
+
+
+def test_a_worker_that_is_killed_meanwhile_takes_no_request_and_no_other_model_with_it(
+    sdk: OpenAI, embedding_server: Server
+) -> None:
+    before = {name: embedding_server.health(name)["pid"] for name in ("minilm", "ranker", "demo")}
+    wanted = vectors(sdk.embeddings.create(model="minilm", input=SENTENCES))
+    with ThreadPoolExecutor(1) as caller:
+        asked = caller.submit(sdk.embeddings.create, model="minilm", input=SENTENCES * 8)
+        embedding_server.until("minilm", running=1)
+        os.kill(before["minilm"], signal.SIGKILL)
+        assert vectors(asked.result()) == pytest.approx(np.tile(wanted, (8, 1)), abs=1e-4)
+    after = {name: embedding_server.health(name) for name in before}
+    assert [name for name in before if after[name]["pid"] != before[name]] == ["minilm"]
+    assert after["minilm"]["restarts"] == 1

@@ -132,6 +132,7 @@ def test_voices_and_models_are_listed(server: Server) -> None:
         ({"speed": 5}, "speed"),
         ({"response_format": "ogg"}, "response_format"),
         ({"extra_body": {"input": 5}}, "input"),
+        ({"extra_body": {"adapters": "poet"}}, "adapters"),
     ],
 )
 @pytest.mark.parametrize("stream", ["audio", "sse"])

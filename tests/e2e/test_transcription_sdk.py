@@ -16,7 +16,7 @@ from openai import AzureOpenAI, OpenAI
 from orchard.gateway.models.registry import resolve
 from tests.support.gateway_client import body
 from tests.support.serving import FAKE, Server, serve
-from tests.support.sounds import encoded, noise, use_ffmpeg, wav
+from tests.support.sounds import encoded, noise, program_called, use_ffmpeg, wav
 from tests.support.whisper_models import MULTILINGUAL, make_whisper
 
 SOUND = wav(noise(1))
@@ -37,7 +37,8 @@ def server(folder: Path) -> Iterator[Server]:
     with pytest.MonkeyPatch.context() as patch:
         use_ffmpeg(patch, folder / "bin")
         env = {"ORCHARD_CACHE_DIR": str(folder / "cache"), "PATH": os.environ["PATH"]}
-        with serve([*models, FAKE], spare=False, env=env, max_upload_bytes=LIMIT, max_loaded_models=3) as running:
+        limits = {"max_upload_bytes": LIMIT, "max_loaded_models": 3, "watchdog_timeout": 4}
+        with serve([*models, FAKE], spare=False, env=env, **limits) as running:
             yield running
 
 
@@ -57,7 +58,7 @@ def client(server: Server) -> Iterator[OpenAI]:
 
 
 def _uploads(folder: Path) -> list[Path]:
-    return sorted((folder / "cache" / "uploads").glob("*/upload-*"))
+    return sorted(path for path in (folder / "cache" / "uploads").glob("*/*") if path.name != "lock")
 
 
 def _transcribe(client: OpenAI, sound: bytes = SOUND, **fields: Any) -> Any:
@@ -158,6 +159,7 @@ BAD: dict[str, tuple[dict[str, Any], int, str | None]] = {
     "times in plain text": ({"timestamp_granularities": ["word"]}, 400, "timestamp_granularities"),
     "another chunking": ({"chunking_strategy": {"type": "semantic"}}, 400, "chunking_strategy.type"),
     "log-probabilities": ({"include": ["logprobs"]}, 400, "include"),
+    "an adapter": ({"extra_body": {"adapters": "poet"}}, 400, "adapters"),
 }
 
 
@@ -186,6 +188,8 @@ def test_a_client_that_leaves_ends_the_work_and_progress_is_told(client: OpenAI,
         assert re.fullmatch(r": \d+\.0 of 60\.0 seconds", next(comments))
         next(comments)
         assert server.until("ears", running=1)["percent"] is not None
+        note = httpx.get(f"{server.url}/v1/stats").json()["models"]["ears"]["note"]  # which the terminal shows
+        assert re.fullmatch(r"\d+ of 60 seconds of audio", note)
     assert server.until("ears", running=0)["percent"] is None
 
 
@@ -194,6 +198,19 @@ def test_a_chat_goes_on_meanwhile(client: OpenAI, server: Server) -> None:
         next(iter(stream))
         answer = httpx.post(f"{server.url}/v1/chat/completions", json=body(text="tick", pieces=3), timeout=60)
     assert answer.json()["choices"][0]["message"]["content"] == "tick" * 3
+
+
+def test_a_worker_that_hangs_is_killed_and_the_next_one_answers(client: OpenAI, server: Server, folder: Path) -> None:
+    before = {name: server.until(name, state="ready")["pid"] for name in ("ears", "fake")}
+    real = (folder / "bin" / "ffmpeg").rename(folder / "real-ffmpeg")
+    # It says something again and again until nobody listens, but never brings a sample.
+    hangs = f'mkdir {folder}/hung || exec {real} "$@"\nexec >&2\nwhile echo wait; do sleep 0.2; done'
+    program_called(folder / "bin", "ffmpeg", hangs)
+    found = _transcribe(client, encoded(SOUND, "-f", "ogg", "-c:a", "libopus"), response_format="verbose_json")
+    assert found.duration == pytest.approx(1, abs=0.1)
+    after = server.health("ears")
+    assert (after["restarts"], after["pid"] != before["ears"]) == (1, True)
+    assert server.health("fake")["pid"] == before["fake"]
 
 
 def test_what_a_killed_server_left_is_deleted_by_the_next(tmp_path: Path) -> None:

@@ -9,6 +9,9 @@ import pytest
 from orchard.core.errors import OrchardError
 from orchard.core.request import Adapter, Request
 from orchard.dialects.anthropic.messages import parse as anthropic_messages
+from orchard.dialects.openai import embeddings as openai_embeddings
+from orchard.dialects.openai import rerank as openai_rerank
+from orchard.dialects.openai import speech as openai_speech
 from orchard.dialects.openai.chat import parse as openai_chat
 from orchard.dialects.openai.completions import parse as openai_completions
 from orchard.dialects.openai.responses import parse as openai_responses
@@ -36,12 +39,26 @@ def _count(body: bytes, default: str | None) -> Request:
     return anthropic_messages.parse_count(body, "req_1", default=default)
 
 
+def _embedding(body: bytes, default: str | None) -> Request:
+    return openai_embeddings.parse(body, "req_1", default=default).request
+
+
+def _ranking(body: bytes, default: str | None) -> Request:
+    return openai_rerank.parse(body, "req_1", default=default).request
+
+
+def _speech(body: bytes, default: str | None) -> Request:
+    return openai_speech.parse(body, "req_1", default=default).request
+
+
 Read = Callable[[bytes, str | None], Request]
-every_dialect = pytest.mark.parametrize("parse", [_chat, _completion, _response, _message, _count])
+PARSERS = [_chat, _completion, _response, _message, _count, _embedding, _ranking, _speech]
+every_dialect = pytest.mark.parametrize("parse", PARSERS)
 
 
 def read(parse: Read, default: str | None = "default", **fields: Any) -> Request:
-    body = {"messages": MESSAGES, "prompt": "Hi", "input": "Hi", "max_tokens": 5, **fields}
+    body = {"messages": MESSAGES, "prompt": "Hi", "input": "Hi", "query": "Hi", "documents": ["Hi"], "max_tokens": 5}
+    body |= fields
     del body["input" if parse is _completion else "prompt"]
     return parse(json.dumps(body).encode(), default)
 

@@ -541,6 +541,15 @@ def test_an_adapter_that_is_none_is_an_error_at_start(tmp_path: Path, cache: Pat
         Registry.from_settings(Settings(models=(ModelSettings(model_path="demo", adapters={"poet": str(tmp_path)}),)))
 
 
+@pytest.mark.parametrize("field", ["adapters", "adapter_path"])
+def test_an_adapter_of_a_model_that_can_have_none_is_an_error_at_start(tmp_path: Path, cache: Path, field: str) -> None:
+    poet = make_adapter(tmp_path / "poet")
+    given: Any = {"adapters": {"poet": poet}} if field == "adapters" else {"text": TextOptions(adapter_path=poet)}
+    model = ModelSettings(model_path=str(MINILM), served_model_name="minilm", **given)
+    with pytest.raises(OrchardError, match=r"can't be served: models of the kind 'embeddings' have no adapters"):
+        Registry.from_settings(Settings(models=(model,)))
+
+
 # Models to be downloaded
 
 
@@ -554,6 +563,21 @@ def test_with_leave_to_download_a_model_need_not_be_here(cache: Path) -> None:
         assert refused(registry, name).kind == "model_not_found", name
     snapshot = cache_model(cache, "org/configured")
     assert registry.find("mine").path == str(snapshot)
+
+
+async def test_a_downloaded_model_that_can_have_no_adapter_is_an_error(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = TextOptions(adapter_path=make_adapter(tmp_path / "poet"))
+    models = (ModelSettings(model_path="org/configured", served_model_name="mine", text=own),)
+    registry = Registry.from_settings(Settings(models=models, allow_download=True))
+
+    async def fetch(repo: str, revision: str | None) -> None:
+        cache_model(cache, repo, config={"model_type": "bert"})
+
+    monkeypatch.setattr(registry.downloads, "fetch", fetch)
+    with pytest.raises(OrchardError, match=r"was downloaded, but .*models of the kind 'embeddings' have no adapters"):
+        await registry.fetch(registry.find("mine"))
 
 
 # As tests make it

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from orchard import wire
 from orchard.config import Settings
 from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
-from orchard.core.events import Event, Failed, Finished, Started, Text
+from orchard.core.events import Event, Failed, Finished, Progressed, Started, Text
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
 from orchard.core.tasks.text_options import TextOptions
@@ -367,6 +368,26 @@ def test_a_model_that_crashes_again_and_again_has_failed_until_a_minute_later(mo
         await asyncio.sleep(60)
         assert isinstance((await stage.ask("a"))[-1], Finished)
         assert stage.pool.models["a"].status.health()["reason"] is None
+
+    play(monkeypatch, Stage({"a": {}}, 1), story)
+
+
+def test_how_much_of_all_requests_is_done_is_shown_until_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        streams = [stage.open("a", 50) for _ in range(2)]
+        for stream in streams:
+            await stage.read(stream, Text)
+        process = stage.process("a")
+        for number, done in ((1, 30.0), (2, 45.0)):
+            process.say(wire.Step([(f"req_{number}", [Progressed(done, 60.0)])], 2, 0))
+        model = stage.pool.models["a"]
+        await stage.see(lambda: model.status.note == "75 of 120")
+        assert model.status.health()["percent"] == 62
+        streams[0].close()
+        await stage.see(lambda: model.status.note == "45 of 60")
+        await stage.read(streams[1])
+        assert model.status.health()["percent"] is None
+        assert model.status.note == ""
 
     play(monkeypatch, Stage({"a": {}}, 1), story)
 

@@ -14,7 +14,14 @@ from msgspec import Meta, Struct
 from orchard.core.events import Collected
 from orchard.core.request import Priority, Request
 from orchard.core.tasks.embed import Embed, Embedding
-from orchard.dialects.common.fields import BodyType, ModelFields, Natural, NonEmpty, Ttl, header_priority
+from orchard.dialects.common.fields import (
+    BodyType,
+    Natural,
+    NonEmpty,
+    ServingFields,
+    header_priority,
+    make_request,
+)
 from orchard.dialects.common.json_body import invalid
 
 MAX_INPUTS = 2048
@@ -26,7 +33,7 @@ Input = str | Annotated[list[str | Natural | Tokens], Meta(min_length=1, max_len
 _json = msgspec.json.Encoder().encode
 
 
-class EmbeddingsBody(ModelFields, kw_only=True):
+class EmbeddingsBody(ServingFields, kw_only=True):
     """An Embeddings request."""
 
     input: Input | None = None
@@ -39,7 +46,6 @@ class EmbeddingsBody(ModelFields, kw_only=True):
         bool | None, Meta(description="Cut texts that are longer than the model can read, instead of failing.")
     ] = None
     priority: Priority | None = None
-    ttl: Ttl | None = None
 
 
 BODY = BodyType(EmbeddingsBody, ("user",))
@@ -75,8 +81,7 @@ def parse(
     decoded = BODY.decode(body, model, default)
     task = Embed(_inputs(decoded.input), decoded.dimensions, decoded.prompt_name, bool(decoded.truncate))
     turn = decoded.priority or header_priority(priority)
-    request = Request(request_id, decoded.model_name, task, turn, ttl=decoded.ttl)
-    return EmbeddingsCall(request, decoded.encoding_format == "base64")
+    return EmbeddingsCall(make_request(decoded, request_id, task, turn), decoded.encoding_format == "base64")
 
 
 def _inputs(given: Input | None) -> tuple[str | tuple[int, ...], ...]:

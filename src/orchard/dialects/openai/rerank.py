@@ -11,7 +11,14 @@ from msgspec import Meta, Struct
 from orchard.core.events import Collected
 from orchard.core.request import Priority, Request
 from orchard.core.tasks.rerank import Relevance, Rerank
-from orchard.dialects.common.fields import BodyType, ModelFields, NonEmpty, Refused, Ttl, header_priority
+from orchard.dialects.common.fields import (
+    BodyType,
+    NonEmpty,
+    Refused,
+    ServingFields,
+    header_priority,
+    make_request,
+)
 from orchard.dialects.common.json_body import invalid, refuse_set, required
 from orchard.dialects.common.output import hex_id
 
@@ -25,7 +32,7 @@ _REFUSED = {
 _json = msgspec.json.Encoder().encode
 
 
-class RerankBody(ModelFields, kw_only=True):
+class RerankBody(ServingFields, kw_only=True):
     """A request to rerank."""
 
     query: NonEmpty | None = None
@@ -39,7 +46,6 @@ class RerankBody(ModelFields, kw_only=True):
         bool | None, Meta(description="Cut documents that are longer than the model can read, instead of failing.")
     ] = None
     priority: Priority | None = None
-    ttl: Ttl | None = None
     max_tokens_per_doc: Refused | None = None
     max_chunks_per_doc: Refused | None = None
     rank_fields: Refused | None = None
@@ -90,7 +96,7 @@ def parse(
     query = required(decoded.query, "query")
     task = Rerank(query, texts, decoded.instruction, bool(decoded.truncate))
     turn = decoded.priority or header_priority(priority)
-    request = Request(request_id, decoded.model_name, task, turn, ttl=decoded.ttl)
+    request = make_request(decoded, request_id, task, turn)
     shown = [{"text": one} if isinstance(one, str) else one for one in documents] if decoded.return_documents else None
     return RerankCall(request, decoded.top_n or len(texts), shown)
 

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from orchard.core.events import Event, Failed, Finished, Output, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.speak import MAX_INPUT_CHARS, Sound, SoundFormat, Speak
-from orchard.dialects.common.fields import BodyType, ModelFields, Ttl, header_priority
+from orchard.dialects.common.fields import BodyType, ServingFields, header_priority, make_request
 from orchard.dialects.common.json_body import invalid
 from orchard.dialects.openai.errors import error_body
 
@@ -34,7 +34,7 @@ class VoiceId(Struct):
     id: VoiceName
 
 
-class SpeechBody(ModelFields, kw_only=True):
+class SpeechBody(ServingFields, kw_only=True):
     """A Speech request."""
 
     input: Annotated[str, Meta(min_length=1, max_length=MAX_INPUT_CHARS)]
@@ -43,7 +43,6 @@ class SpeechBody(ModelFields, kw_only=True):
     response_format: SoundFormat | None = None
     speed: Annotated[float, Meta(ge=0.25, le=4)] | None = None
     stream_format: Literal["audio", "sse"] | None = None
-    ttl: Ttl | None = None
 
 
 BODY = BodyType(SpeechBody)
@@ -72,7 +71,7 @@ def parse(
     format = asked.response_format or "mp3"
     speed = 1.0 if asked.speed is None else asked.speed
     task = Speak(asked.input, voice, asked.instructions or None, speed, format)
-    request = Request(request_id, asked.model_name, task, header_priority(priority), ttl=asked.ttl)
+    request = make_request(asked, request_id, task, header_priority(priority))
     return SpeechCall(request, _MEDIA_TYPES[format], asked.stream_format == "sse")
 
 

@@ -205,7 +205,9 @@ class Registry:
         assert entry.repo
         await self.downloads.fetch(entry.repo, entry.revision)
         try:
-            self._read(sources.ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
+            files = self._read(sources.ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
+            if one := self._configured.get(entry.id):
+                _with_files(one.given, *files, one.settings or self._settings)
         except ValueError as error:
             reason = without_folders(str(error))
             message = f"'{entry.repo}' was downloaded, but is not a model that can be served: {reason}"
@@ -400,7 +402,10 @@ def _with_adapter(options: TextOptions, path: str | None) -> TextOptions:
 
 
 def _with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelSettings | Settings) -> ModelEntry:
-    """Return an entry with what a model's files say of it, and with the options of its kind that the settings have."""
+    """Return an entry with what a model's files say of it, and with the options of its kind that the settings have.
+
+    Raise ValueError where it has an adapter, and models of its kind have none.
+    """
     windows = [window for window in (files.context_window, entry.text.context_length) if window]
     able = files.capabilities
     if entry.text.chat_template_file:
@@ -409,6 +414,8 @@ def _with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: Model
     kind = kind_called(given) if given else files.kind
     backend, options = KINDS[kind].backend, entry.options
     if backend and not isinstance(options, backend.options):  # those of models of text
+        if entry.text.adapter_path:
+            raise ValueError(f"models of the kind '{kind}' have no adapters; leave out its `adapters` and adapter_path")
         options = options_of(settings, backend.options)
     return structs.replace(
         entry,
