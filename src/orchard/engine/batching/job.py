@@ -11,6 +11,7 @@ from orchard.engine.batching.model import Embedded
 from orchard.engine.prefix_cache.cache import Miss
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import Sample, SamplingParams
+from orchard.engine.speculation.proposal import Source
 
 EndReason = Literal["stop", "length"]
 
@@ -45,6 +46,8 @@ class Job(Struct, frozen=True):
     `media_bytes`: what encoding takes at most at any time, in bytes, the `Embedded` among it.
     `grammar`: what each answer keeps. `prompt_logprobs`: the prompt's own tokens are scored, too, each with so many of
     the likeliest at its place.
+    `speculates`: proposed tokens may be verified several at a time. `prediction`: tokens that the caller expects in the
+    answer, to be proposed.
     """
 
     id: str
@@ -59,15 +62,30 @@ class Job(Struct, frozen=True):
     media_bytes: int = 0
     grammar: BoundGrammar | None = None
     prompt_logprobs: int | None = None
+    speculates: bool = True
+    prediction: tuple[int, ...] = ()
+
+
+class Verified(Struct, frozen=True):
+    """How many tokens a source proposed for a row in a step, and how many of them were right."""
+
+    source: Source
+    proposed: int
+    accepted: int
 
 
 class Drawn(Struct, frozen=True):
-    """The next token of one choice of a job; `reason` is set on its last one ("stop": it is an end-of-turn token)."""
+    """The next token of one choice of a job; `reason` is set on its last one ("stop": it is an end-of-turn token).
+
+    A step may bring several of a choice, in their order. `verified` is set on the last of them where some had been
+    proposed.
+    """
 
     job: str
     choice: int
     sample: Sample
     reason: EndReason | None = None
+    verified: Verified | None = None
 
 
 class Begun(Struct, frozen=True):

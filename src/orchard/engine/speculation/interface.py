@@ -1,0 +1,63 @@
+"""What speculation consists of: proposers guess rows' next tokens, a controller decides how many a step verifies."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from orchard.engine.speculation.proposal import Proposal
+
+
+class SpeculatingRow(Protocol):
+    """A row in decode, as proposers see it. It can be a key of a dict; proposers must not change it."""
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """The prompt and what has been read of the answer. It only grows, by one token or several a step."""
+
+    @property
+    def prompt_length(self) -> int:
+        """How many of the tokens are the prompt's."""
+
+    @property
+    def prediction(self) -> Sequence[int]:
+        """The tokens that the caller predicts for the answer; mostly none."""
+
+
+class Proposer(Protocol):
+    """Guesses rows' next tokens. All calls come from the engine's thread.
+
+    Where a method raises, its rows go on without this proposer.
+    """
+
+    def open(self, row: SpeculatingRow) -> None:
+        """Begin with a row; it may have an answer already, where it goes on after a preemption."""
+
+    def close(self, row: SpeculatingRow) -> None:
+        """Forget a row: it has ended, or is stopped. Its tokens are still there."""
+
+    def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> Sequence[Proposal | None]:
+        """Guess, for each of these open rows, what may follow `row.tokens`: up to as many tokens as `most` says.
+
+        None: no guess. Rows are left out of calls, not closed, while they may not speculate.
+        """
+
+
+class Controller(Protocol):
+    """Decides how many proposed tokens are verified. All calls come from the engine's thread."""
+
+    def looks(self, rows: int) -> int:
+        """Return the most tokens that each row may have proposed in this step, of so many rows; 0: nobody is asked."""
+
+    def choose(self, proposals: Sequence[Proposal | None]) -> Sequence[int]:
+        """Return how many tokens of each row's proposal are verified, in the order of the rows.
+
+        The pass computes the tokens of all rows, padded: rows * (1 + the most that any row brings).
+        """
+
+    def observe(self, rows: int, tokens: int, seconds: float) -> None:
+        """Note what a step took from the end of the one before; its pass computed so many tokens, padding among them.
+
+        Left out: steps in which prompts were read, or rows came or went, and those after an idle time.
+        """
+
+    def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
+        """Note how many of the first `proposed` tokens of a row's proposal were accepted."""

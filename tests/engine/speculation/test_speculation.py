@@ -1,0 +1,106 @@
+"""Asking proposers: the first guess counts, it is cut to what may be verified, and what is raised stays here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from orchard.engine.speculation.interface import SpeculatingRow
+from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.speculation import Speculation
+from tests.support.speculation import FixedController
+
+VOCABULARY = 10
+
+
+@dataclass(eq=False)
+class Asked:
+    tokens: Sequence[int] = (1, 2)
+    prompt_length: int = 1
+    prediction: Sequence[int] = ()
+
+
+class Guesser:
+    """Proposes the same for every row; raises in the methods that are named."""
+
+    def __init__(self, tokens: list[int] | None, raises: Sequence[str] = ()) -> None:
+        self.rows: list[SpeculatingRow] = []
+        self.asked: list[Sequence[SpeculatingRow]] = []
+        self._tokens, self._raises = tokens, raises
+
+    def open(self, row: SpeculatingRow) -> None:
+        self._do("open")
+        self.rows.append(row)
+
+    def close(self, row: SpeculatingRow) -> None:
+        self.rows.remove(row)
+        self._do("close")
+
+    def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
+        self.asked.append(rows)
+        self._do("propose")
+        return [None if self._tokens is None else Proposal("ngram", self._tokens) for _ in rows]
+
+    def _do(self, method: str) -> None:
+        if method in self._raises:
+            raise RuntimeError("unlucky")
+
+
+def tokens(proposals: list[Proposal | None]) -> list[list[int] | None]:
+    return [list(one.tokens) if one else None for one in proposals]
+
+
+def speculation(*proposers: Guesser) -> Speculation:
+    return Speculation(proposers, FixedController(4), VOCABULARY)
+
+
+def test_the_first_that_proposes_anything_counts() -> None:
+    silent, empty, first, second = Guesser(None), Guesser([]), Guesser([3, 4]), Guesser([5])
+    asking, row = speculation(silent, empty, first, second), Asked()
+    asking.open(row)
+    assert tokens(asking.propose([row], [4])) == [[3, 4]]
+    assert not second.asked
+
+
+def test_no_more_than_may_be_verified_and_no_token_that_there_is_not() -> None:
+    asking, rows = speculation(Guesser([3, 4, VOCABULARY, 5])), [Asked() for _ in range(3)]
+    for row in rows:
+        asking.open(row)
+    assert tokens(asking.propose(rows, [4, 1, 0])) == [[3, 4], [3], None]
+    asking = speculation(Guesser([-1, 3]))
+    asking.open(rows[0])
+    assert tokens(asking.propose(rows[:1], [4])) == [None]
+
+
+def test_rows_that_are_not_open_are_not_asked_for() -> None:
+    guesser = Guesser([3])
+    asking, row = speculation(guesser), Asked()
+    assert tokens(asking.propose([row], [4])) == [None]
+    asking.open(row)
+    asking.close(row)
+    asking.close(row)
+    assert tokens(asking.propose([row], [4])) == [None]
+    assert not guesser.asked
+    assert not guesser.rows
+
+
+@pytest.mark.parametrize("method", ["open", "close", "propose"])
+def test_a_row_goes_on_without_a_proposer_that_raises(method: str) -> None:
+    unlucky, other = Guesser([7], [method]), Guesser([3])
+    asking, row = speculation(unlucky, other), Asked()
+    asking.open(row)
+    assert tokens(asking.propose([row], [4])) == [[7] if method == "close" else [3]]
+    asking.propose([row], [4])
+    assert len(unlucky.asked) == {"open": 0, "close": 2, "propose": 1}[method]
+    asking.close(row)
+    assert not other.rows
+
+
+def test_too_few_answers_are_a_failure_too() -> None:
+    class Short(Guesser):
+        def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
+            return []
+
+    asking, row = speculation(Short([7]), Guesser([3])), Asked()
+    asking.open(row)
+    assert tokens(asking.propose([row], [4])) == [[3]]
