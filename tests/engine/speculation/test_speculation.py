@@ -39,7 +39,9 @@ class Guesser:
     def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
         self.asked.append(rows)
         self._do("propose")
-        return [None if self._tokens is None else Proposal("ngram", self._tokens) for _ in rows]
+        return [
+            None if self._tokens is None else Proposal("ngram", self._tokens, [0.5] * len(self._tokens)) for _ in rows
+        ]
 
     def _do(self, method: str) -> None:
         if method in self._raises:
@@ -47,6 +49,7 @@ class Guesser:
 
 
 def tokens(proposals: list[Proposal | None]) -> list[list[int] | None]:
+    assert all(len(one.chances) == len(one.tokens) for one in proposals if one)
     return [list(one.tokens) if one else None for one in proposals]
 
 

@@ -4,8 +4,6 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from msgspec.structs import replace
-
 from orchard.engine.speculation.interface import Controller, Proposer, SpeculatingRow
 from orchard.engine.speculation.proposal import Proposal
 
@@ -75,7 +73,7 @@ class Speculation:
             if not 0 <= token < self._vocab_size:
                 break
             known += 1
-        return replace(proposal, tokens=list(proposal.tokens[:known])) if known else None
+        return proposal.part(0, known) if known else None
 
 
 def _try(act: Callable[[], None]) -> bool:

@@ -1,0 +1,97 @@
+"""Proposes what followed the row's last tokens where they stood before.
+
+They are searched in the row's own prompt and answer, in the answer that the request predicts, and in a bounded pool of
+recent answers of the same model. No model is needed, as in prompt lookup decoding
+(https://github.com/apoorvumang/prompt-lookup-decoding) and SuffixDecoding (https://arxiv.org/abs/2411.04975).
+"""
+
+from collections.abc import Sequence
+
+from orchard.engine.speculation.acceptance import ModelAcceptance, RowAcceptance
+from orchard.engine.speculation.interface import SpeculatingRow
+from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.suffix_index import FEWEST, LENGTHS, MOST_COMPARED, Follower, SuffixIndex
+
+_BETWEEN = -1  # stands between two texts of the pool; no token
+_POOL_TOKENS = 1 << 17
+_SURE = LENGTHS[0]  # a match of so many tokens is followed without a search for a longer one
+
+
+class AnswerPool:
+    """Recent answers of a model, in two halves: when the newer one is full, the older one is dropped."""
+
+    def __init__(self, most_tokens: int = _POOL_TOKENS) -> None:
+        self._half = most_tokens // 2
+        self._texts = [SuffixIndex(), SuffixIndex()]
+
+    def add(self, answer: Sequence[int]) -> None:
+        """Add an answer, or the end of one that is longer than half the pool."""
+        if len(answer) < FEWEST:
+            return
+        newer = self._texts[0]
+        if len(newer) + len(answer) + 1 > self._half:
+            newer = SuffixIndex()
+            self._texts = [newer, self._texts[0]]
+        newer.extend([_BETWEEN, *answer[-self._half + 1 :]])
+
+    def texts(self) -> list[SuffixIndex]:
+        """Return the texts to be searched, the newer one first."""
+        return self._texts
+
+
+class _RowTexts:
+    """The texts that one row's next tokens may be in, and what they have been worth."""
+
+    def __init__(self, row: SpeculatingRow, pool: AnswerPool, acceptance: RowAcceptance) -> None:
+        self._row = row
+        self._own = SuffixIndex(row.tokens)
+        self._pool = pool
+        self._prediction = SuffixIndex(row.prediction)
+        self._follower = Follower()
+        self._acceptance = acceptance
+        if row.prediction and len(row.tokens) == row.prompt_length:
+            self._follower.follow(self._prediction, 0, _SURE)
+
+    def propose(self, most: int) -> Proposal | None:
+        """Propose up to `most` tokens; None: nothing is known."""
+        if new := self._row.tokens[len(self._own) :]:
+            self._own.extend(new)
+            self._acceptance.take(new)
+            all(map(self._follower.advance, new))
+        if self._follower.matched < _SURE:
+            ending = self._own.tokens[-MOST_COMPARED:]
+            self._follower.search([self._prediction, self._own, *self._pool.texts()], ending)
+        matched, ahead = self._follower.matched, self._follower.ahead(most)
+        if not ahead:
+            return None
+        if self._follower.text is self._own:
+            # The text ends in what is proposed: one that repeats itself goes on so.
+            ahead += (ahead * most)[: most - len(ahead)]
+        return self._acceptance.propose(
+            "prediction" if self._follower.text is self._prediction else "ngram", ahead, matched
+        )
+
+    def answer(self) -> list[int]:
+        """Return the answer, behind the tokens before it, by which the next one finds its beginning."""
+        return list(self._row.tokens[max(self._row.prompt_length - FEWEST, 0) :])
+
+
+class NgramProposer:
+    """Proposes for all rows of a model."""
+
+    def __init__(self, pool: AnswerPool | None = None) -> None:
+        self._pool = pool or AnswerPool()
+        self._acceptance = ModelAcceptance()
+        self._rows: dict[SpeculatingRow, _RowTexts] = {}
+
+    def open(self, row: SpeculatingRow) -> None:
+        """Begin with a row."""
+        self._rows[row] = _RowTexts(row, self._pool, RowAcceptance(self._acceptance))
+
+    def close(self, row: SpeculatingRow) -> None:
+        """Forget a row, and keep its answer."""
+        self._pool.add(self._rows.pop(row).answer())
+
+    def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
+        """Propose for each row up to so many tokens."""
+        return [self._rows[row].propose(count) for row, count in zip(rows, most, strict=True)]

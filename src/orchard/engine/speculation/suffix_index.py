@@ -1,0 +1,152 @@
+"""Finds where the last tokens of a text stand in it, or in another text, so that what followed there can be proposed.
+
+For a few lengths n there is a table from the hash of n tokens to where they stood last, as in llama.cpp's n-gram maps
+(https://github.com/ggml-org/llama.cpp/tree/master/common, `ngram-map`). A table's slot holds one place; a later
+n-gram takes it over. So memory is bounded, a token costs the same however long the text is, and what a slot says
+is compared with the tokens themselves.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+LENGTHS = (12, 6, 3)
+"""The lengths of n-grams that are indexed, the longest first."""
+FEWEST = LENGTHS[-1]
+"""Shorter matches are none: what follows two common tokens is no guess worth a pass."""
+MOST_COMPARED = 32
+"""Longer matches are not told apart."""
+_FACTOR = 0x9E3779B97F4A7C15
+_MASK = (1 << 64) - 1
+_LEAST_BITS = 8
+_BULK = 64  # tokens; more are indexed by numpy
+
+
+Ngrams = list[tuple["array[int]", int]]
+"""The n-grams that end a text, one for each of `LENGTHS`, each with its hash; empty where the text is shorter."""
+
+
+def ngrams_of(suffix: Sequence[int]) -> Ngrams:
+    """Return the n-grams that end a text, to be searched in several others."""
+    longest = array("q", suffix[-LENGTHS[0] :])
+    ngrams = [longest[-length:] if len(longest) >= length else array("q") for length in LENGTHS]
+    return [(ngram, _hash(ngram)) for ngram in ngrams]
+
+
+class SuffixIndex:
+    """A text of token ids that grows at its end, and where each of its n-grams stood last."""
+
+    def __init__(self, tokens: Sequence[int] = ()) -> None:
+        self.tokens = array("q")
+        self._indexed = 0
+        self._bits = _LEAST_BITS
+        self._tables = [array("i", bytes(4 << self._bits)) for _ in LENGTHS]
+        self.extend(tokens)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """Append tokens; the text may have up to 2^31 - 1."""
+        self.tokens.extend(tokens)
+
+    def find(self, ngrams: "Ngrams") -> int:
+        """Return the place behind the latest occurrence of the longest of these n-grams that is in the text; 0: none.
+
+        What stands at the very end of the text, behind which nothing is known, is no occurrence.
+        """
+        self._index()
+        for table, (ngram, hashed) in zip(self._tables, ngrams, strict=True):
+            place = table[hashed >> 64 - self._bits] if ngram else 0
+            if place and self.tokens[place - len(ngram) : place] == ngram:
+                return place
+        return 0
+
+    def _index(self) -> None:
+        """Index all n-grams behind which a token is known."""
+        stop = len(self.tokens) - 1
+        if stop <= self._indexed:
+            return
+        if len(self.tokens) > 1 << self._bits - 1:
+            self._bits = len(self.tokens).bit_length() + 1
+            self._tables = [array("i", bytes(4 << self._bits)) for _ in LENGTHS]
+            self._indexed = 0
+        new = range(self._indexed + 1, stop + 1)
+        for table, length in zip(self._tables, LENGTHS, strict=True):
+            if len(new) > _BULK:
+                self._index_many(table, length, new)
+                continue
+            for place in new:
+                if place >= length:
+                    table[_hash(self.tokens[place - length : place]) >> 64 - self._bits] = place
+        self._indexed = stop
+
+    def _index_many(self, table: "array[int]", length: int, new: range) -> None:
+        first = max(new.start - length, 0)
+        tokens = np.frombuffer(self.tokens, np.uint64)[first : new.stop - 1]
+        count = len(tokens) - length + 1
+        if count < 1:
+            return
+        hashes = np.zeros(count, np.uint64)
+        for place in range(length):
+            hashes = (hashes + tokens[place : place + count]) * np.uint64(_FACTOR)
+        slots = (hashes >> np.uint64(64 - self._bits)).astype(np.int64)
+        # Where a slot comes twice, numpy keeps the last value.
+        np.frombuffer(table, np.int32)[slots] = np.arange(first + length, first + length + count, dtype=np.int32)
+
+
+def _hash(tokens: Sequence[int]) -> int:
+    hashed = 0
+    for token in tokens:
+        hashed = (hashed + token) * _FACTOR & _MASK
+    return hashed
+
+
+class Follower:
+    """A place in a text, behind an occurrence of what a row has ended with; it goes along while the row repeats it."""
+
+    def __init__(self) -> None:
+        self.text: SuffixIndex | None = None
+        """The text; None: nothing is followed."""
+        self.matched = 0
+        """How many tokens are known to be the same before the place."""
+        self._place = 0
+
+    def follow(self, text: SuffixIndex, place: int, matched: int) -> None:
+        """Follow a text from a place on, before which so many tokens are the same as those that the row ends with."""
+        self.text, self._place, self.matched = text, place, matched
+
+    def advance(self, token: int) -> bool:
+        """Go on behind the row's next token, and return True, if the text has the same; else follow nothing."""
+        if self.text and self._place < len(self.text) and self.text.tokens[self._place] == token:
+            self._place += 1
+            self.matched += 1
+            return True
+        self.text, self.matched = None, 0
+        return False
+
+    def search(self, texts: Iterable[SuffixIndex], ending: Sequence[int]) -> None:
+        """Follow the text with the longest match for a row's last tokens, if it is longer than what is followed.
+
+        Of two that are as long, the first is followed. `ending` need not be longer than `MOST_COMPARED`.
+        """
+        ngrams = ngrams_of(ending)
+        for text in texts:
+            if place := text.find(ngrams):
+                matched = _common(text.tokens, place, ending)
+                if matched > self.matched:
+                    self.follow(text, place, matched)
+
+    def ahead(self, count: int) -> list[int]:
+        """Return up to `count` of the tokens that follow; negative ones, which separate texts, end them."""
+        if self.text is None:
+            return []
+        found = self.text.tokens[self._place : self._place + count].tolist()
+        return found[: next((place for place, token in enumerate(found) if token < 0), len(found))]
+
+
+def _common(tokens: Sequence[int], place: int, ending: Sequence[int]) -> int:
+    """Return how many tokens before a place are those of an ending."""
+    most = min(place, len(ending), MOST_COMPARED)
+    return next((count for count in range(most) if tokens[place - 1 - count] != ending[-1 - count]), most)
