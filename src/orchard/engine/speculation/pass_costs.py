@@ -1,0 +1,82 @@
+"""What steps cost on this machine and model, as far as they have been measured."""
+
+from collections import deque
+from collections.abc import Sequence
+
+_KEPT = 16  # samples of one kind of step
+_EXACT = 8  # numbers of rows up to this are told apart; above, those within a quarter are alike
+
+
+class _StepTimes:
+    """The latest times of one kind of step."""
+
+    def __init__(self) -> None:
+        self._seconds: deque[float] = deque(maxlen=_KEPT)
+        self.seconds = 0.0
+        """A low quartile: what interrupts a step now and then is not its cost."""
+        self.step = 0
+        """The number of the step that was measured last."""
+
+    def __len__(self) -> int:
+        return len(self._seconds)
+
+    def add(self, seconds: float, step: int) -> None:
+        self._seconds.append(seconds)
+        self.seconds = sorted(self._seconds)[len(self._seconds) // 4]
+        self.step = step
+
+
+class PassCosts:
+    """Seconds of a step, by how many rows its pass has and how many tokens each of them brings (the width)."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+        self._samples: dict[int, dict[int, _StepTimes]] = {}
+
+    def add(self, rows: int, width: int, seconds: float) -> None:
+        """Note what a step took."""
+        self._steps += 1
+        self._samples.setdefault(_alike(rows), {}).setdefault(width, _StepTimes()).add(seconds, self._steps)
+
+    def known(self, rows: int) -> Sequence[int]:
+        """Return the widths that were measured with so many rows, ascending."""
+        return sorted(self._samples.get(_alike(rows), {}))
+
+    def count(self, rows: int, width: int) -> int:
+        """Return how many measurements are kept."""
+        return len(self._samples.get(_alike(rows), {}).get(width, ()))
+
+    def age(self, rows: int, width: int) -> int:
+        """Return how many steps ago a width that is `known` was measured."""
+        return self._steps - self._samples[_alike(rows)][width].step
+
+    def seconds(self, rows: int, width: int) -> float | None:
+        """Return what a step takes, from those measured at this width or at two around it; None: unknown.
+
+        Where so many rows were measured with one token each only, the widths of another number of rows tell the ratio.
+        """
+        own = self._between(_alike(rows), width)
+        if own is not None or width == 1 or (plain := self._between(_alike(rows), 1)) is None:
+            return own
+        for other in sorted(self._samples, key=lambda other: max(other, rows) / min(other, rows)):
+            plain_there, there = self._between(other, 1), self._between(other, width)
+            if plain_there and there:
+                return plain * there / plain_there
+        return None
+
+    def _between(self, alike: int, width: int) -> float | None:
+        samples = self._samples.get(alike, {})
+        below = max((known for known in samples if known <= width), default=None)
+        above = min((known for known in samples if known >= width), default=None)
+        if below is None or above is None:
+            return None
+        if below == above:
+            return samples[below].seconds
+        share = (width - below) / (above - below)
+        return samples[below].seconds * (1 - share) + samples[above].seconds * share
+
+
+def _alike(rows: int) -> int:
+    """Return the number of rows that stands for so many."""
+    step = max(rows.bit_length() - _EXACT.bit_length() + 1, 0)
+    return rows >> step << step

@@ -1,0 +1,210 @@
+"""The controller on made-up machines: never slower than without, and nearly as quick as the best fixed width.
+
+Time is counted, not measured, so that each run is the same.
+"""
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchard.engine.speculation.acceptance import ModelAcceptance, RowAcceptance
+from orchard.engine.speculation.cost_controller import WIDTHS, CostController
+from orchard.engine.speculation.proposal import Proposal
+from tests.support.examples import examples, some
+
+Cost = Callable[[int, int], float]
+"""Milliseconds of a pass of so many rows and so many tokens a row."""
+
+
+def waits_for_memory(rows: int, width: int) -> float:
+    """Return what a large GPU takes."""
+    return 10 + 0.05 * rows * width
+
+
+def demo_on_a_cpu(rows: int, width: int) -> float:
+    """Return what a CPU takes for a tiny model."""
+    return 2 * (1 + 0.35 * math.pow(rows * width - 1, 0.85))
+
+
+def computes_all_the_time(rows: int, width: int) -> float:
+    """Return what a CPU takes for a larger model."""
+    return 15 * math.pow(rows * width, 0.85)
+
+
+def loads_experts(rows: int, width: int) -> float:
+    """Return what a mixture of experts takes: each token loads its own, until all of them are loaded."""
+    return 5 + 5 * min(rows * width, 60)
+
+
+def loses_look_ahead(rows: int, width: int) -> float:
+    """Return what a step takes where launching ahead hides half of a plain one."""
+    return (3 if width == 1 else 6) + 0.1 * rows * width
+
+
+def has_small_tiles(rows: int, width: int) -> float:
+    """Return what a step takes where a ninth token needs another kernel."""
+    return 8 if rows * width <= 8 else 8 + 1.0 * rows * width
+
+
+MACHINES: tuple[Cost, ...] = (
+    waits_for_memory,
+    demo_on_a_cpu,
+    computes_all_the_time,
+    loads_experts,
+    loses_look_ahead,
+    has_small_tiles,
+)
+
+
+STEPS = 1000
+
+
+class Row:
+    """A row whose proposals are right with a chance that may change with the place in its text."""
+
+    def __init__(self, chance: Callable[[int], float], acceptance: ModelAcceptance, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.chance = chance
+        self.acceptance = RowAcceptance(acceptance)
+        self.tokens = 0
+
+    def propose(self, most: int) -> Proposal:
+        """Propose so many tokens; the right one is 1."""
+        right = (self.random.random() < self.chance(self.tokens) for _ in range(most))
+        return self.acceptance.propose("ngram", [int(one) for one in right], 8)
+
+    def take(self, proposal: Proposal | None, verified: int) -> int:
+        """Take the tokens of a step; return how many they are."""
+        guesses = proposal.tokens[:verified] if proposal else []
+        accepted = guesses.index(0) if 0 in guesses else len(guesses)
+        self.acceptance.take([1] * (accepted + 1))
+        self.tokens += accepted + 1
+        return accepted + 1
+
+
+def simulate(
+    chances: Sequence[Callable[[int], float]],
+    cost: Cost,
+    milliseconds: float,
+    width: int | None = None,
+    noise: float = 0.0,
+) -> float:
+    """Return tokens a millisecond. `width`: a fixed one in place of the controller. `noise`: of the steps' times."""
+    model, now, tokens = ModelAcceptance(), 0.0, 0
+    rows = [Row(chance, model, seed) for seed, chance in enumerate(chances)]
+    jitter = random.Random(9)
+    controller = CostController(lambda: now)
+    while now < milliseconds:
+        count = len(rows)
+        proposals: list[Proposal | None] = [None] * count
+        chosen = [0] * count
+        if width is not None:
+            most = width - 1
+            proposals, chosen = [row.propose(most) for row in rows], [most] * count
+        elif most := controller.looks(count):
+            proposals = [row.propose(most) for row in rows]
+            now += 0.02 * count
+            chosen = controller.choose(proposals)
+        interrupted = 3 if jitter.random() < noise / 10 else 1
+        taken = cost(count, 1 + max(chosen)) * jitter.uniform(1, 1 + noise) * interrupted
+        now += taken
+        tokens += sum(row.take(one, k) for row, one, k in zip(rows, proposals, chosen, strict=True))
+        controller.observe(count, count * (1 + max(chosen)), taken)
+    return tokens / now
+
+
+def constant(chance: float) -> Callable[[int], float]:
+    return lambda place: chance
+
+
+def cites(place: int) -> float:
+    """Return the chance within a text that is copied for a while, then not."""
+    return 0.9 if place % 400 < 150 else 0.05
+
+
+CASES = list(itertools.product(MACHINES, (1, 4, 16), (0.0, 0.4, 0.8, 0.95)))
+
+
+@pytest.mark.parametrize(("cost", "rows", "chance"), some(CASES))
+def test_never_slower_and_near_the_best_fixed_width(cost: Cost, rows: int, chance: float) -> None:
+    fixed = [rows * (1 - chance**width) / (1 - chance) / cost(rows, width) for width in WIDTHS]
+    found = simulate([constant(chance)] * rows, cost, STEPS * cost(rows, 1))
+    assert found > 0.97 * fixed[0]
+    assert found > 0.85 * max(fixed)
+
+
+@pytest.mark.parametrize("cost", MACHINES)
+@pytest.mark.parametrize("rows", [1, 8])
+def test_is_never_slower_where_chances_change_and_steps_are_interrupted(cost: Cost, rows: int) -> None:
+    plain = simulate([cites] * rows, cost, STEPS * cost(rows, 1), width=1, noise=0.5)
+    assert simulate([cites] * rows, cost, STEPS * cost(rows, 1), noise=0.5) > 0.97 * plain
+
+
+def test_gains_from_a_row_that_copies_beside_rows_that_do_not() -> None:
+    chances = [constant(0.95), *[constant(0.0)] * 3]
+    assert simulate(chances, waits_for_memory, STEPS * 10) > 1.5 * simulate(chances, waits_for_memory, STEPS * 10, 1)
+
+
+@examples(100)
+@given(
+    st.floats(0.1, 50),
+    st.lists(st.floats(0, 30), min_size=len(WIDTHS) - 1, max_size=len(WIDTHS) - 1),
+    st.integers(1, 12),
+    st.floats(0, 0.99),
+)
+def test_is_never_slower_on_any_machine(plain: float, more: list[float], rows: int, chance: float) -> None:
+    """Passes never get cheaper with their width, and no token is dearer than four alone."""
+    table = dict(zip(WIDTHS, itertools.accumulate([plain, *(min(one, 4 * plain) for one in more)]), strict=True))
+    widths = lambda rows, width: table[min(one for one in WIDTHS if one >= width)]  # noqa: E731
+    assert simulate([constant(chance)] * rows, widths, STEPS * plain) > 0.97 * rows / plain
+
+
+def test_a_slow_first_pass_of_a_width_is_forgotten() -> None:
+    """A kernel that is built on first use takes as long as thousands of steps."""
+    seen: set[int] = set()
+
+    def builds(rows: int, width: int) -> float:
+        first = width not in seen
+        seen.add(width)
+        return waits_for_memory(rows, width) * (2000 if first and width > 1 else 1)
+
+    simulate([constant(0.9)], builds, 100_000)
+    assert simulate([constant(0.9)], builds, 40_000) > 2 / 10
+
+
+def test_measures_again_what_has_become_cheap() -> None:
+    now = [0.0]
+
+    def busy_at_first(rows: int, width: int) -> float:
+        now[0] += 1
+        return waits_for_memory(rows, width) * (width if now[0] < 500 else 1)
+
+    assert simulate([constant(0.9)], busy_at_first, 4 * STEPS * 10) > 3 / 10
+
+
+def test_asks_nobody_before_it_knows_what_a_plain_step_takes() -> None:
+    controller = CostController()
+    assert controller.looks(0) == 0
+    for _ in range(2):
+        assert controller.looks(3) == 0
+        controller.observe(3, 3, 0.01)
+    assert controller.looks(3) > 0
+
+
+def test_asking_in_vain_takes_a_hundredth_of_the_time() -> None:
+    now = 0.0
+    controller = CostController(lambda: now)
+    asking = 0.0
+    for _ in range(5000):
+        if controller.looks(1):
+            now += 0.005  # as long as a step
+            asking += 0.005
+            assert controller.choose([None]) == [0]
+        now += 0.005
+        controller.observe(1, 1, 0.005)
+    assert 0.005 * now < asking < 0.02 * now

@@ -1,0 +1,52 @@
+"""What a step takes, from what steps took."""
+
+import pytest
+
+from orchard.engine.speculation.pass_costs import PassCosts
+
+
+def measured(*samples: tuple[int, int, float]) -> PassCosts:
+    costs = PassCosts()
+    for sample in samples:
+        costs.add(*sample)
+    return costs
+
+
+def test_unknown_until_it_is_measured() -> None:
+    assert PassCosts().seconds(1, 1) is None
+    costs = measured((2, 1, 10.0), (2, 4, 16.0))
+    assert (costs.seconds(2, 1), costs.seconds(2, 4), costs.seconds(2, 8)) == (10.0, 16.0, None)
+    assert (costs.known(2), costs.known(3), costs.count(2, 4), costs.count(2, 2)) == ([1, 4], [], 1, 0)
+
+
+def test_a_width_between_two_that_were_measured() -> None:
+    assert measured((2, 1, 10.0), (2, 4, 16.0)).seconds(2, 3) == pytest.approx(14.0)
+
+
+def test_interruptions_do_not_count() -> None:
+    costs = measured(*[(1, 1, 10.0 if step % 3 else 90.0) for step in range(30)])
+    assert costs.seconds(1, 1) == 10.0
+
+
+def test_what_changes_is_learned() -> None:
+    costs = measured(*[(1, 1, 10.0)] * 100, *[(1, 1, 20.0)] * 16)
+    assert costs.seconds(1, 1) == 20.0
+
+
+def test_other_numbers_of_rows_tell_the_ratio() -> None:
+    costs = measured((1, 1, 10.0), (1, 4, 15.0), (8, 1, 20.0), (8, 4, 60.0), (7, 1, 18.0), (2, 1, 11.0))
+    assert costs.seconds(7, 4) == pytest.approx(54.0)
+    assert costs.seconds(2, 4) == pytest.approx(16.5)
+    assert costs.seconds(3, 4) is None
+
+
+def test_large_numbers_of_rows_are_alike() -> None:
+    costs = measured((17, 1, 10.0))
+    assert costs.seconds(19, 1) == 10.0
+    assert costs.seconds(20, 1) is None
+    assert len(measured(*[(rows, 1, 1.0) for rows in range(1, 257)])._samples) <= 32
+
+
+def test_age_counts_all_steps() -> None:
+    costs = measured((1, 1, 10.0), (2, 1, 10.0), (2, 2, 10.0))
+    assert (costs.age(1, 1), costs.age(2, 2)) == (2, 0)
