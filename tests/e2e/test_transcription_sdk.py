@@ -11,9 +11,13 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from openai import AzureOpenAI, OpenAI
 
 from orchard.gateway.models.registry import resolve
+from tests.support.forms import SentForm, forms
+from tests.support.fuzzing import AMOUNT, Call, check_error
 from tests.support.gateway_client import body
 from tests.support.serving import FAKE, Server, serve
 from tests.support.sounds import encoded, noise, program_called, use_ffmpeg, wav
@@ -45,6 +49,10 @@ def server(folder: Path) -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def _nothing_is_left(folder: Path) -> Iterator[None]:
     yield
+    _wait_until_nothing_is_left(folder)
+
+
+def _wait_until_nothing_is_left(folder: Path) -> None:
     deadline = time.monotonic() + 30  # a client that has left is noticed a moment later
     while _uploads(folder):
         assert time.monotonic() < deadline, "an upload is left on the disk"
@@ -54,6 +62,12 @@ def _nothing_is_left(folder: Path) -> Iterator[None]:
 @pytest.fixture
 def client(server: Server) -> Iterator[OpenAI]:
     with OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=100) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def forms_client(server: Server) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url, timeout=60) as client:
         yield client
 
 
@@ -178,6 +192,29 @@ def test_a_body_that_is_no_form_and_one_without_a_file(server: Server) -> None:
     assert (refused.status_code, "multipart/form-data" in refused.json()["error"]["message"]) == (400, True)
     refused = httpx.post(url, files={"model": (None, "ears")}, timeout=60)
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "file")
+
+
+def _short_recordings() -> list[bytes]:
+    samples = noise(0.2)
+    return [
+        wav(samples),
+        wav(samples[::2], 8000),
+        *(encoded(wav(samples), "-f", name) for name in ("mp3", "flac", "ogg")),
+    ]
+
+
+@pytest.mark.timeout(3600)
+@settings(max_examples=AMOUNT // 16)
+@given(st.deferred(lambda: forms(_short_recordings())))
+def test_fuzzed_forms(forms_client: httpx.Client, folder: Path, sent: SentForm) -> None:
+    call = Call("POST", "/v1/audio/transcriptions", {"content-type": sent.kind}, None)
+    headers = {b"content-type": sent.kind.encode("latin-1")}
+    answer = forms_client.post(call.path, content=iter(sent.pieces), headers=headers)
+    assert answer.status_code < 500, answer.text
+    if answer.status_code >= 400:
+        check_error(call, answer)
+    assert forms_client.get("/health").json()["models"]["ears"]["restarts"] == 0
+    _wait_until_nothing_is_left(folder)
 
 
 def test_a_client_that_leaves_ends_the_work_and_progress_is_told(client: OpenAI, server: Server) -> None:

@@ -18,6 +18,7 @@ from orchard.gateway.http import uploads
 from orchard.gateway.http.upload_folder import UploadFolder
 from orchard.gateway.http.uploads import Form, UploadReader
 from tests.support.examples import examples
+from tests.support.forms import SentForm, forms
 
 SETTINGS = Settings(max_upload_bytes=1000)
 
@@ -40,7 +41,9 @@ def _encoded(data: dict[str, Any], file: bytes | None, name: str = "file") -> tu
     return request.headers["content-type"], request.read()
 
 
-async def _read(folder: UploadFolder, chunks: Iterable[bytes], settings: Settings = SETTINGS, **headers: str) -> Form:
+async def _read(
+    folder: UploadFolder, chunks: Iterable[bytes], settings: Settings = SETTINGS, **headers: str | bytes
+) -> Form:
     left = iter(chunks)
 
     async def receive() -> dict[str, Any]:
@@ -49,7 +52,8 @@ async def _read(folder: UploadFolder, chunks: Iterable[bytes], settings: Setting
             return {"type": "http.disconnect"}
         return {"type": "http.request", "body": body, "more_body": body != b""}
 
-    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    encoded = {name: value.encode() if isinstance(value, str) else value for name, value in headers.items()}
+    raw = [(name.replace("_", "-").encode(), value) for name, value in encoded.items()]
     http = Request({"type": "http", "method": "POST", "path": "/", "headers": raw}, receive)
     return await UploadReader(settings, folder).read(http, "file")
 
@@ -76,6 +80,23 @@ async def test_a_form_is_read_the_same_however_it_is_cut(content: bytes, prompt:
     assert (form.file.path.read_bytes(), form.file.size) == (content, len(content))
     form.close()
     assert not form.file.path.exists()
+    folder.close()
+
+
+@examples(1000)
+@given(forms([b"", b"sound", bytes(1001), b"\r\n--b0undary--\r\n"]))
+async def test_whatever_is_sent_is_read_or_refused_and_leaves_nothing(sent: SentForm) -> None:
+    folder = UploadFolder()
+    outcome = ""
+    try:
+        form = await _read(folder, [*sent.pieces, b""], content_type=sent.kind.encode("latin-1"))
+        if form.file:
+            assert form.file.path.stat().st_size == form.file.size <= 1000
+        form.close()
+    except OrchardError as error:
+        outcome = error.kind
+    assert outcome in ("", "invalid_request", "payload_too_large")
+    assert _files(folder) == []
     folder.close()
 
 
@@ -123,7 +144,7 @@ async def test_a_body_that_says_that_it_is_too_large_is_not_stored(folder: Uploa
     ("kind", "message"),
     [
         ("application/json", "must be multipart/form-data, not 'application/json'"),
-        ("", "it is missing"),
+        ("", "the content type is missing"),
         ("multipart/form-data", "no boundary"),
         ("multipart/form-data; boundary=" + "x" * 71, "no boundary"),
     ],

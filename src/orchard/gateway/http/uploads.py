@@ -235,8 +235,8 @@ def _boundary(http: Request) -> bytes:
     given = http.headers.get("content-type", "")
     kind, options = parse_options_header(given)
     if kind != b"multipart/form-data":
-        message = f"the content type must be multipart/form-data, not '{given}'" if given else "it is missing"
-        raise OrchardError("invalid_request", f"{message}: send a form with the file")
+        message = f"must be multipart/form-data, not '{given}'" if given else "is missing"
+        raise OrchardError("invalid_request", f"the content type {message}: send a form with the file")
     if (encoding := http.headers.get("content-encoding", "identity")) != "identity":
         raise OrchardError("invalid_request", f"the content-encoding '{encoding}' is not supported; send it plain")
     boundary = options.get(b"boundary", b"")

@@ -65,6 +65,8 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"timestamp_granularities[]": "word"}, "timestamp_granularities", "verbose_json"),
     ({"chunking_strategy": "server_vad"}, "chunking_strategy", "must be"),
     ({"chunking_strategy": '{"type": "server_vad", "threshold": 2}'}, "chunking_strategy.threshold", "from 0"),
+    ({"chunking_strategy": '{"a":' * 100_000}, "chunking_strategy", "nested too deeply"),
+    ({"temperature": "[" * 100_000}, "temperature", "a number from 0 to 1"),
     ({"include[]": "logprobs"}, "include", "is not supported"),
     ({"keywords[]": "fox"}, "keywords", "give them in `prompt`"),
     ({"known_speaker_names[]": "Ann"}, "known_speaker_names", "speakers are not told apart"),

@@ -109,9 +109,16 @@ def _value(name: str, text: str) -> Any:
         return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
     if name == "chunking_strategy" and text.startswith("{"):
         with suppress(msgspec.DecodeError):
-            return msgspec.json.decode(text)
+            return _json_object(text, name)
     if name in _NUMBERS:
         with suppress(msgspec.DecodeError):
-            number = msgspec.json.decode(text)
-            return number if type(number) in (int, float) else text
+            return msgspec.json.decode(text, type=int | float)
     return text
+
+
+def _json_object(text: str, name: str) -> dict[str, msgspec.Raw]:
+    """Return the members of an object, which are not looked into yet. Raise OrchardError where it nests too deeply."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except RecursionError:
+        raise invalid(name, "is nested too deeply.") from None
