@@ -59,6 +59,7 @@ EXTRA = {("orchard.gateway.models.sources", "demo")}
 PACKAGES = {
     "backends.audio": {"backends"},
     "backends.embeddings": {"backends"},
+    "backends.images": {"backends"},
     "backends.vision": {"backends"},
     "cli": {"cli.settings"},
     "core.tasks": {"core"},

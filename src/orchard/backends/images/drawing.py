@@ -1,0 +1,136 @@
+"""From a task to what a preset draws: everything is settled, and whatever the preset does not use is refused."""
+
+import json
+import math
+import secrets
+from collections.abc import Sequence
+
+from msgspec import Struct
+from PIL import Image
+
+from orchard.backends.images.pictures import read_mask, read_picture
+from orchard.backends.images.presets import PRESETS, Preset
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.images import EditImages, GenerateImages
+
+_SIDE = 1024  # of an image whose size nobody says
+_MULTIPLE = 16
+_LEAST_SIDE = 32
+_MOST_PIXELS = 2048 * 2048
+_SEEDS = 2**32
+
+
+class Drawing(Struct, frozen=True, kw_only=True):
+    """What the images of a request are made with. Image i has the seed `seed` + i; a preset may take no guidance."""
+
+    prompt: str
+    width: int
+    height: int
+    steps: int
+    seed: int
+    guidance: float | None = None
+    negative_prompt: str | None = None
+    partial_after: tuple[int, ...] = ()
+    """The steps after which an unfinished image is wanted."""
+
+
+class Pictures(Struct, frozen=True):
+    """The pictures that are edited, and the mask of what is painted in them."""
+
+    images: Sequence[Image.Image] = ()
+    mask: Image.Image | None = None
+
+
+def settle(task: GenerateImages | EditImages, preset: Preset) -> Drawing:
+    """Return what a request's images are made with. Raise OrchardError("invalid_request") that blames a field.
+
+    Its pictures are read, which takes a while, and let go again.
+    """
+    _check_task(task, preset)
+    for name, value in (("guidance", task.guidance), ("negative_prompt", task.negative_prompt)):
+        if value is not None and name not in preset.takes:
+            raise _invalid(name, f"{preset.name} takes no `{name}`: it takes {', '.join(preset.takes)}")
+    guidance = preset.guidance if task.guidance is None else task.guidance
+    if task.negative_prompt is not None and (guidance or 0) <= 1:
+        raise _invalid("negative_prompt", "`negative_prompt` does nothing where `guidance` is not above 1")
+    width, height = _size(task, read_pictures(task).images)
+    steps = task.steps or preset.steps
+    return Drawing(
+        prompt=_prompt(task.prompt, preset),
+        width=width,
+        height=height,
+        steps=steps,
+        seed=secrets.randbelow(_SEEDS) if task.seed is None else task.seed,
+        guidance=guidance,
+        negative_prompt=task.negative_prompt,
+        partial_after=_partial_after(steps, task.partial_images),
+    )
+
+
+def read_pictures(task: GenerateImages | EditImages) -> Pictures:
+    """Return the pictures of a request. Raise OrchardError("invalid_request") where one can't be read."""
+    if isinstance(task, GenerateImages):
+        return Pictures()
+    images = [read_picture(path, "image") for path in task.images]
+    return Pictures(images, read_mask(task.mask, images[0].size) if task.mask else None)
+
+
+def _check_task(task: GenerateImages | EditImages, preset: Preset) -> None:
+    edits = isinstance(task, EditImages)
+    if edits != preset.edits:
+        others = ", ".join(other.name for other in PRESETS.values() if other.edits == edits)
+        does, asked = ("edits images", "generate") if preset.edits else ("generates images", "edit")
+        raise _invalid("model", f"the model's preset {preset.name} {does}; presets that {asked} them are {others}")
+    if not isinstance(task, EditImages):
+        return
+    if len(task.images) > preset.pictures:
+        few = "one picture" if preset.pictures == 1 else f"at most {preset.pictures} pictures"
+        raise _invalid("image", f"{preset.name} edits {few}, and there are {len(task.images)}")
+    if task.mask and not preset.mask:
+        raise _invalid("mask", f"{preset.name} takes no `mask`: it takes {', '.join(preset.takes)}")
+    if preset.mask and not task.mask:
+        raise _invalid("mask", f"{preset.name} needs a `mask`, which says where it is to paint")
+
+
+def _prompt(prompt: str, preset: Preset) -> str:
+    if not prompt.strip():
+        raise _invalid("prompt", "`prompt` must not be empty")
+    if preset.json_prompt:
+        try:
+            is_object = isinstance(json.loads(prompt), dict)
+        except (ValueError, RecursionError):
+            is_object = False
+        if not is_object:
+            raise _invalid("prompt", f"`prompt` of {preset.name} must be a JSON object that describes the image")
+    return prompt
+
+
+def _size(task: GenerateImages | EditImages, pictures: Sequence[Image.Image]) -> tuple[int, int]:
+    """Return the width and height of the images: those that are asked for, else those of the first picture."""
+    if task.width is None or task.height is None:
+        return _fitted(pictures[0].size) if pictures else (_SIDE, _SIDE)
+    sides = task.width, task.height
+    if any(side % _MULTIPLE or side < _LEAST_SIDE for side in sides) or math.prod(sides) > _MOST_PIXELS:
+        message = (
+            f"`size` {task.width}x{task.height} isn't possible: both sides must be multiples of {_MULTIPLE} and at "
+            f"least {_LEAST_SIDE}, and the image may have {_MOST_PIXELS:,} pixels"
+        )
+        raise _invalid("size", message)
+    return sides
+
+
+def _fitted(size: tuple[int, int]) -> tuple[int, int]:
+    """Return a size of the same shape that is possible, and not larger than what models are trained with."""
+    scale = min(1.0, math.sqrt(_SIDE * _SIDE / math.prod(size)))
+    width, height = (max(_LEAST_SIDE, int(side * scale) // _MULTIPLE * _MULTIPLE) for side in size)
+    return width, height
+
+
+def _partial_after(steps: int, count: int) -> tuple[int, ...]:
+    """Return the steps after which partial images are made: evenly spread, at most one a step, none after the last."""
+    spread = (step * steps // (count + 1) for step in range(1, count + 1))
+    return tuple(sorted({step for step in spread if 0 < step < steps}))
+
+
+def _invalid(param: str, message: str) -> OrchardError:
+    return OrchardError("invalid_request", message, param=param)

@@ -1,0 +1,193 @@
+"""A pipeline of mflux: loaded from a folder, it draws one image at a time."""
+
+import contextlib
+import copy
+import logging
+import os
+import pkgutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+from mlx.utils import tree_flatten
+from PIL import Image
+
+from orchard.backends.images.drawing import Drawing, Pictures
+from orchard.backends.images.presets import Preset
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.images import ImageOptions
+
+os.environ["TQDM_DISABLE"] = "1"  # tqdm reads it when it is imported: its bars would fill the log
+
+log = logging.getLogger("orchard.worker")
+
+_AS_STORED = 16
+_PIECE_BYTES = 2**30
+_LONGEST = 2**20  # tokens, for a tokenizer that is to cut nothing off
+# It reads the beginning of a prompt only, by design; another encoder reads the whole one.
+_SUMMARISERS = {"clip"}
+_CONFIGURATIONS = "mflux.models.common.config.model_config:AVAILABLE_MODELS"
+_DECODER = "mflux.models.common.vae.vae_util:VAEUtil"
+_PIXELS = "mflux.utils.image_util:ImageUtil"
+
+# on_step(steps that are done, what decodes the unfinished image): may raise, which ends the image.
+OnStep = Callable[[int, Callable[[], Image.Image]], None]
+
+
+class Pipeline:
+    """A loaded model. Everything is done in the thread that owns MLX."""
+
+    def __init__(self, preset: Preset, model: Any) -> None:
+        self._preset = preset
+        self._model = model
+        self._latents = pkgutil.resolve_name(preset.latents)
+        self._counters = {
+            kind: _unpadded(tokenizer)
+            for kind, tokenizer in model.tokenizers.items()
+            if kind not in _SUMMARISERS and hasattr(tokenizer, "padding")
+        }
+        self._drawing: Drawing | None = None
+        self._on_step: OnStep | None = None
+        self._done = 0
+        model.callbacks.register(self)
+
+    @classmethod
+    def load(cls, preset: Preset, folder: Path, options: ImageOptions, progress: Callable[[float], None]) -> "Pipeline":
+        """Load a model with all its weights. Raise OrchardError("model_failed") where its options don't fit it."""
+        _check_loras(options)
+        bits = None if options.quantize == _AS_STORED else options.quantize
+        with _prints_logged():
+            model = pkgutil.resolve_name(preset.type)(
+                quantize=bits,
+                model_path=str(folder),
+                lora_paths=list(map(_expanded, options.lora_paths)),
+                lora_scales=list(options.lora_scales),
+                model_config=pkgutil.resolve_name(_CONFIGURATIONS)[preset.alias],
+            )
+        if bits and model.bits != bits:  # mflux goes on with those that are stored
+            message = f"its weights are stored with {model.bits} bits, so quantize can't be {bits}; 16 means as stored"
+            raise OrchardError("model_failed", message)
+        _load_weights(model, progress)
+        return cls(preset, model)
+
+    def check_prompts(self, drawing: Drawing) -> None:
+        """Raise OrchardError("invalid_request") where a prompt is longer than what the model reads of it.
+
+        It has tokenizers of its own, so that one other thread may call it.
+        """
+        for name, prompt in (("prompt", drawing.prompt), ("negative_prompt", drawing.negative_prompt)):
+            for counter in self._counters.values() if prompt else ():
+                tokens = counter.tokenize(prompt, max_length=_LONGEST).input_ids.shape[-1]
+                if tokens > counter.max_length:
+                    message = f"`{name}` has {tokens:,} tokens, and the model reads at most {counter.max_length:,}"
+                    raise OrchardError("invalid_request", message, param=name)
+
+    def draw(self, drawing: Drawing, pictures: Pictures, seed: int, on_step: OnStep) -> Image.Image:
+        """Return an image. `on_step` is also called before the first step, with 0."""
+        if drawing is not self._drawing:  # mflux would keep every prompt
+            getattr(self._model, "prompt_cache", {}).clear()
+        self._drawing, self._on_step, self._done = drawing, on_step, 0
+        arguments: dict[str, Any] = {
+            "seed": seed,
+            "prompt": drawing.prompt,
+            "num_inference_steps": drawing.steps,
+            "width": drawing.width,
+            "height": drawing.height,
+        }
+        if drawing.guidance is not None:
+            arguments["guidance"] = drawing.guidance
+        if drawing.negative_prompt is not None:
+            arguments["negative_prompt"] = drawing.negative_prompt
+        if self._preset.edits:
+            several = self._preset.pictures_in == "image_paths"
+            arguments[self._preset.pictures_in] = list(pictures.images) if several else pictures.images[0]
+        if self._preset.mask:
+            arguments["masked_image_path"] = pictures.mask
+        try:
+            with _prints_logged():
+                made: Image.Image = self._model.generate_image(**arguments).image
+            return made
+        finally:
+            self._on_step = None
+            mx.clear_cache()
+
+    def call_before_loop(self, latents: mx.array, config: Any, **_: Any) -> None:
+        """Take note, as a callback of mflux, that the prompt is encoded."""
+        self._tell(latents, config)
+
+    def call_in_loop(self, latents: mx.array, config: Any, **_: Any) -> None:
+        """Take note, as a callback of mflux, that a step is done."""
+        mx.eval(latents)
+        self._done += 1
+        self._tell(latents, config)
+
+    def _tell(self, latents: mx.array, config: Any) -> None:
+        assert self._on_step
+        self._on_step(self._done, lambda: self._decoded(latents, config))
+
+    def _decoded(self, latents: mx.array, config: Any) -> Image.Image:
+        """Return the image of a step's latents, as mflux decodes those of the last one."""
+        vae, tiling = self._model.vae, self._model.tiling_config
+        unpacked = self._latents.unpack_latents(latents=latents, height=config.height, width=config.width)
+        if hasattr(vae, "decode_packed_latents"):
+            pixels = vae.decode_packed_latents(unpacked, tiling_config=tiling)
+        else:
+            pixels = pkgutil.resolve_name(_DECODER).decode(vae=vae, latent=unpacked, tiling_config=tiling)
+        image: Image.Image = pkgutil.resolve_name(_PIXELS).to_pil(pixels)
+        return image
+
+
+def _check_loras(options: ImageOptions) -> None:
+    """Raise OrchardError where adapters can't be files that are safe to read; mflux would look for some on the Hub."""
+    if options.lora_scales and len(options.lora_scales) != len(options.lora_paths):
+        message = f"lora_scales has {len(options.lora_scales)} numbers, and lora_paths {len(options.lora_paths)} files"
+        raise OrchardError("model_failed", message)
+    for path in options.lora_paths:
+        if not path.endswith(".safetensors") or not os.path.isfile(_expanded(path)):
+            raise OrchardError("model_failed", f"'{path}' of lora_paths is no file that ends with .safetensors")
+
+
+def _unpadded(tokenizer: Any) -> Any:
+    """Return a tokenizer that shares nothing with the one that it copies, and pads nothing."""
+    copied = copy.deepcopy(tokenizer)
+    copied.padding = "do_not_pad"
+    return copied
+
+
+def _expanded(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _load_weights(model: Any, progress: Callable[[float], None]) -> None:
+    """Read the weights, which mflux has only described so far, piece by piece."""
+    arrays = [array for _, array in tree_flatten(model.parameters())]
+    total = sum(array.nbytes for array in arrays) or 1
+    done = 0
+    piece: list[mx.array] = []
+    while arrays or piece:
+        if arrays:
+            piece.append(arrays.pop())
+        if not arrays or sum(array.nbytes for array in piece) >= _PIECE_BYTES:
+            mx.eval(piece)
+            done += sum(array.nbytes for array in piece)
+            piece = []
+            progress(done / total)
+
+
+class _LogWriter:
+    """A file for what a library prints."""
+
+    def write(self, text: str) -> int:
+        if line := text.strip():
+            log.info("mflux: %s", line)
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+
+@contextlib.contextmanager
+def _prints_logged() -> Iterator[None]:
+    with contextlib.redirect_stdout(_LogWriter()):
+        yield

@@ -1,0 +1,202 @@
+"""The table of presets: which class of mflux runs a model of images, and what that class uses of a request.
+
+mflux ignores in silence what a class doesn't use. The table says what it does use, so that the rest can be refused.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+_MFLUX = "mflux.models"
+_FLUX_LATENTS = f"{_MFLUX}.flux.latent_creator.flux_latent_creator:FluxLatentCreator"
+_FLUX2_LATENTS = f"{_MFLUX}.flux2.latent_creator.flux2_latent_creator:Flux2LatentCreator"
+_QWEN_LATENTS = f"{_MFLUX}.qwen.latent_creator.qwen_latent_creator:QwenLatentCreator"
+_Z_LATENTS = f"{_MFLUX}.z_image.latent_creator.z_image_latent_creator:ZImageLatentCreator"
+_FIBO_LATENTS = f"{_MFLUX}.fibo.latent_creator.fibo_latent_creator:FiboLatentCreator"
+
+_FLUX = f"{_MFLUX}.flux.variants.txt2img.flux:Flux1"
+_FLUX2 = f"{_MFLUX}.flux2.variants.txt2img.flux2_klein:Flux2Klein"
+_FLUX2_EDIT = f"{_MFLUX}.flux2.variants.edit.flux2_klein_edit:Flux2KleinEdit"
+_QWEN_EDIT = f"{_MFLUX}.qwen.variants.edit.qwen_image_edit:QwenImageEdit"
+_Z_IMAGE = f"{_MFLUX}.z_image.variants.z_image:ZImage"
+_FIBO = f"{_MFLUX}.fibo.variants.txt2img.fibo:FIBO"
+
+_FLUX2_PIPELINES = ("Flux2KleinPipeline", "Flux2KleinKVPipeline")
+_MOST_PICTURES = 4
+
+
+class Preset(Struct, frozen=True, kw_only=True):
+    """How a kind of model is run.
+
+    `type` is mflux's class and `alias` its name for the model's configuration; `repository` is where the weights come
+    from. `pipelines` are what the `_class_name` of such a model's model_index.json may be, and `marks` what its
+    transformer's config.json holds and that of a similar model doesn't. `steps` and `guidance` hold where a request
+    says nothing; `guidance` None: the model takes none. `latents` is the class that unpacks the latents of a step, for
+    partial images. `pictures`: how many pictures it edits at most; 0: it generates.
+    """
+
+    name: str
+    type: str
+    alias: str
+    repository: str
+    pipelines: tuple[str, ...]
+    marks: Mapping[str, bool | int] = {}
+    latents: str
+    steps: int
+    guidance: float | None = None
+    negative_prompt: bool = False
+    pictures: int = 0
+    pictures_in: Literal["image_path", "image_paths"] = "image_path"
+    mask: bool = False
+    json_prompt: bool = False
+
+    @property
+    def edits(self) -> bool:
+        """Whether it edits pictures, and does not generate images from text alone."""
+        return self.pictures > 0
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The parameters that it uses, by the names that clients have for them."""
+        optional = {
+            "image": self.edits,
+            "mask": self.mask,
+            "guidance": self.guidance is not None,
+            "negative_prompt": self.negative_prompt,
+        }
+        return ("prompt", "n", "size", "seed", "steps", *(name for name, used in optional.items() if used))
+
+
+def _flux(name: str, alias: str, repository: str, *, steps: int = 25, guidance: float | None) -> Preset:
+    return Preset(
+        name=name,
+        type=_FLUX,
+        alias=alias,
+        repository=f"black-forest-labs/{repository}",
+        pipelines=("FluxPipeline",),
+        marks={"guidance_embeds": guidance is not None},
+        latents=_FLUX_LATENTS,
+        steps=steps,
+        guidance=guidance,
+    )
+
+
+def _klein(name: str, repository: str, *, edits: bool = False, steps: int = 4, guidance: float | None = None) -> Preset:
+    return Preset(
+        name=name,
+        type=_FLUX2_EDIT if edits else _FLUX2,
+        alias=repository.replace("FLUX.2", "flux2").lower(),
+        repository=f"black-forest-labs/{repository}",
+        pipelines=_FLUX2_PIPELINES,
+        marks={"num_layers": 5 if repository.endswith("4B") else 8},
+        latents=_FLUX2_LATENTS,
+        steps=steps,
+        guidance=guidance,
+        pictures=_MOST_PICTURES if edits else 0,
+        pictures_in="image_paths",
+    )
+
+
+def _qwen_edit(name: str, repository: str, *, zero_cond_t: bool) -> Preset:
+    return Preset(
+        name=name,
+        type=_QWEN_EDIT,
+        alias=name,
+        repository=f"Qwen/{repository}",
+        pipelines=("QwenImageEditPipeline", "QwenImageEditPlusPipeline"),
+        marks={"zero_cond_t": zero_cond_t},
+        latents=_QWEN_LATENTS,
+        steps=20,
+        guidance=4.0,
+        negative_prompt=True,
+        pictures=_MOST_PICTURES,
+        pictures_in="image_paths",
+    )
+
+
+def _z_image(name: str, repository: str, *, steps: int, guidance: float | None) -> Preset:
+    return Preset(
+        name=name,
+        type=_Z_IMAGE,
+        alias=name,
+        repository=f"Tongyi-MAI/{repository}",
+        pipelines=("ZImagePipeline",),
+        latents=_Z_LATENTS,
+        steps=steps,
+        guidance=guidance,
+        negative_prompt=guidance is not None,
+    )
+
+
+def _fibo(name: str, repository: str, *, steps: int, guidance: float | None) -> Preset:
+    return Preset(
+        name=name,
+        type=_FIBO,
+        alias=name,
+        repository=f"briaai/{repository}",
+        pipelines=("BriaFiboPipeline",),
+        latents=_FIBO_LATENTS,
+        steps=steps,
+        guidance=guidance,
+        negative_prompt=guidance is not None,
+        json_prompt=True,
+    )
+
+
+_ROWS = (
+    _flux("flux-schnell", "schnell", "FLUX.1-schnell", steps=4, guidance=None),
+    _flux("flux-dev", "dev", "FLUX.1-dev", guidance=3.5),
+    _flux("flux-krea-dev", "krea-dev", "FLUX.1-Krea-dev", guidance=4.5),
+    Preset(
+        name="flux-kontext-dev",
+        type=f"{_MFLUX}.flux.variants.kontext.flux_kontext:Flux1Kontext",
+        alias="dev-kontext",
+        repository="black-forest-labs/FLUX.1-Kontext-dev",
+        pipelines=("FluxKontextPipeline",),
+        latents=_FLUX_LATENTS,
+        steps=25,
+        guidance=2.5,
+        pictures=1,
+    ),
+    Preset(
+        name="flux-fill-dev",
+        type=f"{_MFLUX}.flux.variants.fill.flux_fill:Flux1Fill",
+        alias="dev-fill",
+        repository="black-forest-labs/FLUX.1-Fill-dev",
+        pipelines=("FluxFillPipeline",),
+        latents=_FLUX_LATENTS,
+        steps=25,
+        guidance=30.0,
+        pictures=1,
+        mask=True,
+    ),
+    # Distilled models were trained without guidance: with any, mflux computes what they have not learned.
+    _klein("flux2-klein-4b", "FLUX.2-klein-4B"),
+    _klein("flux2-klein-9b", "FLUX.2-klein-9B"),
+    _klein("flux2-klein-edit-4b", "FLUX.2-klein-4B", edits=True),
+    _klein("flux2-klein-edit-9b", "FLUX.2-klein-9B", edits=True),
+    _klein("flux2-klein-base-4b", "FLUX.2-klein-base-4B", steps=50, guidance=4.0),
+    _klein("flux2-klein-base-9b", "FLUX.2-klein-base-9B", steps=50, guidance=4.0),
+    # mflux's alias means the release of December 2025; the first one has the same network and schedule.
+    Preset(
+        name="qwen-image",
+        type=f"{_MFLUX}.qwen.variants.txt2img.qwen_image:QwenImage",
+        alias="qwen-image",
+        repository="Qwen/Qwen-Image-2512",
+        pipelines=("QwenImagePipeline",),
+        latents=_QWEN_LATENTS,
+        steps=20,
+        guidance=4.0,
+        negative_prompt=True,
+    ),
+    _qwen_edit("qwen-image-edit", "Qwen-Image-Edit-2509", zero_cond_t=False),
+    _qwen_edit("qwen-image-edit-2511", "Qwen-Image-Edit-2511", zero_cond_t=True),
+    _z_image("z-image-turbo", "Z-Image-Turbo", steps=9, guidance=None),
+    _z_image("z-image", "Z-Image", steps=50, guidance=4.0),
+    _fibo("fibo", "FIBO", steps=50, guidance=5.0),
+    _fibo("fibo-lite", "Fibo-lite", steps=8, guidance=None),
+)
+
+PRESETS = {row.name: row for row in _ROWS}
+"""By the names that users know, which are values of `config_name`."""

@@ -1,0 +1,69 @@
+"""Which preset runs the model in a folder."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from orchard.backends.images.presets import PRESETS, Preset
+from orchard.core.errors import OrchardError
+
+_SNAPSHOTS = "snapshots"
+
+
+def preset_for(folder: Path, name: str | None) -> Preset:
+    """Return the preset of that name, or the one that a folder's files and name point to.
+
+    Raise OrchardError("model_failed") where there is none, or where the files are those of another kind of model.
+    """
+    if name is None:
+        return _recognised(folder)
+    if name not in PRESETS:
+        raise OrchardError("model_failed", f"there is no config_name '{name}': it must be one of {', '.join(PRESETS)}")
+    preset = PRESETS[name]
+    if not _may_be(preset, folder):
+        others = ", ".join(other.name for other in PRESETS.values() if _may_be(other, folder)) or "no preset"
+        raise OrchardError("model_failed", f"its files are no model for config_name '{name}'; they fit {others}")
+    return preset
+
+
+def _recognised(folder: Path) -> Preset:
+    """Return the first preset that fits the files and whose repository the folder's name has, else the only one."""
+    fitting = [preset for preset in PRESETS.values() if _may_be(preset, folder)]
+    called = _plain(_name_of(folder))
+    named = [preset for preset in fitting if _plain(preset.repository.partition("/")[2]) in called]
+    if named:
+        return max(named, key=lambda preset: len(preset.repository))
+    if len({preset.repository for preset in fitting}) == 1:
+        return fitting[0]
+    message = "its files don't say which kind of model of images it is: set config_name to one of "
+    raise OrchardError("model_failed", message + ", ".join(preset.name for preset in fitting or PRESETS.values()))
+
+
+def _may_be(preset: Preset, folder: Path) -> bool:
+    """Return whether nothing in the folder's files contradicts a preset; those that mflux saves say little."""
+    pipeline = _json(folder / "model_index.json").get("_class_name")
+    if pipeline is not None and pipeline not in preset.pipelines:
+        return False
+    config = _json(folder / "transformer" / "config.json")
+    return not config or all((config.get(key) or False) == value for key, value in preset.marks.items())
+
+
+def _name_of(folder: Path) -> str:
+    """Return the name of a folder, or of the repository whose snapshot in the Hugging Face cache it is."""
+    return folder.parent.parent.name if folder.parent.name == _SNAPSHOTS else folder.name
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _json(file: Path) -> Mapping[str, Any]:
+    """Return a JSON object; an empty one where there is none that can be read."""
+    try:
+        found = msgspec.json.decode(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

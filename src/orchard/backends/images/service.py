@@ -1,0 +1,278 @@
+"""The service of models of images: the images of all requests take turns, one at a time, a step after the other."""
+
+import asyncio
+import logging
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import ClassVar, get_args
+
+import mlx.core as mx
+from PIL import Image as Picture
+
+from orchard.backends.images.drawing import Drawing, Pictures, read_pictures, settle
+from orchard.backends.images.pace import Pace
+from orchard.backends.images.pictures import encode
+from orchard.backends.images.pipeline import Pipeline
+from orchard.backends.images.recognise import preset_for
+from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event, Failed, Finished, FinishReason, Output, Progressed, Started, Usage
+from orchard.core.request import Priority, Request
+from orchard.core.tasks.images import EditImages, GenerateImages, Image, ImageOptions, PartialImage
+from orchard.device.memory import recommended
+from orchard.device.mlx_thread import MlxThread
+
+log = logging.getLogger("orchard.worker")
+
+_RETRY_AFTER = 30
+_PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+_SLOWEST_DISK = 50_000_000  # bytes a second
+_TRIAL_SIDE = 64
+
+
+class _Dropped(Exception):
+    """Nobody waits for the image any more."""
+
+
+class _Order:
+    """A request that has not ended. It has a `drawing` once it has been checked."""
+
+    def __init__(self, request: Request, turn: int) -> None:
+        assert isinstance(request.task, GenerateImages | EditImages)
+        self.id = request.id
+        self.task = request.task
+        self.rank = _PRIORITIES.index(request.priority)
+        self.turn = turn
+        self.drawing: Drawing | None = None
+        self.paused = False
+        self.cancelled = False
+        self.begun = False
+        self.images = 0
+
+
+class ImageService(Service):
+    """Serves one model of images from a folder."""
+
+    load_pipeline: ClassVar[Callable[..., Pipeline]] = Pipeline.load
+
+    @staticmethod
+    def prepare() -> int:
+        """Return the bytes that the device lets models use; mflux is imported with the model's class."""
+        return recommended()
+
+    def __init__(self, path: str, options: ImageOptions) -> None:
+        """At most `options.queue_size` requests wait."""
+        self._folder = Path(path)
+        self._options = options
+        self._limit = options.memory_limit
+        self._usual_limit: int | None = None
+        self._thread = MlxThread()
+        self._reader = ThreadPoolExecutor(1, "pictures")
+        self._pace = Pace()
+        self._pipeline: Pipeline | None = None
+        self._live: dict[str, _Order] = {}
+        self._checks: set[asyncio.Task[None]] = set()
+        self._work: asyncio.Task[None] | None = None
+        self._turns = count()
+
+    async def start(self, emit: Emit, progress: Progress) -> Loaded:
+        """Load the model, let it draw a small image, and return its size.
+
+        Raise OrchardError("model_failed", ...) with the reason.
+        """
+        self._emit = emit
+        self._loop = asyncio.get_running_loop()
+        if self._limit is not None:
+            self.limit_memory(self._limit)
+
+        def advance(fraction: float) -> None:
+            self._thread.advance()
+            self._loop.call_soon_threadsafe(progress, fraction)
+
+        try:
+            self._preset = preset_for(self._folder, self._options.config_name)
+            self._pipeline = await self._thread.do(self._load, advance)
+        except OrchardError:
+            raise
+        except Exception as error:
+            log.exception("loading failed")
+            raise OrchardError("model_failed", f"the model can't be run: {type(error).__name__}: {error}") from error
+        details: dict[str, str | list[str]] = {"config_name": self._preset.name, "takes": list(self._preset.takes)}
+        return Loaded(self._weights_bytes, details)
+
+    def _load(self, progress: Callable[[float], None]) -> Pipeline:
+        """Load the model and try it, in its thread."""
+        stored = sum(file.stat().st_size for file in self._folder.rglob("*.safetensors"))
+        self._pace.allow(stored / _SLOWEST_DISK)
+        try:
+            pipeline = type(self).load_pipeline(self._preset, self._folder, self._options, progress)
+            self._weights_bytes = mx.get_active_memory()
+            self._try(pipeline)
+        except Exception as error:
+            traceback.clear_frames(error.__traceback__)  # they would keep what was loaded
+            raise
+        return pipeline
+
+    def _try(self, pipeline: Pipeline) -> None:
+        """Draw a small image in one step, which also tells how fast the model is."""
+        side = _TRIAL_SIDE
+        prompt = '{"scene": "a tree"}' if self._preset.json_prompt else "a tree"
+        drawing = Drawing(prompt=prompt, width=side, height=side, steps=1, seed=0, guidance=self._preset.guidance)
+        pictures = Pictures([Picture.new("RGB", (side, side), "gray")], Picture.new("RGB", (side, side), "white"))
+        began = time.monotonic()
+        self._thread.advance()
+        pipeline.draw(drawing, pictures if self._preset.edits else Pictures(), 0, lambda done, decoded: None)
+        self._pace.learn(time.monotonic() - began, side * side)
+
+    def submit(self, request: Request) -> None:
+        """Begin a request; whatever is wrong with it comes as a `Failed` event."""
+        if len(self._live) >= self._options.queue_size:
+            message = f"{self._options.queue_size} requests wait for this model already"
+            self._tell((request.id, [Failed("overloaded", message, retry_after=_RETRY_AFTER)]))
+            return
+        order = self._live[request.id] = _Order(request, next(self._turns))
+        check = asyncio.create_task(self._check(order))
+        self._checks.add(check)
+        check.add_done_callback(self._checks.discard)
+        self._tell()
+
+    async def _check(self, order: _Order) -> None:
+        """Settle what is to be drawn, in a thread that reads pictures; then let the request wait for its turn."""
+        try:
+            order.drawing = await self._loop.run_in_executor(self._reader, self._settled, order)
+        except Exception as error:
+            self._fail(order, error, "the request could not be read")
+            return
+        self._go_on()
+
+    def _settled(self, order: _Order) -> Drawing:
+        if order.cancelled:
+            raise _Dropped
+        assert self._pipeline
+        drawing = settle(order.task, self._preset)
+        self._pipeline.check_prompts(drawing)
+        return drawing
+
+    def cancel(self, request_id: str) -> None:
+        """Drop a request; the image under way ends with its next step. Unknown ids are fine."""
+        if order := self._live.pop(request_id, None):
+            order.cancelled = True
+            self._tell()
+
+    def pause(self, request_id: str) -> None:
+        """Begin no further image of a request until it is resumed. Unknown ids are fine."""
+        if order := self._live.get(request_id):
+            order.paused = True
+
+    def resume(self, request_id: str) -> None:
+        """Go on with a paused request. Unknown ids are fine."""
+        if order := self._live.get(request_id):
+            order.paused = False
+            self._go_on()
+
+    def signs(self) -> Heartbeat:
+        """Return the signs of life; each step is a piece of work, which may take what steps are known to take."""
+        return Heartbeat(self._pace.silence(self._thread.silent_seconds), self._thread.mlx_bytes)
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Let MLX take so many bytes: at that bound it frees what it keeps for later, before it takes more."""
+        before = mx.set_memory_limit(memory_bytes)
+        self._usual_limit = self._usual_limit or before
+
+    async def close(self, save_seconds: float) -> None:
+        """Stop after the step under way and free the model; nothing is saved."""
+        for request_id in list(self._live):
+            self.cancel(request_id)
+        if pending := [task for task in (*self._checks, self._work) if task]:
+            await asyncio.wait(pending)
+        self._reader.shutdown()
+        self._pipeline = None
+        await self._thread.close()
+        if self._usual_limit:
+            mx.set_memory_limit(self._usual_limit)
+
+    def _go_on(self) -> None:
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        """Draw images until no request wants any."""
+        while order := self._next():
+            if not order.begun:
+                order.begun = True
+                self._tell((order.id, [Started(0)]))
+            try:
+                image = await self._thread.do(self._draw, order)
+            except Exception as error:
+                self._fail(order, error, "the image could not be made")
+                continue
+            order.turn = next(self._turns)
+            if not order.cancelled:
+                self._add(order, image)
+
+    def _next(self) -> _Order | None:
+        """Return the request whose turn it is: those of one priority take turns image by image."""
+        ready = (order for order in self._live.values() if order.drawing and not order.paused)
+        return min(ready, key=lambda order: (order.rank, order.turn), default=None)
+
+    def _draw(self, order: _Order) -> Image:
+        """Draw the next image of a request, in the thread that owns MLX."""
+        drawing = order.drawing
+        assert drawing
+        assert self._pipeline
+        task, index, pixels = order.task, order.images, drawing.width * drawing.height
+        began = time.monotonic()
+        partials = count()
+
+        def on_step(done: int, decoded: Callable[[], Picture.Image]) -> None:
+            nonlocal began
+            if order.cancelled:
+                raise _Dropped
+            events: list[Event] = [Progressed(index * drawing.steps + done, task.n * drawing.steps)]
+            if done:
+                self._pace.learn(time.monotonic() - began, pixels)
+                self._pace.expect(pixels)
+            self._thread.advance()
+            if done in drawing.partial_after:
+                data = encode(decoded(), task.format, task.compression)
+                events.insert(0, Output.of(PartialImage(data, next(partials)), index))
+            self._loop.call_soon_threadsafe(self._stepped, order, events)
+            began = time.monotonic()
+
+        self._pace.expect(pixels)
+        made = self._pipeline.draw(drawing, read_pictures(task), drawing.seed + index, on_step)
+        data = encode(made, task.format, task.compression)
+        return Image(data, made.width, made.height, drawing.seed + index)
+
+    def _stepped(self, order: _Order, events: list[Event]) -> None:
+        if not order.cancelled:
+            self._tell((order.id, events))
+
+    def _add(self, order: _Order, image: Image) -> None:
+        """Send a finished image; the last one ends its request."""
+        events: list[Event] = [Output.of(image, order.images)]
+        order.images += 1
+        if order.images == order.task.n:
+            reason: FinishReason = "stop"
+            events.append(Finished((reason,) * order.task.n, Usage(0, 0, units=order.task.n)))
+            del self._live[order.id]
+        self._tell((order.id, events))
+
+    def _fail(self, order: _Order, error: Exception, what: str) -> None:
+        """End a request that nobody has cancelled."""
+        if order.cancelled:
+            return
+        del self._live[order.id]
+        if isinstance(error, OrchardError):
+            self._tell((order.id, [Failed.of(error)]))
+        else:
+            log.error("request %s: %s", order.id, what, exc_info=error)
+            self._tell((order.id, [Failed("internal", f"{what}: {type(error).__name__}")]))
+
+    def _tell(self, *events: tuple[str, list[Event]]) -> None:
+        running = sum(order.begun for order in self._live.values())
+        self._emit(list(events), running, len(self._live) - running)

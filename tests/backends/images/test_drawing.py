@@ -1,0 +1,177 @@
+"""What a request's images are made with, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from orchard.backends.images.drawing import read_pictures, settle
+from orchard.backends.images.presets import PRESETS, Preset
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.images import EditImages, GenerateImages
+from tests.support.examples import examples
+
+FLUX = PRESETS["flux-dev"]
+GENERATING = [preset for preset in PRESETS.values() if not preset.edits]
+
+
+def refusal(task: GenerateImages | EditImages, preset: Preset) -> tuple[str | None, str]:
+    with pytest.raises(OrchardError) as caught:
+        settle(task, preset)
+    assert caught.value.kind == "invalid_request"
+    return caught.value.param, caught.value.message
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> str:
+    Image.new("RGB", (96, 64), "red").save(tmp_path / "picture.png")
+    return str(tmp_path / "picture.png")
+
+
+def test_what_is_not_said_is_as_the_preset_has_it() -> None:
+    drawing = settle(GenerateImages(prompt="a cat"), FLUX)
+    assert (drawing.width, drawing.height, drawing.steps, drawing.guidance) == (1024, 1024, 25, 3.5)
+    assert (drawing.negative_prompt, drawing.partial_after) == (None, ())
+    assert settle(GenerateImages(prompt="a cat"), PRESETS["flux-schnell"]).guidance is None
+
+
+def test_seeds_are_drawn_by_lot() -> None:
+    assert settle(GenerateImages(prompt="a cat", seed=5), FLUX).seed == 5
+    assert len({settle(GenerateImages(prompt="a cat"), FLUX).seed for _ in range(5)}) == 5
+
+
+@pytest.mark.parametrize("preset", GENERATING, ids=lambda preset: preset.name)
+@pytest.mark.parametrize("field", ["guidance", "negative_prompt"])
+def test_what_a_preset_does_not_use_is_refused(preset: Preset, field: str) -> None:
+    fields: dict[str, Any] = {"guidance": 2.0, "negative_prompt": "dogs"}
+    task = GenerateImages(prompt='{"a": 1}', **{field: fields[field]})
+    if field in preset.takes:
+        assert getattr(settle(task, preset), field) == fields[field]
+    else:
+        param, message = refusal(task, preset)
+        assert param == field
+        assert message == f"{preset.name} takes no `{field}`: it takes {', '.join(preset.takes)}"
+
+
+@pytest.mark.parametrize("guidance", [0.0, 1.0])
+def test_a_negative_prompt_that_would_do_nothing_is_refused(guidance: float) -> None:
+    task = GenerateImages(prompt="a cat", negative_prompt="dogs", guidance=guidance)
+    assert refusal(task, PRESETS["qwen-image"])[0] == "negative_prompt"
+
+
+@pytest.mark.parametrize("prompt", ["", " \n"])
+def test_an_empty_prompt_is_refused(prompt: str) -> None:
+    assert refusal(GenerateImages(prompt=prompt), FLUX) == ("prompt", "`prompt` must not be empty")
+
+
+@pytest.mark.parametrize("prompt", ["a cat", "[1]", "5", '{"scene":', "[" * 100_000])
+def test_fibo_takes_json(prompt: str) -> None:
+    param, message = refusal(GenerateImages(prompt=prompt), PRESETS["fibo"])
+    assert (param, message) == ("prompt", "`prompt` of fibo must be a JSON object that describes the image")
+    assert settle(GenerateImages(prompt='{"scene": "a cat"}'), PRESETS["fibo"]).prompt == '{"scene": "a cat"}'
+
+
+@pytest.mark.parametrize("size", [(1000, 1024), (1024, 8), (16, 64), (2064, 2048), (0, 0), (-64, -64)])
+def test_sizes_that_no_model_can_do_are_refused(size: tuple[int, int]) -> None:
+    param, message = refusal(GenerateImages(prompt="a cat", width=size[0], height=size[1]), FLUX)
+    assert param == "size"
+    assert message.startswith(f"`size` {size[0]}x{size[1]} isn't possible: both sides must be multiples of 16")
+
+
+def test_others_are_taken_as_they_are() -> None:
+    drawing = settle(GenerateImages(prompt="a cat", width=2048, height=48), FLUX)
+    assert (drawing.width, drawing.height) == (2048, 48)
+
+
+@given(steps=st.integers(1, 60), count=st.integers(0, 3))
+@examples(100)
+def test_partial_images_are_spread_over_the_steps(steps: int, count: int) -> None:
+    after = settle(GenerateImages(prompt="a cat", steps=steps, partial_images=count), FLUX).partial_after
+    assert len(after) == min(count, steps - 1)
+    assert list(after) == sorted(set(after))
+    assert all(0 < step < steps for step in after)
+    gaps = [later - earlier for earlier, later in zip((0, *after), (*after, steps), strict=True)]
+    assert max(gaps) - min(gaps) <= 1
+
+
+def test_edits_have_the_shape_of_their_picture(tmp_path: Path, picture: str) -> None:
+    drawing = settle(EditImages(prompt="a cat", images=(picture,)), PRESETS["flux-kontext-dev"])
+    assert (drawing.width, drawing.height) == (96, 64)
+    Image.new("RGB", (4000, 1000)).save(tmp_path / "wide.png")
+    drawing = settle(EditImages(prompt="a cat", images=(str(tmp_path / "wide.png"),)), PRESETS["flux-kontext-dev"])
+    assert (drawing.width, drawing.height) == (2048, 512)
+    named = EditImages(prompt="a cat", images=(picture,), width=64, height=64)
+    assert settle(named, PRESETS["flux-kontext-dev"]).width == 64
+
+
+@given(width=st.integers(16, 3000), ratio=st.floats(1 / 16, 16))
+@examples(100)
+def test_every_picture_has_a_size_that_is_possible(
+    tmp_path_factory: pytest.TempPathFactory, width: int, ratio: float
+) -> None:
+    height = max(16, min(3000, int(width * ratio)))
+    if max(width, height) > 16 * min(width, height):
+        return
+    file = tmp_path_factory.getbasetemp() / "shaped.png"
+    Image.new("1", (width, height)).save(file)
+    drawing = settle(EditImages(prompt="a cat", images=(str(file),)), PRESETS["qwen-image-edit"])
+    sides = drawing.width, drawing.height
+    task = EditImages(prompt="a cat", images=(str(file),), width=sides[0], height=sides[1])
+    assert settle(task, PRESETS["qwen-image-edit"]).width == sides[0]
+
+
+@pytest.mark.parametrize(
+    ("preset", "fields", "param", "message"),
+    [
+        (
+            "flux-kontext-dev",
+            {"images": 2},
+            "image",
+            "flux-kontext-dev edits one picture, and there are 2",
+        ),
+        (
+            "flux2-klein-edit-4b",
+            {"images": 5},
+            "image",
+            "flux2-klein-edit-4b edits at most 4 pictures, and there are 5",
+        ),
+        (
+            "qwen-image-edit",
+            {"mask": True},
+            "mask",
+            "qwen-image-edit takes no `mask`: it takes prompt, n, size, seed, steps, image, guidance, negative_prompt",
+        ),
+        ("flux-fill-dev", {}, "mask", "flux-fill-dev needs a `mask`, which says where it is to paint"),
+        (
+            "flux-dev",
+            {},
+            "model",
+            "the model's preset flux-dev generates images; presets that edit them are flux-kontext-dev, flux-fill-dev, "
+            "flux2-klein-edit-4b, flux2-klein-edit-9b, qwen-image-edit, qwen-image-edit-2511",
+        ),
+    ],
+)
+def test_edits_that_a_preset_can_not_do_are_refused(
+    picture: str, preset: str, fields: dict[str, Any], param: str, message: str
+) -> None:
+    images = (picture,) * fields.get("images", 1)
+    task = EditImages(prompt="a cat", images=images, mask=picture if "mask" in fields else None)
+    assert refusal(task, PRESETS[preset]) == (param, message)
+
+
+def test_a_preset_that_edits_does_not_generate() -> None:
+    param, message = refusal(GenerateImages(prompt="a cat"), PRESETS["flux-kontext-dev"])
+    assert param == "model"
+    assert message.startswith("the model's preset flux-kontext-dev edits images; presets that generate them are flux-s")
+
+
+def test_pictures_are_read_with_their_mask(tmp_path: Path, picture: str) -> None:
+    Image.new("L", (96, 64), "white").save(tmp_path / "mask.png")
+    task = EditImages(prompt="a cat", images=(picture,), mask=str(tmp_path / "mask.png"))
+    pictures = read_pictures(task)
+    assert [image.size for image in pictures.images] == [(96, 64)]
+    assert pictures.mask
+    assert read_pictures(GenerateImages(prompt="a cat")).images == ()
