@@ -16,6 +16,8 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Logprob, SettledSampling, Started, Text, Usage, collect
 from orchard.core.tasks.generate import Count, Generate, Grammar, Message, Sampling, TextPart, Tool
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
+from orchard.engine.batching.job import Job
+from orchard.engine.engine import Engine
 from orchard.worker import text_service as text_module
 from orchard.worker.grammar.writer import GrammarRequest, GrammarText
 from orchard.worker.output import ChoiceOutput
@@ -162,6 +164,38 @@ async def test_an_answer_ends_with_the_turn(echo: Caller, model: TextModel) -> N
     found = await echo.ask("a", ask("The sea"))
     assert (found.choices[0].text, found.choices[0].reason) == ("The sea", "stop")
     assert found.usage == Usage(len(prompt_tokens(model, "The sea")), len(model.tokenizer.encode("The sea")) + 1)
+
+
+async def test_a_prediction_is_counted_and_changes_no_other_number(echo: Caller, model: TextModel) -> None:
+    text = "The sea is blue and the sky is grey"
+    size = len(model.tokenizer.encode(text))
+    plain = await echo.ask("a", ask(text))
+    right = await echo.ask("b", ask(text, prediction=text))
+    wrong = await echo.ask("c", ask(text, n=2, prediction="12345 67890"))
+    assert right.choices[0].text == wrong.choices[1].text == text
+    used, missed = right.usage, wrong.usage
+    assert (used.accepted_prediction_tokens, used.rejected_prediction_tokens) == (size, 0)
+    assert missed.accepted_prediction_tokens == 0
+    assert missed.rejected_prediction_tokens == 2 * len(model.tokenizer.encode("12345 67890"))
+    assert used.completion_tokens == plain.usage.completion_tokens == missed.completion_tokens / 2
+    assert (plain.usage.accepted_prediction_tokens, plain.usage.rejected_prediction_tokens) == (0, 0)
+
+
+async def test_the_engine_is_told_what_to_propose(echo: Caller, model: TextModel, monkeypatch: Any) -> None:
+    jobs: list[Job] = []
+    submit = Engine.submit
+
+    def spied(engine: Engine[Any], job: Job) -> None:
+        jobs.append(job)
+        submit(engine, job)
+
+    monkeypatch.setattr(Engine, "submit", spied)
+    await echo.ask("a", ask("Hi", prediction="The sea", speculates=False))
+    await echo.ask("b", ask("Hi"))
+    assert [(job.prediction, job.speculates) for job in jobs] == [
+        (tuple(model.tokenizer.encode("The sea")), False),
+        ((), True),
+    ]
 
 
 async def test_a_stop_string_frees_the_row(echo: Caller, model: TextModel) -> None:

@@ -47,7 +47,8 @@ class Usage(Struct, frozen=True, array_like=True):
     """Tokens of the prompt (once, however many answers), and of all answers, with thinking and end-of-turn tokens.
 
     `cached_tokens`: those at the prompt's head that did not have to be prefilled again. `units`: how much was made or
-    read of what the task's `unit` says.
+    read of what the task's `unit` says. `accepted_prediction_tokens`: those of the request's prediction that are in
+    the answers, `rejected_prediction_tokens`: those that aren't; they belong to no other number.
     """
 
     prompt_tokens: int
@@ -55,6 +56,8 @@ class Usage(Struct, frozen=True, array_like=True):
     reasoning_tokens: int = 0
     cached_tokens: int = 0
     units: float = 0
+    accepted_prediction_tokens: int = 0
+    rejected_prediction_tokens: int = 0
 
 
 class Summary(Struct, frozen=True, array_like=True):

@@ -26,6 +26,7 @@ from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.grammar import BoundGrammar
+from orchard.engine.speculation.prediction import PredictionUse
 from orchard.formats.families.tagged import Tagged
 from orchard.worker.cache_reports import CacheReports
 from orchard.worker.lane import Lane
@@ -60,6 +61,7 @@ class _Live:
         self.cached_tokens = 0
         self.sampling = SettledSampling()
         self.begun = False
+        self.predictions: list[PredictionUse] = []  # of each choice, where the request predicts its answer
         self.echo: Echo | None = None
 
     def finished(self) -> Finished:
@@ -69,7 +71,14 @@ class _Live:
         completion = sum(answer.completion_tokens for answer in self.answers)
         reasoning = sum(answer.reasoning_tokens for answer in self.answers)
         stops = tuple(answer.stops.stopped_by for answer in self.answers)
-        usage = Usage(self.prompt_tokens, completion, reasoning, self.cached_tokens)
+        usage = Usage(
+            self.prompt_tokens,
+            completion,
+            reasoning,
+            self.cached_tokens,
+            accepted_prediction_tokens=sum(use.accepted for use in self.predictions),
+            rejected_prediction_tokens=sum(use.rejected for use in self.predictions),
+        )
         return Finished(tuple(reasons), usage, stops if any(stops) else ())
 
 
@@ -233,6 +242,8 @@ class TextService(Service):
             ChoiceOutput(self._vocabulary, begin() if task.prompt is None else Tagged(), task, choice)
             for choice in range(task.n if prepared.max_tokens else 0)
         ]
+        if prepared.prediction:
+            live.predictions = [PredictionUse(prepared.prediction) for _ in live.answers]
         self._engine.submit(
             Job(
                 request.id,
@@ -247,6 +258,8 @@ class TextService(Service):
                 prepared.media.media_bytes,
                 grammar=grammar,
                 prompt_logprobs=scored,
+                speculates=task.speculates,
+                prediction=prepared.prediction,
             )
         )
 
@@ -301,6 +314,8 @@ class TextService(Service):
         answer = live.answers[drawn.choice]
         if answer.reason:  # a stop string ended this choice; the engine will know in a moment
             return []
+        if live.predictions:
+            live.predictions[drawn.choice].take(drawn.sample.token)
         try:
             events = answer.feed(drawn)
         except Exception as error:

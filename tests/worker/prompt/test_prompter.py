@@ -163,6 +163,12 @@ def test_a_prompt_must_leave_room_for_one_token(model: TextModel) -> None:
     assert f"resulted in {size} tokens" in error.message
 
 
+def test_a_prediction_that_no_answer_could_hold_is_refused(model: TextModel) -> None:
+    assert prompter(model, 50).prepare(ask("Hi", prediction="word " * 5)).prediction
+    error = refusal(model, ask("Hi", prediction="word " * 500), window=50)
+    assert (error.kind, error.param) == ("context_length_exceeded", "prediction")
+
+
 def test_what_is_only_counted_may_be_too_long(model: TextModel) -> None:
     own = prompter(model, 50)
     assert own.count(ask("word " * 20)) > 50

@@ -168,6 +168,14 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         also("batch_prefill_size"),
         unset("chosen for the device", example="4"),
     ] = None
+    speculation: Annotated[
+        Literal["auto", "off"],
+        setting(
+            "concurrency",
+            "Whether to guess the next tokens from earlier text and verify several in one step: auto does so where "
+            "it is faster. The answers are the same.",
+        ),
+    ] = "auto"
     max_kv_size: Annotated[
         Annotated[int, Meta(ge=5)] | None,
         setting(

@@ -25,6 +25,11 @@ AdapterName = Annotated[NonEmpty, Meta(description="A LoRA adapter of the model'
 Ttl = Annotated[float, Meta(gt=0, le=MAX_TTL, description="Seconds without a request until the model is unloaded.")]
 
 
+Speculation = Annotated[
+    bool, Meta(description="False: no tokens are guessed and verified together. The answer is the same either way.")
+]
+
+
 class ModelFields(Struct, kw_only=True):
     """The model that is asked for."""
 

@@ -7,7 +7,15 @@ from msgspec import Meta, Struct
 
 from orchard.core.request import Priority
 from orchard.core.tasks.generate import Grammar, Sampling
-from orchard.dialects.common.fields import INT64_MAX, MAX_STOP_CHARS, Natural, NonEmpty, Refused, ServingFields
+from orchard.dialects.common.fields import (
+    INT64_MAX,
+    MAX_STOP_CHARS,
+    Natural,
+    NonEmpty,
+    Refused,
+    ServingFields,
+    Speculation,
+)
 from orchard.dialects.common.json_body import FreeForm, invalid
 from orchard.dialects.common.media import Detail, Frames, FramesPerSecond, Pixels, ResizeShape
 
@@ -56,6 +64,7 @@ class GenerationFields(ServingFields, kw_only=True):
     seed: Annotated[int, Meta(ge=-(2**63), le=INT64_MAX)] | None = None
     stop: StopOrNone | Annotated[list[StopOrNone], Meta(max_length=MAX_STOPS)] | None = None
     priority: Priority | None = None
+    speculation: Speculation | None = None
     guided_json: Schema | None = None
     guided_regex: Text | None = None
     guided_choice: Texts | None = None

@@ -54,8 +54,8 @@ def usage(used: Usage, summary: Summary | None = None) -> Fields:
         "completion_tokens_details": {
             "reasoning_tokens": used.reasoning_tokens,
             "audio_tokens": 0,
-            "accepted_prediction_tokens": 0,
-            "rejected_prediction_tokens": 0,
+            "accepted_prediction_tokens": used.accepted_prediction_tokens,
+            "rejected_prediction_tokens": used.rejected_prediction_tokens,
         },
     }
     if summary:

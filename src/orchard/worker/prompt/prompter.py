@@ -41,7 +41,8 @@ class Prepared(Struct, frozen=True):
     with; `max_tokens` is what the window leaves.
 
     `boundaries`: the places but the first where a message begins in `tokens`, ascending. `constraint`: what is to bind
-    the answer (see `Prompter.constraints`). `media`: what the engine is told of them.
+    the answer (see `Prompter.constraints`). `media`: what the engine is told of them. `prediction`: the tokens of what
+    the request predicts.
     """
 
     tokens: list[int]
@@ -51,6 +52,7 @@ class Prepared(Struct, frozen=True):
     boundaries: tuple[int, ...] = ()
     constraint: Constraint | None = None
     media: JobMedia = JobMedia()
+    prediction: tuple[int, ...] = ()
 
 
 class _Rendered(NamedTuple):
@@ -146,7 +148,8 @@ class Prompter:
         constraint = self.constraints.describe(task, self.family, text, max_tokens)
         opener = self.template.opener if task.prompt is None else None
         boundaries = tuple(place for place, token in enumerate(tokens) if token == opener and place)
-        return Prepared(tokens, text, params, max_tokens, boundaries, constraint, placed)
+        predicted = tuple(self._tokenize(task.prediction, "prediction", self._window)) if task.prediction else ()
+        return Prepared(tokens, text, params, max_tokens, boundaries, constraint, placed, predicted)
 
     def count(self, given: generate.Generate | ReadTask, *, must_fit: bool = False) -> int:
         """Return the tokens of a prompt, which may be some times too long for the window unless it `must_fit`."""

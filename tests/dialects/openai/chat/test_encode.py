@@ -151,6 +151,14 @@ def test_usage_comes_last_and_only_when_asked_for() -> None:
     assert all("usage" not in chunk for chunk in one_by_one(make_call(), *TEXT))
 
 
+def test_usage_tells_of_a_prediction() -> None:
+    used = Usage(5, 7, 2, 3, accepted_prediction_tokens=4, rejected_prediction_tokens=9)
+    found = whole(make_call(), Started(5), Text("Hi"), Finished(("stop",), used))["usage"]
+    details = found["completion_tokens_details"]
+    assert (details["accepted_prediction_tokens"], details["rejected_prediction_tokens"]) == (4, 9)
+    assert (found["completion_tokens"], found["total_tokens"]) == (7, 12)
+
+
 def test_neighbours_in_a_batch_are_one_chunk() -> None:
     assert deltas(stream(make_call(), [TEXT])) == [(ROLE, None), ({"content": 'Hello "Ann"\n'}, None), ({}, "stop")]
 

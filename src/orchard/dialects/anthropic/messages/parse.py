@@ -111,6 +111,7 @@ def _task(body: wire.Body, stable_prompts: bool) -> generate.Generate:
         template_args={name: value for name, value in variables.items() if value is not None},
         thinking_budget=body.thinking.budget_tokens if body.thinking and thinks else None,
         hide_reasoning=not thinks,
+        speculates=body.speculation is not False,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from orchard.core.request import Overflow
-from orchard.dialects.common.fields import BodyType, Natural, Refused, ServingFields, Stop
+from orchard.dialects.common.fields import BodyType, Natural, Refused, ServingFields, Speculation, Stop
 from orchard.dialects.common.media import Frames, FramesPerSecond, Pixels, ResizeShape
 
 MAX_MESSAGES = 32_768
@@ -182,6 +182,7 @@ class Body(ServingFields, kw_only=True):
     max_pixels: Pixels | None = None
     fps: FramesPerSecond | None = None
     max_frames: Frames | None = None
+    speculation: Speculation | None = None
     context_overflow: Overflow | None = None
     context_management: Annotated[
         Any, Meta(description="An edit 'compact_20260112' does what `context_overflow` 'summarize' does.")

@@ -77,7 +77,15 @@ def _task(body: wire.Body) -> Generate:
         template_args=variables,
         thinking_budget=budget,
         hide_reasoning=hidden,
+        speculates=body.speculation is not False,
+        prediction=_predicted(body.prediction),
     )
+
+
+def _predicted(prediction: wire.Prediction | None) -> str:
+    """Return the text that the caller expects."""
+    content = prediction.content if prediction else ""
+    return content if isinstance(content, str) else "".join(part.text for part in content)
 
 
 def _thinking(body: wire.Body, free_form: FreeForm) -> tuple[dict[str, Any], int | None, bool]:

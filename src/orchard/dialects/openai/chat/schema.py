@@ -30,7 +30,6 @@ MAX_TOP_LOGPROBS = 20
 MAX_MODALITIES = 16
 
 IGNORED = (
-    "prediction",
     "prompt_cache_key",
     "prompt_cache_options",
     "prompt_cache_retention",
@@ -193,6 +192,20 @@ class Reasoning(Struct):
     enabled: bool | None = None
 
 
+class PredictedPart(Struct):
+    """A part of a predicted answer."""
+
+    type: Literal["text"]
+    text: str
+
+
+class Prediction(Struct):
+    """What the answer will be like for the most part, such as a file that is to be changed a little."""
+
+    type: Literal["content"]
+    content: str | Annotated[list[PredictedPart], Meta(max_length=MAX_PARTS)]
+
+
 class Body(ConversationFields, kw_only=True):
     """A Chat Completions request."""
 
@@ -225,6 +238,7 @@ class Body(ConversationFields, kw_only=True):
     continue_final_message: bool | None = None
     add_generation_prompt: bool | None = None
     response_format: ResponseFormat | None = None
+    prediction: Prediction | None = None
     modalities: Annotated[list[Literal["text", "audio"]], Meta(max_length=MAX_MODALITIES)] | None = None
     audio: Refused = None
     moderation: Refused = None

@@ -56,6 +56,7 @@ def _tasks(body: wire.Body) -> list[Generate]:
             max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else limit("max_tokens", body.max_tokens, 0),
             stop=stops(body),
             n=made,
+            speculates=body.speculation is not False,
             # The best answers are found by their log-probabilities.
             top_logprobs=0 if body.logprobs is None and made > wanted else body.logprobs,
         )

@@ -146,6 +146,7 @@ def _task(body: wire.Body, messages: tuple[Message, ...], tools: Toolbox, free_f
         top_logprobs=body.top_logprobs or (0 if LOGPROBS in (body.include or ()) else None),
         template_args=template_args(body, free_form, effort=effort, thinking=thinking, budget=budget),
         thinking_budget=budget,
+        speculates=body.speculation is not False,
     )
 
 
