@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 from orchard import kinds
 from orchard.backends.service import Service
 from orchard.config import ModelType
-from orchard.kinds import KINDS, kind_called, kind_of
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.embed import Embed
+from orchard.core.tasks.speak import Speak
+from orchard.core.tasks.text_options import TextOptions
+from orchard.kinds import KINDS, TEXT, VISION, kind_called, kind_of
 
 
 @pytest.mark.parametrize(
@@ -61,3 +65,16 @@ def test_the_configuration_has_a_word_for_each_kind() -> None:
 def test_a_row_names_a_service() -> None:
     for backend in {kind.backend for kind in KINDS.values() if kind.backend}:
         assert Service in pkgutil.resolve_name(backend.service).__mro__
+
+
+def test_models_of_text_and_vision_give_embeddings_only_where_their_options_say_so() -> None:
+    for backend in (TEXT, VISION):
+        backend.check("chat", Embed, TextOptions(embeddings=True))
+        with pytest.raises(OrchardError) as caught:
+            backend.check("chat", Embed, TextOptions())
+        assert caught.value.param == "model"
+        assert "'chat' gives text and no embeddings" in caught.value.message
+        assert "/v1/embeddings" not in caught.value.message
+        assert caught.value.message.endswith("(the setting `embeddings: true` makes it give embeddings, too)")
+        with pytest.raises(OrchardError, match=r"gives text and embeddings and no speech; .*, /v1/embeddings$"):
+            backend.check("chat", Speak, TextOptions(embeddings=True))

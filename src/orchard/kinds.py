@@ -113,12 +113,19 @@ class Backend(Struct, frozen=True):
         """What tells a worker to run it: names, so that a worker need not know the rows of its gateway."""
         return ["--service", self.service, "--options", _name(self.options), "--tasks", *map(_name, self.tasks)]
 
-    def check(self, model: str, task: type[Task]) -> None:
-        """Raise OrchardError if its models can't do that task; it names the addresses that they serve."""
-        if task not in self.tasks:
-            gives = " and ".join(dict.fromkeys(one.gives for one in self.tasks))
-            addresses = ", ".join(address for one in self.tasks for address in one.addresses)
+    def tasks_with(self, options: LoadOptions) -> tuple[type[Task], ...]:
+        """Return what a model with these options can be asked for."""
+        return tuple(task for task in self.tasks if not options.lacks(task))
+
+    def check(self, model: str, task: type[Task], options: LoadOptions) -> None:
+        """Raise OrchardError if a model with these options can't do that task; it names the addresses that serve it."""
+        tasks = self.tasks_with(options)
+        if task not in tasks:
+            gives = " and ".join(dict.fromkeys(one.gives for one in tasks))
+            addresses = ", ".join(address for one in tasks for address in one.addresses)
             message = f"model '{model}' gives {gives} and no {task.gives}; it is served at {addresses}"
+            if task in self.tasks:
+                message += f" (the setting `{options.lacks(task)}` makes it give {task.gives}, too)"
             raise OrchardError("invalid_request", message, param="model")
 
 
@@ -163,8 +170,8 @@ def _transcribes(config: Mapping[str, Any], files: Collection[str]) -> bool:
     return config.get("model_type") == "whisper" or "n_audio_state" in config
 
 
-TEXT = Backend("orchard.worker.text_service:TextService", (Generate, Count), TextOptions)
-VISION = Backend("orchard.worker.vision_service:VisionService", (Generate, Count), TextOptions, extra="vision")
+TEXT = Backend("orchard.worker.text_service:TextService", (Generate, Count, Embed), TextOptions)
+VISION = Backend("orchard.worker.vision_service:VisionService", (Generate, Count, Embed), TextOptions, extra="vision")
 SPEECH = Backend("orchard.backends.audio.speech:SpeechService", (Speak,), LoadOptions, extra="audio")
 EMBEDDINGS = Backend(
     "orchard.backends.embeddings.embedder:EmbeddingsService", (Embed,), EmbeddingOptions, extra="embeddings"

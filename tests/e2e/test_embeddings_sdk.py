@@ -14,6 +14,7 @@ from openai import AzureOpenAI, OpenAI
 from tools.embedding_references.texts import COUNT, PAIRS
 
 from orchard.config import ModelSettings
+from orchard.core.tasks.text_options import TextOptions
 from tests.support.embedding_models import MINILM, ROOT, make_model
 from tests.support.fuzzing import AMOUNT, fuzz, sent_to
 from tests.support.serving import Server, serve
@@ -27,7 +28,8 @@ def embedding_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
     named = [
         ModelSettings(model_path=str(MINILM), served_model_name="minilm"),
         ModelSettings(model_path=str(ranker), served_model_name="ranker"),
-        ModelSettings(model_path="demo"),
+        ModelSettings(model_path="demo", text=TextOptions(embeddings=True)),
+        ModelSettings(model_path="demo", served_model_name="plain", on_demand=True),
     ]
     with serve((), models=tuple(named), spare=False, max_loaded_models=3) as running:
         running.until("minilm", state="ready")
@@ -86,7 +88,9 @@ def test_many_callers_at_once_get_their_own(sdk: OpenAI, embedding_server: Serve
         ({"input": "a", "dimensions": 128}, "dimensions"),
         ({"input": "a", "encoding_format": "int8"}, "encoding_format"),
         ({"input": "word " * 300}, "input"),
-        ({"input": "a", "model": "demo"}, "model"),
+        ({"input": "a", "model": "plain"}, "model"),
+        ({"input": "a", "model": "demo", "dimensions": 8}, "dimensions"),
+        ({"input": [10**6], "model": "demo"}, "input"),
         ({"input": "a", "model": "ranker"}, "model"),
         ({"input": "a", "adapters": "poet"}, "adapters"),
     ],
@@ -108,11 +112,25 @@ def test_what_is_too_long_is_an_error_or_cut(sdk: OpenAI) -> None:
 
 def test_models_say_their_kinds_and_what_they_serve(sdk: OpenAI) -> None:
     kinds = {model.id: getattr(model, "kind", None) for model in sdk.models.list()}
-    assert kinds == {"minilm": "embeddings", "ranker": "rerank", "demo": "text"}
+    assert kinds == {"minilm": "embeddings", "ranker": "rerank", "demo": "text", "plain": "text"}
     with pytest.raises(openai.BadRequestError, match=r"'minilm' gives embeddings and no text; .* /v1/embeddings"):
         sdk.chat.completions.create(model="minilm", messages=[{"role": "user", "content": "Hi"}])
-    with pytest.raises(openai.BadRequestError, match=r"'demo' gives text and no embeddings; .*/v1/chat/completions"):
-        sdk.embeddings.create(model="demo", input="Hi")
+    with pytest.raises(
+        openai.BadRequestError, match=r"'plain' gives text and no embeddings; .*/v1/chat/completions.*"
+    ) as no:
+        sdk.embeddings.create(model="plain", input="Hi")
+    assert "the setting `embeddings: true` makes it give embeddings, too" in no.value.message
+
+
+def test_a_chat_model_whose_setting_says_so_gives_embeddings(sdk: OpenAI) -> None:
+    answer = sdk.embeddings.create(model="demo", input=[*SENTENCES, SENTENCES[0]])
+    found = vectors(answer)
+    assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-5)
+    assert found[-1] == pytest.approx(found[0], abs=1e-5)
+    assert len(np.unique(found.round(4), axis=0)) == len(SENTENCES)
+    assert answer.usage.prompt_tokens > len(SENTENCES)
+    said = sdk.chat.completions.create(model="demo", messages=[{"role": "user", "content": "Hi"}], max_tokens=5)
+    assert said.choices[0].message.content
 
 
 def test_at_azures_addresses(embedding_server: Server) -> None:

@@ -124,6 +124,9 @@ class Peculiar:
         logits: mx.array = self._head(hidden + attended[:, 0])
         return logits
 
+    def hidden(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
+        raise AssertionError("nobody asks for hidden states")
+
 
 def _through_the_module(queries: mx.array, keys: Any, values: Any, scale: float, mask: Any) -> mx.array:
     from orchard.engine.batching.attention import attend
@@ -165,6 +168,9 @@ class BothWays(Peculiar):
             hidden = hidden + _through_the_module(queries, keys, values, 32**-0.5, None)[:, 0]
         logits: mx.array = self._head(hidden)
         return logits
+
+    def hidden(self, tokens: mx.array, cache: list[Any], **_: Any) -> mx.array:
+        raise AssertionError("nobody asks for hidden states")
 
     def new_cache(self) -> list[Any]:
         return [KVCache(), KVCache()]

@@ -15,6 +15,7 @@ from orchard.cli import setup
 from orchard.cli.settings.table import table
 from orchard.config import ModelSettings, Settings
 from orchard.core.request import Request
+from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.generate import Generate
 from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool.pool import Pool
@@ -22,7 +23,7 @@ from orchard.gateway.pool.worker_process import WorkerProcess
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.routes.app import create_app
 from orchard.gateway.routes.table import ROUTES, RouteGroup
-from orchard.kinds import FAKE, KINDS, Backend, ModelKind
+from orchard.kinds import FAKE, KINDS, TEXT, Backend, ModelKind
 from tests.support import toy_dialect
 from tests.support.environments import site_packages, toy_environment
 from tests.support.toy_kind import ToyEmbed, ToyOptions
@@ -194,7 +195,7 @@ async def test_a_kind_has_an_environment_of_its_own(
 
 
 async def test_a_kind_that_only_a_download_reveals_gets_no_other_tasks() -> None:
-    for backend, task in ((FAKE, ToyEmbed(("a",))), (TOY, Generate())):
+    for backend, task in ((FAKE, ToyEmbed(("a",))), (TOY, Generate()), (TEXT, Embed(("a",)))):
         stream = EventStream()
         WorkerProcess(backend, Settings()).submit(Request("req_1", "m", task), stream)
         (failed,) = await stream.next(1)

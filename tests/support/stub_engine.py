@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, JobFailed
+from orchard.engine.batching.job import Begun, Drawn, EngineStep, HiddenState, Job, JobFailed
 
 
 class StubEngine:
@@ -32,6 +32,7 @@ class StubEngine:
         self.memory_limits: list[int] = []
         self.jobs: list[Job] = []
         self.cancelled: list[str] = []
+        self.paused: list[str] = []
         self.counters: dict[str, int] | None = {"entries": 3}
         self._news = asyncio.Event()
         self._load = load
@@ -56,6 +57,12 @@ class StubEngine:
     def cancel(self, job_id: str, choice: int | None = None) -> None:
         self.cancelled.append(job_id)
 
+    def pause(self, job_id: str) -> None:
+        self.paused.append(job_id)
+
+    def resume(self, job_id: str) -> None:
+        self.paused.remove(job_id)
+
     def report(self, done: Callable[[dict[str, int]], None]) -> None:
         if self.counters is not None:
             done(self.counters)
@@ -75,6 +82,7 @@ class StubEngine:
         begun: tuple[Begun, ...] = (),
         drawn: tuple[Drawn, ...] = (),
         broken: tuple[JobFailed, ...] = (),
+        hidden: tuple[HiddenState, ...] = (),
         running: int = 1,
     ) -> None:
-        self._deliver(EngineStep(list(begun), list(drawn), list(broken), running, 0))
+        self._deliver(EngineStep(list(begun), list(drawn), list(broken), running, 0, hidden=list(hidden)))

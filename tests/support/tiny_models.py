@@ -30,7 +30,7 @@ def network(kind: str) -> TextModel:
     """One of tests.support.models.ARCHITECTURES, in float32."""
     with tempfile.TemporaryDirectory() as folder:
         make_architecture(Path(folder), kind)
-        loaded = load(folder)
+        loaded = load(folder, TextOptions(embeddings=True))
         mx.eval(loaded.network.parameters())
     attention.install()
     return loaded
@@ -64,6 +64,10 @@ class Other:
     ) -> mx.array:
         self._before(tokens, {"embeddings": embeddings, "positions": positions, "extras": extras})
         return self._model.forward(tokens, cache, embeddings=embeddings)
+
+    def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+        self._before(tokens, given)
+        return self._model.hidden(tokens, cache, embeddings=given["embeddings"])
 
 
 def words(tokens: mx.array) -> list[list[int]]:

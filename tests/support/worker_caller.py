@@ -2,8 +2,7 @@ import asyncio
 from typing import Any
 
 from orchard.core.events import Collected, Event, Failed, Finished, Started, collect
-from orchard.core.request import Request
-from orchard.core.tasks.generate import Count, Generate
+from orchard.core.request import Request, Task
 from orchard.worker.text_service import TextService
 
 
@@ -34,11 +33,11 @@ class Caller:
         async with self._news:
             await asyncio.wait_for(self._news.wait_for(test), 60)
 
-    def submit(self, request_id: str, task: Generate | Count) -> None:
+    def submit(self, request_id: str, task: Task) -> None:
         self.events[request_id] = []
         self.service.submit(Request(request_id, "tiny", task))
 
-    async def stream(self, request_id: str, task: Generate | Count) -> list[Event]:
+    async def stream(self, request_id: str, task: Task) -> list[Event]:
         self.submit(request_id, task)
         await self.until(lambda: self.ended(request_id))
         events = self.events[request_id]
@@ -49,12 +48,12 @@ class Caller:
         events = self.events[request_id]
         return bool(events) and isinstance(events[-1], Finished | Failed)
 
-    async def ask(self, request_id: str, task: Generate | Count) -> Collected:
+    async def ask(self, request_id: str, task: Task) -> Collected:
         events = await self.stream(request_id, task)
         assert isinstance(events[0], Started | Failed)
         return collect(events)
 
-    async def failure(self, request_id: str, task: Generate | Count) -> Failed:
+    async def failure(self, request_id: str, task: Task) -> Failed:
         last = (await self.stream(request_id, task))[-1]
         assert isinstance(last, Failed)
         return last

@@ -17,6 +17,7 @@ from mlx.utils import tree_flatten
 from transformers import dynamic_module_utils
 
 from orchard.backends import cuda, fused
+from orchard.backends.output_layer import OutputLayer
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import absurd_size, context_window
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
@@ -35,6 +36,7 @@ class FolderModel:
 
     `tokenizer` is mlx-lm's wrapper, `context_window` the tokens that prompt and answer share. `defaults` and
     `max_new_tokens` come from its generation_config.json. `max_kv_size`: the tokens that a cache holds (None: all).
+    `output`: what the hidden states are read from (None: nobody may ask for them).
     """
 
     network: Any
@@ -45,19 +47,20 @@ class FolderModel:
     fingerprint: str
     max_new_tokens: int | None
     max_kv_size: int | None
+    output: OutputLayer | None = None
 
 
 class Library(NamedTuple):
     """A library that loads networks.
 
     `load` returns a folder's network, whose weights are not read yet, and its configuration. `run` lets a network read
-    one token. `adapt` lays an adapter's weights over a network and returns their names; `adapter_weights` are the files
-    that may hold them.
+    one token and returns its logits. `adapt` lays an adapter's weights over a network and returns their names;
+    `adapter_weights` are the files that may hold them.
     """
 
     name: str
     load: Callable[[Path], tuple[Any, dict[str, Any]]]
-    run: Callable[[Any], Any]
+    run: Callable[[Any], mx.array]
     adapt: Callable[[Any, Path], set[str]]
     adapter_weights: tuple[str, ...] = ("adapters.safetensors",)
 
@@ -92,6 +95,7 @@ def load_folder(
         tokenizer = reading.result()
     mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
     cuda.adapt(network)
+    output = _output(folder, network, library) if options.embeddings else None
     defaults, max_new_tokens = _generation_config(folder)
     return FolderModel(
         network=network,
@@ -102,7 +106,16 @@ def load_folder(
         max_new_tokens=max_new_tokens,
         fingerprint=_fingerprint(folder, options.adapter_path, library.name),
         max_kv_size=options.max_kv_size,
+        output=output,
     )
+
+
+def _output(folder: Path, network: Any, library: Library) -> OutputLayer:
+    try:
+        return OutputLayer(network, lambda: library.run(network))
+    except ValueError as error:
+        message = f"the model in {folder} can't give embeddings, as the option `embeddings` says: {error}"
+        raise OrchardError("model_failed", message) from error
 
 
 def _network(folder: Path, library: Library) -> tuple[Any, dict[str, Any]]:

@@ -45,6 +45,11 @@ class TextModel(FolderModel):
         logits: mx.array = self.network(tokens, cache=cache, **given)
         return logits
 
+    def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+        """Read tokens as `forward` does, and return the lazy last hidden states (rows, n, width)."""
+        assert self.output, "the model was loaded without the option `embeddings`"
+        return self.output.inputs(lambda: self.forward(tokens, cache, **given))
+
 
 def load(path: str, options: TextOptions = _DEFAULTS, progress: Progress = lambda fraction: None) -> TextModel:
     """Load a model's folder: see `load_folder`."""
@@ -64,8 +69,9 @@ def _adapt(network: Any, adapter: Path) -> set[str]:
     return set(weights)
 
 
-def _run(network: Any) -> Any:
-    return network(mx.array([[0]], mx.uint32))
+def _run(network: Any) -> mx.array:
+    logits: mx.array = network(mx.array([[0]], mx.uint32))
+    return logits
 
 
 _MLX_LM = Library("mlx-lm", _load_network, _run, _adapt)

@@ -36,6 +36,10 @@ class LoadOptions(Struct, frozen=True, kw_only=True):
     memory_limit: Positive | None = None
     """What the model and its requests may take together, in bytes; None: what the device recommends."""
 
+    def lacks(self, task: type[Task]) -> str:
+        """Return the setting without which a model of a kind that can do a task does not; empty: it does."""
+        return ""
+
     @property
     def saves(self) -> bool:
         """Whether a model saves something when it is unloaded."""

@@ -194,7 +194,7 @@ class Engine(Generic[M]):
             self._begin_work()
             step = runner.step()
             jobs = step.running, step.waiting + len(self._fetching)
-            if step.begun or step.scored or step.drawn or step.broken or reported != jobs:
+            if step.begun or step.scored or step.drawn or step.hidden or step.broken or reported != jobs:
                 reported = jobs
                 self._deliver(replace(step, waiting=jobs[1]))
             steps += 1
@@ -240,7 +240,7 @@ class Engine(Generic[M]):
                 runner.add(job)
 
         self._fetching.add(job.id)
-        if not runner.store.fetch(job.prompt, lambda: self._inbox.put(fetched), job.spans):
+        if job.hidden or not runner.store.fetch(job.prompt, lambda: self._inbox.put(fetched), job.spans):
             fetched(runner)
 
     def _cancel(self, runner: Runner, job_id: str, choice: int | None) -> None:

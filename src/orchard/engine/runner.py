@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 import mlx.core as mx
+import numpy as np
 from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.engine.batching.batch import Batch, BatchSlot
 from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.decode import Row, Rows
-from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, JobFailed, Scored
+from orchard.engine.batching.job import Begun, Drawn, EngineStep, HiddenState, Job, JobFailed, Scored
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
@@ -62,6 +63,7 @@ class Runner:
         self._model = model
         self._batched_prefill = batched_prefill
         self.store = store
+        self._uncached = store.uncached()
         self._rows = Rows(model, batch, store)
         self.batch_mode = batch.mode
         """How far the rows share a pass."""
@@ -72,6 +74,7 @@ class Runner:
         self._broken: list[JobFailed] = []
         self._begun: list[Begun] = []
         self._scores: list[tuple[_Work, Logprobs]] = []  # launched and not read yet
+        self._hidden: list[tuple[str, mx.array]] = []  # as well
         self._reported = 0  # jobs in the last step
         self.read_tokens = 0
 
@@ -79,7 +82,7 @@ class Runner:
     def idle(self) -> bool:
         """Whether a step would do nothing and have nothing to report."""
         reported = self._reported == self._jobs
-        return self._scheduler.idle and self._rows.idle and not self._broken and reported
+        return self._scheduler.idle and self._rows.idle and not (self._broken or self._hidden) and reported
 
     @property
     def _jobs(self) -> int:
@@ -91,7 +94,7 @@ class Runner:
         ticket = Ticket(
             id=job.id,
             priority=job.priority,
-            prompt_tokens=tokens - 1,
+            prompt_tokens=job.unread,
             rows=job.choices,
             max_tokens=job.max_tokens,
             prompt_bytes=self._footprint.bytes(tokens) - self._footprint.fixed,
@@ -179,7 +182,9 @@ class Runner:
         # What this step launches keeps the device busy while the scores of earlier steps are read.
         scores, self._scores = self._scores, []
         scored = [Scored(work.job.id, piece.read()) for work, piece in scores if self._work.get(work.job.id) is work]
+        launched, self._hidden = self._hidden, []
         self._prefill(plan.prefill)
+        hidden = [HiddenState(job_id, np.array(vector)) for job_id, vector in launched]
         if plan.prefill:
             # The device has the prompts to go on with, so nothing is lost by waiting for the newest tokens now.
             drawn += self._rows.read()
@@ -191,12 +196,13 @@ class Runner:
         self._reported = self._jobs
         failed = {one.job for one in broken}
         drawn = [one for one in drawn if one.job not in failed]
-        return EngineStep(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting, scored)
+        return EngineStep(begun, drawn, broken, self._scheduler.running, self._scheduler.waiting, scored, hidden)
 
     def _begin(self, work: _Work) -> None:
         """Find out what of the prompt is cached, and begin to read the rest."""
         job = work.job
-        begin = partial(Prefill, boundaries=job.boundaries, store=self.store, spans=job.spans, embed=job.embed)
+        store = self._uncached if job.hidden else self.store
+        begin = partial(Prefill, boundaries=job.boundaries, store=store, spans=job.spans, embed=job.embed)
         if any(work.answers):
             work.prefills = [
                 (begin([*job.prompt, *answer]), [choice])
@@ -206,7 +212,7 @@ class Runner:
         else:
             count, left = job.prompt_logprobs, len(job.prompt) - 1 - work.scored
             scoring = Scoring(count, self._model.vocab_size) if count is not None and left else None
-            prefill = begin(job.prompt, scoring=scoring, scored=work.scored)
+            prefill = begin(job.prompt, scoring=scoring, scored=work.scored, hidden=job.hidden)
             work.prefills = [(prefill, list(range(job.choices)))]
             if not work.begun:
                 self._begun.append(Begun(job.id, prefill.cached, prefill.miss))
@@ -262,7 +268,11 @@ class Runner:
                 break
             prefill.save()
             del work.prefills[0]
-            self._start_decode(work, prefill, choices)
+            if prefill.hidden is None:
+                self._start_decode(work, prefill, choices)
+            else:
+                self._hidden.append((work.job.id, prefill.hidden))
+                self._end(work, 0)
         self._scheduler.remains(work.job.id, sum(prefill.left for prefill, _ in work.prefills))
 
     def _start_decode(self, work: _Work, prefill: Prefill, choices: list[int]) -> None:
@@ -307,7 +317,7 @@ class Runner:
 
     def _stop(self, work: _Work, cacheable: bool) -> None:
         generated = self._free_rows(work, cacheable)
-        left = sum(len(work.job.prompt) + len(answer) - 1 for answer in work.answers if answer is not None)
+        left = sum(work.job.unread + len(answer) for answer in work.answers if answer is not None)
         if refusal := self._scheduler.returned(work.job.id, left, generated):
             self._refuse(refusal)
 

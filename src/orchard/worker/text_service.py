@@ -19,6 +19,7 @@ from orchard.core.cache_report import CacheState
 from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
 from orchard.core.request import Request
+from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.generate import Count, Generate, generation, media_of
 from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.device.memory import recommended
@@ -34,6 +35,7 @@ from orchard.worker.output import ChoiceOutput, Echo, Vocabulary
 from orchard.worker.prompt.chat_template import ChatTemplate
 from orchard.worker.prompt.media import PromptMedia, ReadTask
 from orchard.worker.prompt.prompter import Prepared, Prompter
+from orchard.worker.text_embeddings import TextEmbeddings, request_of
 
 if TYPE_CHECKING:
     from orchard.backends.vision.model import VisionModel
@@ -140,6 +142,8 @@ class TextService(Service):
         self._reports = CacheReports(self._vocabulary)
         self._prompter = Prompter(model, self._vocabulary, self._options, self._media)
         self._end_compiling = self._prompter.grammars.close
+        width = model.output.width if model.output else 0
+        self._embeddings = TextEmbeddings(self._engine, self._prompts, self._prompter, width)
         self._prompter.template.check()
 
     def submit(self, request: Request) -> None:
@@ -159,15 +163,18 @@ class TextService(Service):
                 live.preparing.cancel()
             else:
                 self._engine.cancel(request_id)
+                self._embeddings.cancel(request_id)
             self._tell([])
 
     def pause(self, request_id: str) -> None:
         """Stop the engine's work on a request. Unknown ids are fine."""
         self._engine.pause(request_id)
+        self._embeddings.pause(request_id)
 
     def resume(self, request_id: str) -> None:
         """Continue a paused request. Unknown ids are fine."""
         self._engine.resume(request_id)
+        self._embeddings.resume(request_id)
 
     async def cache(self, request_id: str | None) -> CacheState:
         """Return what is cached; with a request's id, only the report on that one (none if it is unknown)."""
@@ -203,6 +210,11 @@ class TextService(Service):
         """Make the request's prompt and hand it to the engine."""
         request = live.request
         try:
+            if isinstance(request.task, Embed):
+                prompts = await self._embeddings.prepare(request.task)
+                live.preparing = None
+                self._embeddings.begin(request, prompts)
+                return
             task: Generate | ReadTask = generation(request)
             if size := sum(len(part.data) for part in media_of(generation(request))):
                 task = await self._readers.do(self._prompter.read, task, size=size)
@@ -278,8 +290,10 @@ class TextService(Service):
         return hand_over
 
     def _on_step(self, step: EngineStep) -> None:
-        self._running = step.running
-        events: dict[str, list[Event]] = {}
+        events = self._embeddings.take(step)
+        for request_id in [one for one, found in events.items() if isinstance(found[-1], Finished)]:
+            del self._live[request_id]
+        self._running = max(0, step.running - self._embeddings.further_jobs)
         for begun in step.begun:
             if live := self._live.get(begun.job):
                 events.setdefault(begun.job, []).extend(self._on_begun(live, begun))
@@ -290,11 +304,13 @@ class TextService(Service):
             if live := self._live.get(drawn.job):
                 events.setdefault(drawn.job, []).extend(self._on_token(live, drawn))
         for broken in step.broken:
-            if self._live.pop(broken.job, None):
+            request_id = request_of(broken.job)
+            if self._live.pop(request_id, None):
+                self._embeddings.cancel(request_id)
                 other: FailureKind = "context_length_exceeded" if broken.too_large else "internal"
                 kind = "invalid_request" if broken.by_grammar else other
                 failed = Failed.of(broken.refusal) if broken.refusal else Failed(kind, broken.message)
-                events.setdefault(broken.job, []).append(failed)
+                events.setdefault(request_id, []).append(failed)
         self._tell([(request_id, found) for request_id, found in events.items() if found])
 
     def _on_begun(self, live: _Live, begun: Begun) -> list[Event]:

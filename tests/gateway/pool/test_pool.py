@@ -14,6 +14,7 @@ from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Progressed, Started, Text
 from orchard.core.request import Request
+from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH
@@ -156,6 +157,11 @@ def test_a_request_without_a_model_means_the_only_one(monkeypatch: pytest.Monkey
 )
 def test_the_only_configured_model_goes_before_the_fallback(models: dict[str, dict[str, Any]], only: str) -> None:
     assert Stage(models, 1, fallback_model="other").pool.only() == only
+
+
+def test_only_models_that_give_embeddings_are_meant_where_embeddings_are_wanted() -> None:
+    stage = Stage({"a": {}, "b": {"kind": "text", "options": TextOptions(embeddings=True)}, "c": {"kind": "text"}}, 1)
+    assert stage.pool.only(Embed) == "b"
 
 
 def test_what_is_configured_is_loaded_at_the_start_as_far_as_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from orchard.backends.embeddings.texts import TextTokenizer
 from orchard.backends.model_folder import Progress
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import context_window
-from orchard.core.tasks.embed import Embed, Embedding, EmbeddingOptions
+from orchard.core.tasks.embed import Embed, Embedding, EmbeddingOptions, too_long, unknown_prompt, wrong_dimensions
 
 
 class Embedder(PassModel):
@@ -43,7 +43,7 @@ class Embedder(PassModel):
         """Return the inputs in tokens, with the prompt before those that are texts. Raise OrchardError."""
         self._check_dimensions(task.dimensions)
         prompt = self._prompt(task.prompt_name)
-        params = ["input"] if len(task.inputs) == 1 else [f"input[{index}]" for index in range(len(task.inputs))]
+        params = task.params
         places = [index for index, given in enumerate(task.inputs) if isinstance(given, str)]
         texts = [prompt + str(task.inputs[index]) for index in places]
         if self._recipe.lower:
@@ -86,8 +86,7 @@ class Embedder(PassModel):
     def _prompt(self, name: str | None) -> str:
         prompts = self._recipe.prompts
         if name is not None and name not in prompts:
-            known = f"one of {', '.join(map(repr, sorted(prompts)))}" if prompts else "left out: this model has none"
-            raise OrchardError("invalid_request", f"`prompt_name` must be {known}.", param="prompt_name")
+            raise unknown_prompt(prompts)
         name = name or self._recipe.prompt
         return prompts[name] if name else ""
 
@@ -102,14 +101,14 @@ class Embedder(PassModel):
             why = f"must be {self.width} or one of {', '.join(map(str, self._recipe.sizes))}, as the model was trained"
         else:
             return
-        raise OrchardError("invalid_request", f"`dimensions` {why}.", param="dimensions")
+        raise wrong_dimensions(why)
 
     def _given(self, tokens: tuple[int, ...], param: str, truncate: bool) -> ReadText:
         if wrong := next((token for token in tokens if token >= self._vocabulary), None):
             message = f"`{param}` has the token {wrong}; this model's tokens are 0 to {self._vocabulary - 1}."
             raise OrchardError("invalid_request", message, param=param)
         if len(tokens) > self._texts.most and not truncate:
-            raise self._texts.too_long(param, len(tokens))
+            raise too_long(param, len(tokens), self._texts.most)
         return ReadText(tokens[: self._texts.most])
 
 

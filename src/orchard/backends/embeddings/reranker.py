@@ -12,6 +12,7 @@ from orchard.backends.embeddings.service import BatchService, PassModel, ReadTex
 from orchard.backends.embeddings.texts import TextTokenizer
 from orchard.backends.model_folder import Progress
 from orchard.core.errors import OrchardError
+from orchard.core.tasks.embed import too_long
 from orchard.core.tasks.rerank import Relevance, Rerank, RerankOptions
 
 # What Qwen3-Reranker was trained with: https://huggingface.co/Qwen/Qwen3-Reranker-0.6B
@@ -77,7 +78,7 @@ class AnsweringRanker(_Ranker):
             text = f"<Instruct>: {instruction}\n<Query>: {task.query}\n<Document>: {document}"
             tokens = self._texts.plain(text)
             if len(tokens) > room and not task.truncate:
-                raise self._texts.too_long(param, len(tokens) + len(self._head) + len(self._tail))
+                raise too_long(param, len(tokens) + len(self._head) + len(self._tail), self._texts.most)
             found.append(ReadText([*self._head, *tokens[:room], *self._tail]))
         return found
 

@@ -9,6 +9,7 @@ from transformers import AutoTokenizer
 
 from orchard.backends.embeddings.service import ReadText
 from orchard.core.errors import OrchardError
+from orchard.core.tasks.embed import too_long
 
 
 class TextTokenizer:
@@ -41,7 +42,7 @@ class TextTokenizer:
         for index, one in enumerate(found):
             if len(one.ids) > self.most:
                 if not truncate:
-                    raise self.too_long(params[index], len(one.ids))
+                    raise too_long(params[index], len(one.ids), self.most)
                 (found[index],) = self._cutter.encode_batch([texts[index]])
             if not one.ids:
                 raise OrchardError("invalid_request", f"`{params[index]}` has no tokens.", param=params[index])
@@ -58,9 +59,3 @@ class TextTokenizer:
         if found is None:
             raise OrchardError("model_failed", f"the model's tokenizer has no token '{token}'")
         return found
-
-    def too_long(self, param: str, length: int) -> OrchardError:
-        """Return the error of a text of too many tokens."""
-        message = f"`{param}` has {length} tokens; this model reads at most {self.most}. "
-        message += "Send a shorter text, or `truncate: true` to have its end cut off."
-        return OrchardError("context_length_exceeded", message, param=param)

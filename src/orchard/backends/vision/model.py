@@ -112,6 +112,11 @@ class VisionModel(FolderModel):
                 self.scale.offset = None
         return logits
 
+    def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+        """Read tokens as `forward` does, and return the lazy last hidden states (rows, n, width)."""
+        assert self.output, "the model was loaded without the option `embeddings`"
+        return self.output.inputs(lambda: self.forward(tokens, cache, **given))
+
     def _positions(self, tokens: mx.array, cache: Sequence[Any], positions: mx.array | None) -> mx.array:
         """Return positions (3, rows, n): those given, or those after what each row's cache holds."""
         counting = [layer for layer in cache if hasattr(layer, "offset")]
@@ -303,8 +308,10 @@ def _load_network(folder: Path) -> tuple[Any, dict[str, Any]]:
     return mlx_vlm.utils.load_model(folder, lazy=True), mlx_vlm.utils.load_config(folder)
 
 
-def _run(network: Any) -> Any:
-    return network.language_model(mx.array([[0]], mx.int32), cache=make_prompt_cache(network.language_model))
+def _run(network: Any) -> mx.array:
+    cache = make_prompt_cache(network.language_model)
+    logits: mx.array = network.language_model(mx.array([[0]], mx.int32), cache=cache).logits
+    return logits
 
 
 def _adapt(network: Any, adapter: Path) -> set[str]:

@@ -1,9 +1,11 @@
 """Embeddings: the vectors of texts."""
 
+from collections.abc import Iterable
 from typing import Annotated, ClassVar
 
 from msgspec import Struct
 
+from orchard.core.errors import OrchardError
 from orchard.core.request import Task
 from orchard.core.setting import setting, unset
 from orchard.core.tasks.batch_options import BatchOptions
@@ -27,6 +29,11 @@ class Embed(Task, frozen=True, tag="embed"):
     prompt_name: str | None = None
     truncate: bool = False
 
+    @property
+    def params(self) -> list[str]:
+        """The field that holds each input."""
+        return ["input"] if len(self.inputs) == 1 else [f"input[{index}]" for index in range(len(self.inputs))]
+
 
 class Embedding(Struct, frozen=True, array_like=True):
     """A vector: little-endian float32."""
@@ -42,3 +49,22 @@ class EmbeddingOptions(BatchOptions, frozen=True, kw_only=True, forbid_unknown_f
         setting("models", "Whether a model of embeddings may give fewer `dimensions` than it has."),
         unset("where the model is known to be trained for it", example="true"),
     ] = None
+
+
+def unknown_prompt(known: Iterable[str]) -> OrchardError:
+    """Return the error of a `prompt_name` that is none of a model's."""
+    names = ", ".join(map(repr, sorted(known)))
+    what = f"one of {names}" if names else "left out: this model has none"
+    return OrchardError("invalid_request", f"`prompt_name` must be {what}.", param="prompt_name")
+
+
+def wrong_dimensions(why: str) -> OrchardError:
+    """Return the error of `dimensions` that a model doesn't give; `why` goes on with the sentence."""
+    return OrchardError("invalid_request", f"`dimensions` {why}.", param="dimensions")
+
+
+def too_long(param: str, length: int, most: int, *, at_least: bool = False) -> OrchardError:
+    """Return the error of a text of more tokens than a model reads."""
+    message = f"`{param}` has {'at least ' if at_least else ''}{length} tokens; this model reads at most {most}. "
+    message += "Send a shorter text, or `truncate: true` to have its end cut off."
+    return OrchardError("context_length_exceeded", message, param=param)

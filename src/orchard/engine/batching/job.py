@@ -1,8 +1,9 @@
 """What goes into the engine and what comes out of it. Nothing here touches MLX, so any thread may hold it."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
@@ -48,6 +49,7 @@ class Job(Struct, frozen=True):
     the likeliest at its place.
     `speculates`: proposed tokens may be verified several at a time. `prediction`: tokens that the caller expects in the
     answer, to be proposed.
+    `hidden`: the last hidden state of the prompt's last token is wanted, and no answer; nothing is cached.
     """
 
     id: str
@@ -64,6 +66,12 @@ class Job(Struct, frozen=True):
     prompt_logprobs: int | None = None
     speculates: bool = True
     prediction: tuple[int, ...] = ()
+    hidden: bool = False
+
+    @property
+    def unread(self) -> int:
+        """How many of the prompt's tokens prefill reads; the last one is an answer's first input."""
+        return len(self.prompt) - (0 if self.hidden else 1)
 
 
 class Verified(Struct, frozen=True):
@@ -115,6 +123,13 @@ class Scored(Struct, frozen=True):
     samples: list[Sample]
 
 
+class HiddenState(Struct, frozen=True):
+    """The last hidden state of a job that wanted it, float32 (width,); the job has ended."""
+
+    job: str
+    vector: np.ndarray[Any, np.dtype[np.float32]]
+
+
 class EngineStep(Struct, frozen=True):
     """What one engine step brought, and how many jobs are being worked on and are waiting after it."""
 
@@ -124,3 +139,4 @@ class EngineStep(Struct, frozen=True):
     running: int
     waiting: int
     scored: list[Scored] = []
+    hidden: list[HiddenState] = []

@@ -162,6 +162,13 @@ class KVStore:
             self._snapshots = needs_snapshot(model.new_cache())
             self._prefixes = PrefixCache(budget, self._snapshots, self._disk, options.prompt_cache_size)
 
+    def uncached(self) -> "KVStore":
+        """Return a store for prompts of which nothing is found or kept."""
+        other = copy.copy(self)
+        other._prefixes = other._disk = other._restored = None
+        other._snapshots = False
+        return other
+
     def limit(self, budget: int) -> None:
         """Limit cached prompts to so many bytes of memory from now on; 0: none is kept."""
         if self._prefixes is not None:

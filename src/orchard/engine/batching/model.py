@@ -108,3 +108,7 @@ class LanguageModel(Protocol):
         not simply the cache's lengths and on; for text one each, (rows * n,), else as `Embedded` has them. `extras`:
         of these tokens, by name, as `Embedded` has them.
         """
+
+    def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+        """Read tokens as `forward` does, and return the lazy last hidden states (rows, n, width): what logits are made
+        of. Only jobs that want them ask for them."""

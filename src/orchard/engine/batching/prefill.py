@@ -25,7 +25,10 @@ _LITTLE = 32
 
 
 class Prefill:
-    """Reads tokens into a cache of their own, all but the last one, which is the row's first input."""
+    """Reads tokens into a cache of their own, all but the last one, which is the row's first input.
+
+    Where the `hidden` state of the last token is wanted, it reads all of them.
+    """
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class Prefill:
         embed: Callable[[int], Embedded] | None = None,
         scoring: Scoring | None = None,
         scored: int = 0,
+        hidden: bool = False,
     ) -> None:
         """Begin with what is cached of `tokens`. `boundaries`: where to keep a snapshot, ascending.
 
@@ -46,6 +50,9 @@ class Prefill:
         self.tokens = tokens
         self.scoring = scoring
         self._scored = scored
+        self._wants_hidden = hidden
+        self.hidden: mx.array | None = None
+        """The last hidden state (width,) once all has been launched, if it is wanted."""
         self._spans = spans
         self._embed = embed
         self._embedded: Embedded | None = None
@@ -61,7 +68,7 @@ class Prefill:
     @property
     def left(self) -> int:
         """How many tokens are still to be read."""
-        return len(self.tokens) - 1 - self.done
+        return len(self.tokens) - (0 if self._wants_hidden else 1) - self.done
 
     @property
     def position_delta(self) -> int:
@@ -94,14 +101,18 @@ class Prefill:
         stop = self.next_stop(count)
         mx.eval(self.unfinished)
         tokens = mx.array([self.tokens[self.done : stop]], mx.uint32)
-        embeddings, positions, extras = self._piece(stop)
-        # Mostly only the cache is evaluated, so that the logits of a prompt, which nobody reads, are never computed.
-        logits = model.forward(tokens, self.cache, embeddings=embeddings, positions=positions, extras=extras)
-        scores: list[mx.array] = []
-        if self.scoring and self.done >= self._scored:
-            scores = self.scoring.add(logits[0], self.tokens[self.done + 1 : stop + 1])
+        given = self._piece(stop)._asdict()
+        results: list[mx.array] = []
+        if self._wants_hidden and stop == len(self.tokens):
+            self.hidden = model.hidden(tokens, self.cache, **given)[0, -1].astype(mx.float32)
+            results = [self.hidden]
+        else:
+            # Mostly only the cache is evaluated: the logits of a prompt, which nobody reads, are never computed.
+            logits = model.forward(tokens, self.cache, **given)
+            if self.scoring and self.done >= self._scored:
+                results = self.scoring.add(logits[0], self.tokens[self.done + 1 : stop + 1])
         self._arrive(stop)
-        self.unfinished = [*scores, *(layer.state for _, layer in layers(self.cache))]
+        self.unfinished = [*results, *(layer.state for _, layer in layers(self.cache))]
         mx.async_eval(self.unfinished)  # type: ignore[no-untyped-call]
 
     def next_stop(self, count: int) -> int:
@@ -136,7 +147,7 @@ class Prefill:
     @property
     def batch_key(self) -> tuple[object, ...] | None:
         """What prefills must have in common that share a pass; None: this one can't."""
-        return None if self._embed or self.scoring else (type(self.cache[0]), self.done > 0)
+        return None if self._embed or self.scoring or self._wants_hidden else (type(self.cache[0]), self.done > 0)
 
     def _piece(self, stop: int) -> Piece:
         """Return what the pass up to `stop` reads in place of tokens' ids."""

@@ -95,9 +95,18 @@ class ModelEntry(Struct, frozen=True):
         assert found, f"models of the kind '{self.kind}' are not served"
         return found
 
+    @property
+    def tasks(self) -> tuple[type[Task], ...]:
+        """What it can be asked for; it must be served."""
+        return self.backend.tasks_with(self.options)
+
     def serves(self, task: type[Task]) -> bool:
         """Return whether it can do that task."""
-        return self.is_served and task in self.backend.tasks
+        return self.is_served and task in self.tasks
+
+    def check(self, task: type[Task]) -> None:
+        """Raise OrchardError if it can't do that task; it must be served."""
+        self.backend.check(self.id, task, self.options)
 
     def check_media(self, parts: Iterable[MediaPart]) -> None:
         """Raise OrchardError if one of the media is of a kind that it can't read, as far as its files tell."""

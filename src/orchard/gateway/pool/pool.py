@@ -105,7 +105,7 @@ class Pool:
             raise SHUTTING_DOWN.error()
         models = [self.find(request.model, request.adapter) for request in requests]
         for model, request in zip(models, requests, strict=True):
-            model.entry.backend.check(model.entry.id, type(request.task))
+            model.entry.check(type(request.task))
         stream = EventStream()
         parts: Sequence[EventStream] = [stream]
         if len(requests) > 1:

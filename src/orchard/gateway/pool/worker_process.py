@@ -64,6 +64,7 @@ class WorkerProcess:
 
     def __init__(self, backend: Backend, settings: Settings) -> None:
         self.backend = backend
+        self._options = backend.options()  # of the model that it runs
         self.phase: Phase = "starting"
         self.on_change: Callable[[], None] = lambda: None
         self.name = "spare"
@@ -135,6 +136,7 @@ class WorkerProcess:
     def load(self, name: str, path: str, options: LoadOptions) -> None:
         """Load a model; it must be idle."""
         self.name = name
+        self._options = options
         self.loads += 1
         self._watchdog.heard()
         self._send(wire.Load(name, path, wire.packed(options)))
@@ -153,7 +155,7 @@ class WorkerProcess:
     def submit(self, request: Request, stream: EventStream) -> None:
         """Submit a request; its events go to `stream`, and closing the stream cancels it."""
         try:
-            self.backend.check(self.name, type(request.task))
+            self.backend.check(self.name, type(request.task), self._options)
         except OrchardError as error:  # what kind of model it is was not known before its download
             stream.push([Failed.of(error)])
             return

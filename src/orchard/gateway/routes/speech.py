@@ -27,7 +27,7 @@ def add(routes: APIRouter, site: AppState) -> None:
         """List the voices of all models of speech that are here, or of one."""
         if model is not None:
             entries = [site.pool.find(model).entry]
-            entries[0].backend.check(entries[0].id, Speak)
+            entries[0].check(Speak)
         else:
             entries = site.pool.listed(await run_in_threadpool(site.pool.registry.all))
         return listed_voices([(entry.id, entry.voices) for entry in entries if entry.serves(Speak)])

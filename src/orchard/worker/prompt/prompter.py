@@ -14,6 +14,7 @@ from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, unreadable
 from orchard.core.tasks import generate
+from orchard.core.tasks.embed import too_long
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
 from orchard.formats.registry import also_hermes, choose
@@ -156,6 +157,23 @@ class Prompter:
         limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
         return len(self._tokens(self._checked(given), limit).tokens)
 
+    def input_tokens(self, given: str | tuple[int, ...], param: str, *, truncate: bool) -> list[int]:
+        """Return what is to be embedded in tokens: a text like a raw prompt, and tokens as they are.
+
+        Raise OrchardError if it is longer than the context window; with `truncate`, cut it at its end.
+        """
+        limit = self._window + 1
+        if not isinstance(given, str):
+            self._raw.check(given, param)
+            tokens = list(given)
+        elif truncate:
+            tokens = self._raw.encode(given[: limit * self._longest])
+        else:
+            tokens = self._tokenize(given, param, limit, raw=True, refuse=_refuse_input)
+        if not truncate:
+            _refuse_input(limit, len(tokens), param)
+        return tokens[: self._window]
+
     def _checked(self, given: generate.Generate | ReadTask) -> ReadTask:
         read = given if isinstance(given, ReadTask) else self.read(given)
         self._check(read.task)
@@ -255,18 +273,21 @@ class Prompter:
     def _begins_thinking(self, prompt: str) -> bool:
         return self.family.begin(prompt).thinking
 
-    def _tokenize(self, text: str, param: str, limit: int, *, raw: bool = False) -> list[int]:
-        """Tokenise; a text that can't fit is refused before the work of tokenising all of it."""
-        self._refuse_beyond(limit, self._fewest_tokens([text], limit), param, at_least=True)
+    def _tokenize(
+        self, text: str, param: str, limit: int, *, raw: bool = False, refuse: Callable[..., None] | None = None
+    ) -> list[int]:
+        """Tokenise; a text that can't fit is refused, by `refuse`, before the work of tokenising all of it."""
+        refuse = refuse or self._refuse_beyond
+        refuse(limit, self._fewest_tokens([text], limit), param, at_least=True)
         if len(text) > _LONG_CHARS_PER_TOKEN * limit:
             count = 0
             for start in range(0, len(text), _SLICE):
                 count += len(self._encode(text[start : start + _SLICE]))
                 if count > 2 * limit:
                     # A cut changes only the tokens around it, so half of these is certain.
-                    self._refuse_beyond(limit, count // 2, param, at_least=True)
+                    refuse(limit, count // 2, param, at_least=True)
         tokens = self._raw.encode(text) if raw else self._encode(text)
-        self._refuse_beyond(limit, len(tokens), param)
+        refuse(limit, len(tokens), param)
         return tokens
 
     def _encode(self, text: str) -> list[int]:
@@ -321,6 +342,11 @@ class Prompter:
             f"Please reduce the length of the {param}.",
             param=param,
         )
+
+
+def _refuse_input(limit: int, count: int, param: str, *, at_least: bool = False) -> None:
+    if count >= limit:
+        raise too_long(param, count, limit - 1, at_least=at_least)
 
 
 def _given(sampling: generate.Sampling | SamplingDefaults) -> dict[str, Any]:

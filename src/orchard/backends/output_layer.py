@@ -1,0 +1,70 @@
+"""What the layer that makes a network's logits reads: the last hidden states.
+
+Which layer that is, is seen in a pass over the network, not guessed from names: it may be one of its own, or the
+embeddings of the tokens once more.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import mlx.core as mx
+from mlx import nn
+
+Note = Callable[[nn.Module, mx.array, mx.array], None]
+
+
+class OutputLayer:
+    """The layer of a network that makes its logits; it lives in the engine's thread."""
+
+    def __init__(self, network: nn.Module, run: Callable[[], mx.array]) -> None:
+        """Find the layer; `run` lets the network read a token and returns the logits.
+
+        Raise ValueError if no layer makes them.
+        """
+        seen: list[tuple[nn.Module, mx.array, mx.array]] = []
+        with _watched([module for module in network.modules() if "weight" in module], lambda *call: seen.append(call)):
+            logits = run()
+        found = [(layer, inputs) for layer, inputs, made in seen if made.shape == logits.shape]
+        if not found:
+            raise ValueError("none of its layers makes its logits")
+        self._layer, inputs = found[-1]
+        self.width = int(inputs.shape[-1])
+        """How many numbers a hidden state has."""
+
+    def inputs(self, run: Callable[[], Any]) -> mx.array:
+        """Return what the layer reads while `run` lets the network read tokens: (rows, n, width), lazy."""
+        seen: list[mx.array] = []
+        with _watched([self._layer], lambda layer, inputs, made: seen.append(inputs)):
+            run()
+        return seen[-1]
+
+
+@contextmanager
+def _watched(layers: Sequence[nn.Module], note: Note) -> Iterator[None]:
+    """Call `note` with each layer that is called, what it reads and what it makes of it."""
+    kinds = [type(layer) for layer in layers]
+    watching = {kind: _watching(kind, note) for kind in set(kinds)}
+    try:
+        for layer, kind in zip(layers, kinds, strict=True):
+            layer.__class__ = watching[kind]
+        yield
+    finally:
+        for layer, kind in zip(layers, kinds, strict=True):
+            layer.__class__ = kind
+
+
+def _watching(kind: Any, note: Note) -> type:
+    class Watching(kind):  # type: ignore[misc]
+        def __call__(self, inputs: mx.array, *args: Any, **named: Any) -> Any:
+            made = super().__call__(inputs, *args, **named)
+            if isinstance(made, mx.array):
+                note(self, inputs, made)
+            return made
+
+        def as_linear(self, inputs: mx.array) -> mx.array:
+            made: mx.array = super().as_linear(inputs)
+            note(self, inputs, made)
+            return made
+
+    return Watching

@@ -1,0 +1,149 @@
+"""Embeddings of a model that generates text: the last hidden state of each input's last token, of length 1.
+
+Each input is a job of the engine, so that it is read beside all other requests and gets its share. Only a few inputs of
+a request are with the engine at once: requests of one input don't wait behind all of one that has thousands.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from orchard.core.events import Event, Finished, Output, Started, Usage
+from orchard.core.request import Priority, Request
+from orchard.core.tasks.embed import Embed, Embedding, unknown_prompt, wrong_dimensions
+from orchard.engine.batching.job import EngineStep, Job
+from orchard.engine.engine import Engine
+from orchard.engine.sampling.params import SamplingParams
+from orchard.worker.lane import Lane
+from orchard.worker.prompt.prompter import Prompter
+
+_AT_ONCE = 8
+_UNUSED = SamplingParams(seed=0)
+
+
+class _EmbeddedRequest:
+    """A request whose inputs have been tokenised. `with_engine`: the inputs that the engine has; `begun`: it reads."""
+
+    def __init__(self, request_id: str, priority: Priority, prompts: Sequence[list[int]]) -> None:
+        self.id = request_id
+        self.priority = priority
+        self.tokens = sum(map(len, prompts))
+        self.inputs = len(prompts)
+        self.left = self.inputs
+        self.waiting = deque(enumerate(prompts))
+        self.with_engine: set[int] = set()
+        self.begun: set[int] = set()
+        self.started = False
+        self.paused = False
+
+    def next_jobs(self) -> Iterator[Job]:
+        """Yield the jobs that the engine is to have now."""
+        while self.waiting and len(self.with_engine) < _AT_ONCE and not self.paused:
+            number, prompt = self.waiting.popleft()
+            self.with_engine.add(number)
+            yield Job(_job(self.id, number), prompt, _UNUSED, 1, priority=self.priority, hidden=True)
+
+    def jobs(self) -> Iterator[str]:
+        """Yield the jobs that the engine has."""
+        return (_job(self.id, number) for number in self.with_engine)
+
+
+class TextEmbeddings:
+    """The requests for embeddings of one model; its methods are called on the event loop's thread."""
+
+    def __init__(self, engine: Engine[Any], prompts: Lane, prompter: Prompter, width: int) -> None:
+        """`prompts` is the lane that makes tokens, `width` how many numbers a vector has."""
+        self._engine = engine
+        self._prompts = prompts
+        self._prompter = prompter
+        self._width = width
+        self._live: dict[str, _EmbeddedRequest] = {}
+
+    @property
+    def further_jobs(self) -> int:
+        """How many jobs the engine is working on beside one of each request."""
+        return sum(max(0, len(one.begun) - 1) for one in self._live.values())
+
+    async def prepare(self, task: Embed) -> list[list[int]]:
+        """Return the tokens of each input. Raise OrchardError if the model can't do what is asked for."""
+        if task.prompt_name is not None:
+            raise unknown_prompt(())
+        if task.dimensions not in (None, self._width):
+            raise wrong_dimensions(f"must be {self._width}: this model gives no fewer and no more")
+        read = partial(self._prompter.input_tokens, truncate=task.truncate)
+        # One at a time: the prompts of other requests go in between.
+        return [await self._prompts.do(read, *one) for one in zip(task.inputs, task.params, strict=True)]
+
+    def begin(self, request: Request, prompts: Sequence[list[int]]) -> None:
+        """Give a request's inputs to the engine, some at a time."""
+        live = self._live[request.id] = _EmbeddedRequest(request.id, request.priority, prompts)
+        self._go_on(live)
+
+    def cancel(self, request_id: str) -> None:
+        """Drop a request. Unknown ids are fine."""
+        if live := self._live.pop(request_id, None):
+            for job in live.jobs():
+                self._engine.cancel(job)
+
+    def pause(self, request_id: str) -> None:
+        """Stop the engine's work on a request. Unknown ids are fine."""
+        if live := self._live.get(request_id):
+            live.paused = True
+            for job in live.jobs():
+                self._engine.pause(job)
+
+    def resume(self, request_id: str) -> None:
+        """Continue a paused request. Unknown ids are fine."""
+        if live := self._live.get(request_id):
+            live.paused = False
+            for job in live.jobs():
+                self._engine.resume(job)
+            self._go_on(live)
+
+    def take(self, step: EngineStep) -> dict[str, list[Event]]:
+        """Return what a step brought, by request; the last event of a request that has ended is `Finished`."""
+        events: dict[str, list[Event]] = {}
+        for begun in step.begun:
+            request_id, number = _of_job(begun.job)
+            if live := self._live.get(request_id):
+                live.begun.add(number)
+                if not live.started:
+                    live.started = True
+                    events[request_id] = [Started(live.tokens)]
+        for state in step.hidden:
+            request_id, number = _of_job(state.job)
+            if live := self._live.get(request_id):
+                events.setdefault(request_id, []).extend(self._made(live, number, state.vector))
+        return events
+
+    def _made(self, live: _EmbeddedRequest, number: int, vector: "np.ndarray[Any, Any]") -> Iterator[Event]:
+        live.with_engine.remove(number)
+        live.begun.remove(number)
+        live.left -= 1
+        unit = vector / max(float(np.linalg.norm(vector)), 1e-12)
+        yield Output.of(Embedding(unit.astype("<f4").tobytes()), number)
+        self._go_on(live)
+        if not live.left:
+            del self._live[live.id]
+            yield Finished((), Usage(live.tokens, 0, units=live.inputs))
+
+    def _go_on(self, live: _EmbeddedRequest) -> None:
+        for job in live.next_jobs():
+            self._engine.submit(job)
+
+
+def request_of(job: str) -> str:
+    """Return the id of the request that a job is of."""
+    return job.partition("/")[0]
+
+
+def _job(request_id: str, number: int) -> str:
+    return f"{request_id}/{number}"
+
+
+def _of_job(job: str) -> tuple[str, int]:
+    request_id, _, number = job.partition("/")
+    return request_id, int(number or 0)

@@ -1,0 +1,85 @@
+"""The last hidden states are what a network's inner part, of whatever name, gives to its output layer."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from mlx import nn
+
+from orchard.backends import text
+from orchard.backends.output_layer import OutputLayer
+from orchard.backends.text import load
+from orchard.backends.vision import model as vision
+from orchard.core.errors import OrchardError
+from orchard.core.tasks.text_options import TextOptions
+from tests.support.models import ARCHITECTURES, PECULIAR, make_architecture
+from tests.support.tiny_models import check_close
+from tests.support.vision_families import FAMILIES
+from tests.support.vision_models import vision_folder
+
+__all__ = ["vision_folder"]
+
+TOKENS = mx.array([[5, 6, 7, 8, 300]], mx.uint32)
+EMBEDDINGS = TextOptions(embeddings=True)
+SOFTCAP = 30.0
+
+
+def inner(network: Any) -> Any:
+    """What computes the hidden states, by the names that mlx-lm's models have for it."""
+    while hasattr(network, "language_model"):
+        network = network.language_model
+    return getattr(network, "model", None) or network.backbone
+
+
+@pytest.mark.parametrize("kind", (ARCHITECTURES | PECULIAR).keys() - {"gemma3n"})
+def test_hidden_states_of_text_models(kind: str, tmp_path: Path) -> None:
+    make_architecture(tmp_path, kind)
+    model = load(str(tmp_path), EMBEDDINGS)
+    expected = inner(model.network)(TOKENS, cache=model.new_cache())
+    assert model.output
+    assert expected.shape[-1] == model.output.width
+    check_close(model.hidden(TOKENS, model.new_cache()), expected, kind)
+
+
+def test_hidden_states_where_the_inner_part_has_other_arguments(tmp_path: Path) -> None:
+    make_architecture(tmp_path, "gemma3n")
+    model = load(str(tmp_path), EMBEDDINGS)
+    hidden = model.hidden(TOKENS, model.new_cache())
+    logits = model.network.model.language_model.embed_tokens.as_linear(hidden)
+    check_close(mx.tanh(logits / SOFTCAP) * SOFTCAP, model.forward(TOKENS, model.new_cache()))
+
+
+@pytest.mark.parametrize("family", ["qwen3_vl", "idefics3", "gemma3"])
+def test_hidden_states_of_vision_models(family: str, vision_folder: Callable[[str], Path]) -> None:
+    model = vision.load(str(vision_folder(family)), EMBEDDINGS)
+    hidden = model.hidden(TOKENS, model.new_cache())
+    assert hidden.shape == (1, 5, FAMILIES[family].config["text_config"]["hidden_size"])
+    language = model.network.language_model
+    head = language.lm_head if "lm_head" in language else language.model.embed_tokens.as_linear
+    check_close(head(hidden), model.forward(TOKENS, model.new_cache()))
+
+
+def test_a_pass_for_hidden_states_leaves_the_network_as_it_was(tmp_path: Path) -> None:
+    make_architecture(tmp_path, "qwen3")
+    model = load(str(tmp_path), EMBEDDINGS)
+    kinds = [type(module) for module in model.network.modules()]
+    logits = model.forward(TOKENS, model.new_cache())
+    model.hidden(TOKENS, model.new_cache())
+    assert [type(module) for module in model.network.modules()] == kinds
+    assert mx.array_equal(model.forward(TOKENS, model.new_cache()), logits)
+
+
+def test_a_network_without_an_output_layer() -> None:
+    layer = nn.Linear(4, 6)
+    with pytest.raises(ValueError, match="makes its logits"):
+        OutputLayer(layer, lambda: layer(mx.zeros((1, 1, 4)))[..., :5])
+
+
+def test_a_model_without_an_output_layer_fails_to_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_architecture(tmp_path, "qwen3")
+    made = text._MLX_LM._replace(run=lambda network: text._run(network)[..., :-1])
+    monkeypatch.setattr(text, "_MLX_LM", made)
+    with pytest.raises(OrchardError, match="can't give embeddings, as the option `embeddings` says: none of its"):
+        load(str(tmp_path), EMBEDDINGS)
