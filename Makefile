@@ -41,7 +41,7 @@ test-clients: $(VENV)/.serve $(VENV)/.clients ## run real clients against a serv
 
 test-images: $(VENV)/.dev ## make the environment for images (500 MB) and run its tests
 	ORCHARD_CACHE_DIR=$(abspath $(IMAGES)) $(VENV)/bin/orchard setup images
-	IMAGES_CACHE_DIR=$(abspath $(IMAGES)) $(PYTHON) -m pytest tests/images $(ARGS)
+	IMAGES_CACHE_DIR=$(abspath $(IMAGES)) $(PYTEST) tests/images $(ARGS)
 
 check: $(VENV)/.dev ## lint, formatting, types
 	$(PYTHON) -m ruff check .

@@ -95,6 +95,12 @@ def pixels(file: bytes | Path) -> NDArray[np.uint8]:
     return np.asarray(Image.open(BytesIO(file) if isinstance(file, bytes) else file).convert("RGB"))
 
 
+def noise(width: int, height: int, seed: int) -> Image.Image:
+    """Return a picture of coloured noise in blocks of 8 pixels."""
+    blocks = np.random.default_rng(seed).integers(0, 256, (height // 8, width // 8, 3), np.uint8)
+    return Image.fromarray(blocks).resize((width, height), Image.Resampling.NEAREST)
+
+
 def run_tiny(*arguments: str, told: str = "") -> None:
     """Run the script in the environment."""
     python, isolated, _ = IMAGES.command

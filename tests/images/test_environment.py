@@ -1,10 +1,7 @@
 """What `make test-images` runs, in the environment that it has made."""
 
 import json
-import os
 import subprocess
-
-import pytest
 
 from orchard.environments.environment import IMAGES
 from orchard.gateway.pool.worker_process import _environment
@@ -31,9 +28,3 @@ def test_mflux_can_be_imported_by_a_worker() -> None:
     assert absent == ["torch", "fastapi", "mlx_lm"]
     assert int(hub.split(".")[0]) < 2
     assert mflux == IMAGES.packages["mflux"]
-
-
-@pytest.fixture(autouse=True)
-def _cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other tests' folder is empty."""
-    monkeypatch.setenv("ORCHARD_CACHE_DIR", os.environ["IMAGES_CACHE_DIR"])

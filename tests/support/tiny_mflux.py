@@ -47,7 +47,7 @@ NUMBERS: dict[str, dict[int, int]] = {
     "mflux.models.qwen.model.qwen_text_encoder.qwen_text_encoder": {},
     "mflux.models.qwen.model.qwen_text_encoder.qwen_rope": {},
     "mflux.models.qwen.model.qwen_vae": {384: 64, 192: 32, 96: 16},
-    "mflux.models.z_image.model.z_image_transformer.transformer": {3840: 128, 30: 1, 2560: 64},
+    "mflux.models.z_image.model.z_image_transformer.transformer": {3840: 384, 30: 3, 2560: 64},
     "mflux.models.z_image.model.z_image_text_encoder": {2560: 64, 36: 2, 32: 1, 8: 1, 9728: 128, 151936: WORDS},
     "mflux.models.z_image.model.z_image_vae": _VAE,
 }
@@ -176,7 +176,8 @@ def _write_tokenizer(folder: Path, kind: str) -> None:
 def draw(order: dict[str, Any]) -> None:
     """Draw with mflux alone: `type`, `alias` and `model` make a pipeline; each of `images` is drawn to its file `to`.
 
-    With `latents`, the class that unpacks them, mflux also saves the image of every step beside it.
+    With `latents`, the class that unpacks them, mflux also saves the image of every step beside it. With `save`, it
+    saves the model in that folder.
     """
     import pkgutil
 
@@ -190,6 +191,8 @@ def draw(order: dict[str, Any]) -> None:
             steps = StepwiseHandler(model, str(file.with_suffix("")), pkgutil.resolve_name(order["latents"]))
             model.callbacks.register(steps)
         model.generate_image(**image).image.save(file)
+    if order.get("save"):
+        model.save_model(order["save"])
 
 
 def work() -> None:

@@ -34,13 +34,21 @@ class Brush(Pipeline):
         self.drawn: list[tuple[str, int]] = []
         self.pictures: list[Pictures] = []
 
+    describes = False
+
+    def describe(self, text: str) -> str:
+        self.steps.append((text, -1, -1))
+        if text == "nonsense":
+            raise OrchardError("invalid_request", "no JSON", param="prompt")
+        return json.dumps({"scene": text})
+
     def check_prompts(self, drawing: Drawing) -> None:
         if drawing.prompt == "long":
             raise OrchardError("invalid_request", "it is too long", param="prompt")
 
     def draw(self, drawing: Drawing, pictures: Pictures, seed: int, on_step: OnStep) -> Picture.Image:
         image = Picture.new("RGB", (drawing.width, drawing.height), (seed % 256, 0, 0))
-        if drawing.prompt == "a tree":  # the load's
+        if drawing.prompt in ("a tree", '{"scene": "a tree"}'):  # the load's
             on_step(1, lambda: image)
             return image
         self.pictures.append(pictures)
@@ -303,6 +311,32 @@ async def test_options_that_can_not_be_met_fail_the_load(folder: Path, options: 
     with pytest.raises(OrchardError, match=message) as caught:
         await service.start(lambda events, running, waiting: None, lambda fraction: None)
     assert caught.value.kind == "model_failed"
+    await service.close(0)
+
+
+async def test_plain_text_is_described_once_where_a_preset_wants_json(tmp_path: Path) -> None:
+    (tmp_path / "model_index.json").write_text(json.dumps({"_class_name": "BriaFiboPipeline"}))
+    running = Running(tmp_path, ImageOptions(config_name="fibo"))
+    running.brush.describes = True
+    await running.service.start(running.emit, lambda fraction: None)
+    running.submit("r", GenerateImages(prompt="a cat", width=32, height=32, steps=1, seed=0, n=2))
+    await running.end("r")
+    assert running.brush.drawn == [('{"scene": "a cat"}', 0), ('{"scene": "a cat"}', 1)]
+    assert [prompt for prompt, _, step in running.brush.steps if step == -1] == ["a cat"]
+    running.submit("json", GenerateImages(prompt='{"a": 1}', width=32, height=32, steps=1, seed=0))
+    await running.end("json")
+    assert running.brush.drawn[-1] == ('{"a": 1}', 0)
+    running.submit("bad", GenerateImages(prompt="nonsense", width=32, height=32, steps=1, seed=0))
+    assert await running.end("bad") == Failed("invalid_request", "no JSON", "prompt")
+    await running.service.close(0)
+
+
+async def test_a_preset_without_adapters_takes_none(tmp_path: Path) -> None:
+    (tmp_path / "lora.safetensors").touch()
+    options = ImageOptions(config_name="fibo", lora_paths=(str(tmp_path / "lora.safetensors"),))
+    service = ImageService(str(tmp_path), options)
+    with pytest.raises(OrchardError, match="fibo takes no LoRA adapters, and lora_paths names some"):
+        await service.start(lambda events, running, waiting: None, lambda fraction: None)
     await service.close(0)
 
 

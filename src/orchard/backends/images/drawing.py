@@ -1,6 +1,5 @@
 """From a task to what a preset draws: everything is settled, and whatever the preset does not use is refused."""
 
-import json
 import math
 import secrets
 from collections.abc import Sequence
@@ -8,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from PIL import Image
 
+from orchard.backends.images.describer import REPOSITORY, is_json_object
 from orchard.backends.images.pictures import read_mask, read_picture
 from orchard.backends.images.presets import PRESETS, Preset
 from orchard.core.errors import OrchardError
@@ -41,10 +41,11 @@ class Pictures(Struct, frozen=True):
     mask: Image.Image | None = None
 
 
-def settle(task: GenerateImages | EditImages, preset: Preset) -> Drawing:
+def settle(task: GenerateImages | EditImages, preset: Preset, *, describes: bool = False) -> Drawing:
     """Return what a request's images are made with. Raise OrchardError("invalid_request") that blames a field.
 
-    Its pictures are read, which takes a while, and let go again.
+    Its pictures are read, which takes a while, and let go again. `describes`: plain text can be made into the JSON that
+    the preset wants.
     """
     _check_task(task, preset)
     for name, value in (("guidance", task.guidance), ("negative_prompt", task.negative_prompt)):
@@ -56,7 +57,7 @@ def settle(task: GenerateImages | EditImages, preset: Preset) -> Drawing:
     width, height = _size(task, read_pictures(task).images)
     steps = task.steps or preset.steps
     return Drawing(
-        prompt=_prompt(task.prompt, preset),
+        prompt=_prompt(task.prompt, preset, describes),
         width=width,
         height=height,
         steps=steps,
@@ -92,16 +93,13 @@ def _check_task(task: GenerateImages | EditImages, preset: Preset) -> None:
         raise _invalid("mask", f"{preset.name} needs a `mask`, which says where it is to paint")
 
 
-def _prompt(prompt: str, preset: Preset) -> str:
+def _prompt(prompt: str, preset: Preset, describes: bool) -> str:
     if not prompt.strip():
         raise _invalid("prompt", "`prompt` must not be empty")
-    if preset.json_prompt:
-        try:
-            is_object = isinstance(json.loads(prompt), dict)
-        except (ValueError, RecursionError):
-            is_object = False
-        if not is_object:
-            raise _invalid("prompt", f"`prompt` of {preset.name} must be a JSON object that describes the image")
+    if preset.json_prompt and not describes and not is_json_object(prompt):
+        message = f"`prompt` of {preset.name} must be a JSON object that describes the image"
+        plain = f"it may be plain text where {REPOSITORY} is in the local Hugging Face cache"
+        raise _invalid("prompt", f"{message}; {plain}")
     return prompt
 
 

@@ -13,8 +13,10 @@ import mlx.core as mx
 from mlx.utils import tree_flatten
 from PIL import Image
 
+from orchard.backends.images.describer import describe, describer_folder
 from orchard.backends.images.drawing import Drawing, Pictures
 from orchard.backends.images.presets import Preset
+from orchard.backends.images.weights import read_without_torch
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.images import ImageOptions
 
@@ -55,16 +57,13 @@ class Pipeline:
     @classmethod
     def load(cls, preset: Preset, folder: Path, options: ImageOptions, progress: Callable[[float], None]) -> "Pipeline":
         """Load a model with all its weights. Raise OrchardError("model_failed") where its options don't fit it."""
-        _check_loras(options)
+        adapters = _adapters(preset, options)
+        read_without_torch()
         bits = None if options.quantize == _AS_STORED else options.quantize
         with _prints_logged():
-            model = pkgutil.resolve_name(preset.type)(
-                quantize=bits,
-                model_path=str(folder),
-                lora_paths=list(map(_expanded, options.lora_paths)),
-                lora_scales=list(options.lora_scales),
-                model_config=pkgutil.resolve_name(_CONFIGURATIONS)[preset.alias],
-            )
+            config = pkgutil.resolve_name(_CONFIGURATIONS)[preset.alias]
+            made = pkgutil.resolve_name(preset.type)
+            model = made(quantize=bits, model_path=str(folder), model_config=config, **adapters)
         if bits and model.bits != bits:  # mflux goes on with those that are stored
             message = f"its weights are stored with {model.bits} bits, so quantize can't be {bits}; 16 means as stored"
             raise OrchardError("model_failed", message)
@@ -82,6 +81,19 @@ class Pipeline:
                 if tokens > counter.max_length:
                     message = f"`{name}` has {tokens:,} tokens, and the model reads at most {counter.max_length:,}"
                     raise OrchardError("invalid_request", message, param=name)
+
+    @property
+    def describes(self) -> bool:
+        """Whether it can make the JSON that the preset wants out of plain text."""
+        return self._preset.json_prompt and describer_folder() is not None
+
+    def describe(self, text: str) -> str:
+        """Return what an image is drawn of, as JSON. Raise OrchardError where that fails."""
+        folder = describer_folder()
+        if folder is None:  # it was deleted a moment ago
+            raise OrchardError("invalid_request", "`prompt` must be a JSON object", param="prompt")
+        with _prints_logged():
+            return describe(text, folder, self._model.bits)
 
     def draw(self, drawing: Drawing, pictures: Pictures, seed: int, on_step: OnStep) -> Image.Image:
         """Return an image. `on_step` is also called before the first step, with 0."""
@@ -138,14 +150,22 @@ class Pipeline:
         return image
 
 
-def _check_loras(options: ImageOptions) -> None:
-    """Raise OrchardError where adapters can't be files that are safe to read; mflux would look for some on the Hub."""
-    if options.lora_scales and len(options.lora_scales) != len(options.lora_paths):
+def _adapters(preset: Preset, options: ImageOptions) -> dict[str, Any]:
+    """Return what mflux is told of adapters, which would look for some on the Hub.
+
+    Raise OrchardError where the preset takes none, or where they can't be files that are safe to read.
+    """
+    if len(options.lora_scales) not in (0, len(options.lora_paths)):
         message = f"lora_scales has {len(options.lora_scales)} numbers, and lora_paths {len(options.lora_paths)} files"
         raise OrchardError("model_failed", message)
     for path in options.lora_paths:
         if not path.endswith(".safetensors") or not os.path.isfile(_expanded(path)):
             raise OrchardError("model_failed", f"'{path}' of lora_paths is no file that ends with .safetensors")
+    if not options.lora_paths:
+        return {}
+    if not preset.loras:
+        raise OrchardError("model_failed", f"{preset.name} takes no LoRA adapters, and lora_paths names some")
+    return {"lora_paths": list(map(_expanded, options.lora_paths)), "lora_scales": list(options.lora_scales)}
 
 
 def _unpadded(tokenizer: Any) -> Any:

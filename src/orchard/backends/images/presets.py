@@ -33,7 +33,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     from. `pipelines` are what the `_class_name` of such a model's model_index.json may be, and `marks` what its
     transformer's config.json holds and that of a similar model doesn't. `steps` and `guidance` hold where a request
     says nothing; `guidance` None: the model takes none. `latents` is the class that unpacks the latents of a step, for
-    partial images. `pictures`: how many pictures it edits at most; 0: it generates.
+    partial images. `pictures`: how many pictures it edits at most; 0: it generates. `loras`: it takes LoRA adapters.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     pictures_in: Literal["image_path", "image_paths"] = "image_path"
     mask: bool = False
     json_prompt: bool = False
+    loras: bool = True
 
     @property
     def edits(self) -> bool:
@@ -141,6 +142,7 @@ def _fibo(name: str, repository: str, *, steps: int, guidance: float | None) -> 
         guidance=guidance,
         negative_prompt=guidance is not None,
         json_prompt=True,
+        loras=False,
     )
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import ClassVar, get_args
 
 import mlx.core as mx
+from msgspec.structs import replace
 from PIL import Image as Picture
 
+from orchard.backends.images.describer import is_json_object
 from orchard.backends.images.drawing import Drawing, Pictures, read_pictures, settle
 from orchard.backends.images.pace import Pace
 from orchard.backends.images.pictures import encode
@@ -31,6 +33,7 @@ log = logging.getLogger("orchard.worker")
 _RETRY_AFTER = 30
 _PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 _SLOWEST_DISK = 50_000_000  # bytes a second
+_DESCRIBING_SECONDS = 900.0
 _TRIAL_SIDE = 64
 
 
@@ -153,7 +156,7 @@ class ImageService(Service):
         if order.cancelled:
             raise _Dropped
         assert self._pipeline
-        drawing = settle(order.task, self._preset)
+        drawing = settle(order.task, self._preset, describes=self._pipeline.describes)
         self._pipeline.check_prompts(drawing)
         return drawing
 
@@ -221,9 +224,8 @@ class ImageService(Service):
 
     def _draw(self, order: _Order) -> Image:
         """Draw the next image of a request, in the thread that owns MLX."""
-        drawing = order.drawing
-        assert drawing
         assert self._pipeline
+        drawing = order.drawing = self._described(order)
         task, index, pixels = order.task, order.images, drawing.width * drawing.height
         began = time.monotonic()
         partials = count()
@@ -247,6 +249,18 @@ class ImageService(Service):
         made = self._pipeline.draw(drawing, read_pictures(task), drawing.seed + index, on_step)
         data = encode(made, task.format, task.compression)
         return Image(data, made.width, made.height, drawing.seed + index)
+
+    def _described(self, order: _Order) -> Drawing:
+        """Return what is drawn, with a description in JSON where the preset wants one."""
+        assert order.drawing
+        assert self._pipeline
+        if not self._preset.json_prompt or is_json_object(order.drawing.prompt):
+            return order.drawing
+        self._pace.allow(_DESCRIBING_SECONDS)
+        described = replace(order.drawing, prompt=self._pipeline.describe(order.drawing.prompt))
+        self._pipeline.check_prompts(described)
+        self._thread.advance()
+        return described
 
     def _stepped(self, order: _Order, events: list[Event]) -> None:
         if not order.cancelled:
