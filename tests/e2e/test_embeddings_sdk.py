@@ -113,6 +113,8 @@ def test_what_is_too_long_is_an_error_or_cut(sdk: OpenAI) -> None:
 def test_models_say_their_kinds_and_what_they_serve(sdk: OpenAI) -> None:
     kinds = {model.id: getattr(model, "kind", None) for model in sdk.models.list()}
     assert kinds == {"minilm": "embeddings", "ranker": "rerank", "demo": "text", "plain": "text"}
+    for model in sdk.models.list():
+        assert getattr(model, "media", None) == ([] if getattr(model, "loaded", None) else None)
     with pytest.raises(openai.BadRequestError, match=r"'minilm' gives embeddings and no text; .* /v1/embeddings"):
         sdk.chat.completions.create(model="minilm", messages=[{"role": "user", "content": "Hi"}])
     with pytest.raises(
@@ -131,6 +133,17 @@ def test_a_chat_model_whose_setting_says_so_gives_embeddings(sdk: OpenAI) -> Non
     assert answer.usage.prompt_tokens > len(SENTENCES)
     said = sdk.chat.completions.create(model="demo", messages=[{"role": "user", "content": "Hi"}], max_tokens=5)
     assert said.choices[0].message.content
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"), [("speech", "model of speech"), ("transcriptions", "model of transcription")]
+)
+def test_without_a_model_of_the_kind_it_is_told_which_is_needed(
+    embedding_server: Server, path: str, asked: str
+) -> None:
+    form: Any = {"files": {"file": b"RIFF"}} if path == "transcriptions" else {"json": {"input": "Hi"}}
+    error = httpx.post(f"{embedding_server.url}/v1/audio/{path}", **form).json()["error"]
+    assert (error["param"], f"does not have exactly one {asked}" in error["message"]) == ("model", True)
 
 
 def test_at_azures_addresses(embedding_server: Server) -> None:

@@ -281,8 +281,18 @@ async def test_texts_and_tokens_give_the_same_vectors(bert: Asked) -> None:
         (Embed(("w20", "w20 " * 11)), "context_length_exceeded", "input[1]", "13 tokens; this model reads at most 12"),
         (Embed(((20,) * 13,)), "context_length_exceeded", "input", "13 tokens"),
         (Embed(((5, 64),)), "invalid_request", "input", "this model's tokens are 0 to 63"),
-        (Embed(("w20",), dimensions=8), "invalid_request", "dimensions", "must be 16: this model was not trained"),
-        (Embed(("w20",), prompt_name="query"), "invalid_request", "prompt_name", "this model has none"),
+        (
+            Embed(("w20",), dimensions=8),
+            "invalid_request",
+            "dimensions",
+            "must be 16: this model may not give fewer. `is_matryoshka`",
+        ),
+        (
+            Embed(("w20",), prompt_name="query"),
+            "invalid_request",
+            "prompt_name",
+            "must be left out: there are none in the `prompts` of",
+        ),
     ],
 )
 async def test_bad_requests(bert: Asked, task: Embed, kind: str, param: str, words: str) -> None:
@@ -309,7 +319,10 @@ async def test_prompts_and_fewer_dimensions(tmp_path: Path) -> None:
     assert cut == pytest.approx(whole[:4] / np.linalg.norm(whole[:4]), abs=1e-5)
     failed = await asked.failure("d", Embed(("w20",), dimensions=17))
     assert "at most 16" in failed.message
-    assert "one of 'document', 'query'" in (await asked.failure("e", Embed(("w20",), prompt_name="q"))).message
+    assert (
+        "one of 'document', 'query', which are in the `prompts` of the model's config_sen"
+        in (await asked.failure("e", Embed(("w20",), prompt_name="q"))).message
+    )
     await asked.service.close(0)
 
 
@@ -319,7 +332,7 @@ async def test_prompts_and_fewer_dimensions(tmp_path: Path) -> None:
         (True, {}, 3, None),
         (None, {"is_matryoshka": True}, 3, None),
         (None, {"matryoshka_dimensions": [8, 4]}, 4, None),
-        (None, {"matryoshka_dimensions": [8, 4]}, 3, "16 or one of 4, 8"),
+        (None, {"matryoshka_dimensions": [8, 4]}, 3, "16 or one of 4, 8, the `matryoshka_dimensions` that"),
         (False, {"is_matryoshka": True}, 3, "must be 16"),
     ],
 )

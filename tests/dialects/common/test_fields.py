@@ -77,7 +77,11 @@ def test_the_model_may_be_left_out_where_there_is_a_default(parse: Read) -> None
     assert read(parse, model="own").model == "own"
     for given in ({}, {"model": None}):
         error = refused(parse, None, **given)
-        assert (error.param, error.message) == ("model", "`model` is required.")
+        assert error.param == "model"
+        kinds = {"_embedding": "model of embeddings", "_ranking": "reranker", "_speech": "model of speech"}
+        asked = kinds.get(parse.__name__, "model of text")
+        assert error.message.startswith(f"`model` is required, because the server does not have exactly one {asked}. ")
+        assert "`orchard serve FOLDER`" in error.message
     for wrong in ("", 5, ["own"]):
         assert "non-empty string" in refused(parse, model=wrong).message
 

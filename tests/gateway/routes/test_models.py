@@ -99,7 +99,7 @@ def test_the_list_says_what_is_known(server: Server, path: str) -> None:
         "state": "ready",
         "reason": None,
         "batching": "together",
-        "media": None,
+        "media": [],
     }
     assert (second["id"], second["base"], second["owned_by"]) == ("org/fake:poet", "org/fake", "orchard")
     assert (third["id"], third["kind"], third["loaded"], third["state"]) == ("painter", "image", False, "unloaded")

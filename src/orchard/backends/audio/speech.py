@@ -115,7 +115,7 @@ class SpeechService(Service):
         except Exception as error:
             log.exception("loading failed")
             raise OrchardError("model_failed", f"the model can't be run: {type(error).__name__}: {error}") from error
-        return Loaded(self._weights_bytes)
+        return Loaded(self._weights_bytes, {"batching": "in_turn"})
 
     def _load(self, progress: Progress) -> Speaker:
         """Load the model, in its thread."""

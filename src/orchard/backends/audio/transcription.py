@@ -105,7 +105,7 @@ class TranscriptionService(Service):
         )
         self._recognizer = model
         mx.set_cache_limit(self._cache_bytes)
-        return Loaded(model.weights_bytes)
+        return Loaded(model.weights_bytes, {"batching": "in_turn"})
 
     def submit(self, request: Request) -> None:
         """Begin a request, unless there are too many."""

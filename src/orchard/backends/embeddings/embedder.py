@@ -94,11 +94,13 @@ class Embedder(PassModel):
         if dimensions is None or dimensions == self.width:
             return
         if not self._recipe.matryoshka:
-            why = f"must be {self.width}: this model was not trained to give fewer dimensions, as far as its files say"
+            why = f"must be {self.width}: this model may not give fewer. `is_matryoshka` or `matryoshka_dimensions` in "
+            why += "its config.json would allow it, or the server's setting `matryoshka`"
         elif dimensions > self.width:
             why = f"must be at most {self.width}, which is what this model gives"
         elif self._recipe.sizes and dimensions not in self._recipe.sizes:
-            why = f"must be {self.width} or one of {', '.join(map(str, self._recipe.sizes))}, as the model was trained"
+            sizes = ", ".join(map(str, self._recipe.sizes))
+            why = f"must be {self.width} or one of {sizes}, the `matryoshka_dimensions` that the model was trained for"
         else:
             return
         raise wrong_dimensions(why)

@@ -54,8 +54,9 @@ class EmbeddingOptions(BatchOptions, frozen=True, kw_only=True, forbid_unknown_f
 def unknown_prompt(known: Iterable[str]) -> OrchardError:
     """Return the error of a `prompt_name` that is none of a model's."""
     names = ", ".join(map(repr, sorted(known)))
-    what = f"one of {names}" if names else "left out: this model has none"
-    return OrchardError("invalid_request", f"`prompt_name` must be {what}.", param="prompt_name")
+    what = f"one of {names}, which are" if names else "left out: there are none"
+    message = f"`prompt_name` must be {what} in the `prompts` of the model's config_sentence_transformers.json."
+    return OrchardError("invalid_request", message, param="prompt_name")
 
 
 def wrong_dimensions(why: str) -> OrchardError:

@@ -56,15 +56,17 @@ B = TypeVar("B", bound=ModelFields)
 class BodyType(Generic[B]):
     """A kind of body: how it is decoded, and the JSON schema that describes it.
 
-    `ignored` names the fields that are accepted and change nothing.
+    `ignored` names the fields that are accepted and change nothing. `asked` is what answers it, for the error where no
+    model is named.
     """
 
-    def __init__(self, body: type[B], ignored: tuple[str, ...] = ()) -> None:
+    def __init__(self, body: type[B], ignored: tuple[str, ...] = (), asked: str = "model of text") -> None:
         # A deployment's address names the model, so the body's own may be anything.
         doc = {"__doc__": "A request to a deployment, which names the model instead of the body."}
         model: list[tuple[str, type, Any]] = [("model", Any, None)]
         deployed = msgspec.defstruct("DeploymentBody", model, bases=(body,), kw_only=True, namespace=doc)
         self._ignored = ignored
+        self._asked = asked
         self._decoder = msgspec.json.Decoder(body)
         self._deployment_decoder: msgspec.json.Decoder[B] = msgspec.json.Decoder(deployed)
 
@@ -76,7 +78,9 @@ class BodyType(Generic[B]):
         decoded = decode(self._decoder if model is None else self._deployment_decoder, body)
         decoded.model = model or decoded.model or default
         if decoded.model is None:
-            raise invalid("model", "is required.")
+            message = f"is required, because the server does not have exactly one {self._asked}. "
+            message += "`GET /v1/models` lists the models that it has, with their kinds; "
+            raise invalid("model", message + "`orchard serve FOLDER` serves the model in a folder.")
         return decoded
 
     def schema(self, *, deployment: bool = False) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct, inspect, structs
+from msgspec import Meta, Struct, inspect, structs
 
 from orchard.core.errors import OrchardError
 
@@ -42,6 +42,11 @@ _GOT = re.compile(r"Expected .*, got `(\w+)`\Z")
 _GOT_VALUE = re.compile(r"Invalid enum value '(.*)'\Z", re.DOTALL)
 
 T = TypeVar("T")
+
+
+def called(text: str) -> Meta:
+    """Return an annotation: errors call a type this, instead of what it consists of."""
+    return Meta(extra={"words": text})
 
 
 def invalid(param: str | None, message: str) -> OrchardError:
@@ -214,7 +219,9 @@ def _explain(expected: type, message: str) -> OrchardError:
 
 def _members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
     kind = _plain(kind)
-    return tuple(map(_plain, kind.types)) if isinstance(kind, inspect.UnionType) else (kind,)
+    if not isinstance(kind, inspect.UnionType):
+        return (kind,)
+    return tuple(member for one in kind.types for member in _members(one))
 
 
 def _plain(kind: inspect.Type) -> inspect.Type:
@@ -239,12 +246,15 @@ def _resolve(kind: inspect.Type, path: str) -> inspect.Type:
 
 
 def _describe(kind: inspect.Type) -> str:
+    if isinstance(kind, inspect.Metadata) and kind.extra and "words" in kind.extra:
+        return str(kind.extra["words"])
     words = "an object"
     match kind := _plain(kind):
         case inspect.UnionType():
             words = " or ".join(_describe(t) for t in kind.types if not isinstance(t, inspect.NoneType))
         case inspect.LiteralType():
-            words = "one of " + ", ".join(repr(value) for value in kind.values)
+            one_of = "one of " if len(kind.values) > 1 else ""
+            words = one_of + ", ".join(repr(value) for value in kind.values)
         case inspect.IntType():
             words = "an integer" + _range(kind)
         case inspect.FloatType():

@@ -22,13 +22,16 @@ from orchard.dialects.common.fields import (
     header_priority,
     make_request,
 )
-from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.json_body import called, invalid
 
 MAX_INPUTS = 2048
 _MAX_ITEMS = 2**19
 
+_WORDS = f"a string, up to {MAX_INPUTS} strings, a list of token ids, or up to {MAX_INPUTS} lists of token ids"
+
 Tokens = list[Natural]
-Input = str | Annotated[list[str | Natural | Tokens], Meta(min_length=1, max_length=_MAX_ITEMS)]
+Item = Annotated[str | Natural | Tokens, called("a string, a token id, or a list of token ids")]
+Input = Annotated[str | Annotated[list[Item], Meta(min_length=1, max_length=_MAX_ITEMS)], called(_WORDS)]
 
 _json = msgspec.json.Encoder().encode
 
@@ -48,7 +51,7 @@ class EmbeddingsBody(ServingFields, kw_only=True):
     priority: Priority | None = None
 
 
-BODY = BodyType(EmbeddingsBody, ("user",))
+BODY = BodyType(EmbeddingsBody, ("user",), "model of embeddings")
 
 
 class EmbeddingsCall(Struct, frozen=True):
@@ -87,7 +90,7 @@ def parse(
 def _inputs(given: Input | None) -> tuple[str | tuple[int, ...], ...]:
     """Return the inputs: one text, one list of tokens, or several of either."""
     if given is None:
-        raise invalid("input", "is required.")
+        raise invalid("input", f"is required: {_WORDS}.")
     if isinstance(given, str):
         given = [given]
     if all(isinstance(item, int) for item in given):
@@ -95,7 +98,7 @@ def _inputs(given: Input | None) -> tuple[str | tuple[int, ...], ...]:
     if len(given) > MAX_INPUTS:
         raise invalid("input", f"holds {len(given)} inputs; at most {MAX_INPUTS} are allowed.")
     if len({type(item) for item in given}) > 1:
-        raise invalid("input", "must be a string, an array of strings, of token ids, or of arrays of token ids.")
+        raise invalid("input", f"must be {_WORDS}; its items must be of one type.")
     for index, item in enumerate(given):
         if not item:
             param = "input" if len(given) == 1 else f"input[{index}]"

@@ -51,7 +51,7 @@ class RerankBody(ServingFields, kw_only=True):
     rank_fields: Refused | None = None
 
 
-BODY = BodyType(RerankBody, ("user",))
+BODY = BodyType(RerankBody, ("user",), "reranker")
 
 
 class RerankCall(Struct, frozen=True):

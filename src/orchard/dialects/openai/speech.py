@@ -45,7 +45,7 @@ class SpeechBody(ServingFields, kw_only=True):
     stream_format: Literal["audio", "sse"] | None = None
 
 
-BODY = BodyType(SpeechBody)
+BODY = BodyType(SpeechBody, asked="model of speech")
 
 
 class SpeechCall(Struct, frozen=True):

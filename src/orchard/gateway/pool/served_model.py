@@ -123,7 +123,7 @@ class ServedModel:
             rss_bytes=worker.rss_bytes if worker else None,
             pid=worker.pid if worker else None,
             restarts=self.restarts.count,
-            details=worker.loaded.details if worker and state == "ready" else {},
+            details={"media": [], **worker.loaded.details} if worker and state == "ready" else {},
         )
 
     async def cache(self, request_id: str | None = None) -> CacheState:

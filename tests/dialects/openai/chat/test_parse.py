@@ -498,7 +498,7 @@ def test_fields(fields: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
-    ({"model": None}, "model", "`model` is required."),
+    ({"model": None}, "model", "`model` is required, because"),
     ({"model": ""}, "model", "non-empty string"),
     ({"model": 5}, "model", "got an integer"),
     ({"messages": None}, "messages", "must be a non-empty array of at most 8192 items, got null"),
@@ -691,7 +691,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"guided_regex": ""}, "guided_regex", "a non-empty string"),
     ({"guided_choice": []}, "guided_choice", "a non-empty array"),
     ({"structured_outputs": {"structural_tag": "{}"}}, "structured_outputs.structural_tag", "not supported"),
-    ({"reasoning": "show"}, "reasoning", "one of 'hide' or an object"),
+    ({"reasoning": "show"}, "reasoning", "must be 'hide' or an object"),
     ({"reasoning": {"effort": "huge"}}, "reasoning.effort", "got 'huge'"),
     ({"reasoning": {"effort": "low"}, "reasoning_effort": "high"}, "reasoning.effort", "give only one of them"),
     ({"reasoning": {"max_tokens": 5}, "thinking_budget": 6}, "reasoning.max_tokens", "give only one of them"),
