@@ -1,5 +1,6 @@
 """Batches for training, made in processes: sound of windows, and what is to be written of it."""
 
+import math
 from collections.abc import Iterator
 from multiprocessing import get_context
 from pathlib import Path
@@ -9,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.demo_whisper_model import tokenizer
-from tools.demo_whisper_model.clips import RATE, Clips, Split
+from tools.demo_whisper_model.clips import RATE, Clips
 from tools.demo_whisper_model.utterances import WINDOW_SECONDS, Spoken, plain_tokens, utterance, window_tokens
 from tools.demo_whisper_model.words import WORDS
 
 MOST_TOKENS = 128
 _SAMPLES = int(WINDOW_SECONDS * RATE)
-_WAITING = 4  # batches for each process
+_WAITING = 2  # batches for each process
 _PLACES_PER_SECOND = 50  # of the encoder
 
 
@@ -29,14 +30,24 @@ class Batch(NamedTuple):
     spans: NDArray[np.int16]
 
 
+def _blank(rows: int, memory: Any = None) -> Batch:
+    """Return a batch with zeros, or one whose arrays are in that memory."""
+    shapes = ((rows, _SAMPLES), (rows, MOST_TOKENS), (rows, MOST_TOKENS), (rows, MOST_TOKENS, 2))
+    arrays: list[NDArray[Any]] = []
+    start = 0
+    for shape, kind in zip(shapes, (np.int16, np.int32, np.bool_, np.int16), strict=True):
+        if memory is None:
+            arrays.append(np.zeros(shape, kind))
+        else:
+            arrays.append(np.frombuffer(memory, kind, math.prod(shape), start).reshape(shape))
+            start += arrays[-1].nbytes
+    return Batch(*arrays)
+
+
 def make(clips: Clips, rng: np.random.Generator, rows: int) -> Batch:
     """Return a batch of that many windows."""
-    batch = Batch(
-        np.zeros((rows, _SAMPLES), np.int16),
-        np.full((rows, MOST_TOKENS), tokenizer.END, np.int32),
-        np.zeros((rows, MOST_TOKENS), np.bool_),
-        np.zeros((rows, MOST_TOKENS, 2), np.int16),
-    )
+    batch = _blank(rows)
+    batch.tokens[:] = tokenizer.END
     for row in range(rows):
         _fill(batch, row, clips, rng)
     return batch
@@ -84,17 +95,30 @@ def _before(rng: np.random.Generator) -> list[int]:
     return [tokenizer.BEFORE, *words]
 
 
-def _work(folder: Path, split: Split, seed: tuple[int, ...], rows: int, made: Any) -> None:
-    clips, rng = Clips(folder, split), np.random.default_rng(seed)
+def _work(job: tuple[Path, tuple[int, ...], int], slots: list[Any], free: Any, ready: Any) -> None:
+    folder, seed, rows = job
+    clips, rng = Clips(folder, "train"), np.random.default_rng(seed)
     while True:
-        made.put(make(clips, rng, rows))
+        made: tuple[NDArray[Any], ...] = make(clips, rng, rows)
+        slot = free.get()
+        shared: tuple[NDArray[Any], ...] = _blank(rows, slots[slot])
+        for place, array in zip(shared, made, strict=True):
+            place[:] = array
+        ready.put(slot)
 
 
 def batches(folder: Path, seed: int, rows: int, workers: int) -> Iterator[Batch]:
-    """Yield batches for ever, made in that many processes."""
+    """Yield batches for ever, made in that many processes; a batch is good until the next one is asked for."""
     spawn = get_context("spawn")
-    made = spawn.Queue(_WAITING * workers)
+    size = sum(array.nbytes for array in _blank(rows))
+    slots = [spawn.RawArray("b", size) for _ in range(_WAITING * workers)]  # a pipe would take longer than a step
+    free, ready = spawn.SimpleQueue(), spawn.SimpleQueue()
+    for slot in range(len(slots)):
+        free.put(slot)
     for number in range(workers):
-        spawn.Process(target=_work, args=(folder, "train", (seed, number), rows, made), daemon=True).start()
+        job = (folder, (seed, number), rows)
+        spawn.Process(target=_work, args=(job, slots, free, ready), daemon=True).start()
     while True:
-        yield made.get()
+        slot = ready.get()
+        yield _blank(rows, slots[slot])
+        free.put(slot)

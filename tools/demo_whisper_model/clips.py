@@ -96,11 +96,18 @@ def packed(sound: NDArray[np.float32]) -> NDArray[np.uint8]:
     return data
 
 
+def _levels() -> NDArray[np.float32]:
+    curved = np.arange(256) / _MU * 2 - 1
+    levels: NDArray[np.float32] = (np.sign(curved) * np.expm1(np.abs(curved) * np.log1p(_MU)) / _MU).astype(np.float32)
+    return levels
+
+
+_LEVELS = _levels()
+
+
 def unpacked(data: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Return what `packed` made bytes of."""
-    curved = data.astype(np.float32) / _MU * 2 - 1
-    sound: NDArray[np.float32] = np.sign(curved) * np.expm1(np.abs(curved) * np.log1p(_MU)) / _MU
-    return sound.astype(np.float32)
+    return _LEVELS[data]
 
 
 class Clips:
