@@ -25,6 +25,8 @@ from orchard.cli.chat import HELP, ChatSession
 from orchard.cli.doctor import Finding
 from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError, sse_data
 from orchard.core.errors import OrchardError
+from orchard.core.tasks.generate import Generate
+from orchard.kinds import KINDS
 from tests.support.command import clean, orchard, orchard_process, refused
 from tests.support.serving import Server, serve
 from tests.support.sounds import program_called, use_ffmpeg
@@ -113,15 +115,30 @@ class TestServe:
         assert "Traceback" not in stderr
 
     def test_the_banner_says_what_to_try(self) -> None:
-        assert "orchard chat\n" in serve_command.banner(["demo"], "http://127.0.0.1:8000")
-        text = serve_command.banner(["demo"], "http://127.0.0.1:9000")
+        assert "orchard chat\n" in serve_command.banner({"demo": "text"}, "http://127.0.0.1:8000")
+        text = serve_command.banner({"demo": "text"}, "http://127.0.0.1:9000")
         assert "orchard chat --url http://127.0.0.1:9000\n" in text
         assert 'base_url="http://127.0.0.1:9000/v1"' in text
 
     def test_the_banner_names_several_models(self) -> None:
-        text = serve_command.banner([*"abcdef"], "http://127.0.0.1:9000")
+        text = serve_command.banner(dict.fromkeys("abcdef", "vision"), "http://127.0.0.1:9000")
         assert " listens at http://127.0.0.1:9000\n  models        a, b, c, d and 2 more\n" in text
         assert '"model": "a"' in text
+
+    @pytest.mark.parametrize("kind", [kind for kind, known in KINDS.items() if known.backend])
+    def test_the_banner_shows_a_request_that_the_model_serves(self, kind: str) -> None:
+        backend = KINDS[kind].backend
+        assert backend
+        text = serve_command.banner({"mine": kind}, "http://127.0.0.1:9000")
+        shown = re.search(r"ask it +curl http://127.0.0.1:9000(\S+) .*\"mine\"", text)
+        assert shown
+        assert shown[1] in (address for task in backend.tasks for address in task.addresses)
+        assert ("orchard chat" in text) == (Generate in backend.tasks)
+
+    def test_the_banner_prefers_a_model_that_chats(self) -> None:
+        text = serve_command.banner({"vectors": "embeddings", "talks": "text"}, "http://127.0.0.1:9000")
+        assert "/v1/chat/completions" in text
+        assert '"model": "talks"' in text
 
     @pytest.mark.parametrize(
         ("host", "expected"), [("127.0.0.1", "127.0.0.1"), ("::", "127.0.0.1"), ("localhost", "localhost")]

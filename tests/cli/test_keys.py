@@ -136,6 +136,6 @@ def test_workers_are_given_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_banner_shows_how_to_send_a_key() -> None:
-    text = serve_command.banner(["demo"], "http://127.0.0.1:8000", has_keys=True)
+    text = serve_command.banner({"demo": "text"}, "http://127.0.0.1:8000", has_keys=True)
     assert 'curl http://127.0.0.1:8000/v1/chat/completions -H "authorization: Bearer $ORCHARD_API_KEY" -H' in text
     assert "any API key" not in text

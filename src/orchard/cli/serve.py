@@ -7,7 +7,7 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 _OPEN_FILES = 10240
 _MOST_NAMES = 4
 _BAR_COLUMNS = 24
+# What to send to try out a model that doesn't chat, after its address.
+_JSON = "-H 'content-type: application/json' -d"
+_EXAMPLES = {
+    "embeddings": ("embeddings", _JSON + """ '{{"model": {name}, "input": "Hello"}}'"""),
+    "rerank": ("rerank", _JSON + """ '{{"model": {name}, "query": "fruit", "documents": ["an apple", "a car"]}}'"""),
+    "transcription": ("audio/transcriptions", "-F model={name} -F file=@recording.wav"),
+    "speech": ("audio/speech", _JSON + """ '{{"model": {name}, "input": "Hello"}}' -o hello.mp3"""),
+    "image": ("images/generations", _JSON + """ '{{"model": {name}, "prompt": "A tree"}}'"""),
+}
+_CHAT = ("chat/completions", _JSON + """ '{{"model": {name}, "messages": [{{"role": "user", "content": "Hello"}}]}}'""")
 
 
 def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None = None) -> None:
@@ -47,8 +57,8 @@ def serve(settings: Settings, notes: Iterable[str] = (), places: Places | None =
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    names = [entry.id for entry in registry.configured()] or [DEMO]
-    text = banner(names, base_url(settings.host, sock), has_keys=settings.asks_for_keys)
+    kinds = {entry.id: entry.kind for entry in registry.configured()} or {DEMO: "text"}
+    text = banner(kinds, base_url(settings.host, sock), has_keys=settings.asks_for_keys)
     if not settings.asks_for_keys and not ipaddress.ip_address(sock.getsockname()[0]).is_loopback:
         text += "\nAnyone who can reach this machine over the network can use the server: it needs no API key."
     line = ProgressLine.of_terminal()
@@ -69,20 +79,25 @@ def url_of(host: str, port: int | str) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def banner(models: Sequence[str], url: str, *, has_keys: bool = False) -> str:
-    """Return the text for when the server listens: its address, the models it loads, and what to try next."""
+def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str:
+    """Return the text for when the server listens: its address, the models it loads, and what to try next.
+
+    `kinds`: those of the models, by their names; at least one.
+    """
+    models = list(kinds)
     more = f" and {len(models) - _MOST_NAMES} more" if len(models) > _MOST_NAMES else ""
     names = ", ".join(models[:_MOST_NAMES]) + more
     default = Settings()
     option = "" if url == url_of(default.host, default.port) else f" --url {url}"
     key = '-H "authorization: Bearer $ORCHARD_API_KEY" ' if has_keys else ""
     sdk_key = "and one of its API keys" if has_keys else "any API key"
-    body = json.dumps({"model": models[0], "messages": [{"role": "user", "content": "Hello"}]})
+    name = next((one for one, kind in kinds.items() if kind not in _EXAMPLES), models[0])
+    address, content = _EXAMPLES.get(kinds[name], _CHAT)
+    chat = f"  talk to it    orchard chat{option}\n" if address == _CHAT[0] else ""
     return f"""\
 Orchard {__version__} listens at {url}
   models        {names}
-  talk to it    orchard chat{option}
-  ask it        curl {url}/v1/chat/completions {key}-H 'content-type: application/json' -d '{body}'
+{chat}  ask it        curl {url}/v1/{address} {key}{content.format(name=json.dumps(name))}
   OpenAI SDKs   base_url="{url}/v1", {sdk_key}
   reference     {url}/docs
 Ctrl-C stops it."""
