@@ -9,7 +9,7 @@ from orchard.gateway.pool.worker_process import _environment
 PROGRAM = """
 import inspect, json, pkgutil, runpy, sys
 runpy.run_path(sys.argv[1])["add_orchard"]()
-from mflux.cli.defaults.defaults import MODEL_INFERENCE_STEPS
+from mflux.cli.defaults.defaults import model_inference_steps
 from mflux.models.common.config.model_config import AVAILABLE_MODELS
 from orchard.backends.images.presets import PRESETS
 wrong = []
@@ -23,10 +23,10 @@ for preset in PRESETS.values():
     load = {"quantize", "model_path", "model_config"} | ({"lora_paths", "lora_scales"} if preset.loras else set())
     checks = {
         "repository": config.model_name == preset.repository,
-        "steps": MODEL_INFERENCE_STEPS[preset.alias] == preset.steps,
+        "steps": model_inference_steps(preset.alias) == preset.steps,
         "takes": takes.keys() >= wanted,
         "load": inspect.signature(made.__init__).parameters.keys() >= load,
-        "latents": hasattr(pkgutil.resolve_name(preset.latents), "unpack_latents"),
+        "latents": not preset.latents or hasattr(pkgutil.resolve_name(preset.latents), "unpack_latents"),
         "distilled": preset.guidance is None or config.supports_guidance is not False,
         "layers": preset.marks.get("num_layers") in (None, config.transformer_overrides.get("num_layers")),
         "zero_cond_t": preset.marks.get("zero_cond_t", False) == config.transformer_overrides.get("zero_cond_t", False),

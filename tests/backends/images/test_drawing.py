@@ -44,16 +44,29 @@ def test_seeds_are_drawn_by_lot() -> None:
 
 
 @pytest.mark.parametrize("preset", GENERATING, ids=lambda preset: preset.name)
-@pytest.mark.parametrize("field", ["guidance", "negative_prompt"])
+@pytest.mark.parametrize("field", ["guidance", "negative_prompt", "partial_images"])
 def test_what_a_preset_does_not_use_is_refused(preset: Preset, field: str) -> None:
-    fields: dict[str, Any] = {"guidance": 2.0, "negative_prompt": "dogs"}
-    task = GenerateImages(prompt='{"a": 1}', **{field: fields[field]})
+    wanted: dict[str, Any] = {"guidance": 2.0, "negative_prompt": "dogs", "partial_images": 1}
+    needed = {"negative_prompt": "guidance", "guidance": "negative_prompt"}.get(field)
+    fields = {name: wanted[name] for name in (field, needed) if name in preset.takes or name == field}
+    task = GenerateImages(prompt='{"a": 1}', **fields)
     if field in preset.takes:
-        assert getattr(settle(task, preset), field) == fields[field]
+        drawing = settle(task, preset)
+        assert (drawing.partial_after if field == "partial_images" else getattr(drawing, field)) in (
+            wanted[field],
+            (preset.steps // 2,),
+        )
     else:
         param, message = refusal(task, preset)
         assert param == field
-        assert message == f"{preset.name} takes no `{field}`: it takes {', '.join(preset.takes)}"
+        assert f"{preset.name} takes no `{field}`: it takes {', '.join(preset.takes)}" == message
+
+
+def test_guidance_that_would_do_nothing_is_refused() -> None:
+    assert refusal(GenerateImages(prompt="a cat", guidance=0.0), PRESETS["flux-schnell"])[0] == "guidance"
+    task = GenerateImages(prompt="a cat", guidance=2.0)
+    assert refusal(task, PRESETS["qwen-image-2.1"])[0] == "guidance"
+    assert settle(task, PRESETS["qwen-image"]).guidance == 2.0
 
 
 @pytest.mark.parametrize("guidance", [0.0, 1.0])
@@ -144,7 +157,8 @@ def test_every_picture_has_a_size_that_is_possible(
             "qwen-image-edit",
             {"mask": True},
             "mask",
-            "qwen-image-edit takes no `mask`: it takes prompt, n, size, seed, steps, image, guidance, negative_prompt",
+            "qwen-image-edit takes no `mask`: it takes prompt, n, size, seed, steps, image, guidance, "
+            "negative_prompt, partial_images",
         ),
         ("flux-fill-dev", {}, "mask", "flux-fill-dev needs a `mask`, which says where it is to paint"),
         (

@@ -37,6 +37,8 @@ def folder_with(path: Path, pipeline: str | None = None, **config: Any) -> Path:
         ("Z-Image", "ZImagePipeline", {}, "z-image"),
         ("Fibo-lite", "BriaFiboPipeline", {}, "fibo-lite"),
         ("FIBO", None, {}, "fibo"),
+        ("krea-2-turbo-mflux-q4", "Krea2Pipeline", {}, "krea-2"),
+        ("Qwen-Image-2.1-Turbo", None, {}, "qwen-image-2.1-turbo"),
         ("FLUX.1-schnell-mflux-4bit", None, {}, "flux-schnell"),
     ],
 )
@@ -56,7 +58,7 @@ def test_a_snapshot_has_the_name_of_its_repository(tmp_path: Path) -> None:
     [
         (None, {}, tuple(PRESETS)),
         ("FluxPipeline", {"guidance_embeds": True}, ("flux-dev", "flux-krea-dev")),
-        ("StableDiffusionPipeline", {}, tuple(PRESETS)),
+        ("StableDiffusionPipeline", {}, tuple(name for name, preset in PRESETS.items() if not preset.pipelines)),
     ],
 )
 def test_one_that_is_not_gets_the_presets_that_it_may_have(

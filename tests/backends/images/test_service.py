@@ -15,6 +15,7 @@ from PIL import Image as Picture
 
 from orchard.backends.images.drawing import Drawing, Pictures
 from orchard.backends.images.pipeline import OnStep, Pipeline
+from orchard.backends.images.presets import PRESETS
 from orchard.backends.images.service import ImageService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage
@@ -279,7 +280,7 @@ async def test_the_preset_and_what_it_takes_are_told(folder: Path) -> None:
     running = Running(folder, ImageOptions())
     loaded = await running.service.start(running.emit, lambda fraction: None)
     assert loaded.details["config_name"] == "qwen-image"
-    assert loaded.details["takes"] == ["prompt", "n", "size", "seed", "steps", "guidance", "negative_prompt"]
+    assert loaded.details["takes"] == list(PRESETS["qwen-image"].takes)
     await running.service.close(0)
 
 

@@ -48,10 +48,13 @@ def settle(task: GenerateImages | EditImages, preset: Preset, *, describes: bool
     the preset wants.
     """
     _check_task(task, preset)
-    for name, value in (("guidance", task.guidance), ("negative_prompt", task.negative_prompt)):
+    given = {"guidance": task.guidance, "negative_prompt": task.negative_prompt}
+    for name, value in (given | {"partial_images": task.partial_images or None}).items():
         if value is not None and name not in preset.takes:
             raise _invalid(name, f"{preset.name} takes no `{name}`: it takes {', '.join(preset.takes)}")
     guidance = preset.guidance if task.guidance is None else task.guidance
+    if preset.paired and task.guidance is not None and task.negative_prompt is None:
+        raise _invalid("guidance", f"`guidance` of {preset.name} does nothing without a `negative_prompt`")
     if task.negative_prompt is not None and (guidance or 0) <= 1:
         raise _invalid("negative_prompt", "`negative_prompt` does nothing where `guidance` is not above 1")
     width, height = _size(task, read_pictures(task).images)

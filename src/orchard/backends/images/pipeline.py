@@ -43,10 +43,10 @@ class Pipeline:
     def __init__(self, preset: Preset, model: Any) -> None:
         self._preset = preset
         self._model = model
-        self._latents = pkgutil.resolve_name(preset.latents)
+        self._latents = pkgutil.resolve_name(preset.latents) if preset.latents else None
         self._counters = {
             kind: _unpadded(tokenizer)
-            for kind, tokenizer in model.tokenizers.items()
+            for kind, tokenizer in getattr(model, "tokenizers", {}).items()
             if kind not in _SUMMARISERS and hasattr(tokenizer, "padding")
         }
         self._drawing: Drawing | None = None
@@ -141,6 +141,7 @@ class Pipeline:
     def _decoded(self, latents: mx.array, config: Any) -> Image.Image:
         """Return the image of a step's latents, as mflux decodes those of the last one."""
         vae, tiling = self._model.vae, self._model.tiling_config
+        assert self._latents, "a preset without it has no partial images"
         unpacked = self._latents.unpack_latents(latents=latents, height=config.height, width=config.width)
         if hasattr(vae, "decode_packed_latents"):
             pixels = vae.decode_packed_latents(unpacked, tiling_config=tiling)

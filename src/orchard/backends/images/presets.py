@@ -30,22 +30,26 @@ class Preset(Struct, frozen=True, kw_only=True):
     """How a kind of model is run.
 
     `type` is mflux's class and `alias` its name for the model's configuration; `repository` is where the weights come
-    from. `pipelines` are what the `_class_name` of such a model's model_index.json may be, and `marks` what its
-    transformer's config.json holds and that of a similar model doesn't. `steps` and `guidance` hold where a request
-    says nothing; `guidance` None: the model takes none. `latents` is the class that unpacks the latents of a step, for
-    partial images. `pictures`: how many pictures it edits at most; 0: it generates. `loras`: it takes LoRA adapters.
+    from. `pipelines` are what the `_class_name` of such a model's model_index.json may be; empty: it is known by its
+    name only. `marks` is what its transformer's config.json holds and that of a similar model doesn't. `latents` is the
+    class that unpacks the latents of a step; None: it has no partial images.
+
+    `steps` and `guidance` hold where a request says nothing; `guidance` None: the model takes none. `paired`: it has
+    guidance only where there is a negative prompt, too. `pictures`: how many pictures it edits at most; 0: it
+    generates. `loras`: it takes LoRA adapters.
     """
 
     name: str
     type: str
     alias: str
     repository: str
-    pipelines: tuple[str, ...]
+    pipelines: tuple[str, ...] = ()
     marks: Mapping[str, bool | int] = {}
-    latents: str
+    latents: str | None = None
     steps: int
     guidance: float | None = None
     negative_prompt: bool = False
+    paired: bool = False
     pictures: int = 0
     pictures_in: Literal["image_path", "image_paths"] = "image_path"
     mask: bool = False
@@ -65,6 +69,7 @@ class Preset(Struct, frozen=True, kw_only=True):
             "mask": self.mask,
             "guidance": self.guidance is not None,
             "negative_prompt": self.negative_prompt,
+            "partial_images": self.latents is not None,
         }
         return ("prompt", "n", "size", "seed", "steps", *(name for name, used in optional.items() if used))
 
@@ -146,6 +151,26 @@ def _fibo(name: str, repository: str, *, steps: int, guidance: float | None) -> 
     )
 
 
+def _other(name: str, kind: str, repository: str, *, steps: int, guidance: float | None = None, **more: bool) -> Preset:
+    """Return the row of a kind that mflux knows by the same name."""
+    return Preset(
+        name=name,
+        type=f"{_MFLUX}.{kind}",
+        alias=name,
+        repository=repository,
+        steps=steps,
+        guidance=guidance,
+        negative_prompt=more.get("negative_prompt", guidance is not None),
+        paired=more.get("paired", False),
+        loras=more.get("loras", True),
+    )
+
+
+_ERNIE = "ernie_image.variants.txt2img.ernie_image:ErnieImage"
+_KREA2 = "krea2.variants.txt2img.krea2:Krea2"
+_MOSS = "moss_image.variants.txt2img.moss_image:MOSSImage"
+_QWEN21 = "qwen21.variants.txt2img.qwen_image_21:QwenImage21"
+
 _ROWS = (
     _flux("flux-schnell", "schnell", "FLUX.1-schnell", steps=4, guidance=None),
     _flux("flux-dev", "dev", "FLUX.1-dev", guidance=3.5),
@@ -198,6 +223,30 @@ _ROWS = (
     _z_image("z-image", "Z-Image", steps=50, guidance=4.0),
     _fibo("fibo", "FIBO", steps=50, guidance=5.0),
     _fibo("fibo-lite", "Fibo-lite", steps=8, guidance=None),
+    _other("krea-2", _KREA2, "krea/Krea-2-Turbo", steps=8, guidance=1.0),
+    _other("krea-2-raw", _KREA2, "krea/Krea-2-Raw", steps=25, guidance=1.0),
+    _other("qwen-image-2.1", _QWEN21, "Qwen/Qwen-Image-2.1", steps=40, guidance=4.0, paired=True),
+    _other("qwen-image-2.1-turbo", _QWEN21, "Qwen/Qwen-Image-2.1-Turbo", steps=8),
+    _other("ernie-image", _ERNIE, "baidu/ERNIE-Image", steps=50, guidance=4.0),
+    _other("ernie-image-turbo", _ERNIE, "baidu/ERNIE-Image-Turbo", steps=8),
+    _other("moss-image-sft", _MOSS, "OpenMOSS-Team/MOSS-Image-SFT", steps=50, guidance=3.0),
+    _other("moss-image-base", _MOSS, "OpenMOSS-Team/MOSS-Image-Base", steps=50, guidance=3.0),
+    _other(
+        "boogu-image-turbo",
+        "boogu.variants.txt2img.boogu_image:BooguImage",
+        "Boogu/Boogu-Image-0.1-Turbo",
+        steps=4,
+        loras=False,
+    ),
+    _other(
+        "ming-image-design",
+        "ming_image.variants.ming_image:MingImage",
+        "inclusionAI/Ming-Image-0.1-Design",
+        steps=12,
+        guidance=1.0,
+        negative_prompt=False,
+        loras=False,
+    ),
 )
 
 PRESETS = {row.name: row for row in _ROWS}

@@ -11,6 +11,7 @@ from orchard.backends.images.presets import PRESETS, Preset
 from orchard.core.errors import OrchardError
 
 _SNAPSHOTS = "snapshots"
+_PIPELINES = {pipeline for preset in PRESETS.values() for pipeline in preset.pipelines}
 
 
 def preset_for(folder: Path, name: str | None) -> Preset:
@@ -45,7 +46,7 @@ def _recognised(folder: Path) -> Preset:
 def _may_be(preset: Preset, folder: Path) -> bool:
     """Return whether nothing in the folder's files contradicts a preset; those that mflux saves say little."""
     pipeline = _json(folder / "model_index.json").get("_class_name")
-    if pipeline is not None and pipeline not in preset.pipelines:
+    if pipeline is not None and pipeline not in (preset.pipelines or {pipeline} - _PIPELINES):
         return False
     config = _json(folder / "transformer" / "config.json")
     return not config or all((config.get(key) or False) == value for key, value in preset.marks.items())
