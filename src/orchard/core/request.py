@@ -40,6 +40,10 @@ class LoadOptions(Struct, frozen=True, kw_only=True):
         """Return the setting without which a model of a kind that can do a task does not; empty: it does."""
         return ""
 
+    def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
+        """Return what weights take in memory that take so many bytes on the disk; `kept_bytes` of them never change."""
+        return size_bytes
+
     @property
     def saves(self) -> bool:
         """Whether a model saves something when it is unloaded."""

@@ -30,6 +30,13 @@ _BUDGET = 10_000
 _WEIGHTS = {"a": 1000, "b": 1000, "c": 1000, "large": 9000, "too large": 11_000}
 
 
+class ThirdOptions(TextOptions, frozen=True, kw_only=True):
+    """Weights take a third of their files' size."""
+
+    def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
+        return size_bytes // 3
+
+
 class HalfWay(Downloads):
     """Downloads whose progress stands still."""
 
@@ -229,6 +236,15 @@ def test_a_model_that_is_too_large_is_refused_also_as_the_first_one(monkeypatch:
         assert stage.world.loads == 0
 
     play(monkeypatch, Stage({"too large": {}}, 1), story)
+
+
+def test_one_that_is_quantised_while_it_is_loaded_needs_less_than_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        stream = stage.open("large")
+        assert stage.pool.models["large"].need == 3000 + 3000 // 8
+        await stage.read(stream)
+
+    play(monkeypatch, Stage({"large": {"options": ThirdOptions()}}, 1), story)
 
 
 def test_memory_makes_models_go_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,10 @@ from orchard.core.setting import QueueSize
 ImageFormat = Literal["png", "jpeg", "webp"]
 Quantize = Literal[3, 4, 5, 6, 8, 16]
 
+_AS_STORED = 16
+_STORED_BITS = 16
+_SCALE_BITS = 0.5  # of a weight's share in the scale and the bias of its group of 64
+
 
 class ImageTask(Task, frozen=True, kw_only=True):
     """What is asked for where images are made; None: as the model's preset says.
@@ -86,3 +90,9 @@ class ImageOptions(LoadOptions, frozen=True, kw_only=True):
     lora_paths: tuple[str, ...] = ()
     lora_scales: tuple[float, ...] = ()
     queue_size: QueueSize = 64
+
+    def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
+        """Return what weights take in memory where they are quantised while they are loaded."""
+        if self.quantize in {None, _AS_STORED}:
+            return size_bytes
+        return kept_bytes + int((size_bytes - kept_bytes) * (self.quantize + _SCALE_BITS) / _STORED_BITS)

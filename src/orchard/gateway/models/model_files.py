@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from orchard.core.model_config import Capability, capabilities, context_window, voices
 from orchard.gateway.models.gguf import GGUF, is_gguf
+from orchard.gateway.models.pipeline_files import read_weights
 from orchard.kinds import KINDS, kind_of
 
 # A folder that has just changed may change again without a new time: file systems count in steps.
@@ -35,6 +35,8 @@ class ModelFiles(Struct, frozen=True):
     created: int
     voices: tuple[str, ...] = ()
     """Those that a model of speech has."""
+    kept_bytes: int = 0
+    """Those of the weights that stay as they are where a pipeline is quantised while it is loaded."""
 
 
 class _NamedTemplate(Struct):
@@ -110,10 +112,8 @@ def _read_folders(folder: str, kind: str) -> ModelFiles:
     """Read a model whose weights lie in sub-folders. Raise ValueError, OSError."""
     if not KINDS[kind].in_folders:
         raise ValueError("it has no config.json")
-    sizes = [path.stat().st_size for path in Path(folder).rglob("*.safetensors")]
-    if not sizes:
-        raise ValueError("it has no weights in safetensors files")
-    return ModelFiles(kind, None, (), sum(sizes), _created(folder))
+    weights = read_weights(folder)
+    return ModelFiles(kind, None, (), weights.size_bytes, _created(folder), kept_bytes=weights.kept_bytes)
 
 
 def _weights(folder: str, names: Collection[str], pattern: re.Pattern[str]) -> int:

@@ -40,7 +40,8 @@ class ModelEntry(Struct, frozen=True):
     `path` empty: it has to be downloaded first (`Registry.fetch`). `repo`, `revision`: its id and revision on the
     Hugging Face Hub. `configured`: the configuration or the command line names it. `base`: the id of the model without
     the adapter. `voices`: of a model of speech. `ttl`: seconds without a request after which it is unloaded.
-    `size_bytes`: of its weights. `created`: when its files were made, in seconds since the epoch.
+    `size_bytes`: of its weights; `kept_bytes`: of those that are never quantised. `created`: when its files were made,
+    in seconds since the epoch.
     """
 
     id: str
@@ -51,6 +52,7 @@ class ModelEntry(Struct, frozen=True):
     capabilities: tuple[Capability, ...] = ()
     voices: tuple[str, ...] = ()
     size_bytes: int = 0
+    kept_bytes: int = 0
     options: LoadOptions = TextOptions()
     base: str | None = None
     configured: bool = False
@@ -435,6 +437,7 @@ def _with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: Model
         capabilities=able,
         voices=files.voices if backend and Speak in backend.tasks else (),
         size_bytes=files.size_bytes,
+        kept_bytes=files.kept_bytes,
         created=files.created,
     )
 

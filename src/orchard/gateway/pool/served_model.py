@@ -100,7 +100,8 @@ class ServedModel:
         """Bytes of memory that it takes at least."""
         if self.state.shown == "unloading" and self.allowance is not None:
             return self.allowance  # nobody can tell it any more to take less
-        return placement.need(max(self.entry.size_bytes, self._weights_bytes), self._host.processes.budget)
+        loaded = self.entry.options.loaded_bytes(self.entry.size_bytes, self.entry.kept_bytes)
+        return placement.need(max(loaded, self._weights_bytes), self._host.processes.budget)
 
     @property
     def status(self) -> ModelStatus:

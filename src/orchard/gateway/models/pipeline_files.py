@@ -1,0 +1,68 @@
+"""How large the weights of a pipeline are: a model of images, whose parts lie in sub-folders."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+_INDEX = "model_index.json"
+_MAIN_PART = "transformer"
+# Beside the main part, mflux leaves this one as it is, because its quality would suffer.
+_KEPT_PART = "text_encoder"
+_KEPT_BY = "QwenImage"
+_MAX_HEADER_BYTES = 64 * 2**20
+_LENGTH_BYTES = 8
+
+
+class PipelineWeights(Struct, frozen=True):
+    """The bytes of all weights that are loaded, and of those that quantising leaves as they are."""
+
+    size_bytes: int
+    kept_bytes: int
+
+
+def read_weights(folder: str) -> PipelineWeights:
+    """Return how large a pipeline is. Raise ValueError where it has no weights, OSError."""
+    files = sorted(Path(folder).rglob("*.safetensors"))
+    if not files:
+        raise ValueError("it has no weights in safetensors files")
+    main = [file for file in files if file.parent == Path(folder) / _MAIN_PART]
+    if main:  # what lies at the top then is a copy for other programs
+        files = [file for file in files if file.parent != Path(folder)]
+    size = _size(files)
+    if main and _is_quantised(main[0]):
+        return PipelineWeights(size, size)
+    keeps = str(_json(Path(folder) / _INDEX).get("_class_name")).startswith(_KEPT_BY)
+    return PipelineWeights(size, _size(file for file in files if keeps and file.parent.name == _KEPT_PART))
+
+
+def _size(files: Iterable[Path]) -> int:
+    return sum(file.stat().st_size for file in files)
+
+
+def _is_quantised(file: Path) -> bool:
+    """Return whether mflux has quantised a file's weights before it saved them.
+
+    The format is https://huggingface.co/docs/safetensors/index#format.
+    """
+    with file.open("rb") as opened:
+        length = int.from_bytes(opened.read(_LENGTH_BYTES), "little")
+        header = _object(opened.read(length)) if length <= _MAX_HEADER_BYTES else {}
+    metadata = header.get("__metadata__")
+    return isinstance(metadata, dict) and str(metadata.get("quantization_level", "None")).isdigit()
+
+
+def _json(file: Path) -> dict[str, Any]:
+    return _object(file.read_bytes()) if os.path.exists(file) and file.stat().st_size <= _MAX_HEADER_BYTES else {}
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    """Return a JSON object, or an empty one in place of anything else."""
+    try:
+        found = msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
