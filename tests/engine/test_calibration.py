@@ -18,7 +18,7 @@ import orchard.engine
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration
-from orchard.engine.batching.batch import BatchMode
+from orchard.engine.batching.batch import BatchMode, Verifying
 from orchard.engine.calibration import Calibration
 from orchard.engine.sampling import logprobs
 from orchard.engine.start import make_runner
@@ -79,6 +79,36 @@ def test_models_that_read_quantised_keys_share_passes_as_before(kind: str) -> No
     options = TextOptions(**QUANTIZED)
     assert calibration.quantisable(network(kind), options) is options
     assert calibration.find_batch_mode(network(kind), options) is BatchMode.SHARED
+
+
+@pytest.mark.parametrize(
+    ("kind", "verifying"),
+    [
+        *((kind, Verifying.TOGETHER) for kind in ("qwen3", "gemma3_text", "lfm2", "qwen3_next", "qwen3_moe")),
+        ("gpt_oss", Verifying.TOGETHER),
+        ("gemma3n", Verifying.TOGETHER),
+        ("gemma4_text", Verifying.TOGETHER),
+        ("mamba", Verifying.ALONE),  # its states know nothing of padding
+        ("deepseek_v32", Verifying.TOGETHER),
+        ("gemma2", Verifying.ALONE),
+    ],
+)
+def test_which_rows_verify(kind: str, verifying: Verifying, caplog: pytest.LogCaptureFixture) -> None:
+    model, options = network(kind), TextOptions()
+    assert calibration.find_verifying(model, options, calibration.find_batch_mode(model, options)) is verifying
+    assert "no proposed tokens" not in caplog.text
+
+
+def test_a_model_whose_rows_can_not_take_tokens_back(caplog: pytest.LogCaptureFixture) -> None:
+    model = Other(network("qwen3"), lambda: [ChunkedKVCache(64), KVCache()])
+    assert calibration.find_verifying(model, TextOptions(), BatchMode.SEQUENTIAL) is Verifying.NEVER
+    assert "no proposed tokens are verified" in caplog.text
+
+
+@pytest.mark.parametrize("options", [QUANTIZED, {**QUANTIZED, "quantized_kv_start": 5}], ids=str)
+def test_rows_with_quantised_keys_verify_together(options: dict[str, Any]) -> None:
+    found = calibration.find_verifying(network("qwen3"), TextOptions(**options), BatchMode.SHARED)
+    assert found is Verifying.TOGETHER
 
 
 def test_caches_in_lists() -> None:

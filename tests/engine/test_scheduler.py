@@ -414,3 +414,33 @@ def test_a_paused_request_that_has_become_too_large_is_refused() -> None:
     assert it.limit_memory(400) == []
     assert it.resume("a") == TooLarge("a", 501, 400)
     assert it.idle
+
+
+def test_how_far_rows_may_get_in_a_step() -> None:
+    """As far as the memory goes once each has its next token; nowhere if no row decodes."""
+    limits = Limits(max_rows=9, memory_bytes=1000, chunk=64, idle_chunk=64, room=30)
+    scheduler = Scheduler(limits)
+    scheduler.plan()
+    assert scheduler.room == 0
+    scheduler.add(Ticket("a", "normal", 0, 2, 50, 100, 4))
+    scheduler.add(Ticket("b", "normal", 0, 1, 50, 300, 4))
+    scheduler.plan()
+    assert scheduler.room == 30
+    for _ in range(12):
+        scheduler.plan()
+    # 1,000 - 2 * (100 + 13 * 4) - (300 + 13 * 4), by three rows of 4
+    assert scheduler.room == 28
+
+
+def test_a_row_that_got_several_tokens() -> None:
+    limits = Limits(max_rows=9, memory_bytes=1000, chunk=64, idle_chunk=64, room=30)
+    scheduler = Scheduler(limits)
+    scheduler.add(Ticket("a", "normal", 0, 1, 50, 100, 4))
+    scheduler.plan()
+    scheduler.advanced("a", 20)
+    assert scheduler.used_bytes == 100 + 20 * 4
+    scheduler.advanced("a", 7)
+    scheduler.advanced("nobody", 7)
+    assert scheduler.used_bytes == 100 + 20 * 4
+    scheduler.plan()
+    assert scheduler.used_bytes == 100 + 21 * 4

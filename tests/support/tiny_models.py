@@ -20,6 +20,7 @@ from orchard.engine.batching.model import LanguageModel
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import Sample
 from orchard.engine.scheduler import Limits
+from orchard.engine.speculation.speculation import Speculation
 from tests.support.models import make_architecture
 
 LOOSE = Limits(max_rows=64, memory_bytes=2**40, chunk=512, idle_chunk=512)
@@ -89,6 +90,7 @@ def make_runner(
     short: int = 512,
     *,
     batched_prefill: bool = False,
+    speculation: Speculation | None = None,
     **options: Any,
 ) -> Runner:
     """`options` are those of TextOptions."""
@@ -101,6 +103,7 @@ def make_runner(
         limits,
         footprint(model, given),
         batched_prefill=batched_prefill,
+        speculation=speculation,
     )
 
 

@@ -26,7 +26,7 @@ from orchard.core.cache_folder import cache_folder
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import kv_cache
-from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
+from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot, Verifying
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.prefill import read_together
@@ -40,6 +40,8 @@ _TOLERANCE = 0.1  # of the logits' spread; rounding in bfloat16 stays far below,
 _TOLERANCE_IN_PIECES = 0.2  # of the spread, on average; experts chosen otherwise by rounding stay below
 _PROMPT = 256  # tokens
 _TIMED = 3
+_ANSWER = [1, 2, 1, 2, 3]  # of a row that verifies
+_WRONG = 5
 _PROBES = [[1, 2, 3, 4, 5, 6, 7], [9, 8, 7], [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3]]
 _MOST_BYTES = 4096
 _MOST_FILES = 512
@@ -49,7 +51,8 @@ _SECONDS_BELIEVED = 24 * 3600  # the device may have been busy when it was timed
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """How far rows share a pass, whether prompts share one; prompt tokens that a step reads beside rows, and a second.
 
-    `in_pieces`: whether prompts may be read so. `found`: when, in seconds since 1970.
+    `in_pieces`: whether prompts may be read so. `verifying`: who may get proposed tokens; None: that was not tried.
+    `found`: when, in seconds since 1970.
     """
 
     batch_mode: BatchMode
@@ -58,6 +61,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     tokens_per_second: Annotated[float, Meta(gt=0)]
     found: float
     in_pieces: bool
+    verifying: Verifying | None = None
 
 
 def gains_from_batched_prefill(model: LanguageModel, options: TextOptions) -> bool:
@@ -181,11 +185,81 @@ def _logits(
     batch.arrange(slots)
     logits = None
     for token in (1, 2):
-        logits, failed = batch.forward(mx.full((len(slots),), token, mx.uint32))
-        for _, error in failed:
-            raise error
+        logits = _single(*batch.forward(mx.full((len(slots),), token, mx.uint32)))
     assert logits is not None
     return logits[mx.array([batch.slots.index(slot) for slot in slots])]
+
+
+def find_verifying(model: LanguageModel, options: TextOptions, mode: BatchMode) -> Verifying:
+    """Find out which rows can get several tokens in a pass, and forget wrong ones, without a change of their logits."""
+    together = list(range(len(_PROBES)))
+    ways = {Verifying.TOGETHER: [together], Verifying.ALONE: [[probe] for probe in together]}
+    if mode is BatchMode.SEQUENTIAL:
+        del ways[Verifying.TOGETHER]
+    expected = partial(_answer_logits, model, options)
+    for verifying, passes in ways.items():
+        logits = partial(_verified_logits, model, options, mode, passes)
+        if _same(f"proposed tokens for {verifying.value}", expected(passes), logits):
+            return verifying
+    log.warning("no proposed tokens are verified: this model's rows can't take several tokens back")
+    return Verifying.NEVER
+
+
+def _stops(probe: int) -> list[int]:
+    """Return behind how many tokens of the answer to a probe the logits are compared; rows get different numbers."""
+    return [1, len(_ANSWER) - 1 - probe, len(_ANSWER) - probe]
+
+
+def _answer_logits(model: LanguageModel, options: TextOptions, passes: Sequence[Sequence[int]]) -> mx.array:
+    """Return the logits (n, vocab_size) at the stops of each row, read alone, token by token."""
+    found = []
+    for probe in (probe for rows in passes for probe in rows):
+        slot = _begun(model, KVStore(model, options), probe)
+        batch = Batch(model, BatchMode.SEQUENTIAL)
+        batch.arrange([slot])
+        logits = [_single(*batch.forward(mx.array([token], mx.uint32))) for token in _ANSWER]
+        found += [logits[stop - 1] for stop in _stops(probe)]
+    return mx.concatenate(found)
+
+
+def _verified_logits(
+    model: LanguageModel, options: TextOptions, mode: BatchMode, passes: Sequence[Sequence[int]]
+) -> mx.array:
+    """Return the same where rows get wrong tokens behind the first, then several right ones, then one."""
+    store = KVStore(model, options)
+    found: dict[int, list[mx.array]] = {}
+    for probes in passes:
+        probe_of = {_begun(model, store, probe): probe for probe in probes}
+        for slot in probe_of:
+            slot.batched = True
+        batch = Batch(model, mode, short=16)
+        batch.arrange(list(probe_of))
+        order = [probe_of[slot] for slot in batch.slots]
+        given = [[_ANSWER[0], *[_WRONG] * (2 - probe)] for probe in order]
+        first = _single(*batch.verify(given, [len(tokens) for tokens in given]))[:, 0]
+        batch.keep([1] * len(order))
+        begun = [slot.length - len(_PROBES[probe]) for slot, probe in zip(batch.slots, order, strict=True)]
+        given = [_ANSWER[start : _stops(probe)[1]] for start, probe in zip(begun, order, strict=True)]
+        second = _single(*batch.verify(given, [1] * len(order)))[:, 0]
+        batch.keep([len(tokens) for tokens in given])
+        last = [_ANSWER[_stops(probe)[2] - 1] for probe in order]
+        third = _single(*batch.forward(mx.array(last, mx.uint32)))
+        for place, probe in enumerate(order):
+            found[probe] = [one[place : place + 1] for one in (first, second, third)]
+    return mx.concatenate([logits for probes in passes for probe in probes for logits in found[probe]])
+
+
+def _begun(model: LanguageModel, store: KVStore, probe: int) -> BatchSlot:
+    cache, prompt = store.new_cache(), _PROBES[probe]
+    model.forward(mx.array([prompt], mx.uint32), cache)
+    return BatchSlot(store.quantized_if_due(cache, len(prompt)), len(prompt))
+
+
+def _single(logits: mx.array | None, failed: list[tuple[list[BatchSlot], Exception]]) -> mx.array:
+    for _, error in failed:
+        raise error
+    assert logits is not None
+    return logits
 
 
 def measure_prefill(model: LanguageModel, tick: Callable[[], None] = lambda: None) -> tuple[int, float]:

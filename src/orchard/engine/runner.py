@@ -18,9 +18,11 @@ from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.prefill import Prefill, group_by_length, read_batch
+from orchard.engine.batching.speculating_rows import SpeculatingRows, VerifyingError
 from orchard.engine.sampling.grammar import GrammarError
 from orchard.engine.sampling.logprobs import Logprobs, Scoring
 from orchard.engine.scheduler import Limits, Scheduler, StepPlan, Ticket, TooLarge
+from orchard.engine.speculation.speculation import Speculation
 
 log = logging.getLogger("orchard.engine")
 
@@ -58,13 +60,16 @@ class Runner:
         footprint: Footprint,
         *,
         batched_prefill: bool = False,
+        speculation: Speculation | None = None,
     ) -> None:
-        """`batched_prefill`: prompts may be read in one pass."""
+        """`batched_prefill`: prompts may be read in one pass. `speculation`: proposes tokens for rows; None: nobody."""
         self._model = model
         self._batched_prefill = batched_prefill
         self.store = store
         self._uncached = store.uncached()
         self._rows = Rows(model, batch, store)
+        if speculation:
+            self._rows = SpeculatingRows(model, batch, store, speculation, lambda: self._scheduler.room)
         self.batch_mode = batch.mode
         """How far the rows share a pass."""
         self._scheduler = Scheduler(limits)
@@ -186,6 +191,7 @@ class Runner:
         self._prefill(plan.prefill)
         hidden = [HiddenState(job_id, np.array(vector)) for job_id, vector in launched]
         if plan.prefill:
+            self._rows.disturb()
             # The device has the prompts to go on with, so nothing is lost by waiting for the newest tokens now.
             drawn += self._rows.read()
         for one in drawn:
@@ -289,9 +295,11 @@ class Runner:
 
     def _decode(self) -> list[Drawn]:
         drawn, failed = self._rows.step()
+        for job_id in {one.job for one in drawn if one.verified}:
+            self._advance(job_id)
         for rows, error in failed:
             jobs = {row.job.id for row in rows}
-            if len(jobs) == 1:
+            if len(jobs) == 1 and not isinstance(error, VerifyingError):
                 self._fail(jobs.pop(), error)
                 continue
             # Any of them may be at fault, so each continues from its tokens in passes of its own.
@@ -302,6 +310,12 @@ class Runner:
                     work.isolated = True
                     self._guard(job_id, self._begin)
         return drawn
+
+    def _advance(self, job_id: str) -> None:
+        """Tell the scheduler how far a job has come in a step that may have brought several tokens of a row."""
+        if work := self._work.get(job_id):
+            generated = (row.launched - work.admitted_with[row.choice] for row in work.rows if not row.ended)
+            self._scheduler.advanced(job_id, max(generated, default=0))
 
     def _release_memory(self, plan: StepPlan) -> list[Drawn]:
         """Stop the jobs to preempt and to pause, to go on later from their tokens; return what was drawn meanwhile."""

@@ -1,7 +1,8 @@
 """Decides which request is worked on when. It computes nothing: no MLX, no clock, no thread.
 
-Every running row decodes in every step. The scheduler decides the rest: which requests are admitted, which prompts are
-read (prefill), and which requests are preempted. All three use the same weights of the priorities.
+Every running row decodes in every step, by one token or, where proposed tokens are verified, by several. The scheduler
+decides the rest: which requests are admitted, which prompts are read (prefill), and which requests are preempted. All
+three use the same weights of the priorities.
 
 Prefill: self-clocked fair queueing (Golestani 1994, https://doi.org/10.1109/INFCOM.1994.337677). The next chunk goes to
 the prompt whose chunk ends first in virtual time (tokens by weight), and a new prompt starts at the present one. So
@@ -221,6 +222,11 @@ class Scheduler:
         if ticket := self._find(ticket_id):
             ticket.prompt_tokens = prompt_tokens
 
+    def advanced(self, ticket_id: str, generated: int) -> None:
+        """Note that a row of a request has generated so many tokens since it began. Unknown ids are fine."""
+        if ticket := self._running.get(ticket_id):
+            ticket.generated = max(ticket.generated, generated)
+
     def returned(self, ticket_id: str, prompt_tokens: int, generated: int) -> TooLarge | None:
         """Note that a preempted request has freed its memory: it waits at the head of its class, or for `resume`.
 
@@ -255,6 +261,14 @@ class Scheduler:
         for ticket in decoding:
             ticket.generated += 1
         return StepPlan(too_large, preempt, begin, prefill, pause)
+
+    @property
+    def room(self) -> int:
+        """By how many tokens more than one each row may grow in the step that was planned last."""
+        decoding = [ticket for ticket in self._running.values() if not ticket.prompt_tokens]
+        growth = sum(ticket.rows * ticket.bytes_per_token for ticket in decoding)
+        left = self._limits.memory_bytes - self.used_bytes
+        return max(0, min(left // max(growth, 1), self._limits.room)) if decoding else 0
 
     def _find(self, ticket_id: str) -> Ticket | None:
         waiting = (ticket for queue in self._queues.values() for ticket in queue.tickets if ticket.id == ticket_id)

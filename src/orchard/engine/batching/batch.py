@@ -6,7 +6,7 @@ made it: a row alone costs what it costs in mlx-lm's own loop, and a long row is
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -31,6 +31,14 @@ class BatchMode(Enum):
     SEQUENTIAL = "rows take turns"
 
 
+class Verifying(Enum):
+    """Which rows may get several tokens in a pass, of which some may turn out wrong."""
+
+    TOGETHER = "rows that share a pass, each with as many tokens as it gets"
+    ALONE = "a row that is alone"
+    NEVER = "none"
+
+
 class BatchSlot:
     """A row's place in a batch: how many tokens its keys and values hold and, while it is alone, its own cache."""
 
@@ -40,6 +48,8 @@ class BatchSlot:
         self.length = length
         self.position_delta = position_delta
         self.isolated = isolated
+        self.batched = False
+        """Whether it has batched layer caches also while it is alone: only they take tokens that may turn out wrong."""
         self.replace(cache)
 
     def replace(self, cache: Cache) -> None:
@@ -47,6 +57,8 @@ class BatchSlot:
         self.cache: Cache | None = cache
         self.kinds = tuple(type(layer).__name__ for _, layer in layers(cache))
         self.nesting = map_layers(lambda layer: None, cache)
+        self.most = min((kind_of(layer).most(layer) for _, layer in layers(cache)), default=1)
+        """How many tokens it may get at most in a pass that verifies."""
 
 
 class _BatchGroup:
@@ -62,7 +74,8 @@ class _BatchGroup:
 
     def arrange(self, slots: list[BatchSlot], spare: int) -> None:
         """Hold exactly these rows from now on."""
-        alone = len(slots) == 1 and not (self._batches_one and self.key[0] and slots[0].length < _LONG_ALONE)
+        batches_one = self._batches_one and self.key[0] and slots[0].length < _LONG_ALONE
+        alone = len(slots) == 1 and not (batches_one or slots[0].batched)
         replaced = not alone and any(slot.cache is not None for slot in slots)
         if slots == self.slots and spare == self.spare and not replaced:
             return
@@ -89,13 +102,26 @@ class _BatchGroup:
         own = iter([layer.extract(row, slot.length) for layer in self._batched])
         return map_layers(lambda _: next(own), slot.nesting)
 
-    def begin_pass(self) -> mx.array:
-        """Tell the batched layers how many tokens their rows hold, and return it, (rows,)."""
+    def begin_pass(self, count: int = 1, real: list[int] | None = None) -> mx.array:
+        """Tell the batched layers how many tokens their rows hold, and return it, (rows,).
+
+        `count`, `real`: how many each row gets, with padding and without.
+        """
         known = [slot.length for slot in self.slots]
-        lengths = Lengths(known + known[:1] * self.spare)
+        real = real or [count] * len(known)
+        lengths = Lengths(known + known[:1] * self.spare, count, real=real + real[:1] * self.spare)
         for layer in self._batched:
             layer.begin(lengths)
         return lengths.array
+
+    def keep(self, real: Sequence[int], tokens: Sequence[int]) -> None:
+        """Keep so many of the `real` tokens that each row got in the last pass; where it can't be so many, none."""
+        if not all(KINDS[name].keeps_any for name in self.slots[0].kinds if name in KINDS):
+            tokens = [kept if kept == got else 0 for got, kept in zip(real, tokens, strict=True)]
+        for layer in self._batched:
+            layer.keep(tokens)
+        for slot, kept in zip(self.slots, tokens, strict=True):
+            slot.length += kept
 
     def layers(self) -> list[Any]:
         """Return each layer's cache, lists taken apart: the only row's own, or batched ones."""
@@ -118,6 +144,7 @@ class _Pass:
             spread += [*range(first, len(real)), *[first] * group.spare]
         self._spread, self._real = mx.array(spread, mx.int32), mx.array(real, mx.int32)
         self._padded = len(spread) > len(self.slots)
+        self._given: list[int] = []  # how many tokens each slot got in the last `verify`
 
     def run(self, model: LanguageModel, tokens: mx.array, traced: TracedPasses | None) -> mx.array:
         """Read one token a row, (rows,); return logits (rows, vocab_size) and counts the token."""
@@ -135,6 +162,33 @@ class _Pass:
         for slot in self.slots:
             slot.length += 1
         return logits[self._real] if self._padded else logits
+
+    def verify(self, model: LanguageModel, tokens: Sequence[Sequence[int]]) -> mx.array:
+        """Read several tokens a row; return logits (rows, n, vocab_size), padded at their end. `keep` must follow."""
+        given = self._given = [len(of) for of in tokens]
+        count = max(given)
+        padded = mx.array([[*of, *[of[-1]] * (count - len(of))] for of in tokens], mx.uint32)
+        positions = None
+        if any(slot.position_delta for slot in self.slots):
+            first = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)[self._spread]
+            positions = (first[:, None] + mx.arange(count, dtype=mx.int32)).reshape(-1)
+        if len(self.slots) == 1 and self.slots[0].cache is not None:
+            return model.forward(padded, self.slots[0].cache, positions=positions)
+        parts = zip(self.groups, self._parts(), strict=True)
+        lengths = [group.begin_pass(count, given[start:stop]) for group, (start, stop) in parts]
+        forward = _Forward(model, self._bounds, self.slots[0].kinds, self.slots[0].nesting)
+        layers = [group.layers() for group in self.groups]
+        logits = forward(padded[self._spread] if self._padded else padded, positions, lengths, layers)
+        return logits[self._real] if self._padded else logits
+
+    def keep(self, tokens: Sequence[int]) -> None:
+        """Keep so many of each row's tokens of the last `verify`."""
+        for group, (first, stop) in zip(self.groups, self._parts(), strict=True):
+            group.keep(self._given[first:stop], tokens[first:stop])
+
+    def _parts(self) -> list[tuple[int, int]]:
+        """Return where each group's slots begin and end among all of them."""
+        return list(itertools.pairwise(itertools.accumulate((len(group.slots) for group in self.groups), initial=0)))
 
     def _run_batched(
         self, model: LanguageModel, tokens: mx.array, positions: mx.array | None, traced: TracedPasses | None
@@ -161,11 +215,16 @@ class _Forward:
     def __call__(
         self, tokens: mx.array, positions: mx.array | None, lengths: list[mx.array], groups: list[list[Any]]
     ) -> mx.array:
-        """Return the logits, (rows, vocab_size), after one token a row, (rows,), by the layers of each group."""
+        """Return the logits, (rows, vocab_size), after one token a row, (rows,), by the layers of each group.
+
+        After several tokens a row, (rows, n): those of each, (rows, n, vocab_size).
+        """
         offset = lengths[0] if len(lengths) == 1 else mx.concatenate(lengths)
         pairs = zip(self.kinds, zip(*groups, strict=True), strict=True)
         views = iter([KINDS[name].view(list(of), self.bounds, offset) for name, of in pairs])
         cache = map_layers(lambda _: next(views), self.nesting)
+        if tokens.ndim > 1:
+            return self.model.forward(tokens, cache, positions=positions)
         return self.model.forward(tokens[:, None], cache, positions=positions)[:, -1]
 
 
@@ -180,14 +239,18 @@ class Batch:
         short: int = _SHORT,
         *,
         traced: bool = False,
+        verifying: Verifying = Verifying.TOGETHER,
     ) -> None:
         """Fill each group up to a multiple of `multiple` rows, with copies that nobody reads.
 
         Rows of fewer than `short` tokens are alike. `traced`: passes are compiled, see `traced_pass`.
+        `verifying`: what `verify` may be used for.
         """
         self._model = model
         self.mode = mode
         """How far the rows share a pass."""
+        self.verifying = verifying
+        """Which rows may get several tokens in `verify`."""
         self._multiple = multiple
         self._short = short
         self._traced = TracedPasses() if traced else None
@@ -242,19 +305,69 @@ class Batch:
 
         The logits lack the rows of passes that raised: those rows' caches are in no known state.
         """
+
+        def run(one: _Pass, start: int) -> mx.array:
+            own = tokens if len(self._passes) == 1 else tokens[start : start + len(one.slots)]
+            return one.run(self._model, own, self._traced)
+
+        return self._each(run)
+
+    def verify(
+        self, tokens: Sequence[Sequence[int]], drawn: Sequence[int]
+    ) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
+        """Read several tokens a row, which may turn out wrong; return what `forward` does, but n logits a row.
+
+        Those of row i are behind its last `drawn[i]` tokens; n is the most of `drawn`, and what is behind the others is
+        padding. `keep` must follow before anything else.
+        """
+        most = max(drawn)
+
+        def run(one: _Pass, start: int) -> mx.array:
+            stop = start + len(one.slots)
+            return _behind_last(
+                one.verify(self._model, tokens[start:stop]), tokens[start:stop], drawn[start:stop], most
+            )
+
+        return self._each(run)
+
+    def keep(self, tokens: Sequence[int]) -> None:
+        """Keep the first so many tokens that each row got in `verify`; the rows are those whose passes did not raise.
+
+        Where a layer can't do that, a row keeps none: `BatchSlot.length` says it.
+        """
+        start = 0
+        for one in self._ran:
+            one.keep(tokens[start : start + len(one.slots)])
+            start += len(one.slots)
+
+    def _each(
+        self, run: Callable[[_Pass, int], mx.array]
+    ) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
+        """Run each pass, given the number of its first row; return all logits, and what was raised by whose pass."""
         logits: list[mx.array] = []
         failed: list[tuple[list[BatchSlot], Exception]] = []
         start = 0
         self._ran = []
         for one in self._passes:
-            own = tokens if len(self._passes) == 1 else tokens[start : start + len(one.slots)]
-            start += len(one.slots)
             try:
-                logits.append(one.run(self._model, own, self._traced))
+                logits.append(run(one, start))
             except Exception as error:
                 failed.append((one.slots, error))
             else:
                 self._ran.append(one)
+            start += len(one.slots)
         if len(logits) > 1:
             return mx.concatenate(logits), failed
         return (logits[0] if logits else None), failed
+
+
+def _behind_last(logits: mx.array, tokens: Sequence[Sequence[int]], drawn: Sequence[int], most: int) -> mx.array:
+    """Return (rows, most, vocab_size): of logits (rows, n, vocab_size) those behind the last `drawn` tokens of each."""
+    count = logits.shape[1]
+    if all(len(of) == count and last == most for of, last in zip(tokens, drawn, strict=True)):
+        return logits[:, count - most :]
+    places = [
+        [min(len(of) - last + place, len(of) - 1) for place in range(most)]
+        for of, last in zip(tokens, drawn, strict=True)
+    ]
+    return logits[mx.arange(len(places))[:, None], mx.array(places)]

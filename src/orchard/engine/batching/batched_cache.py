@@ -24,10 +24,15 @@ class Lengths:
         lengths.equal = False
         return lengths
 
-    def __init__(self, of: Sequence[int], count: int = 1, reach: int = 0) -> None:
-        """In the pass each row gets `count` tokens. `reach`: how far it looks, where that is farther than it must."""
+    def __init__(self, of: Sequence[int], count: int = 1, reach: int = 0, real: Sequence[int] = ()) -> None:
+        """In the pass each row gets `count` tokens. `reach`: how far it looks, where that is farther than it must.
+
+        `real`: how many of them are no padding, which stands behind them; none given: all are.
+        """
         self.of = list(of)
         self.count = count
+        self.real = list(real) or [count] * len(self.of)
+        """How many tokens each row gets, without padding."""
         self.longest = max(of)
         self.reach = reach or self.longest + count
         """So many places are looked at; the longest row holds as many tokens after the pass, or fewer."""
@@ -60,6 +65,25 @@ class Lengths:
                 seen = seen & (places > own - window)
             self._masks[size, window, ring] = seen[:, None]
         return self._masks[size, window, ring]
+
+    def ring_mask(self, window: int, keep: int, narrow: int) -> mx.array:
+        """Return what each new token may look at, (rows, 1, count, places + count) of bool, in a ring not yet written.
+
+        The new tokens lie behind the ring's places. The ring is that of `places`; `narrow`: the layer's own window, 0:
+        that of the ring.
+        """
+        key = (-window, keep, narrow)
+        if key not in self._masks:
+            place = mx.arange(min(self.longest, window), dtype=mx.int32)[None]
+            last = self.array[:, None] - 1
+            held = mx.where(place < keep, place, last - (last - place) % (window - keep))
+            held = mx.where((held < mx.minimum(place, keep)) | (held > last), -1, held)  # nothing is there yet
+            at = mx.concatenate([held, self.positions], axis=1)[:, None]
+            own = self.positions[:, :, None]
+            recent = at > own - (narrow or window - keep)
+            seen = (at >= 0) & (at <= own) & (recent | (at < keep))
+            self._masks[key] = seen[:, None]
+        return self._masks[key]
 
     def known_mask(self, size: int) -> mx.array | None:
         """Return what `mask(size)` has returned; None: nobody asked, or there was nothing to hide."""

@@ -5,6 +5,7 @@ reads the last tokens, and launches the rest while the masks are computed; the n
 """
 
 from collections import deque
+from collections.abc import Sequence
 
 import mlx.core as mx
 
@@ -15,6 +16,8 @@ from orchard.engine.batching.model import LanguageModel
 from orchard.engine.sampling.grammar import Computing, GrammarState, Masks
 from orchard.engine.sampling.params import Sample
 from orchard.engine.sampling.sampler import Draw, Sampler
+
+Failures = list[tuple[list["Row"], Exception]]
 
 
 class Row:
@@ -42,6 +45,21 @@ class Row:
     def left(self) -> int:
         """How many tokens are still to be read at most."""
         return self.job.max_tokens - (len(self.tokens) - len(self.job.prompt))
+
+    @property
+    def prompt_length(self) -> int:
+        """How many of the tokens are the prompt's."""
+        return len(self.job.prompt)
+
+    @property
+    def prediction(self) -> Sequence[int]:
+        """The tokens that the caller expects in the answer."""
+        return self.job.prediction
+
+    @property
+    def to_read(self) -> list[int]:
+        """The tokens that the model has still to read, where none is launched: mostly the last one."""
+        return self.tokens[self.slot.length :]
 
     @property
     def wants_more(self) -> bool:
@@ -95,7 +113,10 @@ class Rows:
         if row in self._joining:
             self._joining.remove(row)
 
-    def step(self) -> tuple[list[Drawn], list[tuple[list[Row], Exception]]]:
+    def disturb(self) -> None:
+        """Note that the step under way does, or waits for, other work than the rows'."""
+
+    def step(self) -> tuple[list[Drawn], Failures]:
         """Launch the next token of every row and read one that was launched before."""
         failed = self._draw_bound()
         logits, broken = self._forward()
@@ -124,8 +145,26 @@ class Rows:
             if not row.ended
         ]
 
-    def _forward(self) -> tuple[mx.array | None, list[tuple[list[Row], Exception]]]:
+    def _forward(self) -> tuple[mx.array | None, Failures]:
         """Read the next token of every row; return lazy logits (rows, vocab_size) of those whose pass did not raise."""
+        self._settle()
+        if not self._active:
+            return None, []
+        assert self._inputs is not None
+        logits, broken = self._batch.forward(self._inputs)
+        failed = self._drop_failed(broken)
+        if logits is None:
+            self._inputs = None
+        return logits, failed
+
+    def _drop_failed(self, broken: list[tuple[list[BatchSlot], Exception]]) -> Failures:
+        failed = [([row for row in self._active if row.slot in slots], error) for slots, error in broken]
+        if failed:
+            self._drop([row for rows, _ in failed for row in rows])
+        return failed
+
+    def _settle(self) -> None:
+        """Let the rows be arranged for the next pass."""
         for row in self._active:
             if self._store.quantizes_at(row.slot.length):
                 cache = self._batch.extract(row.slot)
@@ -136,18 +175,8 @@ class Rows:
         if self._stale or self._joining or len(staying) < len(self._active) or self._batch.outgrown:
             self._stale = False
             self._arrange(staying)
-        if not self._active:
-            return None, []
-        assert self._inputs is not None
-        logits, broken = self._batch.forward(self._inputs)
-        failed = [([row for row in self._active if row.slot in slots], error) for slots, error in broken]
-        if failed:
-            self._drop([row for rows, _ in failed for row in rows])
-        if logits is None:
-            self._inputs = None
-        return logits, failed
 
-    def _draw_bound(self) -> list[tuple[list[Row], Exception]]:
+    def _draw_bound(self) -> Failures:
         """Draw what the last step has left to this one.
 
         A row that can't go on by its grammar ends here.
@@ -157,7 +186,7 @@ class Rows:
         logits, computing = self._bound
         self._bound = None
         allowed, broken = computing.result()
-        failed: list[tuple[list[Row], Exception]] = []
+        failed: Failures = []
         for place, error in broken.items():
             self._active[place].ended = True
             failed.append(([self._active[place]], error))

@@ -23,6 +23,7 @@ from orchard.engine.prefix_cache.values import Cut, State, media_ids
 
 _WRITE_BACK_BYTES = 32 * 2**20
 _SECONDS_BETWEEN_LOOKS = 0.01
+_UNLIMITED = 2**31
 Cache = list[Any]
 
 
@@ -188,6 +189,12 @@ class KVStore:
     def quantizes_at(self, length: int) -> bool:
         """Return whether a row that decodes has to be quantised at this length."""
         return self._bits is not None and length == self._quantized_from > 0
+
+    def until_quantized(self, length: int) -> int:
+        """Return how many tokens a row of this length may get before it has to be quantised."""
+        if self._bits is None or length >= self._quantized_from:
+            return _UNLIMITED
+        return self._quantized_from - length
 
     def prefill_stops(self, boundaries: Sequence[int]) -> list[int]:
         """Return the places where prefill must pause: where a snapshot is kept, and where quantising begins."""

@@ -10,21 +10,20 @@ take turns, and its prompts are not cached.
 | ArraysCache | BatchedArraysCache | - |
 
 A batched cache has the methods that models call on mlx-lm's own, is written as a whole in each step and is rebuilt when
-rows come and go. Into a BatchedKVCache a row may write several tokens at once: so prompts are read together.
+rows come and go. Into a BatchedKVCache a row may write several tokens at once: so prompts are read together. When a
+step verifies proposed tokens, rows of all kinds get several, and `keep` says how many of them have turned out right.
 """
 
 import copy
-import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import mlx.core as mx
-from mlx_lm.models.cache import ArraysCache
 from msgspec import Struct
 
-from orchard.engine.batching.attention import GroupedArrays
 from orchard.engine.batching.batched_cache import GROWTH, Lengths, PlacedArrays, gathered, room
+from orchard.engine.batching.layer_views import ArraysView, AttentionView
 
 
 class Unbatchable(Exception):
@@ -55,6 +54,9 @@ class BatchedLayerCache(Protocol):
     def begin(self, lengths: Lengths) -> None:
         """Get ready for a pass over rows that hold so many tokens: make room for what it writes."""
 
+    def keep(self, tokens: Sequence[int]) -> None:
+        """Keep so many of each row's tokens of the last pass, which had several; the other rows are spare ones."""
+
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """Keep these rows in this order, append those of `layers`, then `spare` copies of the first one.
 
@@ -63,83 +65,6 @@ class BatchedLayerCache(Protocol):
 
     def extract(self, row: int, length: int) -> Any:
         """Return one row of `length` tokens as a cache of its own."""
-
-
-class AttentionView:
-    """What a model sees in place of a KVCache: keys and values of all groups.
-
-    As mlx-lm's caches do, it holds what it returned last: layers that share keys and values read it once more.
-    """
-
-    def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
-        self.keys: Any = None
-        self.values: Any = None
-        self.offset = offset
-        self.only = layers[0] if len(layers) == 1 else None
-        """The layer of the only group."""
-        self._layers = layers
-        self._bounds = bounds
-        if len(layers) == 1 and hasattr(layers[0], "bits"):
-            self.bits, self.group_size = layers[0].bits, layers[0].group_size
-
-    def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
-        """Take the new tokens of all rows, (rows, heads, n, width) each; return what attention needs."""
-        if len(self._layers) == 1:
-            self.keys, self.values = self._layers[0].update_and_fetch(keys, values)
-        else:
-            rows = zip(self._layers, itertools.pairwise(self._bounds), strict=True)
-            fetched = [layer.update_and_fetch(keys[a:b], values[a:b]) for layer, (a, b) in rows]
-            self.keys, self.values = (self._grouped(list(of)) for of in zip(*fetched, strict=True))
-        return self.keys_and_values()
-
-    def keys_and_values(self) -> tuple[Any, Any]:
-        """Return what `update_and_fetch` returned last."""
-        return self.keys, self.values
-
-    def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
-        """Return the mask of the pass under way, as mlx-lm's caches do."""
-        masks = [layer.make_mask(n, window_size=window_size, return_array=return_array) for layer in self._layers]
-        return masks[0] if len(masks) == 1 else self._grouped(masks)
-
-    def _grouped(self, of: list[Any]) -> GroupedArrays:
-        return GroupedArrays(of, self._bounds, self._layers)
-
-
-class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
-    """What a model sees in place of an ArraysCache: the states of all groups. Mamba asks for that very class."""
-
-    def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
-        super().__init__(0)
-        self._of: list[list[Any]] = [layer.cache for layer in layers]
-        self._bounds = bounds
-
-    def __getitem__(self, index: int) -> Any:
-        states = [of[index] for of in self._of]
-        return states[0] if len(states) == 1 else mx.concatenate(states)
-
-    def __setitem__(self, index: int, value: mx.array) -> None:
-        for of, (a, b) in zip(self._of, itertools.pairwise(self._bounds), strict=True):
-            of[index] = value if len(self._of) == 1 else value[a:b]
-
-    def update_window(self, index: int, source: mx.array, width: int, *, lengths: Any = None) -> mx.array:
-        """Keep the last `width` entries of `source` (rows, n, channels), as mlx-vlm's ArraysCache does."""
-        self[index] = state = mx.contiguous(source[:, source.shape[1] - width :])
-        return state
-
-    def update_recurrent(self, index: int, length: int, update: Callable[..., Any]) -> tuple[Any, mx.array]:
-        """Replace a state by what `update` makes of it; return its output and the state, as mlx-vlm's ArraysCache does.
-
-        `update` takes the state, and how many states between are wanted: none are.
-        """
-        output, state = update(self[index], None)[:2]
-        self[index] = state
-        return output, state
-
-    def advance(self, n: int) -> None:
-        """Do nothing: no row of a decoding batch is padded."""
-
-    def make_mask(self, n: int) -> None:
-        """Return no mask: every row has exactly one token."""
 
 
 def _refuse(layer: Any) -> BatchedLayerCache:
@@ -167,7 +92,11 @@ class LayerKind(NamedTuple):
     quantize: Callable[[Any, int, int], Any] = lambda layer, group_size, bits: layer
     """Return a layer quantised in groups of so many, to so many bits, or as it is."""
     batches_prefill: bool = False
-    """Whether rows may write several tokens at once."""
+    """Whether rows may write several tokens at once, and all of them stay."""
+    keeps_any: bool = False
+    """Whether any number of a pass's tokens can be kept; else all or none."""
+    most: Callable[[Any], int] = lambda layer: 2**31
+    """Return the most tokens that a row may get in a pass that verifies."""
 
 
 def _arrays(layer: Any) -> list[mx.array]:
@@ -216,6 +145,9 @@ class BatchedKVCache(PlacedArrays):
         if self.arrays and lengths.reach > self.arrays[0].shape[2]:
             self.resize(room(lengths.reach - 1))
 
+    def keep(self, tokens: Sequence[int]) -> None:
+        """See `BatchedLayerCache`. Nothing to do: what lies beyond a row's end is never looked at."""
+
     def extract(self, row: int, length: int) -> Any:
         """See `BatchedLayerCache`. The row shares the group's memory until it is written to."""
         layer = self._new()
@@ -260,6 +192,7 @@ class BatchedRotatingKVCache(PlacedArrays):
         self._window: int = like.max_size
         self._keep: int = like.keep
         self._new = partial(like.__class__, like.max_size, like.keep)
+        self._apart: list[mx.array] = []  # keys and values of a pass of several tokens a row
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """See `BatchedLayerCache`."""
@@ -279,14 +212,29 @@ class BatchedRotatingKVCache(PlacedArrays):
         return mx.concatenate([array[:, :, : self._keep], turned], axis=2)
 
     def begin(self, lengths: Lengths) -> None:
-        """See `BatchedLayerCache`."""
+        """See `BatchedLayerCache`. Of several tokens a row, what is overwritten is needed until it is known which stay.
+
+        So these are kept apart, behind the ring, until then.
+        """
         super().begin(lengths)
+        self._apart = []
         if self._size() > self.arrays[0].shape[2]:
-            self.resize(min(room(lengths.longest), self._window))
+            self.resize(min(room(lengths.reach - 1), self._window))
 
     def _size(self) -> int:
-        """Return how many places the pass under way looks at."""
+        """Return how many places the pass under way looks at, or has written when all of its tokens are kept."""
         return min(self.lengths.reach, self._window)
+
+    def keep(self, tokens: Sequence[int]) -> None:
+        """See `BatchedLayerCache`."""
+        places = self.lengths.places(self._window, self._keep)[:, None, :, None]
+        stays = mx.array([*tokens, *[0] * (len(self.lengths.of) - len(tokens))], mx.int32)[:, None]
+        stays = (mx.arange(self.lengths.count) < stays)[:, None, :, None]
+        for index, new in enumerate(self._apart):
+            at = mx.broadcast_to(places, new.shape)
+            old = mx.take_along_axis(self.arrays[index], at, axis=2)
+            self.arrays[index] = mx.put_along_axis(self.arrays[index], at, mx.where(stays, new, old), axis=2)
+        self._apart = []
 
     def extract(self, row: int, length: int) -> Any:
         """See `BatchedLayerCache`."""
@@ -298,18 +246,27 @@ class BatchedRotatingKVCache(PlacedArrays):
         return layer
 
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
-        """Write one token a row; return keys and values as far as the longest row reaches."""
+        """Take each row's new tokens; return keys and values as far as the longest row reaches."""
+        if self.lengths.count > 1:
+            self._apart = [keys, values]
+            size = min(self.lengths.longest, self._window)
+            rings = [array[:, :, :size] for array in self.arrays]
+            self.fetched = mx.concatenate([rings[0], keys], axis=2), mx.concatenate([rings[1], values], axis=2)
+            return self.fetched
         self.write([keys, values], self.lengths.places(self._window, self._keep))
         size = self._size()
         self.fetched = self.arrays[0][:, :, :size], self.arrays[1][:, :, :size]
         return self.fetched
 
     def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> mx.array | None:
-        """Return the mask of the step under way."""
+        """Return the mask of the pass under way."""
         size = self._size()
         # A full ring holds what its row may look at, unless the layer's own window is narrower.
-        if window_size and window_size < self._window and not self._keep:
-            return self.lengths.mask(size, window_size, self._window)
+        narrow = window_size if window_size and window_size < self._window and not self._keep else 0
+        if self.lengths.count > 1:
+            return self.lengths.ring_mask(self._window, self._keep, narrow)
+        if narrow:
+            return self.lengths.mask(size, narrow, self._window)
         return self.lengths.mask(size)
 
 
@@ -338,6 +295,7 @@ class BatchedArraysCache:
     def __init__(self, like: Any) -> None:
         self._new = partial(like.__class__, len(like.cache))
         self.cache: list[Any] = [None] * len(like.cache)
+        self._before: list[Any] = []  # the states before a pass of several tokens a row
 
     @property
     def arrays(self) -> list[Any]:
@@ -351,6 +309,19 @@ class BatchedArraysCache:
     def begin(self, lengths: Lengths) -> None:
         """See `BatchedLayerCache`. There is always room."""
         self.lengths = lengths
+        self._before = list(self.cache) if lengths.count > 1 else []
+
+    def keep(self, tokens: Sequence[int]) -> None:
+        """See `BatchedLayerCache`. A row keeps all of its tokens or none: it goes back to the state before them."""
+        stays = [kept == real for kept, real in zip(tokens, self.lengths.real, strict=False)]
+        stays += [True] * (len(self.lengths.of) - len(stays))
+        if not all(stays):
+            rows = mx.array(stays)
+            self.cache = [
+                mx.where(rows.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+                for new, old in zip(self.cache, self._before, strict=True)
+            ]
+        self._before = []
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """See `BatchedLayerCache`."""
@@ -376,6 +347,7 @@ _KV = LayerKind(
     cut=lambda layer, start, stop: [array[:, :, start:stop] for array in _arrays(layer)],
     restore=_restore_kv,
     batches_prefill=True,
+    keeps_any=True,
 )
 KINDS: dict[str, LayerKind] = {
     "KVCache": _KV._replace(quantize=lambda layer, group_size, bits: layer.to_quantized(group_size, bits)),
@@ -386,6 +358,8 @@ KINDS: dict[str, LayerKind] = {
         snapshot=_snapshot_ring,
         # Assigning to a slice changes the very object; a copy shares its buffer until then.
         restore=lambda layer, pieces, length: _fill_ring(layer, [copy.copy(pieces[0][i]) for i in range(2)], length),
+        keeps_any=True,
+        most=lambda layer: int(layer.max_size - layer.keep),  # no two of them have one place
     ),
     "ArraysCache": LayerKind(
         batch=BatchedArraysCache,

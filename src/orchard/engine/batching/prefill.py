@@ -16,7 +16,8 @@ import mlx.core as mx
 from orchard.engine.batching.batched_cache import GROWTH, Lengths
 from orchard.engine.batching.job import MediaSpan
 from orchard.engine.batching.kv_cache import Cache, KVStore, layers
-from orchard.engine.batching.layer_kinds import AttentionView, Unbatchable, kind_of
+from orchard.engine.batching.layer_kinds import Unbatchable, kind_of
+from orchard.engine.batching.layer_views import AttentionView
 from orchard.engine.batching.model import Embedded, LanguageModel, Piece
 from orchard.engine.sampling.logprobs import Scoring
 

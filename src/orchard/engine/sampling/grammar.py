@@ -4,6 +4,7 @@ Masks are llguidance's (https://github.com/guidance-ai/llguidance); they are com
 the pass whose logits they are for.
 """
 
+import copy
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -172,6 +173,33 @@ class GrammarState:
         """The matcher that computes the next mask; None within the reasoning, and where the row is free."""
         return None if self.free or self._state is _Phase.REASONING else self._matcher
 
+    def ahead(self, proposed: Sequence[int]) -> list["GrammarState"]:
+        """Return copies of this state behind 0 and more of these tokens, as far as it may take them; it stays itself.
+
+        What is due is taken first.
+        """
+        self.take_due()
+        states = [self._copy()]
+        for token in proposed:
+            matcher = states[-1].matcher
+            if matcher and not matcher.validate_tokens([token]):
+                break
+            states.append(states[-1]._copy())
+            states[-1].take(token)
+            states[-1].left -= 1
+        return states
+
+    def _copy(self) -> "GrammarState":
+        other = copy.copy(self)
+        other.due, other._taken = [], list(self._taken)
+        other._matcher, other._tracker = self._matcher.deep_copy(), copy.copy(self._tracker)
+        return other
+
+    def take_due(self) -> None:
+        """Advance by the tokens that are due."""
+        while self.due:
+            self.take(self.due.pop(0))
+
     def take(self, token: int) -> None:
         """Advance by a token. `check` raises if the grammar does not allow it."""
         if (reasoning := self._grammar.reasoning) and reasoning.closing:
@@ -335,8 +363,7 @@ class Masks:
     def of(self, states: Sequence[GrammarState | None]) -> tuple[Words | None, dict[int, GrammarError]]:
         """Return the rows' masks, (rows, words), or None where all are free; and errors by the number of the row."""
         for one in filter(None, states):
-            while one.due:
-                one.take(one.due.pop(0))
+            one.take_due()
         bound = {row: one for row, one in enumerate(states) if one and not one.free}
         if not bound:
             return None, {}

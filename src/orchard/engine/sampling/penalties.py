@@ -1,11 +1,20 @@
 """Penalties for tokens that a row has had before, for all rows of a batch that have any."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
 
 from orchard.engine.sampling.params import SamplingParams
+
+
+class Tallied(NamedTuple):
+    """What one kind of penalty knows of its rows at some moment: see `_Tally`."""
+
+    counts: mx.array
+    ring: mx.array
+    lengths: list[int]
 
 
 class Penalties:
@@ -50,6 +59,15 @@ class Penalties:
     def state(self) -> list[mx.array]:
         """Return the arrays that should be evaluated with every draw."""
         return [array for tally in self._tallies() for array in tally.state()]
+
+    def moment(self) -> list[Tallied]:
+        """Return what is known now, for `settle`."""
+        return [tally.moment() for tally in self._tallies()]
+
+    def settle(self, past: Sequence[list[Tallied]], places: Sequence[int]) -> None:
+        """Go back, in each row, to what was known at that place of `past`."""
+        for tally, of in zip(self._tallies(), zip(*past, strict=True), strict=True):
+            tally.settle(of, [places[row] for row in tally.rows])
 
     def _tallies(self) -> list["_Tally"]:
         return [tally for tally in (self._repetition, *self._additive) if tally.rows]
@@ -128,6 +146,16 @@ class _Tally:
 
     def state(self) -> list[mx.array]:
         return [self._counts, self._ring]
+
+    def moment(self) -> Tallied:
+        return Tallied(self._counts, self._ring, self._lengths)
+
+    def settle(self, past: Sequence[Tallied], places: Sequence[int]) -> None:
+        own = mx.array(list(places)), mx.arange(len(places))
+        self._counts = mx.stack([of.counts for of in past])[own]
+        width = self._ring.shape[1]
+        self._ring = mx.stack([mx.pad(of.ring, [(0, 0), (0, width - of.ring.shape[1])]) for of in past])[own]
+        self._lengths = [past[place].lengths[row] for row, place in enumerate(places)]
 
     def _slide(self, token: mx.array) -> None:
         """Let `token` (n,) take the place of the ones that leave the windows."""

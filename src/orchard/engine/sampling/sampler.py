@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from orchard.engine.sampling import categorical
 from orchard.engine.sampling.logprobs import Logprobs
 from orchard.engine.sampling.params import Sample, SamplingParams
-from orchard.engine.sampling.penalties import Penalties
+from orchard.engine.sampling.penalties import Penalties, Tallied
 from orchard.engine.sampling.thinking_budget import ThinkingBudgets
 
 _MASK64 = (1 << 64) - 1
@@ -244,6 +244,7 @@ class Sampler:
         self._penalties = Penalties(vocab_size)
         self._budgets = ThinkingBudgets()
         self._plan: _DrawPlan | None = None
+        self._past: list[tuple[list[Tallied], list[mx.array]]] = []  # before and after each draw ahead
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -283,3 +284,29 @@ class Sampler:
             row.drawn += 1
         state = self._penalties.state() + self._budgets.state()
         return Draw(token, self._plan.logprobs(token, raw), self._plan.asking, state)
+
+    def draw_ahead(self, logits: mx.array, allowed: mx.array | None = None) -> list[Draw]:
+        """Draw n tokens for each row, each as if those before it stood, from logits (B, n, vocab_size), lazily.
+
+        `allowed`: see `draw`, (B, n, words). `settle` must follow, with how many of them do stand.
+        """
+        self._past = [self._moment()]
+        draws = []
+        for place in range(logits.shape[1]):
+            draws.append(self.draw(logits[:, place], None if allowed is None else allowed[:, place]))
+            self._past.append(self._moment())
+        return draws
+
+    def settle(self, stand: Sequence[int]) -> None:
+        """Go back to where each row has drawn only so many of the tokens of the last `draw_ahead`."""
+        past, self._past = self._past, []
+        drawn = len(past) - 1
+        if all(count == drawn for count in stand):
+            return
+        for row, count in zip(self._rows, stand, strict=True):
+            row.drawn += count - drawn
+        self._penalties.settle([penalties for penalties, _ in past], stand)
+        self._budgets.settle([budgets for _, budgets in past], stand)
+
+    def _moment(self) -> tuple[list[Tallied], list[mx.array]]:
+        return self._penalties.moment(), self._budgets.state()

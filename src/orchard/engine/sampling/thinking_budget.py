@@ -43,6 +43,12 @@ class ThinkingBudgets:
         """Return the arrays that must be computed along with a draw."""
         return [] if self._begun is None else [self._begun]
 
+    def settle(self, past: Sequence[list[mx.array]], places: Sequence[int]) -> None:
+        """Go back, in each row, to what `state` returned at that place of `past`."""
+        if self._begun is not None:
+            begun = mx.stack([array for state in past for array in state])
+            self._begun = begun[mx.array(list(places)), mx.arange(len(places))]
+
     def apply(self, token: mx.array, drawn: Sequence[int]) -> mx.array:
         """Return the tokens (B,) that replace `token` (B,); each row has drawn so many before."""
         if self._begun is None:

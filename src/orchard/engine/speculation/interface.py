@@ -56,7 +56,8 @@ class Controller(Protocol):
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
         """Note what a step took from the end of the one before; its pass computed so many tokens, padding among them.
 
-        Left out: steps in which prompts were read, or rows came or went, and those after an idle time.
+        0 tokens: it launched a pass and had none to wait for, as the one before had waited for all. Left out: steps in
+        which prompts were read, or rows came or went, and those after an idle time.
         """
 
     def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:

@@ -1,0 +1,97 @@
+"""What a model sees in a pass over batched rows, in the place of a layer's cache: the rows of all groups together."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+from mlx_lm.models.cache import ArraysCache
+
+from orchard.engine.batching.attention import GroupedArrays
+
+
+class AttentionView:
+    """What a model sees in place of a KVCache: keys and values of all groups.
+
+    As mlx-lm's caches do, it holds what it returned last: layers that share keys and values read it once more.
+    """
+
+    def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
+        self.keys: Any = None
+        self.values: Any = None
+        self.offset = offset
+        self.only = layers[0] if len(layers) == 1 else None
+        """The layer of the only group."""
+        self._layers = layers
+        self._bounds = bounds
+        if len(layers) == 1 and hasattr(layers[0], "bits"):
+            self.bits, self.group_size = layers[0].bits, layers[0].group_size
+
+    def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
+        """Take the new tokens of all rows, (rows, heads, n, width) each; return what attention needs."""
+        if len(self._layers) == 1:
+            self.keys, self.values = self._layers[0].update_and_fetch(keys, values)
+        else:
+            rows = zip(self._layers, itertools.pairwise(self._bounds), strict=True)
+            fetched = [layer.update_and_fetch(keys[a:b], values[a:b]) for layer, (a, b) in rows]
+            self.keys, self.values = (self._grouped(list(of)) for of in zip(*fetched, strict=True))
+        return self.keys_and_values()
+
+    def keys_and_values(self) -> tuple[Any, Any]:
+        """Return what `update_and_fetch` returned last."""
+        return self.keys, self.values
+
+    def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
+        """Return the mask of the pass under way, as mlx-lm's caches do."""
+        masks = [layer.make_mask(n, window_size=window_size, return_array=return_array) for layer in self._layers]
+        return masks[0] if len(masks) == 1 else self._grouped(masks)
+
+    def _grouped(self, of: list[Any]) -> GroupedArrays:
+        return GroupedArrays(of, self._bounds, self._layers)
+
+
+class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
+    """What a model sees in place of an ArraysCache: the states of all groups. Mamba asks for that very class."""
+
+    def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
+        super().__init__(0)
+        self._of: list[list[Any]] = [layer.cache for layer in layers]
+        self._bounds = bounds
+        first = layers[0].lengths  # None: a row's own cache, which never gets several tokens
+        if first is not None and first.count > 1:
+            real = [tokens for layer in layers for tokens in layer.lengths.real]
+            if min(real) < first.count:
+                self.lengths = mx.array(real, mx.int32)  # models ask for it
+
+    def __getitem__(self, index: int) -> Any:
+        states = [of[index] for of in self._of]
+        return states[0] if len(states) == 1 else mx.concatenate(states)
+
+    def __setitem__(self, index: int, value: mx.array) -> None:
+        for of, (a, b) in zip(self._of, itertools.pairwise(self._bounds), strict=True):
+            of[index] = value if len(self._of) == 1 else value[a:b]
+
+    def update_window(self, index: int, source: mx.array, width: int, *, lengths: Any = None) -> mx.array:
+        """Keep the last `width` entries of `source` (rows, n, channels), as mlx-vlm's ArraysCache does."""
+        if self.lengths is None:
+            self[index] = state = mx.contiguous(source[:, source.shape[1] - width :])
+        else:  # before each row's padding
+            places = self.lengths[:, None] + mx.arange(width)
+            self[index] = state = mx.take_along_axis(source, places[..., None], axis=1)
+        return state
+
+    def update_recurrent(self, index: int, length: int, update: Callable[..., Any]) -> tuple[Any, mx.array]:
+        """Replace a state by what `update` makes of it; return its output and the state, as mlx-vlm's ArraysCache does.
+
+        `update` takes the state, and how many states between are wanted: none are.
+        """
+        output, state = update(self[index], None)[:2]
+        self[index] = state
+        return output, state
+
+    def advance(self, n: int) -> None:
+        """Do nothing: the view serves one pass."""
+
+    def make_mask(self, n: int) -> mx.array | None:
+        """Return which of n tokens are no padding, (rows, n) of bool; None: all of them."""
+        return None if self.lengths is None else mx.arange(n) < self.lengths[:, None]

@@ -1,0 +1,249 @@
+"""Decode in which a step may verify proposed tokens, so that a row gets several tokens of one pass.
+
+Such a step reads all tokens that were launched, lets one pass read each row's last token and those proposed for behind
+it, and draws behind each of them. What a row draws at a place is fixed by its seed and its tokens; so a proposed token
+is right where it is the one that is drawn, and then the draw behind it counts, too. The step waits for its draws, for
+the next one must know how many of them stand. All other steps are those of `decode`.
+"""
+
+from collections.abc import Callable, Sequence
+
+import mlx.core as mx
+from msgspec.structs import replace
+
+from orchard.engine.batching.batch import Batch, Verifying
+from orchard.engine.batching.decode import Failures, Row, Rows
+from orchard.engine.batching.job import Drawn, Verified
+from orchard.engine.batching.kv_cache import KVStore
+from orchard.engine.batching.model import LanguageModel
+from orchard.engine.sampling.grammar import GrammarError, GrammarState
+from orchard.engine.sampling.params import Sample
+from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.speculation import Speculation
+from orchard.engine.speculation.step_clock import StepClock
+
+_MOST_LOGITS = 2**25  # of one pass: 128 MiB in float32
+
+
+class VerifyingError(Exception):
+    """A pass in which rows got proposed tokens raised the error that this is made of; without them, it may not."""
+
+
+class SpeculatingRows(Rows):
+    """All rows in decode, where tokens may be proposed.
+
+    After a step that verifies, a row's cache holds all of its tokens but the last one. Where it can't forget single
+    tokens, it may lack some more: they are read again with the next step, which verifies for that reason alone, too.
+    """
+
+    def __init__(
+        self, model: LanguageModel, batch: Batch, store: KVStore, speculation: Speculation, room: Callable[[], int]
+    ) -> None:
+        """`room` returns how many tokens more than one there is memory for, of each row in the present step."""
+        super().__init__(model, batch, store)
+        self._speculation = speculation
+        self._room = room
+        self._clock = StepClock()
+
+    def join(self, row: Row) -> None:
+        """See `Rows`."""
+        super().join(row)
+        if row.job.speculates:
+            self._speculation.open(row)
+
+    def leave(self, row: Row) -> None:
+        """See `Rows`."""
+        super().leave(row)
+        self._speculation.close(row)
+
+    def disturb(self) -> None:
+        """Note that the next step waits for other work than the rows'."""
+        self._clock.disturb(1)
+
+    def step(self) -> tuple[list[Drawn], Failures]:
+        """See `Rows`. Where tokens have been proposed, they are verified, and then all that was drawn is read."""
+        failed: Failures = []
+        drawn: list[Drawn] = []
+        if self._looks():
+            failed, drawn = self._draw_bound(), self.read()
+            proposals = self._propose()
+            if proposals or self._owes:
+                taken, broken = self._verify(proposals)
+                return drawn + taken, failed + broken
+        waits = self._in_flight
+        taken, broken = super().step()
+        if (seconds := self._clock.lap()) and self._active:
+            rows = len(self._active)
+            self._speculation.controller.observe(rows, rows if waits else 0, seconds)
+        return drawn + taken, failed + broken
+
+    @property
+    def _in_flight(self) -> bool:
+        """Whether tokens are launched that have not been read."""
+        return bool(self._unread or self._bound)
+
+    def _arrange(self, staying: list[Row]) -> None:
+        self._clock.disturb(2)  # the next step waits for the arrays of this one
+        for row in self._active:
+            if not row.wants_more:
+                self._speculation.close(row)
+        super()._arrange(staying)
+
+    def _drop(self, rows: list[Row]) -> None:
+        self._clock.disturb(2)
+        for row in rows:
+            self._speculation.close(row)
+        super()._drop(rows)
+
+    @property
+    def _owes(self) -> bool:
+        """Whether a row has tokens to read again, which only a step that verifies does."""
+        return not self._in_flight and any(len(row.to_read) > 1 for row in self._active)
+
+    def _decoding(self) -> list[Row]:
+        return [row for row in self._active if row.wants_more] + self._joining
+
+    def _most_now(self, rows: list[Row]) -> int:
+        return min(self._speculation.controller.looks(len(rows)), self._room()) if rows else 0
+
+    def _most(self, row: Row, rows: int, most: int) -> int:
+        """Return how many of `most` tokens may be proposed for a row, of so many."""
+        slot = row.slot
+        verifies = rows == 1 or self._batch.verifying is Verifying.TOGETHER
+        if slot.isolated or not (slot.length and row.job.speculates and verifies):
+            return 0
+        before = len(row.to_read)
+        logits = _MOST_LOGITS // (rows * self._model.vocab_size)
+        return max(
+            0,
+            min(most, row.left - 1, logits - 1, slot.most - before, self._store.until_quantized(slot.length) - before),
+        )
+
+    def _looks(self) -> bool:
+        """Return whether it is worth reading all tokens that were launched, to propose some for behind them."""
+        if self._owes:
+            return True
+        rows = self._decoding()
+        most = self._most_now(rows)
+        if not most or not self._in_flight:
+            return most > 0
+        if self._bound:
+            self._bound[1].result()  # until then another thread uses the grammars' states
+        # The first token of a proposal stands for the one that was launched.
+        asked = [0 if row in self._joining else self._most(row, len(rows), most) for row in rows]
+        proposals = self._speculation.propose(rows, [count and count + 1 for count in asked])
+        return any(self._speculation.controller.choose([one and one.part(1) for one in proposals]))
+
+    def _propose(self) -> dict[Row, Proposal]:
+        """Return what is to be verified of which rows."""
+        rows = self._decoding()
+        most = self._most_now(rows)
+        if not most:
+            return {}
+        proposals = self._speculation.propose(rows, [self._most(row, len(rows), most) for row in rows])
+        for place, (row, proposal) in enumerate(zip(rows, proposals, strict=True)):
+            if proposal and row.grammar:
+                proposals[place] = proposal.part(0, len(row.grammar.ahead(proposal.tokens)) - 1)
+        counts = self._speculation.controller.choose(proposals)
+        chosen = [one and one.part(0, count) for one, count in zip(proposals, counts, strict=True)]
+        return {row: one for row, one in zip(rows, chosen, strict=True) if one and one.tokens}
+
+    def _verify(self, proposals: dict[Row, Proposal]) -> tuple[list[Drawn], Failures]:
+        """Let one pass read each row's tokens and those proposed for it, and draw behind each of them."""
+        for row in self._decoding():
+            if row.slot.length and not (row.slot.isolated or row.slot.batched):
+                row.slot.batched = self._stale = True
+        self._settle()
+        if not self._active:
+            return [], []
+        given = {row: [*row.to_read, *(proposals[row].tokens if row in proposals else ())] for row in self._active}
+        ahead = [1 + len(tokens) - len(row.to_read) for row, tokens in given.items()]
+        logits, broken = self._batch.verify(list(given.values()), ahead)
+        failed = [
+            (rows, VerifyingError(error) if any(len(given[row]) > 1 for row in rows) else error)
+            for rows, error in self._drop_failed(broken)
+        ]
+        drawn: list[Drawn] = []
+        if logits is None:
+            self._inputs = None
+        else:
+            mx.async_eval(logits)  # type: ignore[no-untyped-call]
+            drawn = self._draw_ahead(logits, given, failed, proposals)
+        if seconds := self._clock.lap():
+            width = max(len(tokens) for tokens in given.values())
+            self._speculation.controller.observe(len(given), len(given) * width, seconds)
+        return drawn, failed
+
+    def _draw_ahead(
+        self,
+        logits: mx.array,
+        given: dict[Row, list[int]],
+        failed: Failures,
+        proposals: dict[Row, Proposal],
+    ) -> list[Drawn]:
+        """Draw from logits (rows, n, vocab_size) behind the last tokens that each row was given; add to `failed`."""
+        rows = self._active
+        proposed = [proposals[row].tokens if row in proposals else [] for row in rows]
+        allowed, stuck = self._allowed_ahead(proposed, logits.shape[1])
+        draws = self._sampler.draw_ahead(logits, allowed)
+        for draw in draws:
+            draw.launch()
+        samples = list(zip(*(draw.read() for draw in draws), strict=True))
+        drawn: list[Drawn] = []
+        stand: list[int] = []
+        keep: list[int] = []
+        for place, (row, tokens) in enumerate(zip(rows, proposed, strict=True)):
+            possible, error = stuck.get(place, (1 + len(tokens), None))
+            if error and not possible:
+                row.ended = True
+                failed.append(([row], error))
+            taken = self._take(row, samples[place][:possible], tokens)
+            if row in proposals and taken:
+                right = _alike([one.sample.token for one in taken], tokens)
+                taken[-1] = replace(taken[-1], verified=Verified(proposals[row].source, len(tokens), right))
+                self._speculation.controller.verified(proposals[row], len(tokens), right)
+            drawn += taken
+            stand.append(len(taken))
+            # A row that goes on must have a token to read.
+            keep.append(min(_alike(given[row], row.to_read), len(row.to_read) - (not row.ended)))
+            row.launched = len(row.tokens) - row.prompt_length
+        self._batch.keep(keep)
+        self._sampler.settle(stand)
+        self._inputs = mx.array([row.tokens[-1] for row in rows], mx.uint32)
+        return drawn
+
+    def _allowed_ahead(
+        self, proposed: list[list[int]], most: int
+    ) -> tuple[mx.array | None, dict[int, tuple[int, GrammarError]]]:
+        """Return what grammars allow behind each of the rows' tokens, (rows, most, words); and which rows are stuck.
+
+        Those come with the number of draws that they can still make, and with the reason.
+        """
+        if not any(row.grammar for row in self._active):
+            return None, {}
+        states: list[GrammarState | None] = []
+        for row, tokens in zip(self._active, proposed, strict=True):
+            own = row.grammar.ahead(tokens) if row.grammar else []
+            states += [*own, *[None] * (most - len(own))]
+        words, errors = self._masks.begin(states).result()
+        stuck: dict[int, tuple[int, GrammarError]] = {}
+        for place, error in sorted(errors.items()):
+            stuck.setdefault(place // most, (place % most, error))
+        return None if words is None else words.reshape(len(proposed), most, -1), stuck
+
+    def _take(self, row: Row, samples: Sequence[Sample], proposed: Sequence[int]) -> list[Drawn]:
+        """Let a row take its draws up to the first that was not proposed, which stands, too."""
+        taken: list[Drawn] = []
+        for place, sample in enumerate(samples):
+            if row.ended:
+                break
+            taken.append(row.take(sample, self._model.eos_token_ids))
+            if list(proposed[place : place + 1]) != [sample.token]:
+                break
+        return taken
+
+
+def _alike(first: Sequence[int], second: Sequence[int]) -> int:
+    """Return how many tokens two texts have in common from their beginnings on."""
+    pairs = zip(first, second, strict=False)
+    return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))

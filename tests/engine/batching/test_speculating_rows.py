@@ -1,0 +1,266 @@
+"""Rows of which several tokens are verified at a time: what is read, what is drawn, what is said of it."""
+
+from typing import Any, cast
+
+import mlx.core as mx
+import pytest
+from msgspec.structs import replace
+
+from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.batch import Batch, BatchMode, Verifying
+from orchard.engine.batching.job import Drawn, Job, Verified
+from orchard.engine.batching.kv_cache import KVStore
+from orchard.engine.batching.model import LanguageModel
+from orchard.engine.runner import Runner
+from orchard.engine.sampling.params import SamplingParams
+from orchard.engine.scheduler import Limits
+from orchard.engine.speculation.speculation import Speculation
+from tests.support.engine_driver import greedy, prompt
+from tests.support.speculation import FixedController, Oracle, speculation
+from tests.support.tiny_models import LOOSE, Course, Other, alone, footprint, has, make_runner, network, run
+
+JOB = greedy("a", prompt(1, 6), 13)
+
+
+def answers_of(*jobs: Job) -> dict[str, list[list[int]]]:
+    return {job.id: [list(answer) for answer in alone(network("qwen3"), job)] for job in jobs}
+
+
+def counts(course: Course) -> list[int]:
+    return [len(step.drawn) for step in course.steps]
+
+
+def spied(passes: list[tuple[int, ...]]) -> Other:
+    return Other(network("qwen3"), before=lambda tokens, given: passes.append(tuple(tokens.shape)))
+
+
+def check(course: Course, *jobs: Job) -> None:
+    for job in jobs:
+        assert course.outcomes[job.id].tokens == alone(network("qwen3"), job), job.id
+        assert not course.outcomes[job.id].broken
+
+
+def test_a_step_brings_all_that_was_right_and_a_token_more() -> None:
+    passes: list[tuple[int, ...]] = []
+    runner = make_runner(spied(passes), speculation=speculation(answers_of(JOB), 4))
+    passes.clear()
+    course = run(runner, [JOB])
+    check(course, JOB)
+    # The prompt, then passes of a token and four proposed ones; at the end no more are proposed than may come.
+    assert passes == [(1, 5), (1, 5), (1, 5), (1, 3)]
+    assert counts(course) == [0, 5, 5, 3, 0]
+    assert [step.drawn[-1].verified for step in course.steps[1:4]] == [Verified("ngram", 4, 4)] * 2 + [
+        Verified("ngram", 2, 2)
+    ]
+    assert all(one.verified is None for step in course.steps for one in step.drawn[:-1])
+
+
+def test_a_wrong_token_ends_what_stands() -> None:
+    answers = answers_of(JOB)
+    answers["a"][0][2] += 1
+    course = run(make_runner(network("qwen3"), speculation=speculation(answers, 4)), [JOB])
+    check(course, JOB)
+    assert counts(course) == [0, 3, 5, 5, 0]
+    assert course.steps[1].drawn[-1].verified == Verified("ngram", 4, 2)
+
+
+@pytest.mark.parametrize("silent", ["controller", "proposer", "job"])
+def test_without_proposals_steps_are_what_they_are_without_speculation(silent: str) -> None:
+    """Each launches a pass before it has read the tokens of the last one; a row alone keeps mlx-lm's own cache."""
+    passes: list[tuple[int, ...]] = []
+    guesses = speculation(answers_of(JOB), 0 if silent == "controller" else 4, silent=float(silent == "proposer"))
+    job = replace(JOB, speculates=silent != "job")
+    runner = make_runner(spied(passes), speculation=guesses)
+    passes.clear()
+    course = run(runner, [job])
+    check(course, job)
+    assert passes == [(1, 5)] + [(1, 1)] * 13
+    assert counts(course) == [0, 0, *[1] * 13]
+
+
+class Once(Oracle):
+    """Proposes only behind so many tokens of an answer."""
+
+    def __init__(self, answers: dict[str, list[list[int]]], begun: int) -> None:
+        super().__init__(answers)
+        self._begun = begun
+
+    def _one(self, row: Any, count: int) -> Any:
+        begun = len(row.tokens) - row.prompt_length
+        # A row of which a token is still to be read lacks that one.
+        return super()._one(row, count) if begun in (self._begun - 1, self._begun) else None
+
+
+def once(begun: int, controller: FixedController | None = None) -> Speculation:
+    return Speculation([Once(answers_of(JOB), begun)], controller or FixedController(4), network("qwen3").vocab_size)
+
+
+def test_the_pipeline_is_left_for_proposals_and_entered_again() -> None:
+    controller = FixedController(4)
+    course = run(make_runner(network("qwen3"), speculation=once(5, controller)), [JOB])
+    check(course, JOB)
+    # The step that verifies reads the fifth token first, and the one behind it has nothing to read.
+    assert counts(course) == [0, 0, 1, 1, 1, 1, 6, 0, 1, 1, 1]
+    assert [(proposed, accepted) for _, proposed, accepted in controller.results] == [(4, 4)]
+
+
+@pytest.mark.parametrize("most", [0, 2])
+def test_what_passes_cost_is_told(most: int) -> None:
+    """Not of the step in which a row comes, nor of the next; a step that has nothing to wait for has no tokens."""
+    guesses = speculation(answers_of(JOB), most)
+    run(make_runner(network("qwen3"), speculation=guesses), [JOB])
+    controller = cast(FixedController, guesses.controller)
+    assert [(rows, tokens) for rows, tokens, _ in controller.observed] == (
+        [(1, 3), (1, 3), (1, 0)] if most else [(1, 1)] * 11
+    )
+    assert all(0 < seconds < 10 for *_, seconds in controller.observed)
+
+
+def test_steps_that_read_prompts_say_nothing_of_what_passes_cost() -> None:
+    guesses = speculation(answers_of(JOB), 0)
+    long = greedy("long", prompt(2, 400), 1, speculates=False)
+    runner = make_runner(network("qwen3"), speculation=guesses, limits=replace(LOOSE, chunk=8))
+    course = run(runner, [JOB], lambda course: [long] if len(course.steps) == 3 else [])
+    check(course, JOB)
+    assert len(cast(FixedController, guesses.controller).observed) <= 2
+
+
+def test_a_pass_is_as_wide_as_the_longest_of_its_proposals() -> None:
+    jobs = [JOB, greedy("b", prompt(2, 9), 13, speculates=False)]
+    controller, passes = FixedController(3), list[tuple[int, ...]]()
+    guesses = Speculation([Oracle(answers_of(*jobs))], controller, network("qwen3").vocab_size)
+    runner = make_runner(spied(passes), speculation=guesses)
+    passes.clear()
+    course = run(runner, jobs)
+    check(course, *jobs)
+    assert set(passes[2:]) >= {(2, 4), (1, 1)}
+    assert {(rows, tokens) for rows, tokens, _ in controller.observed} >= {(2, 8), (1, 1)}
+
+
+def logprobs(runner: Runner, job: Job) -> list[tuple[float, ...]]:
+    drawn = [one.sample for step in run(runner, [job]).steps for one in step.drawn]
+    return [(sample.logprob or 0.0, *(value for _, value in sample.top)) for sample in drawn]
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "lfm2"])
+@pytest.mark.parametrize("right", [1.0, 0.5])
+def test_logprobs_are_the_same(kind: str, right: float) -> None:
+    model = network(kind)
+    job = Job("a", prompt(1, 14), SamplingParams(seed=5, top_p=0.9, repetition_penalty=1.2, top_logprobs=3), 20)
+    guesses = speculation({"a": alone(model, job)}, 5, right)
+    with_guesses, without = (logprobs(make_runner(model, speculation=one), job) for one in (guesses, None))
+    assert len(with_guesses) == len(without)
+    for one, other in zip(with_guesses, without, strict=True):
+        assert one == pytest.approx(other, abs=1e-4)
+
+
+def raises_at(width: int) -> LanguageModel:
+    def before(tokens: mx.array, given: dict[str, Any]) -> None:
+        if tokens.shape[1] == width:
+            raise RuntimeError("unlucky")
+
+    return Other(network("qwen3"), before=before)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_pass_that_fails_is_repeated_without_proposals(count: int) -> None:
+    jobs = [greedy(str(number), prompt(number, 8), 13) for number in range(count)]
+    guesses = speculation(answers_of(*jobs), 4)
+    course = run(make_runner(raises_at(5), speculation=guesses, prefill_step_size=3), jobs)
+    check(course, *jobs)
+
+
+def test_a_row_that_can_not_be_read_fails_all_the_same() -> None:
+    bad = 323
+    model = Other(network("qwen3"), before=lambda tokens, given: _refuse(tokens, bad))
+    job = Job("bad", prompt(1, 9), SamplingParams(seed=0, logit_bias={bad: 1e9}), 8)
+    jobs = [JOB, job, greedy("c", prompt(3, 9), 11)]
+    guesses = speculation(answers_of(jobs[0], jobs[2]) | {"bad": [[1, bad, 1]]}, 3)
+    course = run(make_runner(model, speculation=guesses), jobs)
+    check(course, jobs[0], jobs[2])
+    assert course.outcomes["bad"].broken == ["the model failed on this request: RuntimeError: unlucky"]
+
+
+def _refuse(tokens: mx.array, word: int) -> None:
+    if has(tokens, word):
+        raise RuntimeError("unlucky")
+
+
+def test_a_model_whose_states_know_no_padding_verifies_rows_that_are_alone() -> None:
+    jobs = [JOB, greedy("b", prompt(2, 9), 5)]
+    passes: list[tuple[int, ...]] = []
+    model = spied(passes)
+    batch = Batch(model, verifying=Verifying.ALONE)
+    runner = Runner(
+        model,
+        KVStore(model, TextOptions()),
+        batch,
+        LOOSE,
+        footprint(model, TextOptions()),
+        speculation=speculation(answers_of(*jobs), 4),
+    )
+    passes.clear()
+    check(run(runner, jobs), *jobs)
+    assert {rows for rows, width in passes[2:] if width == 1} == {2}
+    assert {rows for rows, width in passes[2:] if width > 1} == {1}
+
+
+def test_groups_that_do_not_share_a_pass_verify_all_the_same() -> None:
+    jobs = [JOB, greedy("b", prompt(2, 40), 9), greedy("c", prompt(3, 7), 11)]
+    guesses = speculation(answers_of(*jobs), 4, 0.8)
+    runner = make_runner(network("qwen3"), mode=BatchMode.BY_LENGTH, short=8, speculation=guesses)
+    course = run(runner, jobs)
+    check(course, *jobs)
+    assert verified(course)
+
+
+def test_the_end_of_a_turn_among_proposed_tokens() -> None:
+    """Nothing behind it counts, and what is kept for later prompts is what was said."""
+    model = network("qwen3")
+    (end,) = model.eos_token_ids
+    bias = SamplingParams(seed=4, temperature=1.0, logit_bias={end: 4.5})
+    job = next(
+        job
+        for seed in range(50)
+        if 4 <= len(alone(model, job := Job("a", prompt(1, 9), replace(bias, seed=seed), 40))[0]) <= 12
+    )
+    (answer,) = alone(model, job)
+    guesses = speculation({"a": [[*answer, 1, 2, 3]]}, 20)
+    runner = make_runner(model, cache_bytes=2**22, speculation=guesses)
+    course = run(runner, [job])
+    check(course, job)
+    assert len(answer) in counts(course)
+    assert course.outcomes["a"].reasons == ["stop"]
+    assert runner.store.find([*job.prompt, *answer, 1, 2]).length == len(job.prompt) + len(answer)
+
+
+def test_rows_are_opened_and_closed() -> None:
+    jobs = [JOB, greedy("b", prompt(2, 9), 20, choices=2), greedy("c", prompt(3, 9), 20, speculates=False)]
+    oracle = Oracle(answers_of(*jobs))
+    runner = make_runner(network("qwen3"), speculation=Speculation([oracle], FixedController(1), 330))
+    seen: set[str] = set()
+
+    def leave(course: Course) -> list[Job]:
+        seen.update(row.job.id for row in oracle.open_rows)  # type: ignore[attr-defined]
+        if len(course.steps) == 5:
+            runner.cancel("b", 1)
+        return []
+
+    run(runner, jobs, leave)
+    assert seen == {"a", "b"}
+    assert not oracle.open_rows
+
+
+def verified(course: Course) -> list[Drawn]:
+    return [one for step in course.steps for one in step.drawn if one.verified]
+
+
+def test_proposals_take_no_memory_that_is_not_there() -> None:
+    """Where rows fit just so, none is stopped for them."""
+    size = footprint(network("qwen3"), TextOptions())
+    tokens = len(JOB.prompt) + JOB.max_tokens
+    tight = Limits(max_rows=2, memory_bytes=size.bytes(tokens) + 256 * size.per_token, chunk=64, idle_chunk=64, room=2)
+    course = run(make_runner(network("qwen3"), tight, speculation=speculation(answers_of(JOB), 9)), [JOB])
+    check(course, JOB)
+    assert verified(course)
+    assert max(one.verified.proposed for one in verified(course) if one.verified) == 2
