@@ -115,17 +115,17 @@ class Backend(Struct, frozen=True):
 
     def tasks_with(self, options: LoadOptions) -> tuple[type[Task], ...]:
         """Return what a model with these options can be asked for."""
-        return tuple(task for task in self.tasks if not options.lacks(task))
+        return tuple(task for task in self.tasks if getattr(options, task.option, True))
 
     def check(self, model: str, task: type[Task], options: LoadOptions) -> None:
-        """Raise OrchardError if a model with these options can't do that task; it names the addresses that serve it."""
+        """Raise OrchardError if a model with these options can't do a task; it names the addresses that it serves."""
         tasks = self.tasks_with(options)
         if task not in tasks:
             gives = " and ".join(dict.fromkeys(one.gives for one in tasks))
             addresses = ", ".join(address for one in tasks for address in one.addresses)
             message = f"model '{model}' gives {gives} and no {task.gives}; it is served at {addresses}"
             if task in self.tasks:
-                message += f" (the setting `{options.lacks(task)}` makes it give {task.gives}, too)"
+                message += f" (the setting `{task.option}: true` makes it give {task.gives}, too)"
             raise OrchardError("invalid_request", message, param="model")
 
 

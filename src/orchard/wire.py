@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Event
 from orchard.core.request import Priority, Request
-from orchard.core.tasks.generate import Count, Generate, generation, media_of, with_media
+from orchard.core.tasks.media import request_media, with_media
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 _HEADER_BYTES = 4
@@ -191,7 +191,7 @@ def submission(request: Request) -> list[bytes]:
     Large media are among the pieces as they are: copying 200 MiB would hold up the event loop. Raise WireError as
     `encode` does.
     """
-    parts = list(media_of(generation(request))) if isinstance(request.task, Count | Generate) else []
+    parts = list(request_media(request))
     large = [part.data for part in parts if len(part.data) > _LARGE_BYTES]
     if not large:
         return [encode(Submit.of(request))]

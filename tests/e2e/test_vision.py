@@ -8,10 +8,12 @@ import anthropic
 import openai
 import pytest
 from anthropic import AsyncAnthropic
+from msgspec.structs import replace
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 from PIL import Image
 
+from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models.registry import resolve
 from tests.support.media import picture, png, with_one_pixel
 from tests.support.serving import Server, serve
@@ -30,7 +32,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("models") / "tiny"
     folder.mkdir()
     make_vision_model(folder, FAMILIES["qwen3_vl"])
-    with serve([resolve(str(folder))], spare=False, allow_private_media=True) as running:
+    entry = replace(resolve(str(folder)), options=TextOptions(embeddings=True))
+    with serve([entry], spare=False, allow_private_media=True) as running:
         running.until("tiny", state="ready")
         yield running
 
@@ -207,3 +210,32 @@ async def test_a_chain_of_responses_remembers_its_picture(gpt: AsyncOpenAI) -> N
     assert second.usage
     assert counted.input_tokens == first.usage.input_tokens > PLACES
     assert second.usage.input_tokens_details.cached_tokens >= first.usage.input_tokens - 1
+
+
+async def test_embeddings_of_pictures(gpt: AsyncOpenAI) -> None:
+    """As parts, alone and among texts, from data: and http URLs."""
+    async with web({"/a.png": found(png(picture(1)))}) as site:
+        inputs: list[Any] = [
+            link(picture(1)),
+            [link(site.url("/a.png"))],
+            [{"type": "text", "text": "Blue: "}, link(picture(1))],
+            link(with_one_pixel(picture(1))),
+            "Blue: ",
+            [{"type": "text", "text": "Blue"}, {"type": "text", "text": ": "}],
+        ]
+        answer = await gpt.embeddings.create(model="tiny", input=inputs)
+    same, fetched, captioned, other, text, parts = [one.embedding for one in answer.data]
+    assert fetched == pytest.approx(same, abs=1e-5)
+    assert parts == pytest.approx(text, abs=1e-5)
+    for vector in (captioned, other, text):
+        assert vector != pytest.approx(same, abs=1e-3)
+    assert answer.usage.prompt_tokens > 4 * PLACES
+    alone = await gpt.embeddings.create(model="tiny", input=inputs[0])
+    assert alone.data[0].embedding == pytest.approx(same, abs=1e-5)
+
+
+async def test_a_picture_that_can_not_be_embedded_is_named(gpt: AsyncOpenAI) -> None:
+    broken: Any = ["Blue", link(f"data:image/png;base64,{base64.b64encode(b'none').decode()}")]
+    with pytest.raises(openai.BadRequestError, match="this image can't be read") as caught:
+        await gpt.embeddings.create(model="tiny", input=broken)
+    assert caught.value.param == "input[1].image_url.url"

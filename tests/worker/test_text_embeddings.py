@@ -12,8 +12,9 @@ import pytest
 from orchard.backends.text import TextModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.events import Finished, Output, Started, Usage
-from orchard.core.tasks.embed import Embed, Embedding
-from orchard.core.tasks.generate import Generate, Sampling
+from orchard.core.media import MediaPart
+from orchard.core.tasks.embed import Embed, Embedding, MixedInput
+from orchard.core.tasks.generate import Generate, Sampling, TextPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Begun, HiddenState, JobFailed
 from orchard.worker import text_service as text_module
@@ -23,6 +24,7 @@ from tests.support.stub_engine import StubEngine
 from tests.support.worker_caller import Caller
 
 WIDTH = 32
+PICTURE = MixedInput((TextPart("a"), MediaPart("image", "", "input[1].image_url", data=b"any")))
 TEXTS = ("Hello, how are you?", "The sea is blue.", "x", " ".join(["fine"] * 100))
 
 
@@ -95,7 +97,8 @@ async def test_beside_an_answer_both_are_as_alone(caller: Caller) -> None:
     ("task", "param", "message"),
     [
         (Embed(("a",), dimensions=WIDTH + 1), "dimensions", f"must be {WIDTH}"),
-        (Embed(("a",), prompt_name="query"), "prompt_name", "left out: this model has none"),
+        (Embed(("a",), prompt_name="query"), "prompt_name", "must be left out: models that generate text"),
+        (Embed(("a", PICTURE)), "input[1].image_url", "Pictures can't be read by this model"),
         (Embed(("a", (1, 10**6))), "input[1]", "1000000 is no token id"),
         (Embed(("fine " * WINDOW,)), "input", rf"has (at least )?\d+ tokens; this model reads at most {WINDOW}"),
         (Embed(("a", (1,) * (WINDOW + 1))), "input[1]", f"has {WINDOW + 1} tokens; this model reads at most"),

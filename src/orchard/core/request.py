@@ -19,6 +19,8 @@ class Task(Struct, frozen=True):
     """Where models of its kinds are asked for it, for the error of one that was asked for something else."""
     unit: ClassVar[str] = ""
     """What `Usage.units` counts besides tokens, such as texts or seconds of audio; empty: nothing."""
+    option: ClassVar[str] = ""
+    """The option without which a model does not do it, for kinds of models that have this option."""
     reads_prompt: ClassVar[bool] = True
     """Whether its prompt is counted among those that were read."""
     draws_tokens: ClassVar[bool] = False
@@ -35,10 +37,6 @@ class LoadOptions(Struct, frozen=True, kw_only=True):
 
     memory_limit: Positive | None = None
     """What the model and its requests may take together, in bytes; None: what the device recommends."""
-
-    def lacks(self, task: type[Task]) -> str:
-        """Return the setting without which a model of a kind that can do a task does not; empty: it does."""
-        return ""
 
     def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
         """Return what weights take in memory that take so many bytes on the disk; `kept_bytes` of them never change."""

@@ -11,14 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Output, Started, Usage
+from orchard.core.media import MediaPart
 from orchard.core.request import Priority, Request
-from orchard.core.tasks.embed import Embed, Embedding, unknown_prompt, wrong_dimensions
+from orchard.core.tasks.embed import Embed, Embedding, MixedInput, wrong_dimensions
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.params import SamplingParams
 from orchard.worker.lane import Lane
-from orchard.worker.prompt.prompter import Prompter
+from orchard.worker.prompt.media import ReadTask
+from orchard.worker.prompt.prompter import InputTokens, Prompter
 
 _AT_ONCE = 8
 _UNUSED = SamplingParams(seed=0)
@@ -27,10 +30,10 @@ _UNUSED = SamplingParams(seed=0)
 class _EmbeddedRequest:
     """A request whose inputs have been tokenised. `with_engine`: the inputs that the engine has; `begun`: it reads."""
 
-    def __init__(self, request_id: str, priority: Priority, prompts: Sequence[list[int]]) -> None:
+    def __init__(self, request_id: str, priority: Priority, prompts: Sequence[InputTokens]) -> None:
         self.id = request_id
         self.priority = priority
-        self.tokens = sum(map(len, prompts))
+        self.tokens = sum(len(prompt.tokens) for prompt in prompts)
         self.inputs = len(prompts)
         self.left = self.inputs
         self.waiting = deque(enumerate(prompts))
@@ -42,9 +45,19 @@ class _EmbeddedRequest:
     def next_jobs(self) -> Iterator[Job]:
         """Yield the jobs that the engine is to have now."""
         while self.waiting and len(self.with_engine) < _AT_ONCE and not self.paused:
-            number, prompt = self.waiting.popleft()
+            number, (tokens, media) = self.waiting.popleft()
             self.with_engine.add(number)
-            yield Job(_job(self.id, number), prompt, _UNUSED, 1, priority=self.priority, hidden=True)
+            yield Job(
+                _job(self.id, number),
+                tokens,
+                _UNUSED,
+                max_tokens=1,
+                priority=self.priority,
+                spans=media.spans,
+                embed=media.embed,
+                media_bytes=media.media_bytes,
+                hidden=True,
+            )
 
     def jobs(self) -> Iterator[str]:
         """Yield the jobs that the engine has."""
@@ -54,10 +67,11 @@ class _EmbeddedRequest:
 class TextEmbeddings:
     """The requests for embeddings of one model; its methods are called on the event loop's thread."""
 
-    def __init__(self, engine: Engine[Any], prompts: Lane, prompter: Prompter, width: int) -> None:
-        """`prompts` is the lane that makes tokens, `width` how many numbers a vector has."""
+    def __init__(self, engine: Engine[Any], prompts: Lane, readers: Lane, prompter: Prompter, width: int) -> None:
+        """`prompts` is the lane that makes tokens, `readers` that of media, `width` how many numbers a vector has."""
         self._engine = engine
         self._prompts = prompts
+        self._readers = readers
         self._prompter = prompter
         self._width = width
         self._live: dict[str, _EmbeddedRequest] = {}
@@ -67,17 +81,26 @@ class TextEmbeddings:
         """How many jobs the engine is working on beside one of each request."""
         return sum(max(0, len(one.begun) - 1) for one in self._live.values())
 
-    async def prepare(self, task: Embed) -> list[list[int]]:
-        """Return the tokens of each input. Raise OrchardError if the model can't do what is asked for."""
+    async def prepare(self, task: Embed) -> list[InputTokens]:
+        """Return the tokens and media of each input. Raise OrchardError if the model can't do what is asked for."""
         if task.prompt_name is not None:
-            raise unknown_prompt(())
+            message = "`prompt_name` must be left out: models that generate text have no prompts for embeddings."
+            raise OrchardError("invalid_request", message, param="prompt_name")
         if task.dimensions not in (None, self._width):
             raise wrong_dimensions(f"must be {self._width}: this model gives no fewer and no more")
-        read = partial(self._prompter.input_tokens, truncate=task.truncate)
+        tokens_of = partial(self._prompter.input_tokens, truncate=task.truncate)
+        found = []
         # One at a time: the prompts of other requests go in between.
-        return [await self._prompts.do(read, *one) for one in zip(task.inputs, task.params, strict=True)]
+        for given, param in zip(task.inputs, task.params, strict=True):
+            read = await self._read(given) if isinstance(given, MixedInput) else given
+            found.append(await self._prompts.do(tokens_of, read, param))
+        return found
 
-    def begin(self, request: Request, prompts: Sequence[list[int]]) -> None:
+    async def _read(self, given: MixedInput) -> ReadTask:
+        size = sum(len(part.data) for part in given.parts if isinstance(part, MediaPart))
+        return await self._readers.do(self._prompter.read_input, given, size=size)
+
+    def begin(self, request: Request, prompts: Sequence[InputTokens]) -> None:
         """Give a request's inputs to the engine, some at a time."""
         live = self._live[request.id] = _EmbeddedRequest(request.id, request.priority, prompts)
         self._go_on(live)

@@ -20,7 +20,8 @@ from orchard.core.errors import FailureKind, OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, SettledSampling, Started, Usage
 from orchard.core.request import Request
 from orchard.core.tasks.embed import Embed
-from orchard.core.tasks.generate import Count, Generate, generation, media_of
+from orchard.core.tasks.generate import Count, Generate, generation
+from orchard.core.tasks.media import request_media
 from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.device.memory import recommended
 from orchard.engine.batching.batch import BatchMode
@@ -143,7 +144,7 @@ class TextService(Service):
         self._prompter = Prompter(model, self._vocabulary, self._options, self._media)
         self._end_compiling = self._prompter.grammars.close
         width = model.output.width if model.output else 0
-        self._embeddings = TextEmbeddings(self._engine, self._prompts, self._prompter, width)
+        self._embeddings = TextEmbeddings(self._engine, self._prompts, self._readers, self._prompter, width)
         self._prompter.template.check()
 
     def submit(self, request: Request) -> None:
@@ -216,7 +217,7 @@ class TextService(Service):
                 self._embeddings.begin(request, prompts)
                 return
             task: Generate | ReadTask = generation(request)
-            if size := sum(len(part.data) for part in media_of(generation(request))):
+            if size := sum(len(part.data) for part in request_media(request)):
                 task = await self._readers.do(self._prompter.read, task, size=size)
             if isinstance(request.task, Count):
                 count = partial(self._prompter.count, task, must_fit=request.task.must_fit)

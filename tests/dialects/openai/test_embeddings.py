@@ -1,6 +1,6 @@
 import base64
 import json
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -9,8 +9,18 @@ from hypothesis import strategies as st
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Output, Usage
-from orchard.core.tasks.embed import Embed, Embedding
+from orchard.core.media import MediaOptions, MediaPart
+from orchard.core.tasks.embed import Embed, Embedding, MixedInput
+from orchard.core.tasks.generate import TextPart
 from orchard.dialects.openai.embeddings import EmbeddingsCall, parse
+
+CAT = "data:image/png;base64,Y2F0"
+
+
+def mixed(param: str, *texts: str, detail: Literal["low"] | None = None) -> MixedInput:
+    """An input of texts and then a picture."""
+    picture = MediaPart("image", CAT, param, options=MediaOptions(detail=detail))
+    return MixedInput((*map(TextPart, texts), picture))
 
 
 def read(**fields: Any) -> EmbeddingsCall:
@@ -25,6 +35,18 @@ def read(**fields: Any) -> EmbeddingsCall:
         ({"input": [5, 6]}, Embed(((5, 6),))),
         ({"input": [[5], [6, 7]]}, Embed(((5,), (6, 7)))),
         ({"input": ["x"] * 2048}, Embed(("x",) * 2048)),
+        ({"input": {"text": "a"}}, Embed(("a",))),
+        ({"input": [[{"type": "text", "text": "a"}, {"type": "input_text", "text": "b"}], "c"]}, Embed(("ab", "c"))),
+        ({"input": {"image_url": CAT}}, Embed((mixed("input.image_url"),))),
+        ({"input": [{"type": "input_image", "image_url": {"url": CAT}}]}, Embed((mixed("input[0].image_url.url"),))),
+        (
+            {"input": ["a", [{"text": "b"}, {"type": "image_url", "image_url": CAT, "detail": "low"}]]},
+            Embed(("a", mixed("input[1][1].image_url", "b", detail="low"))),
+        ),
+        (
+            {"input": [{"image_url": CAT}] * 64 + ["a"] * 9},
+            Embed((*(mixed(f"input[{n}].image_url") for n in range(64)), *"a" * 9)),
+        ),
         ({"dimensions": 4, "prompt_name": "q", "truncate": True}, Embed(("a",), 4, "q", True)),
         ({"user": 7, "unknown": [1]}, Embed(("a",))),
     ],
@@ -44,19 +66,39 @@ def test_how_it_is_served() -> None:
 @pytest.mark.parametrize(
     ("fields", "param", "words"),
     [
-        ({"input": None}, "input", "`input` is required: a string, up to 2048 strings, a list of token ids, or"),
+        ({"input": None}, "input", "`input` is required: a string, up to 2048 strings, a list of token ids, up"),
         ({"input": ""}, "input", "must not be empty"),
-        ({"input": []}, "input", "`input` must be a string, up to 2048 strings, a list of token ids, or up to 2048 l"),
+        ({"input": []}, "input", "`input` must be a string, up to 2048 strings, a list of token ids, up to 2048 l"),
         ({"input": [""]}, "input", "must not be empty"),
         ({"input": ["a", ""]}, "input[1]", "must not be empty"),
         ({"input": [[5], []]}, "input[1]", "must not be empty"),
-        ({"input": ["a", 5]}, "input", "lists of token ids; its items must be of one type"),
-        ({"input": ["a", [5]]}, "input", "lists of token ids; its items must be of one type"),
-        ({"input": [-1]}, "input[0]", "must be a string, a token id, or a list of token ids."),
-        ({"input": [1.5]}, "input[0]", "must be a string, a token id, or a list of token ids, got a number with"),
+        ({"input": ["a", 5]}, "input", "parts of text and pictures; tokens don't mix"),
+        ({"input": ["a", [5]]}, "input", "parts of text and pictures; tokens don't mix"),
+        (
+            {"input": [-1]},
+            "input[0]",
+            "must be a string, a token id, a list of token ids, or parts of text and pictures.",
+        ),
+        ({"input": [1.5]}, "input[0]", "or parts of text and pictures, got a number with"),
         ({"input": [[-1]]}, "input[0][0]", "an integer from 0"),
-        ({"input": {"text": "a"}}, "input", "or up to 2048 lists of token ids, got an object."),
         ({"input": 5}, "input", "`input` must be a string, up to 2048 strings,"),
+        ({"input": {"a": 1}}, "input", "must have `text` or `image_url`"),
+        ({"input": ["a", {}]}, "input[1]", "must have `text` or `image_url`"),
+        ({"input": {"type": "text"}}, "input.text", "is required"),
+        ({"input": [{"type": "image_url"}]}, "input[0].image_url", "is required"),
+        ({"input": [[{"text": ""}]]}, "input", "must not be empty"),
+        ({"input": ["a", [{"text": ""}, {"text": ""}]]}, "input[1]", "must not be empty"),
+        ({"input": [[{"text": "a"}, 5]]}, "input[0]", "token ids or parts, not both"),
+        ({"input": [{"text": "a"}, 5]}, "input", "parts of text and pictures; tokens don't mix"),
+        ({"input": [{"text": "a"}, [5]]}, "input", "parts of text and pictures; tokens don't mix"),
+        ({"input": [["a"]]}, "input[0][0]", "must be"),
+        ({"input": ["a", {"image_url": "cat.png"}]}, "input[1].image_url", "must be a data: URL"),
+        ({"input": [["a", {"image_url": {"url": "cat.png"}}]]}, "input[0][0]", "must be"),
+        ({"input": [[{"text": "a"}, {"image_url": {"url": "x"}}]]}, "input[0][1].image_url.url", "must be a data: URL"),
+        ({"input": {"image_url": {"url": "x"}}}, "input.image_url.url", "must be a data: URL"),
+        ({"input": {"type": "video_url"}}, "input.type", "must be one of 'image_url'"),
+        ({"input": {"image_url": CAT, "detail": "huge"}}, "input.detail", "must be one of"),
+        ({"input": [{"image_url": CAT}] * 65}, "input", "holds 65 inputs with pictures; at most 64"),
         ({"input": ["x"] * 2049}, "input", "holds 2049 inputs; at most 2048"),
         ({"encoding_format": "int8"}, "encoding_format", "'base64', 'float'"),
         ({"dimensions": 0}, "dimensions", "an integer from 1"),

@@ -14,8 +14,17 @@ from orchard.backends.embeddings.service import BatchService, PassModel, ReadTex
 from orchard.backends.embeddings.texts import TextTokenizer
 from orchard.backends.model_folder import Progress
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaPart, unreadable
 from orchard.core.model_config import context_window
-from orchard.core.tasks.embed import Embed, Embedding, EmbeddingOptions, too_long, unknown_prompt, wrong_dimensions
+from orchard.core.tasks.embed import (
+    Embed,
+    Embedding,
+    EmbeddingOptions,
+    MixedInput,
+    too_long,
+    unknown_prompt,
+    wrong_dimensions,
+)
 
 
 class Embedder(PassModel):
@@ -105,7 +114,9 @@ class Embedder(PassModel):
             return
         raise wrong_dimensions(why)
 
-    def _given(self, tokens: tuple[int, ...], param: str, truncate: bool) -> ReadText:
+    def _given(self, tokens: tuple[int, ...] | MixedInput, param: str, truncate: bool) -> ReadText:
+        if isinstance(tokens, MixedInput):
+            raise unreadable(next(part for part in tokens.parts if isinstance(part, MediaPart)))
         if wrong := next((token for token in tokens if token >= self._vocabulary), None):
             message = f"`{param}` has the token {wrong}; this model's tokens are 0 to {self._vocabulary - 1}."
             raise OrchardError("invalid_request", message, param=param)

@@ -6,13 +6,21 @@ from typing import Annotated, ClassVar
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
+from orchard.core.media import MediaPart
 from orchard.core.request import Task
 from orchard.core.setting import setting, unset
 from orchard.core.tasks.batch_options import BatchOptions
+from orchard.core.tasks.generate import TextPart
+
+
+class MixedInput(Struct, frozen=True):
+    """Texts and media that are embedded together, one after the other."""
+
+    parts: tuple[TextPart | MediaPart, ...]
 
 
 class Embed(Task, frozen=True, tag="embed"):
-    """Make the embedding of each text, which is given as it is or as the model's tokens.
+    """Make the embedding of each input: a text, given as it is or as the model's tokens, or texts and media.
 
     Tokens are taken as they are; a text gets the model's special tokens and the prompt that `prompt_name` names (None:
     the model's default). `dimensions`: how many of the first numbers are kept, and normalised again. `truncate`: cut
@@ -23,8 +31,9 @@ class Embed(Task, frozen=True, tag="embed"):
     gives: ClassVar[str] = "embeddings"
     addresses: ClassVar[tuple[str, ...]] = ("/v1/embeddings",)
     unit: ClassVar[str] = "texts"
+    option: ClassVar[str] = "embeddings"
 
-    inputs: tuple[str | tuple[int, ...], ...]
+    inputs: tuple[str | tuple[int, ...] | MixedInput, ...]
     dimensions: int | None = None
     prompt_name: str | None = None
     truncate: bool = False
@@ -64,8 +73,9 @@ def wrong_dimensions(why: str) -> OrchardError:
     return OrchardError("invalid_request", f"`dimensions` {why}.", param="dimensions")
 
 
-def too_long(param: str, length: int, most: int, *, at_least: bool = False) -> OrchardError:
-    """Return the error of a text of more tokens than a model reads."""
+def too_long(param: str, length: int, most: int, *, at_least: bool = False, mixed: bool = False) -> OrchardError:
+    """Return the error of an input of more tokens than a model reads; `mixed`: it has media, so it can't be cut."""
     message = f"`{param}` has {'at least ' if at_least else ''}{length} tokens; this model reads at most {most}. "
-    message += "Send a shorter text, or `truncate: true` to have its end cut off."
+    cut = "fewer or smaller media; what has media is never cut" if mixed else "`truncate: true` to have its end cut off"
+    message += f"Send a shorter text, or {cut}."
     return OrchardError("context_length_exceeded", message, param=param)

@@ -182,8 +182,8 @@ def media_of(task: Generate) -> Iterator[MediaPart]:
                     yield piece
 
 
-def with_media(request: Request, found: Iterator[MediaPart | TextPart]) -> Request:
-    """Return a request with something else in place of each of its media, in the order of `media_of`."""
+def changed_media(task: Generate, found: Iterator[MediaPart | TextPart]) -> Generate:
+    """Return a task with something else in place of each of its media, in the order of `media_of`."""
 
     def changed(part: Part) -> Part:
         if isinstance(part, ToolResultPart):
@@ -191,10 +191,8 @@ def with_media(request: Request, found: Iterator[MediaPart | TextPart]) -> Reque
             return replace(part, parts=tuple(pieces))
         return next(found) if isinstance(part, MediaPart) else part
 
-    task = generation(request)
     messages = (replace(message, parts=tuple(map(changed, message.parts))) for message in task.messages)
-    task = replace(task, messages=tuple(messages))
-    return replace(request, task=replace(request.task, of=task) if isinstance(request.task, Count) else task)
+    return replace(task, messages=tuple(messages))
 
 
 def summary_message(summary: str) -> Message:

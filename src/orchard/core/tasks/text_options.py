@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from orchard.core.request import LoadOptions, Task
+from orchard.core.request import LoadOptions
 from orchard.core.setting import (
     ExistingFolder,
     Folder,
@@ -17,7 +17,6 @@ from orchard.core.setting import (
     unset,
     written_as,
 )
-from orchard.core.tasks.embed import Embed
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2), unset(example="0")]
@@ -231,10 +230,6 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     prompt_cache_dir_bytes: Annotated[
         Size, setting("cache", "The most disk space for the cached prompts of each model.")
     ] = 10 * 2**30
-
-    def lacks(self, task: type[Task]) -> str:
-        """Return the setting without which a model does not do a task; empty: it does."""
-        return "embeddings: true" if task is Embed and not self.embeddings else ""
 
     @property
     def saves(self) -> bool:

@@ -1,19 +1,23 @@
 """OpenAI's Embeddings: https://platform.openai.com/docs/api-reference/embeddings.
 
-`prompt_name` and `truncate` are Orchard's own fields, in the words of sentence-transformers and of other servers.
+`prompt_name` and `truncate` are Orchard's own fields, in the words of sentence-transformers and of other servers. So
+are inputs with pictures: mlx_vlm.server takes the parts of a message, too, each as an input of its own.
 """
 
 import base64
 import sys
 from array import array
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from orchard.core.events import Collected
+from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.request import Priority, Request
-from orchard.core.tasks.embed import Embed, Embedding
+from orchard.core.tasks.embed import Embed, Embedding, MixedInput
+from orchard.core.tasks.generate import TextPart
 from orchard.dialects.common.fields import (
     BodyType,
     Natural,
@@ -22,16 +26,36 @@ from orchard.dialects.common.fields import (
     header_priority,
     make_request,
 )
-from orchard.dialects.common.json_body import called, invalid
+from orchard.dialects.common.json_body import called, invalid, required
+from orchard.dialects.common.media import Detail
+from orchard.dialects.openai.fields import ImageUrl, image_part
 
 MAX_INPUTS = 2048
+MAX_MIXED = 64
+"""How many inputs may have media: those of all of them wait in memory."""
 _MAX_ITEMS = 2**19
 
-_WORDS = f"a string, up to {MAX_INPUTS} strings, a list of token ids, or up to {MAX_INPUTS} lists of token ids"
+_WORDS = (
+    f"a string, up to {MAX_INPUTS} strings, a list of token ids, up to {MAX_INPUTS} lists of token ids, "
+    "or parts of text and pictures"
+)
 
-Tokens = list[Natural]
-Item = Annotated[str | Natural | Tokens, called("a string, a token id, or a list of token ids")]
-Input = Annotated[str | Annotated[list[Item], Meta(min_length=1, max_length=_MAX_ITEMS)], called(_WORDS)]
+
+class InputPart(Struct):
+    """A text or a picture, as in a message of Chat Completions; under their names in Responses, or without one, too."""
+
+    type: Literal["text", "image_url", "input_text", "input_image"] | None = None
+    text: str | None = None
+    image_url: NonEmpty | ImageUrl | None = None
+    detail: Detail | None = None
+
+
+Items = list[Natural | InputPart]
+Item = Annotated[
+    str | Natural | InputPart | Items,
+    called("a string, a token id, a list of token ids, or parts of text and pictures"),
+]
+Input = Annotated[str | InputPart | Annotated[list[Item], Meta(min_length=1, max_length=_MAX_ITEMS)], called(_WORDS)]
 
 _json = msgspec.json.Encoder().encode
 
@@ -87,23 +111,62 @@ def parse(
     return EmbeddingsCall(make_request(decoded, request_id, task, turn), decoded.encoding_format == "base64")
 
 
-def _inputs(given: Input | None) -> tuple[str | tuple[int, ...], ...]:
-    """Return the inputs: one text, one list of tokens, or several of either."""
+def _inputs(given: Input | None) -> tuple[str | tuple[int, ...] | MixedInput, ...]:
+    """Return the inputs: one text, one list of tokens, several of either, or several of texts and of pictures."""
     if given is None:
         raise invalid("input", f"is required: {_WORDS}.")
-    if isinstance(given, str):
-        given = [given]
+    if isinstance(given, str | InputPart):
+        return (_input(given, "input", "input"),)
     if all(isinstance(item, int) for item in given):
         return (tuple(item for item in given if isinstance(item, int)),)
     if len(given) > MAX_INPUTS:
         raise invalid("input", f"holds {len(given)} inputs; at most {MAX_INPUTS} are allowed.")
-    if len({type(item) for item in given}) > 1:
-        raise invalid("input", f"must be {_WORDS}; its items must be of one type.")
-    for index, item in enumerate(given):
-        if not item:
-            param = "input" if len(given) == 1 else f"input[{index}]"
-            raise invalid(param, "must not be empty.")
-    return tuple(tuple(item) if isinstance(item, list) else str(item) for item in given)
+    if len({_is_tokens(item) for item in given}) > 1:
+        raise invalid("input", f"must be {_WORDS}; tokens don't mix with other items.")
+    paths = [f"input[{index}]" for index in range(len(given))]
+    found = tuple(_input(item, path, path if given[1:] else "input") for item, path in zip(given, paths, strict=True))
+    if (mixed := sum(isinstance(one, MixedInput) for one in found)) > MAX_MIXED:
+        raise invalid("input", f"holds {mixed} inputs with pictures; at most {MAX_MIXED} are allowed.")
+    return found
+
+
+def _is_tokens(item: str | int | InputPart | Items) -> bool:
+    return isinstance(item, list) and all(isinstance(one, int) for one in item)
+
+
+def _input(item: str | int | InputPart | Items, path: str, param: str) -> str | tuple[int, ...] | MixedInput:
+    """Return an input, whose place in the body is `path`; `param` is what errors of the whole of it name."""
+    if isinstance(item, int):
+        raise invalid("input", f"must be {_WORDS}; tokens don't mix with other items.")
+    found: str | tuple[int, ...] | MixedInput
+    if isinstance(item, str):
+        found = item
+    elif isinstance(item, InputPart):
+        found = _joined([_part(item, path)])
+    elif tokens := tuple(one for one in item if isinstance(one, int)):
+        if len(tokens) < len(item):
+            raise invalid(path, "must hold token ids or parts, not both.")
+        found = tokens
+    else:
+        found = _joined([_part(one, f"{path}[{n}]") for n, one in enumerate(item) if isinstance(one, InputPart)])
+    if not found:
+        raise invalid(param, "must not be empty.")
+    return found
+
+
+def _joined(parts: Sequence[TextPart | MediaPart]) -> str | MixedInput:
+    """Return parts as one input: a text where none of them is a picture."""
+    if any(isinstance(part, MediaPart) for part in parts):
+        return MixedInput(tuple(parts))
+    return "".join(part.text for part in parts if isinstance(part, TextPart))
+
+
+def _part(part: InputPart, path: str) -> TextPart | MediaPart:
+    if part.type in ("text", "input_text") or (part.type is None and part.text is not None):
+        return TextPart(required(part.text, f"{path}.text"))
+    if part.type is None and part.image_url is None:
+        raise invalid(path, "must have `text` or `image_url`.")
+    return image_part(part.image_url, part.detail, f"{path}.image_url", MediaOptions())
 
 
 def _base64(vector: bytes) -> str:

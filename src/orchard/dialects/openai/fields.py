@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.request import Priority
 from orchard.core.tasks.generate import Grammar, Sampling
 from orchard.dialects.common.fields import (
@@ -16,8 +17,8 @@ from orchard.dialects.common.fields import (
     ServingFields,
     Speculation,
 )
-from orchard.dialects.common.json_body import FreeForm, invalid
-from orchard.dialects.common.media import Detail, Frames, FramesPerSecond, Pixels, ResizeShape
+from orchard.dialects.common.json_body import FreeForm, invalid, required
+from orchard.dialects.common.media import Detail, Frames, FramesPerSecond, Pixels, ResizeShape, detailed, media_part
 
 MAX_CHOICES = 16
 MAX_STOPS = 16
@@ -102,6 +103,19 @@ class VideoUrl(Struct):
     """Where a video is: a data: URL, or an http(s) one."""
 
     url: NonEmpty
+
+
+def address(given: str | ImageUrl | VideoUrl | None, param: str) -> tuple[str, str]:
+    """Return a URL, and the field that holds it. Raise OrchardError where there is none."""
+    if isinstance(given, ImageUrl | VideoUrl):
+        return given.url, f"{param}.url"
+    return required(given, param), param
+
+
+def image_part(given: str | ImageUrl | None, detail: Detail | None, param: str, options: MediaOptions) -> MediaPart:
+    """Return a picture, whose own `detail` goes before that of the part that has it. Raise OrchardError."""
+    own = given.detail if isinstance(given, ImageUrl) else None
+    return media_part("image", *address(given, param), detailed(options, own or detail))
 
 
 class InputAudio(Struct):

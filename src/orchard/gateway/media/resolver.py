@@ -11,7 +11,8 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
-from orchard.core.tasks.generate import Count, Generate, Message, TextPart, generation, media_of, with_media
+from orchard.core.tasks.generate import Generate, Message, TextPart
+from orchard.core.tasks.media import request_media, with_media
 from orchard.dialects.common.json_body import invalid
 from orchard.dialects.common.media import NOT_A_URL, KeptMedium, media_kind
 from orchard.gateway.http.budget import Budget, Share
@@ -64,7 +65,7 @@ class MediaResolver:
         finally:
             arrival.share.take(0)
         results = iter([task.result() for task in found])
-        media = (next(results) if part.url else part for part in media_of(generation(request)))
+        media = (next(results) if part.url else part for part in request_media(request))
         return Resolved(with_media(request, media), arrival.fetched())
 
     async def fetch(self, media: Sequence[MediaPart]) -> Mapping[str, MediaPart]:
@@ -153,6 +154,4 @@ class _Arrival:
 
 def unresolved(request: Request) -> Iterator[MediaPart]:
     """Yield the media of a request whose bytes are not here yet, in order."""
-    if not isinstance(request.task, Count | Generate):
-        return
-    yield from (part for part in media_of(generation(request)) if part.url)
+    yield from (part for part in request_media(request) if part.url)

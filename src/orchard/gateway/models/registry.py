@@ -112,7 +112,7 @@ class ModelEntry(Struct, frozen=True):
 
     def check_media(self, parts: Iterable[MediaPart]) -> None:
         """Raise OrchardError if one of the media is of a kind that it can't read, as far as its files tell."""
-        if self.kind == "text" and self.path:
+        if self.kind in ("text", "embeddings") and self.path:
             for part in parts:
                 if part.kind != "document":
                     raise unreadable(part)

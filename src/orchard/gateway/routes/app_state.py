@@ -46,7 +46,9 @@ class AppState:
         """
         if any(unresolved(request)):
             # Nothing is fetched for a model that isn't there, or that can't read it.
-            self.pool.find(request.model, request.adapter).entry.check_media(unresolved(request))
+            entry = self.pool.find(request.model, request.adapter).entry
+            entry.check(type(request.task))
+            entry.check_media(unresolved(request))
             request = (await attended(http, self.media.resolve(request))).request
         return self.overflow.open(request)
 

@@ -144,18 +144,18 @@ class PromptMedia:
         )
         return "".join(shown)
 
-    def of_job(self, tokens: list[int], read: ReadTask, found: Sequence[int]) -> JobMedia:
+    def of_job(self, tokens: list[int], read: ReadTask, found: Sequence[int], param: str = "messages") -> JobMedia:
         """Return what the engine is told of the media with these numbers, which a prompt has in this order.
 
-        Raise OrchardError if its texts look like media.
+        Raise OrchardError, which blames `param`, if its texts look like media.
         """
         from orchard.backends.vision.encoder import place
 
         try:
             placed = place(tokens, [read.media[number] for number in found], self._feature_ids)
         except ValueError as error:
-            message = "these messages contain text that stands for media in the model's prompts; leave it out"
-            raise OrchardError("invalid_request", message, param="messages") from error
+            message = f"`{param}` contains text that stands for media in the model's prompts; leave it out"
+            raise OrchardError("invalid_request", message, param=param) from error
         placed = [one._replace(param=read.parts[number].param) for one, number in zip(placed, found, strict=True)]
         model = self._model()
         assert model, "a prompt outlives its model"

@@ -5,6 +5,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from orchard.backends.text import TextModel
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, unreadable
 from orchard.core.tasks import generate
-from orchard.core.tasks.embed import too_long
+from orchard.core.tasks.embed import MixedInput, too_long
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.sampling.params import SamplingParams
 from orchard.formats.registry import also_hermes, choose
@@ -54,6 +55,13 @@ class Prepared(Struct, frozen=True):
     constraint: Constraint | None = None
     media: JobMedia = JobMedia()
     prediction: tuple[int, ...] = ()
+
+
+class InputTokens(NamedTuple):
+    """What is to be embedded: its tokens, and its media, if any."""
+
+    tokens: list[int]
+    media: JobMedia = JobMedia()
 
 
 class _Rendered(NamedTuple):
@@ -157,12 +165,19 @@ class Prompter:
         limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
         return len(self._tokens(self._checked(given), limit).tokens)
 
-    def input_tokens(self, given: str | tuple[int, ...], param: str, *, truncate: bool) -> list[int]:
+    def read_input(self, given: MixedInput) -> ReadTask:
+        """Read the media of what is to be embedded. Raise OrchardError if one of them can't be read."""
+        return self.read(generate.Generate((generate.Message("user", given.parts),)))
+
+    def input_tokens(self, given: str | tuple[int, ...] | ReadTask, param: str, *, truncate: bool) -> InputTokens:
         """Return what is to be embedded in tokens: a text like a raw prompt, and tokens as they are.
 
-        Raise OrchardError if it is longer than the context window; with `truncate`, cut it at its end.
+        Raise OrchardError if it is longer than the context window; with `truncate`, cut it at its end, unless it has
+        media.
         """
         limit = self._window + 1
+        if isinstance(given, ReadTask):
+            return self._mixed_tokens(given, param, limit)
         if not isinstance(given, str):
             self._raw.check(given, param)
             tokens = list(given)
@@ -172,7 +187,16 @@ class Prompter:
             tokens = self._tokenize(given, param, limit, raw=True, refuse=_refuse_input)
         if not truncate:
             _refuse_input(limit, len(tokens), param)
-        return tokens[: self._window]
+        return InputTokens(tokens[: self._window])
+
+    def _mixed_tokens(self, read: ReadTask, param: str, limit: int) -> InputTokens:
+        """Return texts and media in tokens: one after the other, without a chat template."""
+        assert self._media, "media were read for a model that takes none"
+        (message,) = read.task.messages
+        text = "".join(part.text for part in message.parts if isinstance(part, generate.TextPart))
+        expanded, found = self._media.expanded(read, text)
+        tokens = self._tokenize(expanded, param, limit, raw=True, refuse=partial(_refuse_input, mixed=True))
+        return InputTokens(tokens, self._media.of_job(tokens, read, found, param))
 
     def _checked(self, given: generate.Generate | ReadTask) -> ReadTask:
         read = given if isinstance(given, ReadTask) else self.read(given)
@@ -344,9 +368,9 @@ class Prompter:
         )
 
 
-def _refuse_input(limit: int, count: int, param: str, *, at_least: bool = False) -> None:
+def _refuse_input(limit: int, count: int, param: str, *, at_least: bool = False, mixed: bool = False) -> None:
     if count >= limit:
-        raise too_long(param, count, limit - 1, at_least=at_least)
+        raise too_long(param, count, limit - 1, at_least=at_least, mixed=mixed)
 
 
 def _given(sampling: generate.Sampling | SamplingDefaults) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.tasks import generate
 from orchard.dialects.common.json_body import FreeForm, invalid, required
-from orchard.dialects.common.media import audio_part, detailed, file_part, media_part
+from orchard.dialects.common.media import audio_part, file_part, media_part
 from orchard.dialects.openai.chat import schema as wire
-from orchard.dialects.openai.fields import ImageUrl, VideoUrl
+from orchard.dialects.openai.fields import address, image_part
 from orchard.dialects.openai.tools import custom_arguments
 
 MAX_ITEMS = 32_768
@@ -115,11 +115,9 @@ class MessageReader:
             raise invalid(f"{where}.type", f"must be {names}{allowed[-1]!r} in a message of role '{role}'.")
         match kind:
             case "image_url":
-                image, param = part.image_url, f"{where}.image_url"
-                detail = image.detail if isinstance(image, ImageUrl) else None
-                return media_part("image", *_address(image, param), detailed(self._options, detail or part.detail))
+                return image_part(part.image_url, part.detail, f"{where}.image_url", self._options)
             case "video_url":
-                return media_part("video", *_address(part.video_url, f"{where}.video_url"), self._options)
+                return media_part("video", *address(part.video_url, f"{where}.video_url"), self._options)
             case "input_audio":
                 audio = required(part.input_audio, f"{where}.input_audio")
                 return audio_part(audio.data, audio.format, f"{where}.input_audio", self._options)
@@ -133,10 +131,3 @@ class MessageReader:
             reason = ": this server keeps no files" if file.file_id else ""
             raise invalid(f"{where}.file_data", f"is required{reason}.")
         return file_part(file.file_data, file.filename or "", f"{where}.file_data", self._options)
-
-
-def _address(given: str | ImageUrl | VideoUrl | None, param: str) -> tuple[str, str]:
-    """Return a URL, and the field that holds it. Raise OrchardError where there is none."""
-    if isinstance(given, ImageUrl | VideoUrl):
-        return given.url, f"{param}.url"
-    return required(given, param), param
