@@ -24,6 +24,7 @@ for preset in PRESETS.values():
     checks = {
         "repository": config.model_name == preset.repository,
         "steps": model_inference_steps(preset.alias) == preset.steps,
+        "least steps": preset.least_steps == (2 if config.sigma_shift_terminal else 1),
         "takes": takes.keys() >= wanted,
         "load": inspect.signature(made.__init__).parameters.keys() >= load,
         "latents": not preset.latents or hasattr(pkgutil.resolve_name(preset.latents), "unpack_latents"),

@@ -32,6 +32,13 @@ async def test_it_stops_at_the_next_step_and_goes_on_with_the_next_request(
     assert [event for event in events if isinstance(event, Progressed)][-1] == Progressed(4, 4)
 
 
+async def test_numbers_that_are_no_image_are_no_black_image(tiny: Callable[[str], Path], worker: ImageWorker) -> None:
+    await worker.load(tiny("flux1-dev"), config_name="flux-dev")
+    events = await worker.events(GenerateImages(prompt="a cat", width=64, height=48, steps=2, guidance=1e38, seed=7))
+    assert isinstance(events[-1], Failed)
+    assert events[-1].message == "the model computed no image, as happens where numbers overflow"
+
+
 async def test_prompts_that_would_be_cut_off_are_refused(tiny: Callable[[str], Path], worker: ImageWorker) -> None:
     """A token is a character here, or nearly one."""
     await worker.load(tiny("flux1"), config_name="flux-schnell")

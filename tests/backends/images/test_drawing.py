@@ -38,6 +38,13 @@ def test_what_is_not_said_is_as_the_preset_has_it() -> None:
     assert settle(GenerateImages(prompt="a cat"), PRESETS["flux-schnell"]).guidance is None
 
 
+def test_too_few_steps_are_refused() -> None:
+    task = GenerateImages(prompt="a cat", steps=1)
+    assert refusal(task, PRESETS["qwen-image"]) == ("steps", "`steps` of qwen-image must be at least 2")
+    assert settle(task, FLUX).steps == 1
+    assert refusal(GenerateImages(prompt="a cat", steps=0), FLUX)[0] == "steps"
+
+
 def test_seeds_are_drawn_by_lot() -> None:
     assert settle(GenerateImages(prompt="a cat", seed=5), FLUX).seed == 5
     assert len({settle(GenerateImages(prompt="a cat"), FLUX).seed for _ in range(5)}) == 5
@@ -191,3 +198,35 @@ def test_pictures_are_read_with_their_mask(tmp_path: Path, picture: str) -> None
     assert [image.size for image in pictures.images] == [(96, 64)]
     assert pictures.mask
     assert read_pictures(GenerateImages(prompt="a cat")).images == ()
+
+
+TASKS = st.builds(
+    GenerateImages,
+    prompt=st.text(max_size=20) | st.sampled_from(['{"a": 1}', "{", "a cat"]),
+    n=st.integers(1, 10),
+    width=st.none() | st.integers(-10, 5000) | st.sampled_from([64, 512, 1024]),
+    height=st.none() | st.integers(-10, 5000) | st.sampled_from([64, 512, 1024]),
+    steps=st.none() | st.integers(1, 200),
+    guidance=st.none() | st.floats(allow_nan=True, allow_infinity=True),
+    negative_prompt=st.none() | st.text(max_size=5),
+    seed=st.none() | st.integers(0, 2**63 - 1),
+    partial_images=st.integers(0, 3),
+)
+
+
+@given(task=TASKS, preset=st.sampled_from(sorted(PRESETS)))
+@examples(300)
+def test_whatever_is_asked_for_is_settled_or_refused_with_a_field_to_blame(task: GenerateImages, preset: str) -> None:
+    refused: OrchardError | None = None
+    try:
+        drawing = settle(task, PRESETS[preset])
+    except OrchardError as error:
+        refused = error
+    if refused:
+        assert refused.kind == "invalid_request"
+        assert refused.param in {"model", "prompt", "size", "guidance", "negative_prompt", "partial_images", "steps"}
+        return
+    assert drawing.width % 16 == drawing.height % 16 == 0
+    assert 0 < drawing.width * drawing.height <= 2048 * 2048
+    assert drawing.prompt == task.prompt
+    assert task.guidance is None or drawing.guidance is task.guidance

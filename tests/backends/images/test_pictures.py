@@ -1,11 +1,14 @@
 """Pictures and masks of a request, which anybody may have sent, and images as files."""
 
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 from PIL.ImageFile import ImageFile
 
@@ -13,6 +16,7 @@ from orchard.backends.images.pictures import encode, read_mask, read_picture
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_BYTES
 from orchard.core.tasks.images import ImageFormat
+from tests.support.examples import examples
 
 
 def saved(path: Path, image: Image.Image, **options: Any) -> str:
@@ -102,3 +106,23 @@ def test_images_become_files_without_metadata(image_format: ImageFormat) -> None
         assert np.array_equal(np.asarray(opened), np.asarray(image))
     else:
         assert len(encode(image, image_format, 10)) < len(best) == len(encode(image, image_format, 100))
+
+
+@given(data=st.data(), image_format=st.sampled_from(["png", "jpeg", "webp"]))
+@examples(100)
+def test_broken_files_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, image_format: ImageFormat
+) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (32, 32, 3), np.uint8)
+    whole = bytearray(encode(Image.fromarray(noise), image_format, 50))
+    for _ in range(data.draw(st.integers(1, 5))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    file = tmp_path_factory.getbasetemp() / f"broken.{image_format}"
+    file.write_bytes(whole[: data.draw(st.integers(1, len(whole)))])
+    refused: list[OrchardError] = []
+    for read in (partial(read_picture, str(file), "image"), partial(read_mask, str(file), (32, 32))):
+        try:
+            assert read().mode == "RGB"
+        except OrchardError as error:
+            refused.append(error)
+    assert {error.kind for error in refused} <= {"invalid_request"}

@@ -117,7 +117,9 @@ class Running:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "model_index.json").write_text(json.dumps({"_class_name": "QwenImagePipeline"}))
+    (tmp_path / "model_index.json").write_text(json.dumps({"_class_name": "FluxPipeline"}))
+    (tmp_path / "transformer").mkdir()
+    (tmp_path / "transformer" / "config.json").write_text(json.dumps({"guidance_embeds": False}))
     return tmp_path
 
 
@@ -279,8 +281,8 @@ async def test_closing_ends_the_image_under_way(folder: Path) -> None:
 async def test_the_preset_and_what_it_takes_are_told(folder: Path) -> None:
     running = Running(folder, ImageOptions())
     loaded = await running.service.start(running.emit, lambda fraction: None)
-    assert loaded.details["config_name"] == "qwen-image"
-    assert loaded.details["takes"] == list(PRESETS["qwen-image"].takes)
+    assert loaded.details["config_name"] == "flux-schnell"
+    assert loaded.details["takes"] == list(PRESETS["flux-schnell"].takes)
     await running.service.close(0)
 
 

@@ -57,8 +57,10 @@ def settle(task: GenerateImages | EditImages, preset: Preset, *, describes: bool
         raise _invalid("guidance", f"`guidance` of {preset.name} does nothing without a `negative_prompt`")
     if task.negative_prompt is not None and (guidance or 0) <= 1:
         raise _invalid("negative_prompt", "`negative_prompt` does nothing where `guidance` is not above 1")
+    steps = preset.steps if task.steps is None else task.steps
+    if steps < preset.least_steps:
+        raise _invalid("steps", f"`steps` of {preset.name} must be at least {preset.least_steps}")
     width, height = _size(task, read_pictures(task).images)
-    steps = task.steps or preset.steps
     return Drawing(
         prompt=_prompt(task.prompt, preset, describes),
         width=width,

@@ -130,7 +130,8 @@ class Pipeline:
 
     def call_in_loop(self, latents: mx.array, config: Any, **_: Any) -> None:
         """Take note, as a callback of mflux, that a step is done."""
-        mx.eval(latents)
+        if not mx.all(mx.isfinite(latents)).item():  # it would be a black image
+            raise OrchardError("internal", "the model computed no image, as happens where numbers overflow")
         self._done += 1
         self._tell(latents, config)
 

@@ -4,7 +4,7 @@ mflux ignores in silence what a class doesn't use. The table says what it does u
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -34,7 +34,8 @@ class Preset(Struct, frozen=True, kw_only=True):
     name only. `marks` is what its transformer's config.json holds and that of a similar model doesn't. `latents` is the
     class that unpacks the latents of a step; None: it has no partial images.
 
-    `steps` and `guidance` hold where a request says nothing; `guidance` None: the model takes none. `paired`: it has
+    `steps` and `guidance` hold where a request says nothing; mflux divides by zero with fewer than `least_steps`;
+    `guidance` None: the model takes none. `paired`: it has
     guidance only where there is a negative prompt, too. `pictures`: how many pictures it edits at most; 0: it
     generates. `loras`: it takes LoRA adapters.
     """
@@ -47,6 +48,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     marks: Mapping[str, bool | int] = {}
     latents: str | None = None
     steps: int
+    least_steps: int = 1
     guidance: float | None = None
     negative_prompt: bool = False
     paired: bool = False
@@ -114,6 +116,7 @@ def _qwen_edit(name: str, repository: str, *, zero_cond_t: bool) -> Preset:
         marks={"zero_cond_t": zero_cond_t},
         latents=_QWEN_LATENTS,
         steps=20,
+        least_steps=2,
         guidance=4.0,
         negative_prompt=True,
         pictures=_MOST_PICTURES,
@@ -151,7 +154,7 @@ def _fibo(name: str, repository: str, *, steps: int, guidance: float | None) -> 
     )
 
 
-def _other(name: str, kind: str, repository: str, *, steps: int, guidance: float | None = None, **more: bool) -> Preset:
+def _other(name: str, kind: str, repository: str, *, steps: int, guidance: float | None = None, **more: Any) -> Preset:
     """Return the row of a kind that mflux knows by the same name."""
     return Preset(
         name=name,
@@ -160,9 +163,7 @@ def _other(name: str, kind: str, repository: str, *, steps: int, guidance: float
         repository=repository,
         steps=steps,
         guidance=guidance,
-        negative_prompt=more.get("negative_prompt", guidance is not None),
-        paired=more.get("paired", False),
-        loras=more.get("loras", True),
+        **({"negative_prompt": guidance is not None} | more),
     )
 
 
@@ -214,6 +215,7 @@ _ROWS = (
         pipelines=("QwenImagePipeline",),
         latents=_QWEN_LATENTS,
         steps=20,
+        least_steps=2,
         guidance=4.0,
         negative_prompt=True,
     ),
@@ -225,7 +227,7 @@ _ROWS = (
     _fibo("fibo-lite", "Fibo-lite", steps=8, guidance=None),
     _other("krea-2", _KREA2, "krea/Krea-2-Turbo", steps=8, guidance=1.0),
     _other("krea-2-raw", _KREA2, "krea/Krea-2-Raw", steps=25, guidance=1.0),
-    _other("qwen-image-2.1", _QWEN21, "Qwen/Qwen-Image-2.1", steps=40, guidance=4.0, paired=True),
+    _other("qwen-image-2.1", _QWEN21, "Qwen/Qwen-Image-2.1", steps=40, least_steps=2, guidance=4.0, paired=True),
     _other("qwen-image-2.1-turbo", _QWEN21, "Qwen/Qwen-Image-2.1-Turbo", steps=8),
     _other("ernie-image", _ERNIE, "baidu/ERNIE-Image", steps=50, guidance=4.0),
     _other("ernie-image-turbo", _ERNIE, "baidu/ERNIE-Image-Turbo", steps=8),

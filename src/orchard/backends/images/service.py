@@ -121,10 +121,11 @@ class ImageService(Service):
         return pipeline
 
     def _try(self, pipeline: Pipeline) -> None:
-        """Draw a small image in one step, which also tells how fast the model is."""
+        """Draw a small image in few steps, which also tells how fast the model is."""
         side = _TRIAL_SIDE
         prompt = '{"scene": "a tree"}' if self._preset.json_prompt else "a tree"
-        drawing = Drawing(prompt=prompt, width=side, height=side, steps=1, seed=0, guidance=self._preset.guidance)
+        steps, guidance = self._preset.least_steps, self._preset.guidance
+        drawing = Drawing(prompt=prompt, width=side, height=side, steps=steps, seed=0, guidance=guidance)
         pictures = Pictures([Picture.new("RGB", (side, side), "gray")], Picture.new("RGB", (side, side), "white"))
         began = time.monotonic()
         self._thread.advance()
