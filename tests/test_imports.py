@@ -71,6 +71,7 @@ PACKAGES = {
     "dialects.anthropic": {"dialects.common"},
     "dialects.anthropic.messages": {"dialects.common", "dialects.anthropic"},
     "engine": {"engine.batching", "engine.sampling", "engine.speculation"},
+    "engine.speculation": {"engine.sampling"},
     "engine.batching": {"engine.prefix_cache", "engine.sampling", "engine.speculation"},
     "formats": {"formats.families"},
     "formats.families": {"formats"},

@@ -1,7 +1,7 @@
 """A runner for a loaded model: its limits, its memory, and what is tried only once."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import mlx.core as mx
@@ -10,9 +10,14 @@ import pytest
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration, start
-from orchard.engine.batching.batch import BatchMode
+from orchard.engine.batching.batch import BatchMode, Verifying
+from orchard.engine.batching.job import EngineStep, Job
+from orchard.engine.runner import Runner
+from orchard.engine.speculation import make
 from orchard.engine.start import make_runner
 from tests.support.engine_driver import greedy, prompt
+from tests.support.grammars import lark
+from tests.support.speculation import FixedController
 from tests.support.tiny_models import Other, network
 
 
@@ -57,6 +62,50 @@ def spying(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]
         return function(*args, **kwargs)
 
     return called
+
+
+def test_who_may_get_proposed_tokens_is_tried_once_and_only_for_speculation(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Other(network("qwen3"))
+    model.fingerprint = "tried for speculation"
+    tried: list[str] = []
+    monkeypatch.setattr(calibration, "find_verifying", spying(calibration.find_verifying, tried))
+    off = make_runner(model, TextOptions(speculation="off"), 0, lambda: None)
+    assert (tried, off.speculation) == ([], None)
+    runners = [make_runner(model, TextOptions(), 0, lambda: None) for _ in range(2)]
+    assert tried == ["find_verifying"]
+    assert all(runner.speculation for runner in runners)
+
+
+def test_nobody_proposes_for_a_model_that_cannot_verify(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Other(network("qwen3"))
+    model.fingerprint = "can't verify"
+    monkeypatch.setattr(calibration, "find_verifying", lambda *_: Verifying.NEVER)
+    assert make_runner(model, TextOptions(), 0, lambda: None).speculation is None
+
+
+def test_what_is_known_of_the_answer_is_proposed_and_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a prediction, from an answer to an earlier request, and where a grammar forces it."""
+    controller = FixedController(4)
+    monkeypatch.setattr(make, "CostController", lambda: controller)
+    runner = make_runner(network("qwen3"), TextOptions(), 0, lambda: None)
+    answer = drawn(runner, greedy("plain", prompt(0, 20), 60, speculates=False))
+    assert not controller.results
+    assert drawn(runner, greedy("predicted", prompt(0, 20), 60, prediction=tuple(answer))) == answer
+    assert controller.accepted() == {"prediction": pytest.approx(48, abs=3)}
+    assert drawn(runner, greedy("again", prompt(0, 20), 60)) == answer
+    assert controller.accepted()["ngram"] > 40
+    drawn(runner, greedy("bound", prompt(1, 20), 60, grammar=lark('start: "a long and certain answer"')))
+    assert "grammar" in controller.accepted()
+
+
+def drawn(runner: Runner, job: Job) -> list[int]:
+    runner.add(job)
+    return [one.sample.token for step in steps(runner) for one in step.drawn]
+
+
+def steps(runner: Runner) -> Iterator[EngineStep]:
+    while not runner.idle:
+        yield runner.step()
 
 
 def test_other_options_are_tried_on_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,14 @@
 """Proposers and a controller whose guesses tests decide."""
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
+from orchard.core.speculation_report import SourceTotals
 from orchard.engine.batching.decode import Row
 from orchard.engine.speculation.interface import SpeculatingRow
-from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.proposal import Proposal, Source
 from orchard.engine.speculation.speculation import Speculation
 from tests.support.engine_driver import WORDS
 from tests.support.tiny_models import network
@@ -20,6 +22,10 @@ class FixedController:
         self.observed: list[tuple[int, int, float]] = []
         self.results: list[tuple[Proposal, int, int]] = []
 
+    @property
+    def totals(self) -> dict[Source, SourceTotals]:
+        return {}
+
     def looks(self, rows: int) -> int:
         return self.most
 
@@ -31,6 +37,13 @@ class FixedController:
 
     def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
         self.results.append((proposal, proposed, accepted))
+
+    def accepted(self) -> dict[str, int]:
+        """By source."""
+        found: Counter[str] = Counter()
+        for proposal, _, accepted in self.results:
+            found[proposal.source] += accepted
+        return found
 
 
 class Oracle:

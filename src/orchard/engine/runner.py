@@ -67,6 +67,8 @@ class Runner:
         self._batched_prefill = batched_prefill
         self.store = store
         self._uncached = store.uncached()
+        self.speculation = speculation
+        """What proposes tokens; None: nothing does."""
         self._rows = Rows(model, batch, store)
         if speculation:
             self._rows = SpeculatingRows(model, batch, store, speculation, lambda: self._scheduler.room)

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration, memory
 from orchard.engine.batching import attention, kv_cache
-from orchard.engine.batching.batch import Batch
+from orchard.engine.batching.batch import Batch, Verifying
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
@@ -29,6 +30,8 @@ from orchard.engine.batching.traced_pass import RUNS_BEFORE
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.scheduler import Limits
+from orchard.engine.speculation.make import make_speculation
+from orchard.engine.speculation.speculation import Speculation
 
 log = logging.getLogger("orchard.engine")
 
@@ -74,16 +77,19 @@ def make_runner(
     store = KVStore(model, options, shares.cache, wake, in_pieces=in_pieces)
     footprint = _footprint(model, store)
     mode = known.batch_mode if known else calibration.find_batch_mode(model, options)
+    speculation = make_speculation(options, model.vocab_size)
+    verifying = known.verifying if known else None
+    if speculation and not verifying:
+        verifying = calibration.find_verifying(model, options, mode)
     progress(0.2)
     batched = known.batched_prefill if known else calibration.gains_from_batched_prefill(model, options)
     progress(0.3)
     multiple = 8 if on_cuda() else 1
     pieces = _PROMPTS_IN_A_PASS if batched else 4
 
-    def runner(store: KVStore, limits: Limits) -> Runner:
-        return Runner(
-            model, store, Batch(model, mode, multiple, traced=on_cuda()), limits, footprint, batched_prefill=batched
-        )
+    def runner(store: KVStore, limits: Limits, speculation: Speculation | None = None) -> Runner:
+        batch = Batch(model, mode, multiple, traced=on_cuda(), verifying=verifying or Verifying.NEVER)
+        return Runner(model, store, batch, limits, footprint, batched_prefill=batched, speculation=speculation)
 
     trial = runner(KVStore(model, options), Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=pieces))
     if name in warmed_up or (known and kernels_are_kept()):
@@ -95,15 +101,18 @@ def make_runner(
     warmed_up.add(name)
     if known is None:
         measured = calibration.measure_prefill(model, lambda: progress(0.9))
-        known = calibration.Calibration(mode, batched, *measured, time.time(), in_pieces)
+        known = calibration.Calibration(mode, batched, *measured, time.time(), in_pieces, verifying)
         calibration.remember(name, known)
+    elif verifying is not known.verifying:
+        calibration.remember(name, replace(known, verifying=verifying))
     store.tokens_per_second = known.tokens_per_second
     mx.clear_cache()
     progress(1.0)
     chunk = options.prefill_step_size or known.chunk
     idle_chunk = max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP))
     pieces = options.prompt_concurrency or pieces
-    return runner(store, Limits(options.decode_concurrency, shares.rows, chunk, idle_chunk, pieces=pieces))
+    limits = Limits(options.decode_concurrency, shares.rows, chunk, idle_chunk, pieces=pieces)
+    return runner(store, limits, None if verifying is Verifying.NEVER else speculation)
 
 
 def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from orchard.engine.sampling.grammar import GrammarState
 from orchard.engine.speculation.interface import SpeculatingRow
 from orchard.engine.speculation.proposal import Proposal
 from orchard.engine.speculation.speculation import Speculation
@@ -18,6 +19,7 @@ class Asked:
     tokens: Sequence[int] = (1, 2)
     prompt_length: int = 1
     prediction: Sequence[int] = ()
+    grammar: GrammarState | None = None
 
 
 class Guesser:

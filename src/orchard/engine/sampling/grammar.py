@@ -195,6 +195,17 @@ class GrammarState:
         other._matcher, other._tracker = self._matcher.deep_copy(), copy.copy(self._tracker)
         return other
 
+    def forced(self) -> list[int]:
+        """Return the tokens of the text that must come next; none where there are several. What is due is taken first.
+
+        The text may be cut into other tokens, too, which is why a mask may allow more than the first of these.
+        """
+        self.take_due()
+        if (current := self.matcher) is None:
+            return []
+        matcher = current.deep_copy()  # what is asked for here may change it
+        return matcher.compute_ff_tokens() if matcher.compute_ff_bytes() else []
+
     def take_due(self) -> None:
         """Advance by the tokens that are due."""
         while self.due:

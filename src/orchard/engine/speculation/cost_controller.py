@@ -5,22 +5,24 @@ the model serves; how likely a guess is right, its proposal says. So it needs no
 that are full, long contexts, experts that are paid for by the token and poor guesses all show in these numbers.
 
 Two things cost without a certain gain: to ask the proposers in vain, and to measure a width that may turn out too dear.
-Each is paid from a credit, a hundredth of the time that steps take.
+Each is paid from a credit, a small share of the time that steps take.
 """
 
 import time
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from orchard.core.speculation_report import SourceTotals
 from orchard.engine.speculation.pass_costs import PassCosts
-from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.proposal import Proposal, Source
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 """How many tokens a row may bring into a pass: the proposed ones, and the one before them."""
-_SHARE = 0.01  # of the steps' time, for each of the two credits
+_ASKING_SHARE = 0.01  # of the steps' time
+_MEASURING_SHARE = 0.005
 _MOST_CREDIT = 16.0  # plain steps
-_FIRST_CREDIT = 8.0
+_FIRST_CREDIT = 6.0
 _MARGIN = 1.03  # less is no gain worth the risk
 _PROMISE = 1.1  # what an unknown width must promise at best
 _STALE = 500  # steps after which a width is worth another look
@@ -37,6 +39,14 @@ class _Choice(Struct):
     explores: bool = False
 
 
+class _Wide(Struct):
+    """A step that verified tokens: what was chosen, what it took, and how many were proposed and accepted by source."""
+
+    choice: _Choice
+    seconds: float
+    verified: dict[Source, tuple[int, int]]
+
+
 class CostController:
     """Chooses by measured costs; see the module. All calls come from the engine's thread."""
 
@@ -45,7 +55,10 @@ class CostController:
         self._clock = clock
         self._asked: float | None = None  # when the proposers were asked
         self._choice: _Choice | None = None
-        self._before: tuple[_Choice, float] | None = None  # a wide step, whose cost the next step may show in part
+        self.totals: dict[Source, SourceTotals] = {}
+        """By source, since the model was loaded. Another thread may read it: it is replaced, never changed."""
+        self._verified: dict[Source, tuple[int, int]] = {}
+        self._before: _Wide | None = None  # a wide step, whose cost the next step may show in part
         self._measuring = 0.0  # credit, in seconds
         self._asking = 0.0
         self._credited = False
@@ -70,29 +83,50 @@ class CostController:
         return [min(choice.width - 1, len(one.tokens)) if one else 0 for one in proposals]
 
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
-        """Note what a step took. A pass of more tokens than were chosen makes up for rejected ones."""
+        """Note what a step took, see `Controller`."""
         choice, self._choice = self._choice, None
         if choice is None or choice.rows != rows:
             return
         self._earn(rows, seconds)
         before, self._before = self._before, None
-        plain = self.costs.seconds(rows, 1)
-        if choice.width == 1 and before and before[0].rows == rows and plain is not None:
-            # Behind a wide step nothing has been launched ahead, and tokens may have to be read again: its costs.
-            self._note(before[0], before[1] + max(seconds - plain, 0.0))
-            return
-        if before:
-            self._note(*before)
-        if choice.width == 1:
+        if choice.width > 1:
+            if before:
+                self._note(before)
+            self._before = _Wide(choice, seconds, self._verified)
+            self._verified = {}
+        elif tokens == rows:
+            if before:
+                self._note(before)
             self.costs.add(rows, 1, seconds)
         else:
-            self._before = choice, seconds
+            # Nothing was launched ahead, or tokens were read again: for a wide step, or in the vain hope of one.
+            extra = seconds if not tokens else max(seconds - (self.costs.seconds(rows, 1) or seconds), 0.0)
+            if before:
+                self._note(structs.replace(before, seconds=before.seconds + extra))
+            else:
+                self._asking -= extra
 
-    def _note(self, choice: _Choice, seconds: float) -> None:
+    def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
+        """Note how many of the first `proposed` tokens of a row's proposal were accepted."""
+        before = self._verified.get(proposal.source, (0, 0))
+        self._verified[proposal.source] = before[0] + proposed, before[1] + accepted
+
+    def _note(self, wide: "_Wide") -> None:
+        choice, seconds = wide.choice, wide.seconds
+        self._count(wide)
         self.costs.add(choice.rows, choice.width, seconds)
         if choice.explores:
             plain = self.costs.seconds(choice.rows, 1) or seconds
             self._measuring -= min(max(seconds - choice.fair_seconds, 0.0), _FIRST_CREDIT * plain)
+
+    def _count(self, wide: "_Wide") -> None:
+        plain = self.costs.seconds(wide.choice.rows, 1) or wide.seconds
+        all_proposed = sum(proposed for proposed, _ in wide.verified.values())
+        totals = dict(self.totals)
+        for source, (proposed, accepted) in wide.verified.items():
+            saved = plain * accepted / wide.choice.rows - (wide.seconds - plain) * proposed / all_proposed
+            totals[source] = totals.get(source, SourceTotals()).plus(proposed, accepted, saved)
+        self.totals = totals
 
     def _earn(self, rows: int, seconds: float) -> None:
         plain = self.costs.seconds(rows, 1)
@@ -101,8 +135,8 @@ class CostController:
         if not self._credited:
             self._credited = True
             self._measuring = _FIRST_CREDIT * plain
-        self._measuring = min(self._measuring + _SHARE * seconds, _MOST_CREDIT * plain)
-        self._asking = min(self._asking + _SHARE * seconds, _MOST_CREDIT * plain)
+        self._measuring = min(self._measuring + _MEASURING_SHARE * seconds, _MOST_CREDIT * plain)
+        self._asking = min(self._asking + _ASKING_SHARE * seconds, _MOST_CREDIT * plain)
 
     def _best(self, rows: int, proposals: Sequence[Proposal | None]) -> _Choice:
         chosen = _Choice(rows, 1, 0.0)

@@ -1,9 +1,11 @@
 """What speculation consists of: proposers guess rows' next tokens, a controller decides how many a step verifies."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from orchard.engine.speculation.proposal import Proposal
+from orchard.core.speculation_report import SourceTotals
+from orchard.engine.sampling.grammar import GrammarState
+from orchard.engine.speculation.proposal import Proposal, Source
 
 
 class SpeculatingRow(Protocol):
@@ -20,6 +22,10 @@ class SpeculatingRow(Protocol):
     @property
     def prediction(self) -> Sequence[int]:
         """The tokens that the caller predicts for the answer; mostly none."""
+
+    @property
+    def grammar(self) -> GrammarState | None:
+        """The row's place in its grammar, if it has one; proposers may use it while they propose."""
 
 
 class Proposer(Protocol):
@@ -43,6 +49,10 @@ class Proposer(Protocol):
 
 class Controller(Protocol):
     """Decides how many proposed tokens are verified. All calls come from the engine's thread."""
+
+    @property
+    def totals(self) -> Mapping[Source, SourceTotals]:
+        """What has been verified, by source. It is replaced, never changed, so any thread may read it."""
 
     def looks(self, rows: int) -> int:
         """Return the most tokens that each row may have proposed in this step, of so many rows; 0: nobody is asked."""

@@ -1,0 +1,52 @@
+"""Proposes what a row's grammar forces: where only one text can come next, no guess is needed (jump-forward).
+
+The text's tokens are a guess nevertheless, as most texts can be cut into tokens in several ways.
+"""
+
+from collections.abc import Sequence
+
+from orchard.engine.sampling.grammar import GrammarState
+from orchard.engine.speculation.acceptance import ModelAcceptance, RowAcceptance
+from orchard.engine.speculation.interface import SpeculatingRow
+from orchard.engine.speculation.proposal import Proposal
+
+
+class _BoundRow:
+    """One row with a grammar."""
+
+    def __init__(self, row: SpeculatingRow, grammar: GrammarState, acceptance: RowAcceptance) -> None:
+        self._row = row
+        self._grammar = grammar
+        self._acceptance = acceptance
+        self._seen = len(row.tokens)
+        self._text: list[int] = []  # what was forced when that was found out last, but for what has come since
+
+    def propose(self, most: int) -> Proposal | None:
+        new = self._row.tokens[self._seen :]
+        self._seen += len(new)
+        self._acceptance.take(new)
+        self._text = self._text[len(new) :] if list(new) == self._text[: len(new)] else []
+        self._text = self._text or self._grammar.forced()
+        return self._acceptance.propose("grammar", self._text[:most]) if self._text else None
+
+
+class ForcedProposer:
+    """Proposes for all rows that have a grammar."""
+
+    def __init__(self) -> None:
+        self._acceptance = ModelAcceptance()
+        self._rows: dict[SpeculatingRow, _BoundRow] = {}
+
+    def open(self, row: SpeculatingRow) -> None:
+        """Begin with a row."""
+        if row.grammar:
+            self._rows[row] = _BoundRow(row, row.grammar, RowAcceptance(self._acceptance))
+
+    def close(self, row: SpeculatingRow) -> None:
+        """Forget a row."""
+        self._rows.pop(row, None)
+
+    def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
+        """Propose for each row up to so many tokens."""
+        pairs = zip(rows, most, strict=True)
+        return [bound.propose(count) if (bound := self._rows.get(row)) else None for row, count in pairs]

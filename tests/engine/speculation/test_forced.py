@@ -1,0 +1,82 @@
+"""What a grammar forces is proposed to the rows that have one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from orchard.engine.sampling.grammar import GrammarState
+from orchard.engine.speculation.forced import ForcedProposer
+from tests.support.grammars import alphabet, lark, text
+
+NAME = '{"identification_number":'
+
+
+@dataclass(eq=False)
+class BoundTalk:
+    tokens: list[int]
+    grammar: GrammarState | None
+    prompt_length: int = 1
+    prediction: Sequence[int] = ()
+
+    def says(self, said: str) -> "BoundTalk":
+        """As the engine does: the state takes what is due when it is asked the next time."""
+        tokens = alphabet().tokenizer.greedy_tokenize(said)
+        self.tokens += tokens
+        if self.grammar:
+            self.grammar.due += tokens
+        return self
+
+
+@pytest.fixture
+def row() -> BoundTalk:
+    return BoundTalk([1], GrammarState(lark(f"start: {quoted(NAME)} /[0-9]+/ {quoted('}')}")))
+
+
+def quoted(said: str) -> str:
+    return '"' + said.replace('"', '\\"') + '"'
+
+
+def proposed(proposer: ForcedProposer, row: BoundTalk, most: int = 100) -> str | None:
+    [proposal] = proposer.propose([row], [most])
+    assert proposal is None or proposal.source == "grammar"
+    return text(proposal.tokens) if proposal else None
+
+
+def test_proposes_the_text_that_must_come(row: BoundTalk) -> None:
+    proposer = ForcedProposer()
+    proposer.open(row)
+    assert proposed(proposer, row) == NAME
+    assert proposed(proposer, row, 3) == '{"i'
+    assert proposed(proposer, row.says('{"iden')) == 'tification_number":'
+    assert proposed(proposer, row.says(NAME[len('{"iden') :])) is None
+    assert proposed(proposer, row.says("12")) is None
+    proposer.close(row)
+
+
+def test_asks_the_grammar_again_only_behind_what_was_forced(row: BoundTalk, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[GrammarState] = []
+    forced = GrammarState.forced
+
+    def spied(state: GrammarState) -> list[int]:
+        asked.append(state)
+        return forced(state)
+
+    monkeypatch.setattr(GrammarState, "forced", spied)
+    proposer = ForcedProposer()
+    proposer.open(row)
+    [whole] = proposer.propose([row], [100])
+    assert whole
+    for token in whole.tokens[:-1]:
+        assert row.grammar
+        row.tokens.append(token)
+        row.grammar.due.append(token)
+        assert proposed(proposer, row)
+    assert len(asked) == 1
+
+
+def test_rows_without_a_grammar_get_nothing() -> None:
+    proposer, row = ForcedProposer(), BoundTalk([1, 2], None)
+    proposer.open(row)
+    assert proposed(proposer, row) is None
+    proposer.close(row)
