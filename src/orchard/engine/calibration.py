@@ -26,6 +26,7 @@ from orchard.core.cache_folder import cache_folder
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching import kv_cache
+from orchard.engine.batching.attention import exact
 from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot, Verifying
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.model import LanguageModel
@@ -106,6 +107,7 @@ def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {first[:200]}"
 
 
+@exact()
 def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
     """Find out how far a model's rows can share a pass without a change of their logits."""
     alone = _alone(model, options)
@@ -116,6 +118,7 @@ def find_batch_mode(model: LanguageModel, options: TextOptions) -> BatchMode:
     return BatchMode.SEQUENTIAL
 
 
+@exact()
 def can_batch_prefill(model: LanguageModel, options: TextOptions) -> bool:
     """Find out whether prompts can be read in one pass without a change of their logits."""
     batched = partial(_logits, model, options, _PROBES, BatchMode.SEQUENTIAL, batched=True)
@@ -190,6 +193,7 @@ def _logits(
     return logits[mx.array([batch.slots.index(slot) for slot in slots])]
 
 
+@exact()
 def find_verifying(model: LanguageModel, options: TextOptions, mode: BatchMode) -> Verifying:
     """Find out which rows can get several tokens in a pass, and forget wrong ones, without a change of their logits."""
     together = list(range(len(_PROBES)))

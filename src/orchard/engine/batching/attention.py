@@ -7,6 +7,9 @@ which gives each group's arrays the queries of their own rows.
 """
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import mlx.core as mx
@@ -16,6 +19,7 @@ from orchard.engine.batching import decode_attention
 from orchard.engine.batching.model import on_cuda
 
 _NAME = "scaled_dot_product_attention"
+_exactly = ContextVar("exactly", default=False)
 
 
 class GroupedArrays(Struct, eq=False):
@@ -27,6 +31,20 @@ class GroupedArrays(Struct, eq=False):
     of: list[Any]
     bounds: list[int]
     layers: list[Any]
+
+
+@contextmanager
+def exact() -> Iterator[None]:
+    """Let attention be computed in float32, whatever type its arguments have.
+
+    MLX rounds its weights to their type where it has no kernel for a size. What is compared with a kernel that doesn't
+    then differs by rounding alone, which some models multiply from layer to layer.
+    """
+    before = _exactly.set(True)
+    try:
+        yield
+    finally:
+        _exactly.reset(before)
 
 
 def attend(queries: mx.array, keys: Any, values: Any, cache: Any, *args: Any, **kwargs: Any) -> mx.array:
@@ -56,6 +74,7 @@ def _attend_one(
     """
     from mlx_lm.models.base import scaled_dot_product_attention as plain
 
+    given = queries.dtype
     layer = getattr(cache, "only", cache)
     if on_cuda() and sinks is None and decode_attention.serves(queries, keys, layer, mask):
         return decode_attention.attend_rows(queries, layer, scale)
@@ -66,8 +85,11 @@ def _attend_one(
             for weights, scales, biases in (keys, values)
         )
         cache = None
+    if _exactly.get() and isinstance(keys, mx.array):
+        queries, keys, values = (array.astype(mx.float32) for array in (queries, keys, values))
+        sinks = None if sinks is None else sinks.astype(mx.float32)
     attended: mx.array = plain(queries, keys, values, cache, scale=scale, mask=mask, sinks=sinks)
-    return attended
+    return attended.astype(given)
 
 
 def install() -> None:
