@@ -14,6 +14,7 @@ from tools.demo_vision_model import questions
 from tools.demo_vision_model.scenes import Scene, scene
 from tools.demo_vision_model.template import Message
 
+_DISTURBED = 0.25  # of the questions that training asks about pictures
 SKILLS = "I can name the colour, shape, number and position of shapes in a picture, and compare two pictures."
 _WHO = "I am the vision demo model of Orchard, a tiny model that looks at pictures of simple shapes."
 _BLIND = "I see no picture. Please send me one."
@@ -73,24 +74,29 @@ def _blind(rng: Random, split: Split) -> tuple[str, str]:
     return questions.asked(rng, made[0], None), _BLIND
 
 
+def _asked(rng: Random, split: Split, pattern: str, number: int | None) -> str:
+    text = questions.asked(rng, pattern, number)
+    return questions.disturbed(rng, text) if split == "train" and rng.random() < _DISTURBED else text
+
+
 def _single(rng: Random, split: Split, one: Scene, number: int | None, kind: str | None) -> tuple[str, str, str]:
     while True:
         name = kind or rng.choices(list(questions.SINGLE), (2, 2, 2.5, 2, 2, 1.5))[0]
         made = questions.SINGLE[name](rng, split, one)
         if made:
-            return name, questions.asked(rng, made[0], number), made[1]
+            return name, _asked(rng, split, made[0], number), made[1]
         kind = None
 
 
 def _double(rng: Random, split: Split, scenes: list[Scene], kind: str | None) -> tuple[str, str, str]:
-    if (kind or "one of two") == "one of two" and (kind or rng.random() < 0.4):
+    if (kind or "one of two") == "one of two" and (kind or rng.random() < 0.3):
         number = rng.randrange(2)
         _, ask, answer = _single(rng, split, scenes[number], number, None)
         return "one of two", ask, answer
-    name = kind or rng.choices(("which", "apart"), (1, 2))[0]  # what tells pictures apart is the hardest to learn
+    name = kind or rng.choices(("which", "apart"), (2, 3))[0]  # what tells pictures apart is the hardest to learn
     made = questions.DOUBLE[name](rng, split, *scenes)
     assert made is not None
-    return name, questions.asked(rng, made[0], None), made[1]
+    return name, _asked(rng, split, made[0], None), made[1]
 
 
 def about_pictures(rng: Random, split: Split, scenes: list[Scene], turns: int, kind: str | None = None) -> Conversation:

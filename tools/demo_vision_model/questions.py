@@ -10,7 +10,7 @@ which picture is meant, where there are two.
 from collections.abc import Callable, Sequence
 from random import Random
 
-from tools.demo_model.text import Split, expand, lines, wording
+from tools.demo_model.text import Split, common_word, expand, lines, wording
 from tools.demo_vision_model.scenes import COLOURS, PLACES, SHAPES, Scene, Thing, changed, scene
 
 Pair = tuple[str, str]
@@ -378,6 +378,31 @@ SINGLE: dict[str, Single] = {
     "colour": colour, "shape": shape, "count": count, "position": position, "present": present, "describe": describe,
 }  # fmt: skip
 DOUBLE: dict[str, Double] = {"which": which, "apart": apart}
+
+
+# What says which kind of question it is, and what it is about.
+_TELLING = {
+    word
+    for text in (*COLOURS, *SHAPES, *map(_plural, SHAPES), *PLACES, *"""
+        upper lower middle center side corner colour color shape form figure geometric thing object things objects
+        figures shapes where position place location spot how many count number amount what which who is are there has
+        have yes no not first second both two one picture image pictures images same different difference differences
+        differ differs changed apart compare equal identical alike see show shows shown describe description everything
+        anything""".splitlines())
+    for word in text.split()
+}  # fmt: skip
+
+
+def disturbed(rng: Random, text: str) -> str:
+    """Replace or drop a word or two that don't tell what is asked, so that words nobody has trained are no surprise."""
+    words = text.split()
+    for _ in range(rng.randint(1, 2)):
+        others = [place for place, word in enumerate(words) if word.strip(".,:;?!'").lower() not in _TELLING]
+        if not others or len(words) < 3:
+            break
+        place = rng.choice(others)
+        words[place : place + 1] = [] if rng.random() < 0.3 else [common_word(rng)]
+    return " ".join(words)
 
 
 def asked(rng: Random, pattern: str, number: int | None) -> str:

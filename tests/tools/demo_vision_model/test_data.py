@@ -15,7 +15,7 @@ from tools.demo_vision_model.data import Conversation, about_pictures, without_p
 from tools.demo_vision_model.pictures import FACTOR, fitted
 from tools.demo_vision_model.scenes import COLOURS, PLACES, SHAPES
 
-from tools.demo_vision_model import batches, template, tokenizer
+from tools.demo_vision_model import batches, questions, template, tokenizer
 
 
 def conversation(seed: int, split: Split = "train") -> Conversation:
@@ -51,6 +51,22 @@ def test_pictures_are_shown_before_they_are_asked_about() -> None:
                 assert shown >= {"text": 0, "one of two": 2, "which": 2, "apart": 2}.get(next(answers), 1)
         assert shown == len(made.scenes) == seed % 3
         assert next(answers, None) is None
+
+
+def test_only_training_is_asked_with_words_out_of_place_and_none_that_tell_what_is_meant() -> None:
+    telling = re.compile(r"circles?|squares?|red|blue|where|how many|differ", re.I)
+    changed = 0
+    for text in (
+        "Where is my red circle, friend?",
+        "Please tell me how many squares there are.",
+        "How do they differ, then?",
+    ):
+        for seed in range(20):
+            other = questions.disturbed(Random(seed), text)
+            assert telling.findall(other) == telling.findall(text)
+            changed += other != text
+    assert changed > 50
+    assert questions.disturbed(Random(1), "What colour?") == "What colour?"
 
 
 def test_the_rendering_is_the_template() -> None:
