@@ -46,3 +46,15 @@ def test_packed_keys_are_multiplied_for_one_token_and_never_on_cuda(
         keys, values = cache.update_and_fetch(drawn(1, tokens), drawn(1, tokens))
         attention.attend(drawn(2, tokens), keys, values, cache, scale=SCALE, mask=None)
     assert packed == multiplied
+
+
+def test_attention_is_exact_where_kernels_are_compared() -> None:
+    mx.random.seed(1)
+    queries, keys, values = (mx.random.normal((1, 2, 9, 32)).astype(mx.bfloat16) * 3 for _ in range(3))
+    wide = [array.astype(mx.float32) for array in (queries, keys, values)]
+    expected = mx.fast.scaled_dot_product_attention(*wide, scale=SCALE, mask="causal").astype(mx.bfloat16)
+    with attention.exact():
+        found = attention.attend(queries, keys, values, None, scale=SCALE, mask="causal")
+    assert found.dtype == mx.bfloat16
+    assert mx.array_equal(found, expected)
+    assert not mx.array_equal(attention.attend(queries, keys, values, None, scale=SCALE, mask="causal"), expected)
