@@ -63,7 +63,7 @@ PACKAGES = {
     "backends.vision": {"backends"},
     "cli": {"cli.settings"},
     "core.tasks": {"core"},
-    "dialects.openai": {"dialects.common"},
+    "dialects.openai": {"dialects.common", "dialects.openai.chat"},  # embeddings of conversations, as chat reads them
     "dialects.openai.chat": {"dialects.common", "dialects.openai"},
     "dialects.openai.completions": {"dialects.common", "dialects.openai"},
     "dialects.openai.responses": {"dialects.common", "dialects.openai"},

@@ -92,6 +92,7 @@ def test_many_callers_at_once_get_their_own(sdk: OpenAI, embedding_server: Serve
         ({"input": "a", "model": "demo", "dimensions": 8}, "dimensions"),
         ({"input": [10**6], "model": "demo"}, "input"),
         ({"input": ["a", {"image_url": "data:,a"}]}, "input[1].image_url"),
+        ({"messages": [{"role": "user", "content": "a"}]}, "messages"),
         ({"input": {"image_url": {"url": "data:,a"}}, "model": "demo"}, "input.image_url.url"),
         ({"input": {"image_url": "data:,a"}, "model": "plain"}, "model"),
         ({"input": "a", "model": "ranker"}, "model"),

@@ -10,6 +10,7 @@ import pytest
 from anthropic import AsyncAnthropic
 from msgspec.structs import replace
 from openai import AsyncOpenAI
+from openai.types import CreateEmbeddingResponse
 from openai.types.chat import ChatCompletion
 from PIL import Image
 
@@ -232,6 +233,17 @@ async def test_embeddings_of_pictures(gpt: AsyncOpenAI) -> None:
     assert answer.usage.prompt_tokens > 4 * PLACES
     alone = await gpt.embeddings.create(model="tiny", input=inputs[0])
     assert alone.data[0].embedding == pytest.approx(same, abs=1e-5)
+
+
+async def test_embeddings_of_conversations(gpt: AsyncOpenAI) -> None:
+    """As vLLM takes them, with pictures."""
+    found = []
+    for image in (picture(1), picture(1), with_one_pixel(picture(1))):
+        body = {"model": "tiny", "messages": [user(text("What is blue?"), link(image))]}
+        answer = await gpt.post("/embeddings", body=body, cast_to=CreateEmbeddingResponse)
+        found.append(answer.data[0].embedding)
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
+    assert found[0] != pytest.approx(found[2], abs=1e-3)
 
 
 async def test_a_picture_that_can_not_be_embedded_is_named(gpt: AsyncOpenAI) -> None:

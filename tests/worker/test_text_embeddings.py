@@ -14,7 +14,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Finished, Output, Started, Usage
 from orchard.core.media import MediaPart
 from orchard.core.tasks.embed import Embed, Embedding, MixedInput
-from orchard.core.tasks.generate import Generate, Sampling, TextPart
+from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Begun, HiddenState, JobFailed
 from orchard.worker import text_service as text_module
@@ -126,6 +126,19 @@ async def test_what_is_as_long_as_the_window_is_read_and_what_is_longer_can_be_c
         await vectors(caller, "d", Embed((tokens,))),
         atol=1e-6,
     )
+
+
+async def test_a_conversation_is_read_up_to_where_an_answer_would_begin(caller: Caller, model: TextModel) -> None:
+    asked = Generate((Message("user", (TextPart("The sea?"),)),))
+    text = "<|im_start|>user\nThe sea?<|im_end|>\n<|im_start|>assistant\n"
+    begun = Generate((*asked.messages, Message("assistant", (TextPart("Blue"),))), continue_last=True)
+    found = [(await vectors(caller, name, Embed((one,))))[0] for name, one in (("a", asked), ("b", begun))]
+    tokens = [tuple(model.tokenizer.encode(one, add_special_tokens=False)) for one in (text, f"{text}Blue")]
+    assert np.allclose(found, await vectors(caller, "c", Embed(tuple(tokens))), atol=1e-6)
+    long = Generate((Message("user", (TextPart("fine " * WINDOW),)),))
+    with pytest.raises(OrchardError, match="maximum context length") as caught:
+        await caller.ask("d", Embed((long,), truncate=True))
+    assert caught.value.param == "messages"
 
 
 def state(job: str) -> HiddenState:

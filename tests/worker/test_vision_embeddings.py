@@ -1,23 +1,26 @@
 """Embeddings of pictures by models that generate text, on tiny models: they are mlx-vlm's own last hidden states."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 import pytest
+from mlx_vlm.embedding_loader import load_embedding_model
+from mlx_vlm.utils import load_processor, prepare_inputs
 
 from orchard.backends import output_layer
 from orchard.backends.output_layer import OutputLayer
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.core.tasks.embed import Embed, Embedding, MixedInput
-from orchard.core.tasks.generate import Generate, Sampling, TextPart
+from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
 from tests.support.examples import some
 from tests.support.media import picture, png
 from tests.support.vision_families import FAMILIES, WINDOW
-from tests.support.vision_models import load_reference, logprobs_of
+from tests.support.vision_models import load_reference, logprobs_of, make_vision_model, prompt
 from tests.support.worker_caller import Caller
 from tests.worker.test_vision_service import serving
 
@@ -96,3 +99,20 @@ async def test_what_is_refused(given: MixedInput, param: str, message: str, visi
         assert (caught.value.kind == "context_length_exceeded") == ("reads at most" in message)
         assert caught.value.param == param
         await caller.until_free()
+
+
+async def test_qwen3_vl_embedding_gives_what_mlx_vlms_own_model_of_embeddings_does(tmp_path: Path) -> None:
+    """With the messages that its makers send: an instruction, and then what is to be embedded."""
+    family = FAMILIES["qwen3_vl"]
+    text_config = family.config["text_config"] | {"tie_word_embeddings": True}
+    config = family.config | {"model_type": "qwen3_vl_embedding", "text_config": text_config}
+    make_vision_model(tmp_path, replace(family, config=config))
+    shown = image(1), TextPart("Blue.")
+    messages = Message("system", (TextPart("Represent it."),)), Message("user", shown)
+    async with serving(tmp_path, embeddings=True) as caller:
+        (found,) = await vectors(caller, "a", Generate(messages))
+    processor = load_processor(tmp_path)
+    text = "<|im_start|>system\nRepresent it.<|im_end|>\n" + prompt(processor, "image", text="Blue.")
+    inputs = prepare_inputs(processor, prompts=text, images=[picture(1, 32, 48)])
+    expected = load_embedding_model(tmp_path)(**inputs).text_embeds[0]
+    assert found == pytest.approx(np.array(expected), abs=1e-4)

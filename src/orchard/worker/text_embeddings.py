@@ -13,14 +13,14 @@ import numpy as np
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Finished, Output, Started, Usage
-from orchard.core.media import MediaPart
 from orchard.core.request import Priority, Request
-from orchard.core.tasks.embed import Embed, Embedding, MixedInput, wrong_dimensions
+from orchard.core.tasks.embed import Embed, Embedding, EmbedInput, MixedInput, wrong_dimensions
+from orchard.core.tasks.generate import Generate
+from orchard.core.tasks.media import input_media
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.params import SamplingParams
 from orchard.worker.lane import Lane
-from orchard.worker.prompt.media import ReadTask
 from orchard.worker.prompt.prompter import InputTokens, Prompter
 
 _AT_ONCE = 8
@@ -88,17 +88,20 @@ class TextEmbeddings:
             raise OrchardError("invalid_request", message, param="prompt_name")
         if task.dimensions not in (None, self._width):
             raise wrong_dimensions(f"must be {self._width}: this model gives no fewer and no more")
-        tokens_of = partial(self._prompter.input_tokens, truncate=task.truncate)
-        found = []
         # One at a time: the prompts of other requests go in between.
-        for given, param in zip(task.inputs, task.params, strict=True):
-            read = await self._read(given) if isinstance(given, MixedInput) else given
-            found.append(await self._prompts.do(tokens_of, read, param))
-        return found
+        inputs = zip(task.inputs, task.params, strict=True)
+        return [await self._tokens(given, param, truncate=task.truncate) for given, param in inputs]
 
-    async def _read(self, given: MixedInput) -> ReadTask:
-        size = sum(len(part.data) for part in given.parts if isinstance(part, MediaPart))
-        return await self._readers.do(self._prompter.read_input, given, size=size)
+    async def _tokens(self, given: EmbedInput, param: str, *, truncate: bool) -> InputTokens:
+        size = sum(len(part.data) for part in input_media(given))
+        match given:
+            case MixedInput():
+                read = await self._readers.do(self._prompter.read_mixed, given, size=size)
+                return await self._prompts.do(self._prompter.mixed_tokens, read, param)
+            case Generate():
+                read = await self._readers.do(self._prompter.read, given, size=size)
+                return await self._prompts.do(self._prompter.conversation_tokens, read)
+        return await self._prompts.do(partial(self._prompter.input_tokens, given, param, truncate=truncate))
 
     def begin(self, request: Request, prompts: Sequence[InputTokens]) -> None:
         """Give a request's inputs to the engine, some at a time."""

@@ -21,9 +21,11 @@ from orchard.backends.embeddings.service import BatchService, PassModel, ReadTex
 from orchard.backends.service import Progress
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started
+from orchard.core.media import MediaPart
 from orchard.core.request import Priority, Request
 from orchard.core.tasks.batch_options import BatchOptions
-from orchard.core.tasks.embed import Embed, Embedding, EmbeddingOptions
+from orchard.core.tasks.embed import Embed, Embedding, EmbeddingOptions, MixedInput
+from orchard.core.tasks.generate import Generate, Message, TextPart
 from orchard.core.tasks.rerank import Relevance, Rerank, RerankOptions
 from tests.support.embedding_models import make_model
 
@@ -275,11 +277,31 @@ async def test_texts_and_tokens_give_the_same_vectors(bert: Asked) -> None:
     assert (finished.usage.prompt_tokens, finished.usage.units) == (16, 4)
 
 
+PICTURE = MediaPart("image", "", "input[1].image_url", data=b"any")
+
+
+def conversation(part: TextPart | MediaPart) -> Generate:
+    return Generate((Message("user", (part,)),))
+
+
 @pytest.mark.parametrize(
     ("task", "kind", "param", "words"),
     [
         (Embed(("w20", "w20 " * 11)), "context_length_exceeded", "input[1]", "13 tokens; this model reads at most 12"),
         (Embed(((20,) * 13,)), "context_length_exceeded", "input", "13 tokens"),
+        (Embed(("w20", MixedInput((PICTURE,)))), "invalid_request", PICTURE.param, "Pictures can't be read"),
+        (
+            Embed((conversation(PICTURE),)),
+            "invalid_request",
+            PICTURE.param,
+            "Pictures can't be read",
+        ),
+        (
+            Embed((conversation(TextPart("a")),)),
+            "invalid_request",
+            "messages",
+            "only models that generate text make embeddings of conversations",
+        ),
         (Embed(((5, 64),)), "invalid_request", "input", "this model's tokens are 0 to 63"),
         (
             Embed(("w20",), dimensions=8),
@@ -446,6 +468,7 @@ async def test_a_classifier_of_several_labels_is_refused(tmp_path: Path) -> None
     ("changes", "words"),
     [
         ({"model_type": "llama"}, "'llama' is none of the architectures that are served for this: bert, "),
+        ({"model_type": "qwen3_vl"}, "; with `model_type: multimodal` and `embeddings: true` it is served as a vision"),
         ({"hidden_act": "relu"}, "mlx-vlm has no activation function relu"),
         ({"num_hidden_layers": 4}, "its weights do not fit its config.json"),
         ({"num_hidden_layers": 10**6}, "num_hidden_layers is 1,000,000"),

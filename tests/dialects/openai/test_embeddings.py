@@ -6,21 +6,29 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from orchard.core.errors import OrchardError
 from orchard.core.events import Collected, Output, Usage
 from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.tasks.embed import Embed, Embedding, MixedInput
-from orchard.core.tasks.generate import TextPart
+from orchard.core.tasks.generate import Generate, Message, TextPart
 from orchard.dialects.openai.embeddings import EmbeddingsCall, parse
 
 CAT = "data:image/png;base64,Y2F0"
 
 
+def picture(param: str, detail: Literal["low"] | None = None) -> MediaPart:
+    return MediaPart("image", CAT, param, options=MediaOptions(detail=detail))
+
+
 def mixed(param: str, *texts: str, detail: Literal["low"] | None = None) -> MixedInput:
     """An input of texts and then a picture."""
-    picture = MediaPart("image", CAT, param, options=MediaOptions(detail=detail))
-    return MixedInput((*map(TextPart, texts), picture))
+    return MixedInput((*map(TextPart, texts), picture(param, detail)))
+
+
+def conversation(part: TextPart | MediaPart) -> Generate:
+    return Generate((Message("user", (part,)),))
 
 
 def read(**fields: Any) -> EmbeddingsCall:
@@ -46,6 +54,15 @@ def read(**fields: Any) -> EmbeddingsCall:
         (
             {"input": [{"image_url": CAT}] * 64 + ["a"] * 9},
             Embed((*(mixed(f"input[{n}].image_url") for n in range(64)), *"a" * 9)),
+        ),
+        ({"input": None, "messages": [{"role": "user", "content": "a"}]}, Embed((conversation(TextPart("a")),))),
+        (
+            {
+                "input": None,
+                "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": CAT}}]}],
+                "continue_final_message": True,
+            },
+            Embed((replace(conversation(picture("messages[0].content[0].image_url.url")), continue_last=True),)),
         ),
         ({"dimensions": 4, "prompt_name": "q", "truncate": True}, Embed(("a",), 4, "q", True)),
         ({"user": 7, "unknown": [1]}, Embed(("a",))),
@@ -100,6 +117,9 @@ def test_how_it_is_served() -> None:
         ({"input": {"image_url": CAT, "detail": "huge"}}, "input.detail", "must be one of"),
         ({"input": [{"image_url": CAT}] * 65}, "input", "holds 65 inputs with pictures; at most 64"),
         ({"input": ["x"] * 2049}, "input", "holds 2049 inputs; at most 2048"),
+        ({"messages": [{"role": "user", "content": "a"}]}, "messages", "and `input` can't be combined"),
+        ({"input": None, "messages": []}, "messages", "a non-empty array"),
+        ({"input": None, "messages": [{"role": "cat"}]}, "messages[0].role", "must be one of"),
         ({"encoding_format": "int8"}, "encoding_format", "'base64', 'float'"),
         ({"dimensions": 0}, "dimensions", "an integer from 1"),
         ({"truncate": "END"}, "truncate", "true or false"),

@@ -14,7 +14,7 @@ from orchard.backends.embeddings.service import BatchService, PassModel, ReadTex
 from orchard.backends.embeddings.texts import TextTokenizer
 from orchard.backends.model_folder import Progress
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaPart, unreadable
+from orchard.core.media import unreadable
 from orchard.core.model_config import context_window
 from orchard.core.tasks.embed import (
     Embed,
@@ -25,6 +25,8 @@ from orchard.core.tasks.embed import (
     unknown_prompt,
     wrong_dimensions,
 )
+from orchard.core.tasks.generate import Generate
+from orchard.core.tasks.media import input_media
 
 
 class Embedder(PassModel):
@@ -114,9 +116,12 @@ class Embedder(PassModel):
             return
         raise wrong_dimensions(why)
 
-    def _given(self, tokens: tuple[int, ...] | MixedInput, param: str, truncate: bool) -> ReadText:
-        if isinstance(tokens, MixedInput):
-            raise unreadable(next(part for part in tokens.parts if isinstance(part, MediaPart)))
+    def _given(self, tokens: tuple[int, ...] | MixedInput | Generate, param: str, truncate: bool) -> ReadText:
+        if not isinstance(tokens, tuple):
+            for part in input_media(tokens):
+                raise unreadable(part)
+            message = "`messages` must be left out: only models that generate text make embeddings of conversations."
+            raise OrchardError("invalid_request", message, param=param)
         if wrong := next((token for token in tokens if token >= self._vocabulary), None):
             message = f"`{param}` has the token {wrong}; this model's tokens are 0 to {self._vocabulary - 1}."
             raise OrchardError("invalid_request", message, param=param)

@@ -22,6 +22,8 @@ from orchard.core.errors import OrchardError
 from orchard.core.model_config import absurd_size
 
 _LIBRARY = "mlx-vlm"
+_AS_VISION = {"qwen3_vl", "qwen3_vl_embedding"}
+"""Models whose vectors are the last hidden states that the backend of vision models gives."""
 _EAGER_TOKENS = 2048  # of a pass from which on layers are computed one by one
 
 Hidden = Callable[[Any, mx.array, mx.array], mx.array]
@@ -178,6 +180,8 @@ def load_network(
     if family is None or (ranks and not family.ranker):
         known = ", ".join(name for name, one in FAMILIES.items() if one.ranker or not ranks)
         reason = f"'{config.get('model_type')}' is none of the architectures that are served for this: {known}"
+        if config.get("model_type") in _AS_VISION and not ranks:
+            reason += "; with `model_type: multimodal` and `embeddings: true` it is served as a vision model"
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: {reason}")
     adapted = dict(config)
     with loading(folder, _LIBRARY), _own_weights(folder, everything=family.has_dense) as seen:

@@ -10,17 +10,22 @@ from orchard.core.media import MediaPart
 from orchard.core.request import Task
 from orchard.core.setting import setting, unset
 from orchard.core.tasks.batch_options import BatchOptions
-from orchard.core.tasks.generate import TextPart
+from orchard.core.tasks.generate import Generate, TextPart
 
 
-class MixedInput(Struct, frozen=True):
+class MixedInput(Struct, frozen=True, tag="mixed"):
     """Texts and media that are embedded together, one after the other."""
 
     parts: tuple[TextPart | MediaPart, ...]
 
 
+EmbedInput = str | tuple[int, ...] | MixedInput | Generate
+
+
 class Embed(Task, frozen=True, tag="embed"):
     """Make the embedding of each input: a text, given as it is or as the model's tokens, or texts and media.
+
+    An input may also be the prompt of a conversation, up to where an answer would begin.
 
     Tokens are taken as they are; a text gets the model's special tokens and the prompt that `prompt_name` names (None:
     the model's default). `dimensions`: how many of the first numbers are kept, and normalised again. `truncate`: cut
@@ -33,7 +38,7 @@ class Embed(Task, frozen=True, tag="embed"):
     unit: ClassVar[str] = "texts"
     option: ClassVar[str] = "embeddings"
 
-    inputs: tuple[str | tuple[int, ...] | MixedInput, ...]
+    inputs: tuple[EmbedInput, ...]
     dimensions: int | None = None
     prompt_name: str | None = None
     truncate: bool = False
@@ -41,6 +46,8 @@ class Embed(Task, frozen=True, tag="embed"):
     @property
     def params(self) -> list[str]:
         """The field that holds each input."""
+        if any(isinstance(given, Generate) for given in self.inputs):
+            return ["messages"] * len(self.inputs)
         return ["input"] if len(self.inputs) == 1 else [f"input[{index}]" for index in range(len(self.inputs))]
 
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from orchard.core.media import MediaPart
 from orchard.core.request import Request
-from orchard.core.tasks.embed import Embed, MixedInput
+from orchard.core.tasks.embed import Embed, EmbedInput, MixedInput
 from orchard.core.tasks.generate import Count, Generate, TextPart, changed_media, media_of
 
 
@@ -18,8 +18,17 @@ def request_media(request: Request) -> Iterator[MediaPart]:
         case Count(of=task):
             yield from media_of(task)
         case Embed(inputs=inputs):
-            mixed = (one for one in inputs if isinstance(one, MixedInput))
-            yield from (part for one in mixed for part in one.parts if isinstance(part, MediaPart))
+            for one in inputs:
+                yield from input_media(one)
+
+
+def input_media(given: EmbedInput) -> Iterator[MediaPart]:
+    """Yield the media of what is to be embedded, in order."""
+    match given:
+        case Generate():
+            yield from media_of(given)
+        case MixedInput(parts=parts):
+            yield from (part for part in parts if isinstance(part, MediaPart))
 
 
 def with_media(request: Request, found: Iterator[MediaPart | TextPart]) -> Request:
@@ -30,10 +39,14 @@ def with_media(request: Request, found: Iterator[MediaPart | TextPart]) -> Reque
         case Count(of=task):
             return replace(request, task=replace(request.task, of=changed_media(task, found)))
         case Embed(inputs=inputs) as task:
-            changed = tuple(_changed(one, found) if isinstance(one, MixedInput) else one for one in inputs)
-            return replace(request, task=replace(task, inputs=changed))
+            return replace(request, task=replace(task, inputs=tuple(_changed(one, found) for one in inputs)))
     return request
 
 
-def _changed(mixed: MixedInput, found: Iterator[MediaPart | TextPart]) -> MixedInput:
-    return MixedInput(tuple(next(found) if isinstance(part, MediaPart) else part for part in mixed.parts))
+def _changed(given: EmbedInput, found: Iterator[MediaPart | TextPart]) -> EmbedInput:
+    match given:
+        case Generate():
+            return changed_media(given, found)
+        case MixedInput(parts=parts):
+            return MixedInput(tuple(next(found) if isinstance(part, MediaPart) else part for part in parts))
+    return given

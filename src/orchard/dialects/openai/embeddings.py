@@ -17,7 +17,7 @@ from orchard.core.events import Collected
 from orchard.core.media import MediaOptions, MediaPart
 from orchard.core.request import Priority, Request
 from orchard.core.tasks.embed import Embed, Embedding, MixedInput
-from orchard.core.tasks.generate import TextPart
+from orchard.core.tasks.generate import Generate, TextPart
 from orchard.dialects.common.fields import (
     BodyType,
     Natural,
@@ -26,8 +26,10 @@ from orchard.dialects.common.fields import (
     header_priority,
     make_request,
 )
-from orchard.dialects.common.json_body import called, invalid, required
+from orchard.dialects.common.json_body import FreeForm, called, invalid, required
 from orchard.dialects.common.media import Detail
+from orchard.dialects.openai.chat.messages import MessageReader
+from orchard.dialects.openai.chat.schema import Messages
 from orchard.dialects.openai.fields import ImageUrl, image_part
 
 MAX_INPUTS = 2048
@@ -64,6 +66,10 @@ class EmbeddingsBody(ServingFields, kw_only=True):
     """An Embeddings request."""
 
     input: Input | None = None
+    messages: Annotated[
+        Messages | None, Meta(description="A conversation to embed in place of `input`, as the model's answer sees it.")
+    ] = None
+    continue_final_message: bool | None = None
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Annotated[int, Meta(ge=1, le=2**20)] | None = None
     prompt_name: Annotated[
@@ -106,9 +112,17 @@ def parse(
     (invalid_request), whose `param` names the field to blame.
     """
     decoded = BODY.decode(body, model, default)
-    task = Embed(_inputs(decoded.input), decoded.dimensions, decoded.prompt_name, bool(decoded.truncate))
+    inputs = _inputs(decoded.input) if decoded.messages is None else (_conversation(decoded),)
+    task = Embed(inputs, decoded.dimensions, decoded.prompt_name, bool(decoded.truncate))
     turn = decoded.priority or header_priority(priority)
     return EmbeddingsCall(make_request(decoded, request_id, task, turn), decoded.encoding_format == "base64")
+
+
+def _conversation(body: EmbeddingsBody) -> Generate:
+    if body.input is not None:
+        raise invalid("messages", "and `input` can't be combined: give only one of them.")
+    messages = MessageReader(FreeForm(), MediaOptions()).read(body.messages or ())
+    return Generate(messages, continue_last=bool(body.continue_final_message))
 
 
 def _inputs(given: Input | None) -> tuple[str | tuple[int, ...] | MixedInput, ...]:

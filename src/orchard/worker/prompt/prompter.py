@@ -165,19 +165,12 @@ class Prompter:
         limit = self._window if must_fit else _COUNTED_WINDOWS * self._window
         return len(self._tokens(self._checked(given), limit).tokens)
 
-    def read_input(self, given: MixedInput) -> ReadTask:
-        """Read the media of what is to be embedded. Raise OrchardError if one of them can't be read."""
-        return self.read(generate.Generate((generate.Message("user", given.parts),)))
-
-    def input_tokens(self, given: str | tuple[int, ...] | ReadTask, param: str, *, truncate: bool) -> InputTokens:
+    def input_tokens(self, given: str | tuple[int, ...], param: str, *, truncate: bool) -> InputTokens:
         """Return what is to be embedded in tokens: a text like a raw prompt, and tokens as they are.
 
-        Raise OrchardError if it is longer than the context window; with `truncate`, cut it at its end, unless it has
-        media.
+        Raise OrchardError if it is longer than the context window; with `truncate`, cut it at its end.
         """
         limit = self._window + 1
-        if isinstance(given, ReadTask):
-            return self._mixed_tokens(given, param, limit)
         if not isinstance(given, str):
             self._raw.check(given, param)
             tokens = list(given)
@@ -189,13 +182,26 @@ class Prompter:
             _refuse_input(limit, len(tokens), param)
         return InputTokens(tokens[: self._window])
 
-    def _mixed_tokens(self, read: ReadTask, param: str, limit: int) -> InputTokens:
-        """Return texts and media in tokens: one after the other, without a chat template."""
+    def conversation_tokens(self, given: generate.Generate | ReadTask) -> InputTokens:
+        """Return a conversation in tokens, up to where an answer would begin. Raise OrchardError as `prepare` does."""
+        rendered = self._tokens(self._checked(given), self._window)
+        return InputTokens(rendered.tokens, rendered.media)
+
+    def read_mixed(self, given: MixedInput) -> ReadTask:
+        """Read the media among texts. Raise OrchardError if one of them can't be read."""
+        return self.read(generate.Generate((generate.Message("user", given.parts),)))
+
+    def mixed_tokens(self, read: ReadTask, param: str) -> InputTokens:
+        """Return texts and media in tokens: one after the other, without a chat template.
+
+        Raise OrchardError if they are longer than the context window.
+        """
         assert self._media, "media were read for a model that takes none"
         (message,) = read.task.messages
         text = "".join(part.text for part in message.parts if isinstance(part, generate.TextPart))
         expanded, found = self._media.expanded(read, text)
-        tokens = self._tokenize(expanded, param, limit, raw=True, refuse=partial(_refuse_input, mixed=True))
+        refuse = partial(_refuse_input, mixed=True)
+        tokens = self._tokenize(expanded, param, self._window + 1, raw=True, refuse=refuse)
         return InputTokens(tokens, self._media.of_job(tokens, read, found, param))
 
     def _checked(self, given: generate.Generate | ReadTask) -> ReadTask:

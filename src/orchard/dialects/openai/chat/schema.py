@@ -104,6 +104,9 @@ class Message(Struct):
     audio: Refused = None
 
 
+Messages = Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]
+
+
 class Function(Struct):
     """A function the model may call; `parameters` is a JSON schema."""
 
@@ -209,7 +212,7 @@ class Prediction(Struct):
 class Body(ConversationFields, kw_only=True):
     """A Chat Completions request."""
 
-    messages: Annotated[list[Message], Meta(min_length=1, max_length=MAX_MESSAGES)]
+    messages: Messages
 
     max_completion_tokens: Limit | None = None
     max_tokens: Limit | None = None
