@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Event
 from orchard.core.request import Priority, Request
+from orchard.core.speculation_report import SpeculationReport
 from orchard.core.tasks.media import request_media, with_media
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
@@ -71,12 +72,16 @@ class Ping(Struct, frozen=True, array_like=True, tag="ping"):
 
 
 class Pong(Struct, frozen=True, array_like=True, tag="pong"):
-    """Worker to gateway: `silent_seconds` is how long the engine has been at its present piece of work (0: idle)."""
+    """Worker to gateway: `silent_seconds` is how long the engine has been at its present piece of work (0: idle).
+
+    `speculation`: what guesses have brought since the model was loaded.
+    """
 
     number: int
     silent_seconds: float
     mlx_bytes: int
     rss_bytes: int
+    speculation: SpeculationReport = {}
 
 
 class Submit(Struct, frozen=True, array_like=True, tag="submit"):

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from orchard.backends.text import TextModel, load
+from orchard.core.speculation_report import SourceTotals
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.engine import Engine
 from orchard.engine.prefix_cache.disk_io import DiskTier
 from orchard.engine.sampling.params import SamplingParams
+from orchard.engine.speculation.cost_controller import CostController
 from tests.support.engine_driver import hold_scans
 
 GREEDY = SamplingParams(seed=0, temperature=0.0)
@@ -124,6 +126,21 @@ def test_one_thread_serves_one_model_after_the_other(model_folder: Path) -> None
         running.engine.close()
         assert running.engine.join(30)
     assert len(threads) == 1
+
+
+def test_tells_what_guesses_have_brought(model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    brought = {"ngram": SourceTotals(5, 4, 0.5)}
+    monkeypatch.setattr(CostController, "totals", brought, raising=False)
+    monkeypatch.setattr(CostController, "__init__", lambda controller: None)
+    running = Running(model_folder)
+    assert running.engine.speculated == brought
+    running.engine.close()
+    assert running.engine.join(30)
+    off: Engine[TextModel] = Engine(lambda: load(str(model_folder)), lambda step: None, TextOptions(speculation="off"))
+    off.start().result(30)
+    assert off.speculated == {}
+    off.close()
+    assert off.join(30)
 
 
 def test_signs_of_life(model_folder: Path) -> None:

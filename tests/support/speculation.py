@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
-from orchard.core.speculation_report import SourceTotals
+from orchard.core.speculation_report import SpeculationReport
 from orchard.engine.batching.decode import Row
 from orchard.engine.speculation.interface import SpeculatingRow
-from orchard.engine.speculation.proposal import Proposal, Source
+from orchard.engine.speculation.proposal import Proposal
 from orchard.engine.speculation.speculation import Speculation
 from tests.support.engine_driver import WORDS
 from tests.support.tiny_models import network
@@ -23,7 +23,7 @@ class FixedController:
         self.results: list[tuple[Proposal, int, int]] = []
 
     @property
-    def totals(self) -> dict[Source, SourceTotals]:
+    def totals(self) -> SpeculationReport:
         return {}
 
     def looks(self, rows: int) -> int:

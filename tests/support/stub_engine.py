@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, ClassVar
 
+from orchard.core.speculation_report import SourceTotals
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import Begun, Drawn, EngineStep, HiddenState, Job, JobFailed
@@ -18,6 +19,7 @@ class StubEngine:
     weights_bytes = 1234
     batch_mode = BatchMode.BY_LENGTH
     mlx_bytes = 5678
+    speculated: ClassVar[dict[str, SourceTotals]] = {"ngram": SourceTotals(4, 3, 0.5)}
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from orchard.core.events import Failed, Finished, SettledSampling, Started, Text
 from orchard.core.request import Priority, Request
 from orchard.core.tasks.generate import Generate, Message, TextPart
 from orchard.core.tasks.text_options import TextOptions
-from orchard.engine.batching.job import Begun, Drawn, JobFailed
+from orchard.engine.batching.job import Begun, Drawn, JobFailed, Verified
 from orchard.engine.prefix_cache.cache import Miss
 from orchard.engine.prefix_cache.values import media_ids
 from orchard.engine.sampling.params import Sample
@@ -89,6 +89,20 @@ async def test_a_request_starts_when_it_begins_and_tells_what_was_cached(
     settled = SettledSampling(0.7, 1.0, 0.0, 0.0)
     finished = Finished(("length",), Usage(size, 1, 0, 7))
     assert caller.events["a"] == [Started(size, 7, sampling=settled), Text("x"), finished]
+
+
+async def test_the_log_tells_how_many_guesses_were_right(
+    caller: Caller, engine: StubEngine, model: TextModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    await submitted(caller, engine, "a")
+    (token,) = model.tokenizer.encode("x", add_special_tokens=False)
+    sample = Sample(token)
+    with caplog.at_level(logging.DEBUG, "orchard.worker"):
+        engine.step(begun=(Begun("a", 1),), drawn=(Drawn("a", 0, sample, None, Verified("ngram", 4, 3)),))
+        last = Drawn("a", 0, sample, "length", Verified("prediction", 2, 0))
+        engine.step(drawn=(Drawn("a", 0, sample, None, Verified("ngram", 1, 1)), last))
+        await caller.until(lambda: caller.ended("a"))
+    assert "request a: guesses that were right: 4 of 5 by ngram, 0 of 2 by prediction" in caplog.messages
 
 
 @pytest.mark.parametrize(
@@ -215,7 +229,7 @@ async def test_the_engine_may_be_gone_when_it_answers(model_folder: Path) -> Non
 
 
 async def test_signs_and_limits_are_the_engines(caller: Caller, engine: StubEngine) -> None:
-    assert caller.service.signs() == Heartbeat(0.0, StubEngine.mlx_bytes)
+    assert caller.service.signs() == Heartbeat(0.0, StubEngine.mlx_bytes, StubEngine.speculated)
     engine.silent_seconds = 3.5
     assert caller.service.signs().silent_seconds == 3.5
     caller.service.limit_memory(1000)

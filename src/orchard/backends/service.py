@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from orchard.core.cache_report import CacheState
 from orchard.core.events import Event
 from orchard.core.request import LoadOptions, Request
+from orchard.core.speculation_report import SpeculationReport
 
 # emit(events by request id, running, waiting): called on the event loop's thread, once an engine step or less often.
 Emit = Callable[[list[tuple[str, list[Event]]], int, int], None]
@@ -17,10 +18,14 @@ Progress = Callable[[float], None]
 
 
 class Heartbeat(Struct, frozen=True):
-    """Signs of life: seconds that the engine has been at its present piece of work (0: idle), and MLX's memory."""
+    """Signs of life: seconds that the engine has been at its present piece of work (0: idle), and MLX's memory.
+
+    `speculation`: what guesses have brought.
+    """
 
     silent_seconds: float = 0.0
     mlx_bytes: int = 0
+    speculation: SpeculationReport = {}
 
 
 class Loaded(Struct, frozen=True):

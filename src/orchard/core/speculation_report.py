@@ -1,5 +1,7 @@
 """What speculation has brought."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 
@@ -17,6 +19,6 @@ class SourceTotals(Struct, frozen=True, array_like=True):
         """Return the totals with so much more."""
         return SourceTotals(self.proposed + proposed, self.accepted + accepted, self.saved_seconds + saved_seconds)
 
-    def since(self, earlier: "SourceTotals") -> "SourceTotals":
-        """Return what has been added since then."""
-        return self.plus(-earlier.proposed, -earlier.accepted, -earlier.saved_seconds)
+
+SpeculationReport = Mapping[str, SourceTotals]
+"""The totals by source, since the model was loaded."""

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 import mlx.core as mx
 from msgspec.structs import replace
 
+from orchard.core.speculation_report import SpeculationReport
 from orchard.core.tasks.text_options import TextOptions
 from orchard.device.mlx_thread import in_lasting_thread
 from orchard.engine import memory
@@ -23,6 +24,7 @@ from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.runner import Runner
+from orchard.engine.speculation.speculation import Speculation
 from orchard.engine.start import make_runner
 
 log = logging.getLogger("orchard.engine")
@@ -65,6 +67,7 @@ class Engine(Generic[M]):
         """What the model takes without any job, and what it may keep of earlier ones, once it is ready."""
         self.batch_mode = BatchMode.SEQUENTIAL
         """How far the model's rows share a pass, once it is ready."""
+        self._speculation: Speculation | None = None
         self.in_pieces = True
         """Whether the model can read prompts in pieces, once it is ready."""
         self._inbox: queue.SimpleQueue[Callable[[Runner], None] | None] = queue.SimpleQueue()
@@ -79,6 +82,11 @@ class Engine(Generic[M]):
         """How long the present piece of work, a step or a phase of loading, has taken. 0: the engine is idle."""
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since
+
+    @property
+    def speculated(self) -> SpeculationReport:
+        """What guesses of next tokens have brought so far."""
+        return self._speculation.controller.totals if self._speculation else {}
 
     def start(self) -> "Future[M]":
         """Begin to load; the future is the model, warmed up, or the exception that loading raised."""
@@ -171,6 +179,7 @@ class Engine(Generic[M]):
             wake = partial(self._inbox.put, lambda _: None)
             runner = make_runner(model, self._options, self.weights_bytes, wake, self._prepared)
             self.batch_mode, self.in_pieces = runner.batch_mode, runner.store.in_pieces
+            self._speculation = runner.speculation
             self._rest()  # the watchdog is for MLX, not for a slow disk or for another worker in the folder
             runner.store.wait_for_files(_SECONDS_FOR_FILES)
         except Exception as error:

@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from orchard.core.speculation_report import SpeculationReport
+
 ShownState = Literal["unloaded", "queued", "loading", "ready", "unloading", "failed"]
 
 
@@ -14,8 +16,8 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     `reason`: why it failed last. `note`: what it waits for, in a few words, or how much of its requests
     is done; loading and downloading count as waiting. `progress`, from 0 to 1: how much of it is loaded or of its
     requests is done; None: it isn't loading, and its requests don't tell. Sizes are in bytes, None if there is no
-    process or it has not reported them. `restarts`: how often its process died. `details`: facts from the service of a
-    ready model.
+    process or it has not reported them. `speculation`: what guesses have brought since the load. `restarts`: how often
+    its process died. `details`: facts from the service of a ready model.
     """
 
     state: ShownState
@@ -26,6 +28,7 @@ class ModelStatus(Struct, frozen=True, kw_only=True):
     waiting: int = 0
     mlx_bytes: int | None = None
     rss_bytes: int | None = None
+    speculation: SpeculationReport = {}
     pid: int | None = None
     restarts: int = 0
     details: Mapping[str, str | list[str]] = {}

@@ -100,7 +100,8 @@ class Worker:
                 self._loaded.resume(request_id)
             case wire.Ping(number):
                 signs = self._service.signs() if self._service else Heartbeat()
-                self._say(wire.Pong(number, signs.silent_seconds, signs.mlx_bytes, _rss_bytes()))
+                pong = wire.Pong(number, signs.silent_seconds, signs.mlx_bytes, _rss_bytes(), signs.speculation)
+                self._say(pong)
             case wire.AskCache(number, request_id):
                 self._begin(self._report_cache(number, request_id))
             case wire.Load(name, path, options):

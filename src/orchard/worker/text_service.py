@@ -25,7 +25,7 @@ from orchard.core.tasks.media import request_media
 from orchard.core.tasks.text_options import Batching, TextOptions
 from orchard.device.memory import recommended
 from orchard.engine.batching.batch import BatchMode
-from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job
+from orchard.engine.batching.job import Begun, Drawn, EngineStep, Job, Verified
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.speculation.prediction import PredictionUse
@@ -65,7 +65,13 @@ class _Live:
         self.sampling = SettledSampling()
         self.begun = False
         self.predictions: list[PredictionUse] = []  # of each choice, where the request predicts its answer
+        self.verified: dict[str, tuple[int, int]] = {}  # by source of guesses: proposed and accepted tokens
         self.echo: Echo | None = None
+
+    def count(self, verified: Verified) -> None:
+        """Note what was guessed."""
+        proposed, accepted = self.verified.get(verified.source, (0, 0))
+        self.verified[verified.source] = proposed + verified.proposed, accepted + verified.accepted
 
     def finished(self) -> Finished:
         """Return the last event; a request that wants no token but those of its prompt has no answers."""
@@ -191,7 +197,7 @@ class TextService(Service):
         """Return the signs of life, also while the model loads: there, each `progress` ends a piece of work."""
         lanes = (self._prompts, self._readers, self._grammars)
         silent = max(self._engine.silent_seconds, *(lane.silent_seconds for lane in lanes))
-        return Heartbeat(silent, self._engine.mlx_bytes)
+        return Heartbeat(silent, self._engine.mlx_bytes, self._engine.speculated)
 
     def limit_memory(self, memory_bytes: int) -> None:
         """Limit weights, keys and values, and cached prompts together to so many bytes from now on."""
@@ -328,6 +334,8 @@ class TextService(Service):
         if not live.answers:  # the engine has drawn a token because it had to; the prompt was all that was wanted
             del self._live[drawn.job]
             return [live.finished()]
+        if drawn.verified:
+            live.count(drawn.verified)
         answer = live.answers[drawn.choice]
         if answer.reason:  # a stop string ended this choice; the engine will know in a moment
             return []
@@ -345,6 +353,9 @@ class TextService(Service):
         if all(one.reason for one in live.answers):
             del self._live[drawn.job]
             events.append(live.finished())
+            if live.verified:
+                told = (f"{right} of {count} by {source}" for source, (count, right) in live.verified.items())
+                log.debug("request %s: guesses that were right: %s", drawn.job, ", ".join(told))
         return events
 
     def _tell(self, events: list[tuple[str, list[Event]]]) -> None:

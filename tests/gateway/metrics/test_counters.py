@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from orchard.core.events import Event, Failed, Finished, Reasoning, Started, Text, ToolArgs, ToolStart, Usage
 from orchard.core.request import Request
+from orchard.core.speculation_report import SourceTotals
 from orchard.core.tasks.generate import Count, Generate
 from orchard.gateway.metrics.counters import GAP_BOUNDS, Histogram, Meter, Metrics, Rate, http_scope
 from orchard.gateway.metrics.exposition import render
@@ -169,6 +170,26 @@ def test_state_and_memory(metrics: Metrics) -> None:
     told = stats(metrics, {**NOW, "pear": ModelStatus(state="unloaded")}, 4096)
     assert told["memory"] == {"limit_bytes": 4096, "mlx_bytes": 1000, "rss_bytes": 2000}
     assert told["models"]["pear"]["memory"] == {"mlx_bytes": None, "rss_bytes": None}
+
+
+def test_what_guesses_have_brought(metrics: Metrics) -> None:
+    brought = {"ngram": SourceTotals(200, 150, 1.25), "prediction": SourceTotals(8, 0, -0.5)}
+    now = {"apple": ModelStatus(state="ready", speculation=brought)}
+
+    def shown(name: str, source: str) -> float | None:
+        registry = text_string_to_metric_families(render(metrics, now, None, "")[0].decode())
+        labels = {"model": "apple", "source": source}
+        samples = [one for family in registry for one in family.samples]
+        return next((one.value for one in samples if (one.name, one.labels) == (name, labels)), None)
+
+    assert shown("orchard_speculation_proposed_tokens_total", "ngram") == 200
+    assert shown("orchard_speculation_accepted_tokens_total", "ngram") == 150
+    assert shown("orchard_speculation_saved_seconds", "prediction") == -0.5
+    assert shown("orchard_speculation_saved_seconds", "grammar") is None
+    model = stats(metrics, now, None)["models"]["apple"]["speculation"]
+    assert model["ngram"] == {"proposed": 200, "accepted": 150, "acceptance": 0.75, "saved_seconds": 1.25}
+    assert model["prediction"]["acceptance"] == 0
+    assert stats(metrics, NOW, None)["models"]["apple"]["speculation"] == {}
 
 
 def test_stats_tell_of_the_last_minute(metrics: Metrics, clock: Clock) -> None:

@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
+from orchard import wire
 from orchard.config import Settings
+from orchard.core.speculation_report import SourceTotals
 from orchard.gateway.pool import worker_process
 from orchard.gateway.pool.worker_process import Watchdog, WorkerProcess
 from orchard.kinds import FAKE
@@ -55,6 +57,13 @@ async def test_a_process_that_is_killed_has_not_said_why() -> None:
 async def test_a_process_that_hangs_up_and_stays_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_process, "_CRASH_SECONDS", 0.1)
     assert await ended(_HANG_UP + "time.sleep(60)") == "its process was ended by SIGKILL"
+
+
+def test_what_a_sign_of_life_tells() -> None:
+    brought = {"ngram": SourceTotals(20, 15, 1.5)}
+    one = Program("")
+    one._receive(wire.Pong(1, 0.0, 1000, 2000, brought))
+    assert (one.mlx_bytes, one.rss_bytes, one.speculation) == (1000, 2000, brought)
 
 
 async def test_a_process_that_speaks_another_protocol_is_said_to() -> None:

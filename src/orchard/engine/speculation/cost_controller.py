@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
 
-from orchard.core.speculation_report import SourceTotals
+from orchard.core.speculation_report import SourceTotals, SpeculationReport
 from orchard.engine.speculation.pass_costs import PassCosts
 from orchard.engine.speculation.proposal import Proposal, Source
 
@@ -55,7 +55,7 @@ class CostController:
         self._clock = clock
         self._asked: float | None = None  # when the proposers were asked
         self._choice: _Choice | None = None
-        self.totals: dict[Source, SourceTotals] = {}
+        self.totals: SpeculationReport = {}
         """By source, since the model was loaded. Another thread may read it: it is replaced, never changed."""
         self._verified: dict[Source, tuple[int, int]] = {}
         self._before: _Wide | None = None  # a wide step, whose cost the next step may show in part

@@ -1,11 +1,11 @@
 """What speculation consists of: proposers guess rows' next tokens, a controller decides how many a step verifies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from orchard.core.speculation_report import SourceTotals
+from orchard.core.speculation_report import SpeculationReport
 from orchard.engine.sampling.grammar import GrammarState
-from orchard.engine.speculation.proposal import Proposal, Source
+from orchard.engine.speculation.proposal import Proposal
 
 
 class SpeculatingRow(Protocol):
@@ -51,7 +51,7 @@ class Controller(Protocol):
     """Decides how many proposed tokens are verified. All calls come from the engine's thread."""
 
     @property
-    def totals(self) -> Mapping[Source, SourceTotals]:
+    def totals(self) -> SpeculationReport:
         """What has been verified, by source. It is replaced, never changed, so any thread may read it."""
 
     def looks(self, rows: int) -> int:

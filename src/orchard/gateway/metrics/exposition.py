@@ -138,6 +138,21 @@ class _Scrape:
                 if size is not None:
                     memory.add_metric([model, kind], size)
         yield memory
+        yield from self._speculation()
+
+    def _speculation(self) -> Iterator[Metric]:
+        told = [
+            ([model, source], totals) for model, now in self._now.items() for source, totals in now.speculation.items()
+        ]
+        text = "Guessed tokens that were checked since the model was loaded, by where the guess came from."
+        proposed = [(labels, totals.proposed) for labels, totals in told]
+        yield _family(CounterMetricFamily, "orchard_speculation_proposed_tokens", text, ["model", "source"], proposed)
+        text = "Guessed tokens that were right since the model was loaded."
+        accepted = [(labels, totals.accepted) for labels, totals in told]
+        yield _family(CounterMetricFamily, "orchard_speculation_accepted_tokens", text, ["model", "source"], accepted)
+        text = "Seconds that steps would have taken longer without guesses since the model was loaded."
+        saved = [(labels, totals.saved_seconds) for labels, totals in told]
+        yield _family(GaugeMetricFamily, "orchard_speculation_saved_seconds", text, ["model", "source"], saved)
 
 
 def _family(

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchard import __version__
+from orchard.core.speculation_report import SourceTotals
 from orchard.gateway.metrics.counters import RATE_SECONDS, Histogram, Metrics, ModelMetrics
 from orchard.gateway.model_status import ModelStatus
 
@@ -46,6 +47,7 @@ def _model(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> dict[st
         "units": {unit: round(count, 3) for (unit,), count in counted.units.items()},
         "tokens_per_second": round(counted.completion_tokens.last_minute(metrics.clock()) / seconds, 2),
         "cached_share": round(counted.cached_tokens / counted.prompt_tokens, 4) if counted.prompt_tokens else None,
+        "speculation": {source: _speculation(totals) for source, totals in now.speculation.items()},
         "first_token_ms": _spread(counted.first_token),
         "between_tokens_ms": _spread(counted.gap),
         "memory": _memory(now),
@@ -55,6 +57,15 @@ def _model(metrics: Metrics, counted: ModelMetrics, now: ModelStatus) -> dict[st
         "unloads": sum(counted.unloads.values()),
         "crashes": counted.crashes,
         "restarts": counted.restarts,
+    }
+
+
+def _speculation(totals: SourceTotals) -> dict[str, float | int | None]:
+    return {
+        "proposed": totals.proposed,
+        "accepted": totals.accepted,
+        "acceptance": round(totals.accepted / totals.proposed, 4) if totals.proposed else None,
+        "saved_seconds": round(totals.saved_seconds, 3),
     }
 
 

@@ -122,6 +122,7 @@ class ServedModel:
             waiting=(worker.waiting if worker else 0) + self._requests.waiting,
             mlx_bytes=worker.mlx_bytes if worker else None,
             rss_bytes=worker.rss_bytes if worker else None,
+            speculation=worker.speculation if worker else {},
             pid=worker.pid if worker else None,
             restarts=self.restarts.count,
             details={"media": [], **worker.loaded.details} if worker and state == "ready" else {},

@@ -14,6 +14,7 @@ from orchard.core.cache_report import CacheState
 from orchard.core.errors import OrchardError
 from orchard.core.events import Failed, Progressed
 from orchard.core.request import LoadOptions, Request
+from orchard.core.speculation_report import SpeculationReport
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.crash_reason import CrashReason, reap, without_folders
 from orchard.gateway.pool.waiting import Timer
@@ -83,6 +84,8 @@ class WorkerProcess:
         self.waiting = 0
         self.mlx_bytes = 0
         self.rss_bytes = 0
+        self.speculation: SpeculationReport = {}
+        """What guesses have brought its model."""
         self.empty_rss_bytes = 0
         """What it took before its first load."""
         self._settings = settings
@@ -278,10 +281,10 @@ class WorkerProcess:
                 # Whoever asked may have given up.
                 if (answer := self._questions.get(number)) and not answer.done():
                     answer.set_result(state)
-            case wire.Pong(_, silent_seconds, mlx_bytes, rss_bytes):
+            case wire.Pong(_, silent_seconds, mlx_bytes, rss_bytes, speculation):
                 self._ping = None
                 self._watchdog.heard(silent_seconds)
-                self.mlx_bytes, self.rss_bytes = mlx_bytes, rss_bytes
+                self.mlx_bytes, self.rss_bytes, self.speculation = mlx_bytes, rss_bytes, speculation
                 self.empty_rss_bytes = self.empty_rss_bytes or rss_bytes
             case _ if self._closing:
                 pass
