@@ -8,6 +8,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
+from mlx_audio.stt.models.whisper.decoding import DecodingResult
 from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES
 
 from orchard.backends.audio import whisper
@@ -57,7 +58,7 @@ def _same(model: Whisper, path: str, task: dict[str, Any], library: dict[str, An
     """Compare with the library, which is asked for the same in its own words."""
     _, found = _transcribed(model, path, **task)
     mx.random.seed(7)
-    whole = model._model.generate(path, **library)
+    whole = model._model.generate(path, fp16=model._model.dtype == mx.float16, **library)
     expected = [one for one in whole.segments if one["text"].strip()]
     assert len(found) == len(expected) > 0
     for ours, theirs in zip(found, expected, strict=True):
@@ -81,7 +82,7 @@ def test_a_multilingual_model_detects_the_language_and_translates(folder: Path, 
     _same(many, short, task, {"task": "translate", "temperature": 0.01})
     _same(many, short, {"language": "German", "temperature": 0.01}, {"language": "de", "temperature": 0.01})
     recording, _ = _transcribed(many, short, temperature=0.01)
-    detected = many._model.generate(short, temperature=0.01).language
+    detected = many._model.generate(short, temperature=0.01, fp16=many._model.dtype == mx.float16).language
     assert recording == Recording(0.2, LANGUAGES[detected])
     with pytest.raises(OrchardError, match="`language` must be one of en, zh") as caught:
         _transcribed(many, short, language="klingon")
@@ -129,6 +130,27 @@ def test_a_model_that_times_all_at_zero_comes_to_an_end(
     monkeypatch.setattr(whisper._Windows, "_segments", lambda windows, result, size: ([], windows._seek, True))
     steps = list(model.transcribe(Transcribe(sound, temperature=0.01), lambda: None))
     assert [step.done for step in steps[-2:]] == [30, 34]
+
+
+def test_words_are_timed_by_attention_however_sharp_and_the_first_by_its_timestamp(
+    model: Whisper, sound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sharp(decoder: Any, tokens: mx.array, heard: mx.array) -> Any:
+        """Each token hears one place, and in float16 nothing else."""
+        places = mx.arange(1500)[None] - 4 * mx.arange(tokens.shape[1])[:, None]
+        scores = mx.maximum(-30.0 * mx.abs(places), -40.0 - mx.abs(places) / 100).astype(mx.float16)
+        return mx.zeros((1, tokens.shape[1], 2000)), None, [mx.broadcast_to(scores, (1, 2, *scores.shape))] * 2
+
+    def said(windows: Any, mel: mx.array) -> DecodingResult:
+        time, text = windows._tokenizer.timestamp_begin, windows._tokenizer.encode(" one two three")
+        return DecodingResult(mel, "en", tokens=[time + 3, *text, time + 100], avg_logprob=0.0, no_speech_prob=0.0)
+
+    monkeypatch.setattr(type(model._model.decoder), "__call__", sharp)
+    monkeypatch.setattr(whisper._Windows, "_decode", said)
+    segment = _transcribed(model, sound, words=True)[1][0]
+    assert [word.text for word in segment.words] == [" one", " two", " three"]
+    assert [word.start for word in segment.words] == pytest.approx([0.06, 0.28, 0.52])
+    assert segment.start == segment.words[0].start
 
 
 @pytest.mark.parametrize("layout", ["npz", "hf"])

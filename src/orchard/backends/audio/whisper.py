@@ -22,7 +22,8 @@ from mlx_audio.stt.models.whisper.whisper import Model, ModelDimensions
 from mlx_audio.utils import apply_quantization
 from transformers import AutoTokenizer
 
-from orchard.backends.audio import decode
+from orchard.backends import cpu
+from orchard.backends.audio import decode, whisper_cpu
 from orchard.backends.audio.detection import speech_frames
 from orchard.backends.audio.mel import FRAMES_PER_SECOND, MelFile
 from orchard.backends.audio.recognizer import Advance, Beat
@@ -126,7 +127,7 @@ class _Windows:
             return []
         segments, self._seek, complete = self._segments(result, size)
         if self._task.words:
-            self._time_words(segments, window, size, complete)
+            self._time_words(segments, result.audio_features, size, complete)
         if self._seek <= begin:  # as nothing stops a bad model from timing everything at 0 s for ever
             self._seek = begin + size
         spoken = [one for one in segments if one["start"] != one["end"] and one["text"].strip()]
@@ -200,22 +201,46 @@ class _Windows:
             "words": [],
         }
 
-    def _time_words(self, segments: list[dict[str, Any]], window: mx.array, size: int, complete: bool) -> None:
+    def _time_words(self, segments: list[dict[str, Any]], heard: mx.array, size: int, complete: bool) -> None:
         """Find out when each word was spoken, and go on after the last one."""
         begin = segments[0]["seek"]
         add_word_timestamps(
             segments=segments,
-            model=self._model,
+            model=_Aligning(self._model),
             tokenizer=self._tokenizer,
-            mel=window,
+            mel=heard,
             num_frames=size,
             last_speech_timestamp=self._last_speech,
         )
+        self._move_first_word(segments[0])
         ends = [word["end"] for one in segments for word in one["words"]]
         end = ends[-1] if ends else segments[-1]["end"]
         if not complete and end > _seconds(begin):
             self._seek = round(end * FRAMES_PER_SECOND)
         self._last_speech = end
+
+    def _move_first_word(self, segment: dict[str, Any]) -> None:
+        """Begin a window's first word where the timestamp before it says: it always begins with the window else."""
+        token = segment["tokens"][0]
+        told = _seconds(segment["seek"] + (token - self._tokenizer.timestamp_begin) * self._stride)
+        if (words := segment["words"]) and words[0]["start"] < told < words[0]["end"]:
+            segment["start"] = words[0]["start"] = told
+
+
+class _Aligning:
+    """A model as the timing of words takes it: it is given what the encoder has made, and its attention is in float32.
+
+    In float16, the attention of all tokens to a place may be 0, and the timing is lost.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.alignment_heads = model.alignment_heads
+
+    def forward_with_cross_qk(self, heard: mx.array, tokens: mx.array) -> tuple[mx.array, list[mx.array]]:
+        """Return the logits, and the attention of each layer before its softmax."""
+        logits, _, scores = self._model.decoder(tokens, heard)
+        return logits, [one.astype(mx.float32) for one in scores]
 
 
 class _Beating(LogitFilter):  # type: ignore[misc]
@@ -265,7 +290,8 @@ def load(folder: Path, progress: Callable[[float], None]) -> Whisper:
     """
     with loading(folder, "mlx-audio"):
         config = json.loads((folder / "config.json").read_text("utf-8"))
-        model = Model(ModelDimensions.from_dict(config))
+        # Products of float16 are even slower than others on such a CPU.
+        model = Model(ModelDimensions.from_dict(config), mx.float32 if cpu.is_slow() else mx.float16)
         weights = _weights(folder)
         heads = weights.pop("alignment_heads", None)
         weights = model.sanitize({name: value for name, value in weights.items() if not name.startswith("proj_out.")})
@@ -273,6 +299,7 @@ def load(folder: Path, progress: Callable[[float], None]) -> Whisper:
         model.load_weights(list(weights.items()), strict=True)
         mx.eval(model.parameters())
         _align(model, folder, heads)
+        whisper_cpu.adapt(model)
     progress(1.0)
     model._processor = SimpleNamespace(tokenizer=_tokenizer(folder, model.dims.n_vocab))
     model.eval()

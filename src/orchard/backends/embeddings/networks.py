@@ -15,8 +15,7 @@ import mlx.core as mx
 from mlx import nn
 from mlx_vlm.encoder_loader import load_encoder_model
 
-from orchard.backends import cuda
-from orchard.backends.embeddings import cpu
+from orchard.backends import cpu, cuda
 from orchard.backends.model_folder import Progress, evaluate, loading
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import absurd_size

@@ -10,9 +10,14 @@ import numpy as np
 from mlx import nn
 
 
+def is_slow() -> bool:
+    """Return whether MLX runs on such a CPU."""
+    return sys.platform != "darwin" and mx.default_device() == mx.cpu
+
+
 def adapt(network: nn.Module) -> None:
     """Let numpy compute the products of a network's float32 layers, where it runs on such a CPU."""
-    if sys.platform == "darwin" or mx.default_device() != mx.cpu:
+    if not is_slow():
         return
     for _, module in network.named_modules():
         if type(module) is nn.Linear and module.weight.dtype == mx.float32:
