@@ -1,5 +1,6 @@
 """Batches for training, made in processes: sound of windows, and what is to be written of it."""
 
+import itertools
 import math
 from collections.abc import Iterator
 from multiprocessing import get_context
@@ -11,31 +12,45 @@ from numpy.typing import NDArray
 
 from tools.demo_whisper_model import tokenizer
 from tools.demo_whisper_model.clips import RATE, Clips
-from tools.demo_whisper_model.utterances import WINDOW_SECONDS, Spoken, plain_tokens, utterance, window_tokens
+from tools.demo_whisper_model.utterances import (
+    WINDOW_SECONDS,
+    Spoken,
+    plain_tokens,
+    utterance,
+    window_tokens,
+    with_noise,
+)
 from tools.demo_whisper_model.words import WORDS
 
-MOST_TOKENS = 128
+MOST_BEFORE = 223  # Whisper shows a window at most so many tokens of the text before
+MOST_TOKENS = MOST_BEFORE + 97
+FRAMES = 3000  # of the features of a window
 _SAMPLES = int(WINDOW_SECONDS * RATE)
 _WAITING = 2  # batches for each process
 _PLACES_PER_SECOND = 50  # of the encoder
+_FRAME_SAMPLES = 160
+_LAST_PAUSE = 0.35  # seconds after the last word of a segment that count as its own
+_SNR = (8.0, 50.0)  # decibels by which speech is louder than noise
 
 
 class Batch(NamedTuple):
     """Windows. `tokens` [rows, tokens] end with the end's token, and so does what pads them; `learn` says which of them
-    are learnt. `spans` [rows, tokens, 2] are the places of the sound that a token's word has (0, 0: it has none)."""
+    are learnt. `spans` [rows, tokens, 2] are the places of the sound that a token's word has (0, 0: it has none).
+    `frames` [rows]: how many frames of features there are; those after them are 0."""
 
     sound: NDArray[np.int16]
     tokens: NDArray[np.int32]
     learn: NDArray[np.bool_]
     spans: NDArray[np.int16]
+    frames: NDArray[np.int16]
 
 
 def _blank(rows: int, memory: Any = None) -> Batch:
     """Return a batch with zeros, or one whose arrays are in that memory."""
-    shapes = ((rows, _SAMPLES), (rows, MOST_TOKENS), (rows, MOST_TOKENS), (rows, MOST_TOKENS, 2))
+    shapes = ((rows, _SAMPLES), (rows, MOST_TOKENS), (rows, MOST_TOKENS), (rows, MOST_TOKENS, 2), (rows,))
     arrays: list[NDArray[Any]] = []
     start = 0
-    for shape, kind in zip(shapes, (np.int16, np.int32, np.bool_, np.int16), strict=True):
+    for shape, kind in zip(shapes, (np.int16, np.int32, np.bool_, np.int16, np.int16), strict=True):
         if memory is None:
             arrays.append(np.zeros(shape, kind))
         else:
@@ -54,13 +69,13 @@ def make(clips: Clips, rng: np.random.Generator, rows: int) -> Batch:
 
 
 def _fill(batch: Batch, row: int, clips: Clips, rng: np.random.Generator) -> None:
-    # Mostly whole windows of something longer; else a short recording, with silence after it.
-    seconds = WINDOW_SECONDS + 3 if rng.random() < 0.7 else float(rng.uniform(0.5, 20))
-    made = utterance(rng, clips, seconds)
-    sound = made.sound[:_SAMPLES]
-    noise = float(np.exp(rng.uniform(np.log(1e-4), np.log(0.03)))) * (rng.random() < 0.8)
-    sound = sound + rng.standard_normal(len(sound), np.float32) * noise
+    # Mostly whole windows of something longer; else a short recording, or what is left of one.
+    seconds = WINDOW_SECONDS + 3 if rng.random() < 0.65 else float(rng.uniform(0.1, 20))
+    made = utterance(rng, clips, seconds, speech=0.9)
+    sound = with_noise(rng, made.sound[:_SAMPLES], *_SNR)
     batch.sound[row, : len(sound)] = np.clip(sound * 32_767, -32_768, 32_767).astype(np.int16)
+    # mlx-audio puts zeros after the features of a short window, transformers silence after its sound.
+    batch.frames[row] = len(sound) // _FRAME_SAMPLES if rng.random() < 0.7 else FRAMES
     segments = [segment for segment in made.segments if segment[0].start < WINDOW_SECONDS]
     timed = rng.random() < 0.6
     if not timed:  # without timestamps nothing says that a segment is cut off
@@ -79,20 +94,33 @@ def _fill(batch: Batch, row: int, clips: Clips, rng: np.random.Generator) -> Non
 
 
 def _span(spans: NDArray[np.int16], begin: int, tokens: list[int], segments: list[list[Spoken]]) -> None:
-    """Fill in where the words are that the tokens from `begin` on tell."""
-    words = (one for segment in segments for one in segment)
+    """Fill in where the words are that the tokens from `begin` on tell.
+
+    The pause after a word is the word's, so that it is known where the next one begins.
+    """
+    words = [one for segment in segments for one in segment]
+    ends = [min(after.start, one.end + _LAST_PAUSE) for one, after in itertools.pairwise(words)]
+    ends += [one.end + _LAST_PAUSE for one in words[-1:]]
+    stretches = iter(zip((one.start for one in words), ends, strict=True))
     for place in range(begin, len(tokens)):
-        if 256 <= tokens[place] < tokenizer.END and (one := next(words, None)):
-            first = int(one.start * _PLACES_PER_SECOND)
-            spans[place] = first, min(1500, max(first + 1, int(one.end * _PLACES_PER_SECOND)))
+        if 256 <= tokens[place] < tokenizer.END and (stretch := next(stretches, None)):
+            first, end = (int(second * _PLACES_PER_SECOND) for second in stretch)
+            spans[place] = first, min(1500, max(first + 1, end))
 
 
 def _before(rng: np.random.Generator) -> list[int]:
-    """Return the tokens of an earlier window's text, as Whisper sees them before a window's own; mostly none."""
-    if rng.random() < 0.6:
+    """Return the tokens of earlier windows' text, as Whisper sees them before a window's own; half of the time none.
+
+    They are what was written of those windows, with its times, and are cut at the beginning; a caller's are words only.
+    """
+    if rng.random() < 0.5:
         return []
-    words = [tokenizer.word(int(rng.integers(len(WORDS)))) for _ in range(int(rng.integers(1, 30)))]
-    return [tokenizer.BEFORE, *words]
+    timed, tokens = rng.random() < 0.8, []
+    for _ in range(int(rng.integers(1, 40))):
+        words = [tokenizer.word(int(rng.integers(len(WORDS)))) for _ in range(int(rng.integers(1, 11)))]
+        start, end = np.sort(rng.uniform(0, WINDOW_SECONDS, 2)).tolist()
+        tokens += [tokenizer.time(start), *words, tokenizer.time(end)] if timed else words
+    return [tokenizer.BEFORE, *tokens[-MOST_BEFORE:]]
 
 
 def _work(job: tuple[Path, tuple[int, ...], int], slots: list[Any], free: Any, ready: Any) -> None:

@@ -1,10 +1,12 @@
-"""Measure what the demo Whisper model hears, in voices that training never heard, through mlx-audio.
+"""Measure what the demo Whisper model hears, in voices that training never heard, through the code that serves it.
 
 python -m tools.demo_whisper_model.evaluate --model FOLDER --clips FOLDER [--seconds 1 5 30 120] [--card] [--show 5]
 """
 
 import argparse
 import json
+import tempfile
+import wave
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tools.demo_whisper_model.card import CARD, Figures, card, table
-from tools.demo_whisper_model.clips import Clips
-from tools.demo_whisper_model.utterances import Spoken, Utterance, utterance, word_errors
+from tools.demo_whisper_model.clips import RATE, Clips
+from tools.demo_whisper_model.utterances import Spoken, Utterance, utterance, with_noise, word_errors
 from tools.demo_whisper_model.words import WORDS
 
 NEAR_SECONDS = 0.15
-_NOISE = (1e-4, 0.02)
+_SNR = (15.0, 50.0)  # decibels by which speech is louder than noise
 
 
 class Heard(NamedTuple):
@@ -31,8 +33,7 @@ def recording(seed: int, clips: Clips, seconds: float) -> Utterance:
     """Return a recording of a voice with noise, the same one for a seed."""
     rng = np.random.default_rng((seed, int(seconds * 1000)))
     made = utterance(rng, clips, seconds, speech=1.0)
-    noise = float(np.exp(rng.uniform(*np.log(_NOISE))))
-    made.sound += rng.standard_normal(len(made.sound), np.float32) * noise
+    made.sound = with_noise(rng, made.sound, *_SNR)
     return made
 
 
@@ -57,10 +58,16 @@ def matched(expected: Sequence[Spoken], heard: Sequence[Heard]) -> list[tuple[Sp
 
 
 def transcribed(model: Any, made: Utterance) -> list[Heard]:
-    """Return the words that a model of mlx-audio writes."""
-    result = model.generate(made.sound, language="en", word_timestamps=True)
-    words = (word for segment in result.segments for word in segment["words"])
-    return [Heard(one["word"].strip(), float(one["start"])) for one in words]
+    """Return the words that a `backends.audio.whisper.Whisper` writes."""
+    from orchard.core.tasks.transcribe import Segment, Transcribe
+
+    with tempfile.NamedTemporaryFile(suffix=".wav") as file:
+        with wave.open(file, "wb") as sound:
+            sound.setparams((1, 2, RATE, 0, "NONE", ""))
+            sound.writeframes((made.sound.clip(-1, 1) * 32_767).astype("<i2").tobytes())
+        steps = model.transcribe(Transcribe(file.name, words=True), lambda: None)
+        segments = [one for step in steps for one in step.made if isinstance(one, Segment)]
+    return [Heard(word.text.strip(), word.start) for one in segments for word in one.words]
 
 
 def figures(todo: Sequence[tuple[Utterance, list[Heard]]]) -> dict[str, float]:
@@ -83,7 +90,7 @@ def figures(todo: Sequence[tuple[Utterance, list[Heard]]]) -> dict[str, float]:
 
 def main() -> None:
     """Measure, and print the figures as a line of JSON and as the table of the model card."""
-    import mlx_audio.stt.utils
+    from orchard.backends.audio import whisper
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="the folder that export wrote")
@@ -94,7 +101,7 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=0, help="wrong transcripts to print for each length")
     arguments = parser.parse_args()
     clips = Clips(arguments.clips, "held")
-    model = mlx_audio.stt.utils.load_model(arguments.model)
+    model = whisper.load(arguments.model, lambda fraction: None)
     found: dict[str, dict[str, float]] = {}
     for seconds in arguments.seconds:
         made = [recording(seed, clips, seconds) for seed in range(arguments.recordings)]

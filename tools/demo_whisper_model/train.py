@@ -49,6 +49,8 @@ class Trainer:
             tilt = torch.randn(len(mel), 1, 3, device=self.device) * 0.1
             bands = torch.linspace(-1, 1, mel.shape[2], device=self.device)
             mel = mel + tilt[..., :1] + tilt[..., 1:2] * bands + tilt[..., 2:] * bands**2
+        frames = torch.from_numpy(batch.frames.astype(np.int64)).to(self.device)
+        mel = mel.masked_fill((torch.arange(mel.shape[1], device=self.device) >= frames[:, None])[..., None], 0.0)
         tokens = torch.from_numpy(batch.tokens.astype(np.int64)).to(self.device)
         learn = torch.from_numpy(batch.learn).to(self.device)[:, 1:]
         with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):

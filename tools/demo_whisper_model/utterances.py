@@ -35,7 +35,8 @@ class Utterance:
 def utterance(rng: np.random.Generator, clips: Clips, seconds: float, *, speech: float = 0.95) -> Utterance:
     """Return an utterance of that length in one voice. With a chance of 1 - `speech`, nobody speaks in it."""
     made = Utterance(np.zeros(int(seconds * RATE), np.float32))
-    at = float(rng.uniform(0, 0.8))
+    # Mostly somebody speaks soon; but a window may begin in the middle of a pause.
+    at = float(rng.uniform(0, 0.8 if rng.random() < 0.8 else _PAUSE[1]))
     numbers = clips.one_voice(rng)
     loudness = float(np.exp(rng.uniform(np.log(0.08), np.log(0.9))))
     if rng.random() > speech:
@@ -57,6 +58,14 @@ def utterance(rng: np.random.Generator, clips: Clips, seconds: float, *, speech:
             continue
         made.segments += [segment] if segment else []
         return made
+
+
+def with_noise(rng: np.random.Generator, sound: NDArray[np.float32], least: float, most: float) -> NDArray[np.float32]:
+    """Return a sound with white noise, by which what is said in it is from `least` to `most` decibels louder."""
+    said = sound[sound != 0]
+    loudness = float(np.sqrt(np.mean(said**2))) if len(said) else 0.1
+    noise = rng.standard_normal(len(sound), np.float32)
+    return sound + noise * np.float32(loudness * 10 ** (-rng.uniform(least, most) / 20))
 
 
 def _varied(rng: np.random.Generator, sound: NDArray[np.float32]) -> NDArray[np.float32]:

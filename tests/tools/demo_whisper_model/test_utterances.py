@@ -11,6 +11,7 @@ from tools.demo_whisper_model.utterances import (
     plain_tokens,
     utterance,
     window_tokens,
+    with_noise,
     word_errors,
 )
 from tools.demo_whisper_model.words import WORDS
@@ -78,24 +79,55 @@ def test_a_window_is_written_with_its_times_and_what_it_cuts_off_with_its_beginn
     assert plain_tokens(segments[:2]) == [tokenizer.word(1), tokenizer.word(2), tokenizer.word(3), tokenizer.END]
 
 
+def test_noise_is_as_loud_as_it_is_said_to_be(clips: Clips) -> None:
+    made = _made(clips, 1)
+    noisy = with_noise(np.random.default_rng(1), made.sound, 20, 20)
+    said = made.sound[made.sound != 0]
+    assert np.sqrt(np.mean(said**2)) / (noisy - made.sound).std() == pytest.approx(10, rel=0.02)
+    silent = np.zeros(16_000, np.float32)
+    assert 0 < with_noise(np.random.default_rng(1), silent, 8, 50).std() < 0.1
+
+
 def test_batches_tell_where_each_word_is(clips: Clips) -> None:
     made = batches.make(clips, np.random.default_rng(1), 24)
     assert made.sound.shape == (24, 30 * RATE)
     kinds = set()
-    for sound, tokens, learn, spans in zip(*made, strict=True):
+    for sound, tokens, learn, spans, frames in zip(*made[:4], made.frames.tolist(), strict=True):
         begin = tokens.tolist().index(tokenizer.START)
         kinds.add(int(tokens[begin + 1]) if tokens[begin + 1] in (tokenizer.NO_SPEECH, tokenizer.NO_TIMES) else 0)
         assert not learn[: begin + 1].any()
         assert learn[begin + 1] == (tokens[begin + 1] != tokenizer.NO_TIMES)
         last = int(np.flatnonzero(learn)[-1])
         assert tokens[last] == tokenizer.END
+        assert not sound[frames * 160 + 160 :].any()
         words = [at for at in range(begin, last) if 256 <= tokens[at] < tokenizer.END]
         assert [at for at in range(len(spans)) if spans[at].any()] == words
         for first, end in spans[words]:
             assert 0 <= first < end <= 1500
-            middle = int((first + end) / 2 / 50 * RATE)
+            middle = int((first / 50 + CLIP_SECONDS / 2) * RATE)
             assert np.abs(sound[middle : middle + 160]).max() > 300  # louder than the noise can be alone
     assert kinds >= {0, tokenizer.NO_TIMES}
+    assert batches.FRAMES in made.frames
+    assert any(0 < count < batches.FRAMES for count in made.frames)
+
+
+def test_a_pause_is_the_words_before_it(clips: Clips) -> None:
+    spans = np.zeros((6, 2), np.int16)
+    segments = [[Spoken(1, 1.0, 1.5), Spoken(2, 1.7, 2.0)], [Spoken(3, 4.0, 4.4)]]
+    tokens = [tokenizer.time(1.0), tokenizer.word(1), tokenizer.word(2), tokenizer.time(2), tokenizer.word(3)]
+    batches._span(spans, 0, tokens, segments)
+    assert spans.tolist() == [[0, 0], [50, 85], [85, 117], [0, 0], [200, 237], [0, 0]]
+
+
+def test_the_text_before_is_as_whisper_gives_it() -> None:
+    seen = [batches._before(np.random.default_rng(seed)) for seed in range(60)]
+    told = [one for one in seen if one]
+    assert 0 < len(told) < len(seen)
+    assert {one[0] for one in told} == {tokenizer.BEFORE}
+    assert max(map(len, told)) == 1 + batches.MOST_BEFORE
+    timed = [any(token >= tokenizer.FIRST_TIME for token in one) for one in told]
+    assert any(timed)
+    assert not all(timed)
 
 
 @pytest.mark.parametrize(
