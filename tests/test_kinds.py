@@ -26,6 +26,7 @@ from orchard.kinds import KINDS, TEXT, VISION, kind_called, kind_of
         ({"model_type": "qwen3_tts"}, (), "speech"),
         ({"model_type": ["qwen3_tts"]}, (), "text"),
         ({"model_type": "bert"}, (), "embeddings"),
+        ({"model_type": "embedding_gemma2", "vision_config": {"depth": 1}}, (), "embeddings"),
         ({"model_type": "other", "architectures": ["OtherForMaskedLM"]}, (), "embeddings"),
         ({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}, ("modules.json",), "embeddings"),
         ({"model_type": "bert", "architectures": ["BertForSequenceClassification"]}, ("modules.json",), "rerank"),

@@ -28,6 +28,7 @@ _WEIGHTS = re.compile(r"(model|weights).*\.(safetensors|npz)")
 _ENCODERS = {
     "bert",
     "distilbert",
+    "embedding_gemma2",
     "modernbert",
     "mpnet",
     "new",

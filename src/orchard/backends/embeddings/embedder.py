@@ -8,7 +8,7 @@ import mlx.core as mx
 import numpy as np
 
 from orchard.backends.embeddings.folder import DenseLayer, VectorRecipe, dense_weights, read_recipe, shortest
-from orchard.backends.embeddings.networks import Family, PassCost, load_network, read_config
+from orchard.backends.embeddings.networks import Family, PassCost, load_network, read_config, text_config
 from orchard.backends.embeddings.pooling import activated, normalized, pool
 from orchard.backends.embeddings.service import BatchService, PassModel, ReadText
 from orchard.backends.embeddings.texts import TextTokenizer
@@ -139,7 +139,7 @@ class EmbeddingsService(BatchService[EmbeddingOptions]):
         recipe = read_recipe(path, config, options.matryoshka)
         texts = TextTokenizer(path, longest_text(config, recipe.max_tokens))
         network, family = load_network(path, config, progress, beat)
-        return Embedder(network, family, recipe, texts, config)
+        return Embedder(network, family, recipe, texts, text_config(config))
 
 
 def longest_text(config: dict[str, Any], told: int | None = None) -> int:

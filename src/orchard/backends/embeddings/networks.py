@@ -78,6 +78,20 @@ def _gemma(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
     return model.norm(hidden)  # type: ignore[no-any-return]
 
 
+def _gemma2(network: Any, tokens: mx.array, mask: mx.array) -> mx.array:
+    """Read tokens with masks in which each sees one; in mlx-vlm's, padding far from the text sees none."""
+    model = network.language_model
+    everywhere, near = _both_ways(mask, model.config.sliding_window)
+    hidden: mx.array = model.embed_tokens(tokens)
+    hidden = hidden * mx.array(model.config.hidden_size**0.5, hidden.dtype)
+    inputs = None if model.ple is None else model.ple(hidden)
+    positions = mx.arange(tokens.shape[1])[None]
+    for index, layer in enumerate(model.layers):
+        seen = near if model.config.layer_types[index] == "sliding_attention" else everywhere
+        hidden = layer(hidden, seen, positions, None if inputs is None else inputs[:, :, index])
+    return model.embedding_projection(model.norm(hidden))  # type: ignore[no-any-return]
+
+
 def _both_ways(mask: mx.array, window: int) -> tuple[mx.array, mx.array]:
     """Return which tokens see which, (rows, 1, n, n): all of the text, and those at most `window` away.
 
@@ -125,6 +139,11 @@ def _gemma_config(config: dict[str, Any]) -> None:
         config["sliding_window_pattern"] = _pattern(config, first=False) or config.get("_sliding_window_pattern") or 6
 
 
+def _text_only(config: dict[str, Any]) -> None:
+    # Then mlx-vlm leaves out the weights of the other parts.
+    config |= {"vision_config": None, "audio_config": None}
+
+
 def _pattern(config: dict[str, Any], *, first: bool) -> int | None:
     """Return every how manieth layer sees everything, where a config.json lists them: the first or the last of them."""
     types = config.get("layer_types")
@@ -153,6 +172,7 @@ FAMILIES = {
     "roberta": Family("xlm_roberta", _encoded, _bert_config, "xlm_roberta", classifies=True),
     "qwen3": Family("qwen3_embedding", _causal, _flat_rope, "qwen3"),
     "gemma3_text": Family("gemma3_embedding", _gemma, _gemma_config, has_dense=True),
+    "embedding_gemma2": Family("embedding_gemma2", _gemma2, _text_only),
 }
 """By the `model_type` of config.json."""
 
@@ -166,6 +186,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     if reason := absurd_size(config):
         raise OrchardError("model_failed", f"the model in {folder} can't be loaded: in its config.json {reason}")
     return config
+
+
+def text_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Return what a config.json says of the part that reads texts, where it has others."""
+    part = config.get("text_config")
+    return config | part | {"model_type": config["model_type"]} if isinstance(part, dict) else config
 
 
 def load_network(
@@ -238,7 +264,8 @@ class PassCost:
         """Take the sizes of a network, which is not kept, from its config.json."""
         width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
         # Keys and values that few heads share are not repeated; heads may be wider together than the layers.
-        width = max(width, heads * int(config.get("head_dim") or 0))
+        layers = [config, *(config.get("per_layer_config") or {}).values()]
+        width = max(width, heads * max(int(layer.get("head_dim") or 0) for layer in layers))
         types = {array.dtype for _, array in nn.utils.tree_flatten(network.parameters())}
         size = max((one.size for one in types if mx.issubdtype(one, mx.floating)), default=4)
         self._per_token = size * (self._WIDE * width + self._INNER_WIDE * int(config["intermediate_size"])) + 4 * width
