@@ -181,7 +181,8 @@ def test_pickles_are_not_read(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda folder: (folder / "tokenizer.json").unlink(), "the tokenizer in .* is missing"),
+        (lambda folder: (folder / "tokenizer.json").unlink(), r"has no tokenizer\. Copy into it tokenizer\.json"),
+        (lambda folder: (folder / "tokenizer.json").write_text("{"), "the tokenizer in .* can't be loaded"),
         (lambda folder: (folder / "model.safetensors").unlink(), "can't be loaded"),
         (lambda folder: (folder / "config.json").write_text("{"), "its config.json is not JSON"),
         (lambda folder: _change(folder, n_text_state=64), "its weights do not fit"),
