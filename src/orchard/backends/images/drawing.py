@@ -132,7 +132,7 @@ def _fitted(size: tuple[int, int]) -> tuple[int, int]:
 def _partial_after(steps: int, count: int) -> tuple[int, ...]:
     """Return the steps after which partial images are made: evenly spread, at most one a step, none after the last."""
     spread = (step * steps // (count + 1) for step in range(1, count + 1))
-    return tuple(sorted({step for step in spread if 0 < step < steps}))
+    return tuple(sorted({step for step in spread if step}))
 
 
 def _invalid(param: str, message: str) -> OrchardError:
