@@ -101,11 +101,17 @@ def noise(width: int, height: int, seed: int) -> Image.Image:
     return Image.fromarray(blocks).resize((width, height), Image.Resampling.NEAREST)
 
 
+def python() -> str:
+    """Return the interpreter of the environment that was made for these tests."""
+    with pytest.MonkeyPatch.context() as patch:  # that of a test may not be there yet
+        patch.setenv("ORCHARD_CACHE_DIR", os.environ["IMAGES_CACHE_DIR"])
+        return IMAGES.command[0]
+
+
 def run_tiny(*arguments: str, told: str = "") -> None:
     """Run the script in the environment."""
-    python, isolated, _ = IMAGES.command
     done = subprocess.run(
-        [python, isolated, TINY, *arguments],
+        [python(), "-I", TINY, *arguments],
         input=told,
         capture_output=True,
         text=True,
