@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 import orchard
+from orchard.environments.environment import IMAGES
 
 SOURCE = Path(orchard.__file__).parent.parent
 
@@ -170,6 +171,22 @@ def _package(module: str, modules: Collection[str]) -> str:
 
 def test_the_source_keeps_the_law() -> None:
     assert violations(SOURCE) == []
+
+
+def test_workers_of_images_import_what_their_environment_has() -> None:
+    """Nothing else is installed there; mflux itself is loaded by name."""
+    modules = {_module(file, SOURCE): file for file in (SOURCE / "orchard").rglob("*.py")}
+    seen: set[str] = set()
+    waiting = ["orchard.worker.main", "orchard.backends.images.service"]
+    while waiting:
+        if (module := waiting.pop()) in modules and module not in seen:
+            seen.add(module)
+            waiting += _imports(module, modules[module], modules)
+    outside = {imported for module in seen for imported in _imports(module, modules[module], modules)}
+    packages = {name.split(".")[0] for name in outside} - sys.stdlib_module_names - {"orchard"}
+    assert packages == {"PIL", "mlx", "msgspec", "psutil"}
+    assert {"mlx", "msgspec", "pillow", "psutil"} <= IMAGES.packages.keys()
+    assert {name for name in seen if name.startswith("orchard.engine")} == set()
 
 
 def test_no_package_is_hard_to_survey() -> None:
