@@ -62,7 +62,7 @@ def test_a_guess_behind_a_wrong_one_says_nothing() -> None:
         row.propose("ngram", [9, 1, 1, 1, 1], 3)
         row.take([1, 1, 1, 1, 1])
     assert chance(row, 3) < 0.05
-    assert chance(row, 4) == pytest.approx(0.3)
+    assert chance(row, 4) < 0.3
 
 
 def test_chances_are_of_all_guesses_so_far() -> None:

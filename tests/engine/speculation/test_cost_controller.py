@@ -135,14 +135,17 @@ def test_never_slower_and_near_the_best_fixed_width(cost: Cost, rows: int, chanc
     fixed = [rows * (1 - chance**width) / (1 - chance) / cost(rows, width) for width in WIDTHS]
     found = simulate([constant(chance)] * rows, cost, STEPS * cost(rows, 1))
     assert found > 0.97 * fixed[0]
-    assert found > 0.85 * max(fixed)
+    # What lies behind widths that are worse than none is not searched for.
+    reachable = itertools.takewhile(lambda rate: rate > 0.95 * fixed[0], fixed)
+    assert found > 0.85 * max(reachable)
 
 
 @pytest.mark.parametrize("cost", MACHINES)
 @pytest.mark.parametrize("rows", [1, 8])
 def test_is_never_slower_where_chances_change_and_steps_are_interrupted(cost: Cost, rows: int) -> None:
-    plain = simulate([cites] * rows, cost, STEPS * cost(rows, 1), width=1, noise=0.5)
-    assert simulate([cites] * rows, cost, STEPS * cost(rows, 1), noise=0.5) > 0.97 * plain
+    milliseconds = 2 * STEPS * cost(rows, 1)
+    plain = simulate([cites] * rows, cost, milliseconds, width=1, noise=0.5)
+    assert simulate([cites] * rows, cost, milliseconds, noise=0.5) > 0.97 * plain
 
 
 def test_gains_from_a_row_that_copies_beside_rows_that_do_not() -> None:

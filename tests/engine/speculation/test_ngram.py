@@ -51,7 +51,7 @@ class Talk:
 def test_proposes_what_followed_in_the_prompt() -> None:
     talk = Talk(NgramProposer(), [*FILE, 1, 2])
     assert talk.proposed(4) is None
-    assert talk.says(110, 111).proposed(4) is None
+    assert talk.says(111).proposed(4) is None
     assert talk.says(112).proposed(4) == ("ngram", [113, 114, 115, 116])
     assert talk.says(113, 114).proposed(2) == ("ngram", [115, 116])
     assert talk.says(7).proposed(4) is None

@@ -77,7 +77,7 @@ def test_memory_is_bounded_by_the_length() -> None:
     index = SuffixIndex(range(100_000))
     index.find(ngrams_of([1, 2, 3]))
     held = sum(table.itemsize * len(table) for table in index._tables) + index.tokens.itemsize * len(index)
-    assert held <= 100_000 * (8 + len(LENGTHS) * 4 * 4)
+    assert held <= 100_000 * (8 + len(LENGTHS) * 4 * 8)
 
 
 def test_a_follower_goes_along_and_lets_go() -> None:

@@ -43,8 +43,12 @@ class ModelAcceptance:
         self._counts.add(kind, right)
 
     def mean(self, kind: _Kind) -> float:
-        """Return the share of right guesses."""
-        return self._counts.mean(kind, _EXPECTED, _EXPECTED_WEIGHT)
+        """Return the share of right guesses; of a kind that is hardly known, what those with less behind them had."""
+        source, most = kind
+        expected = _EXPECTED
+        for size in range(most + 1):
+            expected = self._counts.mean((source, size), expected, _EXPECTED_WEIGHT)
+        return expected
 
 
 class RowAcceptance:
@@ -64,9 +68,12 @@ class RowAcceptance:
         """Return a proposal with its chances, and remember it. `matched`: how many tokens speak for its first."""
         self._source, self._guesses, self._matched = source, guesses, matched
         chances, chance = [], 1.0
+        means: dict[_Kind, float] = {}
         for place in range(len(guesses)):
             kind = self._kind(place)
-            chance *= self._counts.mean(kind, self._model.mean(kind), _ROW_WEIGHT)
+            if kind not in means:
+                means[kind] = self._counts.mean(kind, self._model.mean(kind), _ROW_WEIGHT)
+            chance *= means[kind]
             chances.append(chance)
         return Proposal(source, list(guesses), chances)
 

@@ -22,10 +22,12 @@ WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 _ASKING_SHARE = 0.01  # of the steps' time
 _MEASURING_SHARE = 0.005
 _MOST_CREDIT = 16.0  # plain steps
-_FIRST_CREDIT = 6.0
-_MARGIN = 1.03  # less is no gain worth the risk
+_FIRST_CREDIT = 4.0
+_MOST_CHARGED = 5.0  # for one step; what takes longer is no cost of the width
+_MARGIN = 1.05  # less is no gain worth the risk
 _PROMISE = 1.1  # what an unknown width must promise at best
 _STALE = 500  # steps after which a width is worth another look
+_ONCE_STALE = 16  # the same for a width that was measured once: a kernel may have been built
 _PLAIN_STALE = 64  # the same for plain steps, by which all others are judged
 _PLAIN_SAMPLES = 2
 
@@ -117,7 +119,7 @@ class CostController:
         self.costs.add(choice.rows, choice.width, seconds)
         if choice.explores:
             plain = self.costs.seconds(choice.rows, 1) or seconds
-            self._measuring -= min(max(seconds - choice.fair_seconds, 0.0), _FIRST_CREDIT * plain)
+            self._measuring -= min(max(seconds - choice.fair_seconds, 0.0), _MOST_CHARGED * plain)
 
     def _count(self, wide: "_Wide") -> None:
         plain = self.costs.seconds(wide.choice.rows, 1) or wide.seconds
@@ -152,17 +154,28 @@ class CostController:
                 best, chosen = tokens / seconds, _Choice(rows, width, seconds)
         return self._exploring(rows, expected, best) or chosen
 
+    def _least(self, rows: int, width: int) -> float:
+        """Return what a width may take at best: half of what each token more has cost so far, in wide steps."""
+        narrower = [one for one in self.costs.known(rows) if one < width][-2:]
+        first, last = (self.costs.seconds(rows, one) or 0.0 for one in (narrower[0], narrower[-1]))
+        slope = max(last - first, 0.0) / (narrower[-1] - narrower[0]) if narrower[0] > 1 and narrower[1:] else 0.0
+        return last + slope / 2 * (width - narrower[-1])
+
+    def _trusted(self, rows: int, width: int) -> int:
+        """Return for how many steps a width needs no other look; one measurement may have been bad luck."""
+        return _STALE if self.costs.count(rows, width) > 1 else _ONCE_STALE
+
     def _exploring(self, rows: int, expected: dict[int, float], best: float) -> _Choice | None:
         """Return a width to be measured that may be better than `best` tokens a second, if the credit is enough."""
         known = self.costs.known(rows)
         for width in reversed(expected):
-            fresh = width in known and self.costs.age(rows, width) <= _STALE
+            fresh = width in known and self.costs.age(rows, width) <= self._trusted(rows, width)
             if fresh or width > _next_width(known[-1]):
                 continue
+            least, fair = self._least(rows, width), expected[width] / best
             below = max(one for one in known if one < width)
-            least = self.costs.seconds(rows, below) or 0.0
-            fair = expected[width] / best
-            if least * _PROMISE < fair and least * width / below - fair <= self._measuring:
+            most = (self.costs.seconds(rows, below) or 0.0) * width / below
+            if least * _PROMISE < fair and most - fair <= self._measuring:
                 return _Choice(rows, width, fair, explores=True)
         return None
 

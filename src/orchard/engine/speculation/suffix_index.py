@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-LENGTHS = (12, 6, 3)
+LENGTHS = (8, 4, 2)
 """The lengths of n-grams that are indexed, the longest first."""
 FEWEST = LENGTHS[-1]
-"""Shorter matches are none: what follows two common tokens is no guess worth a pass."""
+"""Shorter matches are none: what follows a single token is no guess worth a pass."""
 MOST_COMPARED = 32
 """Longer matches are not told apart."""
 _FACTOR = 0x9E3779B97F4A7C15
@@ -68,8 +68,8 @@ class SuffixIndex:
         stop = len(self.tokens) - 1
         if stop <= self._indexed:
             return
-        if len(self.tokens) > 1 << self._bits - 1:
-            self._bits = len(self.tokens).bit_length() + 1
+        if len(self.tokens) > 1 << self._bits - 2:
+            self._bits = len(self.tokens).bit_length() + 2
             self._tables = [array("i", bytes(4 << self._bits)) for _ in LENGTHS]
             self._indexed = 0
         new = range(self._indexed + 1, stop + 1)

@@ -1,0 +1,312 @@
+"""Speculation against none: two engines with one model's weights in this process, in alternating pairs.
+
+Each pair of runs gets prompts that no run before it had. Time counts from a request's first token to its last. Prints a
+JSON line for each case and number of streams: medians of tokens a second, the median of the pairs' ratios with its 95%
+interval (by rank), what was proposed and accepted, and how many pairs wrote the same tokens.
+
+Cases of text need a model that can do them: tools, copy (the bundled model), rewrite, summary, talk (a real one). The
+others run with any weights and sample at temperature 1. oracle: guesses are right with the chance --acceptance, as the
+answer of the run without speculation tells; adversarial: they are always wrong. edit: a prediction of which 90% is the
+answer. json: a schema with long names; guesses come from the grammar alone.
+"""
+
+import argparse
+import json
+import math
+import queue
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+from tools.demo_model.skills import echo
+from tools.demo_model.skills import tools as calls
+
+from orchard.backends.text import TextModel, load
+from orchard.core.tasks.generate import Generate
+from orchard.core.tasks.generate import Grammar as Wanted
+from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.job import EngineStep, Job
+from orchard.engine.engine import Engine
+from orchard.engine.sampling.grammar import BoundGrammar
+from orchard.engine.sampling.params import SamplingParams
+from orchard.engine.speculation.acceptance import ModelAcceptance, RowAcceptance
+from orchard.engine.speculation.cost_controller import CostController
+from orchard.engine.speculation.forced import ForcedProposer
+from orchard.engine.speculation.interface import Proposer, SpeculatingRow
+from orchard.engine.speculation.ngram import NgramProposer
+from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.speculation import Speculation
+from orchard.formats.registry import choose
+from orchard.gateway.models.registry import resolve
+from orchard.worker.grammar.constraint import Constraints
+from orchard.worker.grammar.process import GrammarProcess
+from orchard.worker.output import Vocabulary
+from orchard.worker.prompt.special_tokens import special_tokens
+
+_SENTENCES = (
+    "The old bridge over the river was closed on Monday because two of its pillars had cracked.",
+    "Our team meets every Thursday at nine in the small room beside the kitchen on the second floor.",
+    "A good loaf of bread needs flour, water, salt, yeast and above all a great deal of patience.",
+    "The train from the coast arrives at noon, and the one to the mountains leaves ten minutes later.",
+    "She wrote three letters to the council before anybody answered, and the answer was very short.",
+    "In winter the lake freezes so hard that people drive their cars across it to the other village.",
+    "The museum shows maps, clocks and instruments that sailors used three hundred years ago.",
+    "He repaired the radio with a paper clip, and it has played without a fault ever since.",
+    "Most of the visitors come in spring, when the cherry trees along the canal are in blossom.",
+    "The report says that the new pump uses half as much power and makes hardly any noise.",
+)
+_QUESTIONS = ("Why is the sky blue?", "How do I learn to cook?", "What makes a good friend?", "Tell me about bees.")
+
+
+class Oracle:
+    """Knows the answers of the last run and guesses right with a chance; it learns like any other how often it does."""
+
+    def __init__(self, chance: float) -> None:
+        self.answers: dict[tuple[int, ...], list[int]] = {}
+        """By prompt."""
+        self._chance = chance
+        self._random = random.Random(1)  # noqa: S311 - guesses, no secrets
+        self._model = ModelAcceptance()
+        self._rows: dict[SpeculatingRow, tuple[RowAcceptance, list[int], list[int]]] = {}
+
+    def open(self, row: SpeculatingRow) -> None:
+        """Begin with a row."""
+        prompt = tuple(row.tokens[: row.prompt_length])
+        self._rows[row] = RowAcceptance(self._model), [*prompt, *self.answers.get(prompt, [])], [len(row.tokens)]
+
+    def close(self, row: SpeculatingRow) -> None:
+        """Forget a row."""
+        del self._rows[row]
+
+    def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
+        """Guess."""
+        return [self._guess(row, count) for row, count in zip(rows, most, strict=True)]
+
+    def _guess(self, row: SpeculatingRow, most: int) -> Proposal | None:
+        acceptance, text, seen = self._rows[row]
+        acceptance.take(row.tokens[seen[0] :])
+        seen[0] = len(row.tokens)
+        right = text[len(row.tokens) : len(row.tokens) + most]
+        guesses = [token if self._random.random() < self._chance else (token + 1) % 256 for token in right]
+        return acceptance.propose("draft", guesses) if guesses else None
+
+
+@dataclass
+class Asked:
+    """What one stream asks for in a run."""
+
+    prompt: list[int]
+    max_tokens: int
+    params: SamplingParams
+    grammar: BoundGrammar | None = None
+    prediction: tuple[int, ...] = ()
+
+
+def _maker(proposers: list[Proposer] | None) -> Callable[[TextOptions, int], Speculation | None]:
+    def make(_: TextOptions, vocab_size: int) -> Speculation | None:
+        return None if proposers is None else Speculation(proposers, CostController(), vocab_size)
+
+    return make
+
+
+class Contender:
+    """An engine with proposers, or without."""
+
+    def __init__(self, path: str, proposers: list[Proposer] | None) -> None:
+        self._steps: queue.SimpleQueue[tuple[float, EngineStep]] = queue.SimpleQueue()
+        # In place of what the options would make.
+        with patch("orchard.engine.start.make_speculation", _maker(proposers)):
+            self._engine: Engine[TextModel] = Engine(
+                lambda: load(path), lambda step: self._steps.put((time.perf_counter(), step)), TextOptions()
+            )
+            self.model = self._engine.start().result()
+        self.verified: dict[str, list[int]] = {}
+        self._jobs = 0
+
+    def run(self, asked: Sequence[Asked]) -> tuple[float, list[list[int]]]:
+        """Return tokens a second, of all streams together, and the answers."""
+        ids = [f"{self._jobs + place}" for place in range(len(asked))]
+        self._jobs += len(asked)
+        answers: dict[str, list[int]] = {id_: [] for id_ in ids}
+        for id_, one in zip(ids, asked, strict=True):
+            self._engine.submit(
+                Job(id_, one.prompt, one.params, one.max_tokens, grammar=one.grammar, prediction=one.prediction)
+            )
+        ended, first, last, before, busy = 0, 0.0, 0.0, 0, True
+        while ended < len(ids) or busy:
+            now, step = self._steps.get()
+            assert not step.broken, step.broken
+            busy = step.running + step.waiting > 0
+            for drawn in step.drawn:
+                answers[drawn.job].append(drawn.sample.token)
+                ended += drawn.reason is not None
+                if drawn.verified:
+                    counts = self.verified.setdefault(drawn.verified.source, [0, 0])
+                    counts[0] += drawn.verified.proposed
+                    counts[1] += drawn.verified.accepted
+            if step.drawn:
+                last = now
+                if not first and all(answers.values()):
+                    first, before = now, sum(map(len, answers.values()))
+        tokens = sum(map(len, answers.values())) - before
+        return tokens / (last - first) if last > first else math.nan, list(answers.values())
+
+    def close(self) -> None:
+        """Wait until the engine has ended."""
+        self._engine.close()
+        self._engine.join()
+
+
+class Asker:
+    """Makes what a case asks for."""
+
+    def __init__(self, model: TextModel, case: str, tokens: int, context: int) -> None:
+        self._model, self._tokens, self._context = model, tokens, context
+        self._make: Callable[[random.Random], Asked] = getattr(self, f"_{case}")
+        self._schema = _grammar(model) if case == "json" else None
+
+    def ask(self, seed: int) -> Asked:
+        """Return another request for each seed."""
+        return self._make(random.Random(seed))  # noqa: S311 - guesses, no secrets
+
+    def _said(self, rng: random.Random, text: str) -> Asked:
+        return self._chat([{"role": "user", "content": text}], [])
+
+    def _chat(self, messages: list[Any], tools: list[Any]) -> Asked:
+        prompt = self._model.tokenizer.apply_chat_template(
+            messages, tools=tools or None, add_generation_prompt=True, enable_thinking=False
+        )
+        return Asked(list(prompt), self._tokens, SamplingParams(seed=0, temperature=0.0))
+
+    def _tools(self, rng: random.Random) -> Asked:
+        made = calls.make(rng, "held")
+        return self._chat(made.messages[:1], made.tools)
+
+    def _copy(self, rng: random.Random) -> Asked:
+        made = echo.make(rng, "train", 30)
+        return self._chat(made.messages[:1], [])
+
+    def _rewrite(self, rng: random.Random) -> Asked:
+        text = " ".join(rng.sample(_SENTENCES, 4))
+        return self._said(rng, f"Copy this text, but replace the word 'the' with 'THE':\n\n{text}")
+
+    def _summary(self, rng: random.Random) -> Asked:
+        return self._said(rng, f"Summarise this text in two sentences:\n\n{' '.join(rng.sample(_SENTENCES, 6))}")
+
+    def _talk(self, rng: random.Random) -> Asked:
+        return self._said(rng, f"{rng.choice(_QUESTIONS)} Answer number {rng.randrange(10**6)}.")
+
+    def _random(self, rng: random.Random) -> Asked:
+        prompt = [rng.randrange(min(self._model.vocab_size, 30_000)) for _ in range(self._context)]
+        return Asked(prompt, self._tokens, SamplingParams(seed=rng.randrange(10**6)))
+
+    _oracle = _adversarial = _edit = _random
+
+    def _json(self, rng: random.Random) -> Asked:
+        asked = self._said(rng, f"Describe the object {rng.randrange(10**6)} as JSON.")
+        return replace(asked, grammar=self._schema)
+
+
+def _grammar(model: TextModel) -> BoundGrammar:
+    special = special_tokens(model.tokenizer)
+    constraints = Constraints(
+        model.tokenizer,
+        Vocabulary(model.tokenizer).bytes_of,
+        model.vocab_size,
+        special=special,
+        write=GrammarProcess(special).write,
+    )
+    names = [f"identification_number_of_the_{part}" for part in ("customer", "order", "warehouse", "delivery")]
+    item = {name: {"enum": ["not known", "not given"]} for name in names}
+    schema = {"type": "object", "properties": item, "required": names, "additionalProperties": False}
+    constraint = constraints.describe(
+        Generate(grammar=Wanted("json_schema", schema, "response_format")), choose(""), ""
+    )
+    grammar = constraint and constraints.compile(constraint)
+    assert grammar
+    return grammar
+
+
+def _edited(answer: Sequence[int], rng: random.Random) -> tuple[int, ...]:
+    """Return a text of which nine tenths are the answer: of each forty tokens, four are others."""
+    return tuple(rng.randrange(256) if place % 40 < 4 else token for place, token in enumerate(answer))
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95% interval of the median, by the ranks of the values (binomial, no distribution assumed)."""
+    ordered, count = sorted(values), len(values)
+    skip = -1
+    below = 0.0
+    while (below := below + math.comb(count, skip + 1) / 2**count) <= 0.025:
+        skip += 1
+    return ordered[max(skip, 0)], ordered[-1 - max(skip, 0)]
+
+
+def proposers_of(case: str, oracle: Oracle) -> list[Proposer]:
+    """Return who proposes in a case."""
+    if case in ("oracle", "adversarial"):
+        return [oracle]
+    return [ForcedProposer()] if case == "json" else [NgramProposer()]
+
+
+def measure(path: str, case: str, streams: int, given: argparse.Namespace) -> dict[str, Any]:
+    """Run the pairs of a case; return its figures."""
+    oracle = Oracle(given.acceptance if case == "oracle" else 0.0)
+    off, on = Contender(path, None), Contender(path, proposers_of(case, oracle))
+    asker = Asker(off.model, case, given.tokens, given.context)
+    rates: list[tuple[float, float]] = []
+    same = 0
+    for pair in range(given.settle + given.pairs):
+        asked = [asker.ask(1000 * pair + stream) for stream in range(streams)]
+        if case in ("oracle", "adversarial", "edit"):
+            known = off.run(asked)[1]
+            oracle.answers = {tuple(one.prompt): answer for one, answer in zip(asked, known, strict=True)}
+        if case == "edit":
+            edits = random.Random(pair)  # noqa: S311 - guesses, no secrets
+            asked = [replace(one, prediction=_edited(text, edits)) for one, text in zip(asked, known, strict=True)]
+        found = {id(one): one.run(asked) for one in ((off, on) if pair % 2 else (on, off))}
+        if pair >= given.settle and not math.isnan(found[id(off)][0] + found[id(on)][0]):
+            rates.append((found[id(off)][0], found[id(on)][0]))
+            same += found[id(off)][1] == found[id(on)][1]
+    ratios = [on_rate / off_rate for off_rate, on_rate in rates]
+    low, high = median_interval(ratios)
+    off.close()
+    on.close()
+    return {
+        "off_tokens_s": round(statistics.median(rate for rate, _ in rates), 1),
+        "on_tokens_s": round(statistics.median(rate for _, rate in rates), 1),
+        "ratio": round(statistics.median(ratios), 3),
+        "interval": [round(low, 3), round(high, 3)],
+        "pairs": len(rates),
+        "same": same,
+        "proposed_accepted": on.verified,
+    }
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="demo")
+    parser.add_argument("--cases", nargs="+", default=["tools", "copy", "oracle", "adversarial", "edit", "json"])
+    parser.add_argument("--streams", nargs="+", type=int, default=[1])
+    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--settle", type=int, default=3, help="pairs before the first that counts")
+    parser.add_argument("--tokens", type=int, default=128, help="the most of an answer")
+    parser.add_argument("--context", type=int, default=256, help="tokens of a random prompt")
+    parser.add_argument("--acceptance", type=float, default=0.8, help="of the oracle")
+    given = parser.parse_args()
+    entry = resolve(given.model)
+    for case in given.cases:
+        for streams in given.streams:
+            line = {"benchmark": "speculation", "model": entry.id, "case": case, "streams": streams}
+            if case == "oracle":
+                line["acceptance"] = given.acceptance
+            print(json.dumps(line | measure(entry.path, case, streams, given)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
