@@ -46,10 +46,10 @@ print((most[2] - most[1]) // 2**20)
 
 def test_memory_hardly_grows_with_the_length_of_a_recording(tmp_path: Path) -> None:
     deep = settings().max_examples == 100
-    longest, decoded = (10_800, 10_000) if deep else (300, 1)
+    longest, decoded, most = (10_800, 10_000, 50) if deep else (300, 1, 24)  # MB; the samples of 4 minutes alone are 15
     make_whisper(tmp_path / "m")
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), str(longest), str(decoded)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) <= 50, f"it grew by {done.stdout} MB"
+    assert int(done.stdout) <= most, f"it grew by {done.stdout} MB"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "sound"]
