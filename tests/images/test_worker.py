@@ -12,7 +12,7 @@ from orchard.core.events import Failed, Finished, Progressed, Started
 from orchard.core.tasks.images import EditImages, GenerateImages, ImageOptions
 from orchard.environments.environment import IMAGES
 from orchard.gateway.pool.worker_process import _environment
-from tests.images.conftest import ImageWorker, draw, noise, pixels
+from tests.images.conftest import ImageWorker, draw, noise, pixels, python
 
 CAT = GenerateImages(prompt="a cat", width=64, height=48, steps=4, seed=7)
 
@@ -111,9 +111,28 @@ print(json.dumps([[str(read["a"].dtype), str(read["b"].dtype), read["a"].tolist(
 
 
 def test_weights_that_mflux_reads_with_pytorch_are_read_without(tmp_path: Path) -> None:
-    python, isolated, start = IMAGES.command
-    command = [python, isolated, "-c", READERS, start, str(tmp_path)]
+    command = [python(), "-I", "-c", READERS, IMAGES.command[2], str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, env=_environment(), check=False, timeout=100)
     assert done.returncode == 0, done.stderr
     as_pytorch = ["mlx.core.float16", "mlx.core.float32", [1.5, float("inf")]]
     assert json.loads(done.stdout.splitlines()[-1]) == [as_pytorch, as_pytorch]
+
+
+BARS = """
+import pathlib, runpy, sys
+runpy.run_path(sys.argv[1])["add_orchard"]()
+from orchard.backends.images.pipeline import Pipeline
+from orchard.backends.images.presets import PRESETS
+from orchard.core.tasks.images import ImageOptions
+try:
+    Pipeline.load(PRESETS["flux-schnell"], pathlib.Path(sys.argv[2]), ImageOptions(), print)
+except Exception:
+    from mflux.models.common.config.config import Config, ModelConfig
+    print(Config(ModelConfig.schnell()).time_steps.disable)
+"""
+
+
+def test_mflux_shows_no_bars(tmp_path: Path) -> None:
+    command = [python(), "-I", "-c", BARS, IMAGES.command[2], str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=_environment(), check=False, timeout=100)
+    assert done.stdout.splitlines()[-1:] == ["True"], done.stderr

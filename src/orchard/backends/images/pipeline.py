@@ -20,8 +20,6 @@ from orchard.backends.images.weights import read_without_torch
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.images import ImageOptions
 
-os.environ["TQDM_DISABLE"] = "1"  # tqdm reads it when it is imported: its bars would fill the log
-
 log = logging.getLogger("orchard.worker")
 
 _AS_STORED = 16
@@ -58,6 +56,7 @@ class Pipeline:
     def load(cls, preset: Preset, folder: Path, options: ImageOptions, progress: Callable[[float], None]) -> "Pipeline":
         """Load a model with all its weights. Raise OrchardError("model_failed") where its options don't fit it."""
         adapters = _adapters(preset, options)
+        os.environ["TQDM_DISABLE"] = "1"  # tqdm reads it when mflux imports it: its bars would fill the log
         read_without_torch()
         bits = None if options.quantize == _AS_STORED else options.quantize
         with _prints_logged():
