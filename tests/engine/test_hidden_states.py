@@ -1,5 +1,6 @@
 """Jobs that want a prompt's last hidden state: read in any pieces, beside any others, and never cached."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import mlx.core as mx
@@ -12,6 +13,7 @@ from orchard.engine.batching.batched_cache import GROWTH
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.prefill import Prefill
+from orchard.engine.engine import Engine
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from tests.engine.test_runner import preemptions, tight
@@ -170,3 +172,20 @@ def test_one_that_does_not_fit_is_refused() -> None:
     limits = replace(LOOSE, memory_bytes=footprint(model, TextOptions()).bytes(20))
     course = run(make_runner(model, limits), [wanted("a")])
     assert "bytes for its keys and values" in course.outcomes["a"].broken[0]
+
+
+def test_nothing_is_fetched_from_the_disk() -> None:
+    added: list[Job] = []
+    asked: list[list[int]] = []
+
+    def fetch(prompt: list[int], done: Any, spans: Any) -> bool:
+        asked.append(prompt)
+        return False
+
+    runner: Any = SimpleNamespace(store=SimpleNamespace(fetch=fetch), add=added.append)
+    engine: Engine[Any] = Engine(lambda: network("qwen3"), lambda step: None, TextOptions())
+    jobs = [wanted("a"), greedy("b", prompt(2, 3), 1)]
+    for job in jobs:
+        engine._add(runner, job)
+    assert added == jobs
+    assert asked == [jobs[1].prompt]

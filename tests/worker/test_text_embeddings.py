@@ -13,6 +13,7 @@ from orchard.backends.text import TextModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.events import Finished, Output, Started, Usage
 from orchard.core.media import MediaPart
+from orchard.core.request import Request
 from orchard.core.tasks.embed import Embed, Embedding, MixedInput
 from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
 from orchard.core.tasks.text_options import TextOptions
@@ -147,8 +148,10 @@ def state(job: str) -> HiddenState:
 
 async def test_a_few_inputs_of_a_request_at_a_time(stubbed: tuple[Caller, StubEngine]) -> None:
     caller, engine = stubbed
-    caller.submit("a", Embed(("a",) * 20))
+    caller.events["a"] = []
+    caller.service.submit(Request("a", "tiny", Embed(("a",) * 20), "background"))
     await engine.until({"a/7"})
+    assert {job.priority for job in engine.jobs} == {"background"}
     assert [job.id for job in engine.jobs] == [f"a/{number}" for number in range(8)]
     assert all(job.hidden and job.max_tokens == 1 for job in engine.jobs)
     engine.step(begun=tuple(Begun(f"a/{number}", 0) for number in range(4)), running=4)

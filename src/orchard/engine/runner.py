@@ -101,7 +101,7 @@ class Runner:
         ticket = Ticket(
             id=job.id,
             priority=job.priority,
-            prompt_tokens=job.unread,
+            prompt_tokens=tokens - 1,
             rows=job.choices,
             max_tokens=job.max_tokens,
             prompt_bytes=self._footprint.bytes(tokens) - self._footprint.fixed,
@@ -333,7 +333,7 @@ class Runner:
 
     def _stop(self, work: _Work, cacheable: bool) -> None:
         generated = self._free_rows(work, cacheable)
-        left = sum(work.job.unread + len(answer) for answer in work.answers if answer is not None)
+        left = sum(len(work.job.prompt) + len(answer) - 1 for answer in work.answers if answer is not None)
         if refusal := self._scheduler.returned(work.job.id, left, generated):
             self._refuse(refusal)
 

@@ -622,9 +622,10 @@ def test_the_layout_is_that_of_huggingface_hub(cache: Path) -> None:
             assert hub_cache.folder_of(name)
 
 
-def test_a_model_of_text_reads_documents_only() -> None:
+@pytest.mark.parametrize("model_kind", ["text", "embeddings"])
+def test_a_model_of_text_reads_documents_only(model_kind: str) -> None:
     parts = {kind: MediaPart(kind, "https://x.test/", f"messages[{kind}]") for kind in get_args(MediaKind)}
-    here = ModelEntry("a", "/a", None, "text")
+    here = ModelEntry("a", "/a", None, model_kind)
     here.check_media([parts["document"]])
     for kind in ("image", "audio", "video"):
         with pytest.raises(OrchardError, match=r"mlx-orchard\[vision\]") as caught:

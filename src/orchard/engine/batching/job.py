@@ -68,11 +68,6 @@ class Job(Struct, frozen=True):
     prediction: tuple[int, ...] = ()
     hidden: bool = False
 
-    @property
-    def unread(self) -> int:
-        """How many of the prompt's tokens prefill reads; the last one is an answer's first input."""
-        return len(self.prompt) - (0 if self.hidden else 1)
-
 
 class Verified(Struct, frozen=True):
     """How many tokens a source proposed for a row in a step, and how many of them were right."""
