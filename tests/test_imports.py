@@ -68,6 +68,7 @@ PACKAGES = {
     "dialects.openai.chat": {"dialects.common", "dialects.openai"},
     "dialects.openai.completions": {"dialects.common", "dialects.openai"},
     "dialects.openai.responses": {"dialects.common", "dialects.openai"},
+    "dialects.openai.images": {"dialects.common", "dialects.openai"},
     "dialects.openai.transcriptions": {"dialects.common", "dialects.openai"},
     "dialects.anthropic": {"dialects.common"},
     "dialects.anthropic.messages": {"dialects.common", "dialects.anthropic"},

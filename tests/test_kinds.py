@@ -64,7 +64,7 @@ def test_the_configuration_has_a_word_for_each_kind() -> None:
 
 
 def test_a_row_names_a_service() -> None:
-    for backend in {kind.backend for kind in KINDS.values() if kind.backend}:
+    for backend in {kind.backend for kind in KINDS.values()}:
         assert Service in pkgutil.resolve_name(backend.service).__mro__
 
 

@@ -22,6 +22,7 @@ from orchard.core.setting import (
     written_as,
 )
 from orchard.core.tasks.embed import EmbeddingOptions
+from orchard.core.tasks.images import ImageOptions
 from orchard.core.tasks.rerank import RerankOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.kinds import KINDS
@@ -81,6 +82,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     text: TextOptions = TextOptions()
     embeddings: EmbeddingOptions = EmbeddingOptions()
     rerank: RerankOptions = RerankOptions()
+    images: ImageOptions = ImageOptions()
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -203,6 +205,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How models are run that `models` does not name; as there, each kind of model has a field of its own."""
     embeddings: EmbeddingOptions = EmbeddingOptions()
     rerank: RerankOptions = RerankOptions()
+    images: ImageOptions = ImageOptions()
 
     @property
     def asks_for_keys(self) -> bool:
@@ -247,12 +250,4 @@ class Ignored(Struct):
         Name | None, setting("ignored", "There is no speculative decoding yet."), also("draft_model")
     ] = None
     num_draft_tokens: Annotated[Positive | None, setting("ignored", "There is no speculative decoding yet.")] = None
-    config_name: Annotated[Name | None, setting("ignored", "Orchard makes no images yet.", scope="named")] = None
-    quantize: Annotated[Positive | None, setting("ignored", "Orchard makes no images yet.", scope="named")] = None
-    lora_paths: Annotated[
-        Names, setting("ignored", "Orchard makes no images yet. For text models, use adapter_path.", scope="named")
-    ] = ()
-    lora_scales: Annotated[
-        tuple[float, ...], written_as("numbers"), setting("ignored", "Orchard makes no images yet.", scope="named")
-    ] = ()
     disable_auto_resize: Annotated[bool, setting("ignored", "Orchard reads no images yet.")] = False

@@ -15,11 +15,12 @@ from orchard.core.errors import OrchardError
 from orchard.core.request import LoadOptions, Task
 from orchard.core.tasks.embed import Embed, EmbeddingOptions
 from orchard.core.tasks.generate import Count, Generate
+from orchard.core.tasks.images import EditImages, GenerateImages, ImageOptions
 from orchard.core.tasks.rerank import Rerank, RerankOptions
 from orchard.core.tasks.speak import Speak
 from orchard.core.tasks.text_options import TextOptions
 from orchard.core.tasks.transcribe import Transcribe, TranscribeOptions
-from orchard.environments.environment import Environment
+from orchard.environments.environment import IMAGES, Environment
 
 # What mlx-lm loads, and what the libraries for other kinds of models do.
 _TEXT_WEIGHTS = re.compile(r"model.*\.safetensors")
@@ -135,13 +136,13 @@ def _name(found: type) -> str:
 
 
 class ModelKind(Struct, frozen=True):
-    """A kind of model. `backend` None: its models are known by their files, but not served yet.
+    """A kind of model.
 
     `recognises` is asked with a config.json and the names of the files and folders beside it. `types` are what the
     configuration calls the kind. `weights` are the files of weights; `in_folders`: they lie in sub-folders instead.
     """
 
-    backend: Backend | None
+    backend: Backend
     recognises: Callable[[Mapping[str, Any], Collection[str]], bool]
     types: tuple[str, ...] = ()
     weights: re.Pattern[str] = _WEIGHTS
@@ -182,6 +183,9 @@ FAKE = Backend("orchard.backends.fake:FakeService", (Generate, Count), TextOptio
 TRANSCRIPTION = Backend(
     "orchard.backends.audio.transcription:TranscriptionService", (Transcribe,), TranscribeOptions, extra="audio"
 )
+IMAGE = Backend(
+    "orchard.backends.images.service:ImageService", (GenerateImages, EditImages), ImageOptions, environment=IMAGES
+)
 
 KINDS: dict[str, ModelKind] = {
     "fake": ModelKind(FAKE, lambda config, files: False),
@@ -194,7 +198,7 @@ KINDS: dict[str, ModelKind] = {
     "transcription": ModelKind(TRANSCRIPTION, _transcribes, ("transcription", "whisper")),
     "speech": ModelKind(SPEECH, lambda config, files: str(config.get("model_type")) in _SPEAKERS, ("speech",)),
     "image": ModelKind(
-        None,
+        IMAGE,
         lambda config, files: "model_index.json" in files or set(files) >= _IMAGE_FOLDERS,
         ("image-generation", "image-edit"),
         in_folders=True,

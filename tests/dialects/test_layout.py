@@ -12,7 +12,7 @@ FOLDERS = sorted(file.parent for file in ROOT.rglob("schema.py"))
 
 def test_there_are_dialects() -> None:
     names = [str(folder.relative_to(ROOT)) for folder in FOLDERS]
-    openai = ("chat", "completions", "responses", "transcriptions")
+    openai = ("chat", "completions", "images", "responses", "transcriptions")
     assert names == ["anthropic/messages", *(f"openai/{name}" for name in openai)]
 
 

@@ -41,7 +41,7 @@ def server(folder: Path) -> Iterator[Server]:
     with pytest.MonkeyPatch.context() as patch:
         use_ffmpeg(patch, folder / "bin")
         env = {"ORCHARD_CACHE_DIR": str(folder / "cache"), "PATH": os.environ["PATH"]}
-        limits = {"max_upload_bytes": LIMIT, "max_loaded_models": 3, "watchdog_timeout": 4}
+        limits: dict[str, Any] = {"max_upload_bytes": LIMIT, "max_loaded_models": 3, "watchdog_timeout": 4}
         with serve([*models, FAKE], spare=False, env=env, **limits) as running:
             yield running
 

@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from typing import Any
@@ -83,13 +83,15 @@ def serve(
     *,
     env: Mapping[str, str] | None = None,
     spare: bool = True,
+    prepare: Callable[[], None] | None = None,
     **settings: Any,
 ) -> Iterator[Server]:
     """Run a server on a free port; it must end well on SIGTERM unless the test ended it.
 
     `text` are the options of models that have none of their own; all of them are configured. Without any, those are
     served that the settings name, and those that are found. `env` is added to the environment. `spare`: whether a spare
-    process is started after a load; importing MLX into one that no test uses takes longer than most tests.
+    process is started after a load; importing MLX into one that no test uses takes longer than most tests. `prepare` is
+    called in the server's process before it starts.
     """
     here = Settings(port=0, **{"responses_path": ":memory:"} | settings)
     given = [replace(one, options=here.text) if one.options == TextOptions() else one for one in models]
@@ -99,7 +101,7 @@ def serve(
     output = [Connection(os.dup(number), readable=False) for number in (1, 2)]
     environment = {**os.environ, **(env or {})}
     forked = _processes.Process(
-        target=_run, args=(here, configured, environment, output, theirs), kwargs={"spare": spare}
+        target=_run, args=(here, configured, environment, output, theirs), kwargs={"spare": spare, "prepare": prepare}
     )
     forked.start()
     for end in (theirs, *output):
@@ -126,6 +128,7 @@ def _run(
     answer: "Connection[int, Any]",
     *,
     spare: bool,
+    prepare: Callable[[], None] | None,
 ) -> None:
     """Be the server: with this environment, and with this standard output and error."""
     from orchard.gateway.http import server
@@ -138,6 +141,8 @@ def _run(
     for number, connection in enumerate(output, start=1):
         os.dup2(connection.fileno(), number)
         connection.close()
+    if prepare:
+        prepare()
     if not spare:
         pools._REFILL_SECONDS = 3600.0
     sock = server.bind(settings.host, settings.port)

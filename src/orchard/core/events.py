@@ -141,7 +141,7 @@ class Output(Struct, frozen=True, array_like=True, tag="output"):
 
 
 class Progressed(Struct, frozen=True, array_like=True, tag="progressed"):
-    """So much of the request is done, in the task's `unit`. It is no part of the answer."""
+    """So much of the request is done, in the task's `progress_unit`. It is no part of the answer."""
 
     done: float
     total: float

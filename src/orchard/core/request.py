@@ -21,6 +21,8 @@ class Task(Struct, frozen=True):
     """What `Usage.units` counts besides tokens, such as texts or seconds of audio; empty: nothing."""
     option: ClassVar[str] = ""
     """The option without which a model does not do it, for kinds of models that have this option."""
+    progress_unit: ClassVar[str] = ""
+    """What `Progressed` counts; empty: the same as `unit`."""
     reads_prompt: ClassVar[bool] = True
     """Whether its prompt is counted among those that were read."""
     draws_tokens: ClassVar[bool] = False

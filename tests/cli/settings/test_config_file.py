@@ -12,6 +12,7 @@ from orchard.cli import config
 from orchard.cli.settings.layers import Mistakes
 from orchard.cli.settings.table import TABLE
 from orchard.config import ModelSettings, Settings
+from orchard.core.tasks.images import ImageOptions
 
 
 def settings(folder: Path, text: str | bytes) -> Settings:
@@ -65,7 +66,7 @@ models:
     config_name: flux2-klein-4b
     quantize: 4
     lora_paths: [a, b]
-    lora_scales: [0.5, 1]
+    lora_scales: [1, 1]
     on_demand: true
     on_demand_idle_timeout: 120
 """,
@@ -83,7 +84,11 @@ models:
     assert (text.prompt_cache_size, text.prompt_cache_bytes, text.kv_bits) == (1, 2**31, 4)
     assert (text.max_tokens, text.defaults.repetition_context_size) == (2048, 20)
     assert flux == ModelSettings(
-        model_path="black-forest-labs/FLUX.2-klein-4B", model_type="image-generation", on_demand=True, ttl=120
+        model_path="black-forest-labs/FLUX.2-klein-4B",
+        model_type="image-generation",
+        on_demand=True,
+        ttl=120,
+        images=ImageOptions(config_name="flux2-klein-4b", quantize=4, lora_paths=("a", "b"), lora_scales=(1.0, 1.0)),
     )
 
 

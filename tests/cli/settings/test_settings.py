@@ -22,6 +22,7 @@ from orchard.cli.settings.values import parse_size, shown_size
 from orchard.config import Ignored, ModelSettings, Settings, Shorthands
 from orchard.core.setting import Names, also, setting, unset
 from orchard.core.tasks.embed import EmbeddingOptions
+from orchard.core.tasks.images import ImageOptions
 from orchard.core.tasks.rerank import RerankOptions
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from tests.support.config_docs import example_of, row
@@ -36,6 +37,7 @@ def demo(**text: Any) -> Settings:
         "text": TextOptions(**text),
         "embeddings": EmbeddingOptions(**shared),
         "rerank": RerankOptions(**shared),
+        "images": ImageOptions(**shared),
     }
     return Settings(models=(ModelSettings(model_path="demo", **options),), **options)
 
@@ -453,7 +455,6 @@ class TestNotes:
         args = ("--config", str(file), "--draft-model", "x", "--enable-auto-tool-choice")
         _, notes = serve(*args, MLX_TRUST_REMOTE_CODE="true")
         assert notes == [
-            f"{file}:2: model_type: models of the type image-edit are not served yet",
             "MLX_TRUST_REMOTE_CODE: does nothing. Orchard never runs code that comes with a model.",
             "--draft-model: does nothing. There is no speculative decoding yet.",
         ]
@@ -515,10 +516,11 @@ class TestTable:
 
     def test_every_setting_of_the_server_can_be_set(self) -> None:
         for home, own in (
-            (Settings, {"models", "text", "embeddings", "rerank"}),
-            (ModelSettings, {"text", "embeddings", "rerank"}),
+            (Settings, {"models", "text", "embeddings", "rerank", "images"}),
+            (ModelSettings, {"text", "embeddings", "rerank", "images"}),
             (EmbeddingOptions, {"memory_limit"}),
             (RerankOptions, {"memory_limit"}),
+            (ImageOptions, {"memory_limit"}),
             (TextOptions, {"defaults", "memory_limit"}),  # the pool divides the server's memory_limit
             (SamplingDefaults, set()),
             (Shorthands, set()),

@@ -73,8 +73,8 @@ def test_an_address_like_no_other_is_told_of_the_list(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/v1/images/generations", "images are not served yet"),
-        ("/v1/images/edits", "images are not served yet"),
+        ("/v1/realtime", "realtime sessions are not served yet"),
+        ("/v1/images/variations", "use /v1/images/edits"),
         ("/v1/files", "files are not served"),
         ("/api/pull", "orchard pull ID"),
         ("/v1", "the beginning of routes such as /v1/chat/completions"),
@@ -98,7 +98,7 @@ def test_long_paths_are_shortened() -> None:
         ("GET", "/v1/v1/models/org/name", 404, "use /v1/models/org/name."),
         ("GET", "/v1/models/", 404, "use /v1/models."),
         ("GET", "/anthropic/v1/models/", 404, "use /v1/models."),
-        ("POST", "/v1/images/edits", 404, "images are not served yet"),
+        ("POST", "/v1/images/edit", 404, "use /v1/images/edits"),
         ("GET", "/v1/completions", 405, "this route takes only POST"),
         ("POST", "/anthropic/v1/models", 405, "this route takes only GET"),
         ("PUT", "/anthropic/v1/models/fake", 405, "this route takes only GET"),
@@ -123,5 +123,5 @@ async def test_a_404_speaks_the_callers_dialect() -> None:
 
 
 def test_what_has_come_to_be_served_is_not_refused() -> None:
-    assert "images are not served yet" in advice("/v1/images/x", KNOWN)
-    assert advice("/v1/images/x", [*KNOWN, "/v1/images"]) == "no such route; use /v1/images"
+    assert "files are not served" in advice("/v1/files/x", KNOWN)
+    assert advice("/v1/files/x", [*KNOWN, "/v1/files"]) == "no such route; use /v1/files"

@@ -16,11 +16,13 @@ from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.gateway.http import uploads
 from orchard.gateway.http.upload_folder import UploadFolder
-from orchard.gateway.http.uploads import Form, UploadReader
+from orchard.gateway.http.uploads import FileFields, Form, FormFile, UploadReader
 from tests.support.examples import examples
 from tests.support.forms import SentForm, forms
 
 SETTINGS = Settings(max_upload_bytes=1000)
+RECORDING = FileFields({"file": 1}, 1000)
+PICTURES = FileFields({"image": 2, "mask": 1}, 1000)
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def _encoded(data: dict[str, Any], file: bytes | None, name: str = "file") -> tu
 
 
 async def _read(
-    folder: UploadFolder, chunks: Iterable[bytes], settings: Settings = SETTINGS, **headers: str | bytes
+    folder: UploadFolder, chunks: Iterable[bytes], fields: FileFields = RECORDING, **headers: str | bytes
 ) -> Form:
     left = iter(chunks)
 
@@ -55,12 +57,19 @@ async def _read(
     encoded = {name: value.encode() if isinstance(value, str) else value for name, value in headers.items()}
     raw = [(name.replace("_", "-").encode(), value) for name, value in encoded.items()]
     http = Request({"type": "http", "method": "POST", "path": "/", "headers": raw}, receive)
-    return await UploadReader(settings, folder).read(http, "file")
+    return await UploadReader(Settings(max_upload_bytes=fields.most_bytes), folder).read(http, fields)
 
 
-async def _refusal(folder: UploadFolder, chunks: Iterable[bytes], **headers: str) -> OrchardError:
+def _file(form: Form) -> FormFile:
+    (file,) = form.files["file"]
+    return file
+
+
+async def _refusal(
+    folder: UploadFolder, chunks: Iterable[bytes], fields: FileFields = RECORDING, **headers: str
+) -> OrchardError:
     with pytest.raises(OrchardError) as caught:
-        await _read(folder, chunks, SETTINGS, **headers)
+        await _read(folder, chunks, fields, **headers)
     assert _files(folder) == []
     return caught.value
 
@@ -76,10 +85,9 @@ async def test_a_form_is_read_the_same_however_it_is_cut(content: bytes, prompt:
     form = await _read(folder, [*pieces, b""], content_type=kind)
     expected = {"model": ["whisper"], "prompt": [prompt], "timestamp_granularities[]": ["word", "segment"]}
     assert form.fields == expected
-    assert form.file
-    assert (form.file.path.read_bytes(), form.file.size) == (content, len(content))
+    assert (_file(form).path.read_bytes(), _file(form).size) == (content, len(content))
     form.close()
-    assert not form.file.path.exists()
+    assert not _file(form).path.exists()
     folder.close()
 
 
@@ -90,8 +98,8 @@ async def test_whatever_is_sent_is_read_or_refused_and_leaves_nothing(sent: Sent
     outcome = ""
     try:
         form = await _read(folder, [*sent.pieces, b""], content_type=sent.kind.encode("latin-1"))
-        if form.file:
-            assert form.file.path.stat().st_size == form.file.size <= 1000
+        for file in form.files.get("file", ()):
+            assert file.path.stat().st_size == file.size <= 1000
         form.close()
     except OrchardError as error:
         outcome = error.kind
@@ -101,7 +109,6 @@ async def test_whatever_is_sent_is_read_or_refused_and_leaves_nothing(sent: Sent
 
 
 async def test_a_file_goes_to_the_disk_while_it_arrives_and_only_its_owner_can_read_it(folder: UploadFolder) -> None:
-    settings = Settings(max_upload_bytes=2**24)
     kind, body = _encoded({}, bytes(5 * 2**20))
     seen: list[int] = []
 
@@ -111,16 +118,15 @@ async def test_a_file_goes_to_the_disk_while_it_arrives_and_only_its_owner_can_r
             yield body[at : at + 65_536]
         yield b""
 
-    form = await _read(folder, pieces(), settings, content_type=kind)
-    assert form.file
+    form = await _read(folder, pieces(), FileFields({"file": 1}, 2**24), content_type=kind)
     assert seen[-1] >= 4 * 2**20
-    assert stat.S_IMODE(form.file.path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(form.file.path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(_file(form).path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(_file(form).path.parent.stat().st_mode) == 0o700
 
 
 async def test_a_file_of_the_limit_is_taken_and_one_byte_more_is_not(folder: UploadFolder) -> None:
     kind, body = _encoded({"model": "m"}, b"x" * 1000)
-    assert (await _read(folder, [body, b""], content_type=kind)).file
+    assert _file(await _read(folder, [body, b""], content_type=kind)).size == 1000
     folder.close()
     kind, body = _encoded({"model": "m"}, b"x" * 1001)
     error = await _refusal(folder, [body, b""], content_type=kind)
@@ -166,7 +172,7 @@ async def test_a_compressed_form_is_refused(folder: UploadFolder) -> None:
     [
         (lambda body: body[:-30], "it ends too early", None),
         (lambda body: b"nonsense" + body, "the form can't be read", None),
-        (lambda body: body.replace(b'name="file"', b'name="image"'), "one file, in the field `file`", "image"),
+        (lambda body: body.replace(b'name="file"', b'name="image"'), "`image` is no field of a file", "image"),
         (lambda body: body.replace(b'name="model"', b'nome="model"'), "a part has no name", None),
         (lambda body: body.replace(b"whisper", b"\xff\xfe"), "`model` is not UTF-8", "model"),
     ],
@@ -181,7 +187,7 @@ async def test_a_broken_form_is_refused(folder: UploadFolder, change: Any, messa
 async def test_a_second_file_many_parts_and_long_fields_are_refused(folder: UploadFolder) -> None:
     request = httpx.Request("POST", "http://x", files=[("file", b"a"), ("file", b"b")])
     error = await _refusal(folder, [request.read(), b""], content_type=request.headers["content-type"])
-    assert "must have one file" in error.message
+    assert "`file` may have 1 file" in error.message
     kind, body = _encoded({f"f{number}": "x" for number in range(200)}, b"x")
     assert "more than 128 parts" in (await _refusal(folder, [body, b""], content_type=kind)).message
     kind, body = _encoded({"prompt": "x" * (uploads.MOST_FIELD_BYTES + 1)}, b"x")
@@ -192,7 +198,7 @@ async def test_a_second_file_many_parts_and_long_fields_are_refused(folder: Uplo
 async def test_a_form_without_a_file_has_none(folder: UploadFolder) -> None:
     kind, body = _encoded({"model": "m"}, None)
     form = await _read(folder, [body, b""], content_type=kind)
-    assert (form.fields, form.file) == ({"model": ["m"]}, None)
+    assert (form.fields, form.files) == ({"model": ["m"]}, {})
     form.close()
 
 
@@ -220,10 +226,52 @@ async def test_a_slow_client_is_given_up_unless_it_keeps_the_least_rate(
     settings = Settings(max_upload_bytes=1000, body_timeout=0.01)
     begin = asyncio.get_running_loop().time()
     with pytest.raises(OrchardError, match="came at less than") as caught:
-        await UploadReader(settings, folder).read(http, "file")
+        await UploadReader(settings, folder).read(http, RECORDING)
     assert caught.value.kind == "timeout"
     assert asyncio.get_running_loop().time() - begin >= 0.01 + 200 / 10_000, "what it sent gave it more time"
     assert _files(folder) == []
+
+
+def _pictures(*parts: tuple[str, bytes]) -> tuple[str, bytes]:
+    files = [(name, (f"{name}.png", content)) for name, content in parts]
+    request = httpx.Request("POST", "http://x", data={"prompt": "a cat"}, files=files)
+    return request.headers["content-type"], request.read()
+
+
+@examples(50)
+@given(st.lists(st.tuples(st.sampled_from(["image", "mask"]), st.binary(max_size=300)), max_size=3), st.integers(1, 99))
+async def test_a_form_may_have_several_files(parts: list[tuple[str, bytes]], step: int) -> None:
+    names = [name for name, _ in parts]
+    folder = UploadFolder()
+    kind, body = _pictures(*parts, ("image", b"last"))
+    pieces = [body[at : at + step] for at in range(0, len(body), step)]
+    if names.count("image") > 1 or names.count("mask") > 1:
+        error = await _refusal(folder, [*pieces, b""], PICTURES, content_type=kind)
+        assert error.message in ("`image` may have 2 files", "`mask` may have 1 file")
+    else:
+        form = await _read(folder, [*pieces, b""], PICTURES, content_type=kind)
+        found = {name: [file.path.read_bytes() for file in files] for name, files in form.files.items()}
+        expected = {name: [content for one, content in (*parts, ("image", b"last")) if one == name] for name in found}
+        assert (form.fields, found) == ({"prompt": ["a cat"]}, expected)
+        form.close()
+    assert _files(folder) == []
+    folder.close()
+
+
+async def test_files_are_written_while_later_ones_arrive(folder: UploadFolder) -> None:
+    kind, body = _pictures(("image", b"a" * 2**20), ("image", b"b" * 2**20))
+    sizes = []
+
+    def pieces() -> Iterator[bytes]:
+        for at in range(0, len(body), 2**19):
+            sizes.append(sorted(file.stat().st_size for file in _files(folder)))
+            yield body[at : at + 2**19]
+        yield b""
+
+    form = await _read(folder, pieces(), FileFields({"image": 2}, 2**20), content_type=kind)
+    assert max(sizes[-1]) == 2**20
+    assert [file.path.read_bytes()[:1] for file in form.files["image"]] == [b"a", b"b"]
+    assert [file.size for file in form.files["image"]] == [2**20, 2**20]
 
 
 async def test_uploads_together_take_a_bounded_part_of_the_disk(folder: UploadFolder) -> None:
@@ -235,7 +283,7 @@ async def test_uploads_together_take_a_bounded_part_of_the_disk(folder: UploadFo
             return {"type": "http.request", "body": body, "more_body": False}
 
         http = Request({"type": "http", "method": "POST", "headers": [(b"content-type", kind.encode())]}, receive)
-        return await reader.read(http, "file")
+        return await reader.read(http, RECORDING)
 
     forms = [await one() for _ in range(4)]
     with pytest.raises(OrchardError, match="uploads are held already") as caught:

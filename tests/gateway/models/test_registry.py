@@ -12,11 +12,12 @@ from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
 from orchard.core.media import MediaKind, MediaPart
 from orchard.core.request import Adapter
+from orchard.core.tasks.images import ImageOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.registry import ModelEntry, Registry, resolve
 from orchard.gateway.models.sources import BUILT_IN_ALIASES
-from orchard.kinds import VISION
+from orchard.kinds import IMAGE, VISION
 from tests.support.embedding_models import MINILM
 from tests.support.model_folders import cache_model, make_model
 
@@ -370,25 +371,19 @@ def test_a_configured_model_that_is_deleted_stays_known(folder: Path) -> None:
     assert ids(registry) == ["Tiny-1B", "demo"]
 
 
-# Kinds that are not served
+# Kinds
 
 
-@pytest.mark.parametrize(
-    ("config", "extra", "kind"),
-    [
-        ({}, "model_index.json", "image"),
-    ],
-)
-def test_other_kinds_are_listed_and_refused(cache: Path, config: dict[str, Any], extra: str, kind: str) -> None:
-    snapshot = cache_model(cache, "org/a", config=config)
-    (snapshot / extra).touch()
-    registry = Registry.from_settings(Settings())
-    assert [entry.kind for entry in registry.all()] == ["text", kind]
-    assert registry.known("org/a").kind == kind
-    error = refused(registry, "org/a")
-    assert (error.kind, error.param) == ("invalid_request", "model")
-    assert f"'{kind}', which is not served yet; " in error.message
-    assert "'vision', 'embeddings', 'rerank', 'transcription', 'speech' models are" in error.message
+def test_a_model_of_images_is_recognised_and_has_options_of_its_own(cache: Path) -> None:
+    snapshot = cache_model(cache, "org/a", config={})
+    (snapshot / "model_index.json").touch()
+    images = ImageOptions(quantize=8)
+    registry = Registry.from_settings(Settings(images=images))
+    entry = registry.find("org/a")
+    assert (entry.kind, entry.backend, entry.options) == ("image", IMAGE, images)
+    own = ModelSettings(model_path="org/a", images=ImageOptions(config_name="flux-dev"))
+    entry = Registry.from_settings(Settings(models=(own,), images=images)).find("org/a")
+    assert entry.options == own.images
 
 
 def test_a_vision_model_has_a_backend_of_its_own(cache: Path) -> None:

@@ -842,14 +842,6 @@ def test_a_process_that_dies_before_it_loads_is_not_the_models_fault(monkeypatch
     play(monkeypatch, Stage({"a": {}}, 1), story)
 
 
-def test_what_is_not_served_yet_is_not_loaded_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(stage: Stage) -> None:
-        await stage.until("a", "ready")
-        assert stage.state("b") == "unloaded"
-
-    play(monkeypatch, Stage({"b": {"on_demand": False, "kind": "image"}, "a": {"on_demand": False}}, 2), story)
-
-
 def test_a_stream_that_nobody_reads_pauses_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(stage: Stage) -> None:
         stream = stage.open("a", pieces=10_000)

@@ -92,7 +92,7 @@ def test_every_route_says_how_it_fails_and_what_it_takes(server: Server) -> None
             assert "422" not in operation["responses"], (method, path)
             if method == "post" and not path.endswith(("/cancel", "/load", "/unload")):
                 (content,) = operation["requestBody"]["content"].items()
-                takes_file = path.endswith(("/transcriptions", "/translations"))
+                takes_file = path.endswith(("/transcriptions", "/translations", "/images/edits"))
                 assert content[0] == ("multipart/form-data" if takes_file else "application/json"), (method, path)
                 assert content[1]["schema"], (method, path)
 

@@ -178,7 +178,7 @@ def test_unknown_names_are_told_the_closest(strict: Server, path: str) -> None:
 def test_other_kinds_are_refused(strict: Server, path: str) -> None:
     response = ask(strict, path, "painter")
     assert response.status_code == 400
-    assert "'image', which is not served yet" in response.json()["error"]["message"]
+    assert "'painter' gives images and edited images and no " in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("path", DIALECTS)

@@ -11,12 +11,9 @@ from orchard.backends.images.describer import REPOSITORY, is_json_object
 from orchard.backends.images.pictures import read_mask, read_picture
 from orchard.backends.images.presets import PRESETS, Preset
 from orchard.core.errors import OrchardError
-from orchard.core.tasks.images import EditImages, GenerateImages
+from orchard.core.tasks.images import LEAST_SIDE, SIDE_STEP, EditImages, GenerateImages
 
 _SIDE = 1024  # of an image whose size nobody says
-_MULTIPLE = 16
-_LEAST_SIDE = 32
-_MOST_PIXELS = 2048 * 2048
 _SEEDS = 2**32
 
 
@@ -99,8 +96,6 @@ def _check_task(task: GenerateImages | EditImages, preset: Preset) -> None:
 
 
 def _prompt(prompt: str, preset: Preset, describes: bool) -> str:
-    if not prompt.strip():
-        raise _invalid("prompt", "`prompt` must not be empty")
     if preset.json_prompt and not describes and not is_json_object(prompt):
         message = f"`prompt` of {preset.name} must be a JSON object that describes the image"
         plain = f"it may be plain text where {REPOSITORY} is in the local Hugging Face cache"
@@ -112,20 +107,13 @@ def _size(task: GenerateImages | EditImages, pictures: Sequence[Image.Image]) ->
     """Return the width and height of the images: those that are asked for, else those of the first picture."""
     if task.width is None or task.height is None:
         return _fitted(pictures[0].size) if pictures else (_SIDE, _SIDE)
-    sides = task.width, task.height
-    if any(side % _MULTIPLE or side < _LEAST_SIDE for side in sides) or math.prod(sides) > _MOST_PIXELS:
-        message = (
-            f"`size` {task.width}x{task.height} isn't possible: both sides must be multiples of {_MULTIPLE} and at "
-            f"least {_LEAST_SIDE}, and the image may have {_MOST_PIXELS:,} pixels"
-        )
-        raise _invalid("size", message)
-    return sides
+    return task.width, task.height
 
 
 def _fitted(size: tuple[int, int]) -> tuple[int, int]:
     """Return a size of the same shape that is possible, and not larger than what models are trained with."""
     scale = min(1.0, math.sqrt(_SIDE * _SIDE / math.prod(size)))
-    width, height = (max(_LEAST_SIDE, int(side * scale) // _MULTIPLE * _MULTIPLE) for side in size)
+    width, height = (max(LEAST_SIDE, int(side * scale) // SIDE_STEP * SIDE_STEP) for side in size)
     return width, height
 
 

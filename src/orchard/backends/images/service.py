@@ -241,8 +241,10 @@ class ImageService(Service):
                 self._pace.expect(pixels)
             self._thread.advance()
             if done in drawing.partial_after:
-                data = encode(decoded(), task.format, task.compression)
-                events.insert(0, Output.of(PartialImage(data, next(partials)), index))
+                image = decoded()
+                data = encode(image, task.format, task.compression)
+                partial = PartialImage(data, image.width, image.height, next(partials))
+                events.insert(0, Output.of(partial, index))
             self._loop.call_soon_threadsafe(self._stepped, order, events)
             began = time.monotonic()
 

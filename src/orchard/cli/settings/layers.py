@@ -14,7 +14,6 @@ from orchard.cli.settings.table import Setting, by_name, by_variable, flag_of
 from orchard.cli.settings.values import fields_of, printable
 from orchard.config import ModelSettings, Settings
 from orchard.core.setting import Scope
-from orchard.kinds import KINDS, kind_called
 
 _ON_DEMAND_TTL = 60.0
 # Those of other commands and of workers.
@@ -129,8 +128,6 @@ def notes(layers: Iterable[Layer]) -> list[str]:
         setting = by_name()[name]
         if setting.group == "ignored" and value != setting.default:
             found.append(f"{where}: does nothing. {setting.help}")
-        elif name == "model_type" and KINDS[kind_called(value)].backend is None:
-            found.append(f"{where}: models of the type {value} are not served yet")
     return list(dict.fromkeys(map(printable, found)))
 
 

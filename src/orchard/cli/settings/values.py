@@ -30,7 +30,8 @@ _MOST_SHOWN = 60
 class Kind(Struct, frozen=True):
     """How a setting is written. `words` continue "must be ..."; `parse` raises ValueError, perhaps with a message.
 
-    A list is written as one, or as one text in which commas separate. A mapping is only written in files.
+    A list is written as one, or as one text in which commas separate; without `repeats`, nothing is twice in it. A
+    mapping is only written in files.
     """
 
     words: str
@@ -38,6 +39,7 @@ class Kind(Struct, frozen=True):
     parse: Callable[[str], Any]
     shape: type[str] | type[list[Any]] | type[dict[str, Any]] = str
     secret: bool = False
+    repeats: bool = False
 
     def read(self, raw: Raw) -> Any:
         """Return the value; a list becomes a tuple. Raise ValueError with what is wrong and what is allowed."""
@@ -46,7 +48,8 @@ class Kind(Struct, frozen=True):
             items = [item.strip() for text in texts for item in text.split(",") if item.strip()]
             if texts and not items:
                 raise ValueError(f"must be {self.words}, not empty")
-            return tuple(dict.fromkeys(self._one(item) for item in items))
+            values = [self._one(item) for item in items]
+            return tuple(values if self.repeats else dict.fromkeys(values))
         if self.shape is dict and isinstance(raw, dict):
             return {name: self._one(text) for name, text in raw.items()}
         if self.shape is str and isinstance(raw, str):
@@ -295,7 +298,7 @@ _ORIGINS = "origins, such as https://example.com or http://localhost:3000, or *"
 KINDS = {
     "size": _size(0),
     "positive size": _size(1),
-    "numbers": Kind("a list of numbers", "NUMBER", _number(types.FloatType()).read, list),
+    "numbers": Kind("a list of numbers", "NUMBER", _number(types.FloatType()).read, list, repeats=True),
     "name": Kind("a name", "NAME", _text),
     "names": Kind("a list of names", "NAME", _text, list),
     "host": Kind("a name or an address, without spaces", "HOST", _host),

@@ -1,14 +1,21 @@
 """Images: what is to be generated or edited, and what comes of it."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
+import msgspec
 from msgspec import Struct
 
+from orchard.core.events import Output
 from orchard.core.request import LoadOptions, Task
-from orchard.core.setting import QueueSize
+from orchard.core.setting import Name, Names, QueueSize, setting, unset, written_as
 
 ImageFormat = Literal["png", "jpeg", "webp"]
 Quantize = Literal[3, 4, 5, 6, 8, 16]
+
+SIDE_STEP = 16
+LEAST_SIDE = 32
+MOST_PIXELS = 2048 * 2048
+"""The sides of an image that is made are multiples of SIDE_STEP from LEAST_SIDE on."""
 
 _AS_STORED = 16
 _STORED_BITS = 16
@@ -18,12 +25,14 @@ _SCALE_BITS = 0.5  # of a weight's share in the scale and the bias of its group 
 class ImageTask(Task, frozen=True, kw_only=True):
     """What is asked for where images are made; None: as the model's preset says.
 
-    `width` and `height` are in pixels; None: 1024 x 1024, or the shape of the first picture that is edited. `seed` is
-    that of the first of the `n` images; each one after it has the next; None: one is drawn by lot. `compression` is the
-    quality of JPEG and WebP, from 0 to 100. `partial_images`: how many unfinished images of each are sent at most.
+    `width` and `height` are in pixels, multiples of SIDE_STEP; None: 1024 x 1024, or the shape of the first picture
+    that is edited. `seed` is that of the first of the `n` images; each one after it has the next; None: one is drawn by
+    lot. `compression` is the quality of JPEG and WebP, from 0 to 100. `partial_images`: how many unfinished images of
+    each are sent at most.
     """
 
     unit: ClassVar[str] = "images"
+    progress_unit: ClassVar[str] = "steps"
     reads_prompt: ClassVar[bool] = False
 
     prompt: str
@@ -61,7 +70,7 @@ class EditImages(ImageTask, frozen=True, kw_only=True, tag="edit_images"):
     mask: str | None = None
 
 
-class Image(Struct, frozen=True, array_like=True):
+class Image(Struct, frozen=True, array_like=True, tag="image"):
     """A finished image, as a file of the format that was asked for; its size is in pixels."""
 
     data: bytes
@@ -70,25 +79,52 @@ class Image(Struct, frozen=True, array_like=True):
     seed: int
 
 
-class PartialImage(Struct, frozen=True, array_like=True):
+class PartialImage(Struct, frozen=True, array_like=True, tag="partial_image"):
     """An image that is not finished yet, as a file; `index` is its number among those of one image, from 0."""
 
     data: bytes
+    width: int
+    height: int
     index: int
 
 
+_decoder: msgspec.msgpack.Decoder[Image | PartialImage] = msgspec.msgpack.Decoder(Image | PartialImage)
+
+
+def made(output: Output) -> Image | PartialImage:
+    """Return what an `Output` event of these tasks carries."""
+    return _decoder.decode(output.data)
+
+
 class ImageOptions(LoadOptions, frozen=True, kw_only=True):
-    """How a model of images is run.
+    """How a model of images is run."""
 
-    `config_name` is the name of a preset; None: it is recognised. `quantize` is the bits of a weight; 16 or None: as
-    they are stored. `lora_paths` are files of adapters, each with a factor in `lora_scales`; without factors, all are
-    1.
-    """
-
-    config_name: str | None = None
-    quantize: Quantize | None = None
-    lora_paths: tuple[str, ...] = ()
-    lora_scales: tuple[float, ...] = ()
+    config_name: Annotated[
+        Name | None,
+        setting("models", "The kind of a model of images, such as flux-dev or qwen-image-edit.", scope="named"),
+        unset("recognised by its files and its name", example="flux2-klein-4b"),
+    ] = None
+    quantize: Annotated[
+        Quantize | None,
+        setting(
+            "models", "Quantise the weights of a model of images to this many bits; 16 leaves them.", scope="named"
+        ),
+        unset("as they are stored", example="8"),
+    ] = None
+    lora_paths: Annotated[
+        Names,
+        setting(
+            "models",
+            "Files with LoRA weights for a model of images. For a model of text, use adapter_path.",
+            scope="named",
+        ),
+    ] = ()
+    lora_scales: Annotated[
+        tuple[float, ...],
+        written_as("numbers"),
+        setting("models", "How strong each of lora_paths is; 1 without it.", scope="named"),
+        unset("1 each", example="[0.8]"),
+    ] = ()
     queue_size: QueueSize = 64
 
     def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:

@@ -17,6 +17,8 @@ from orchard.gateway.caller import Callers
 _KEY_HEADERS = ("x-api-key", "api-key")
 # The paths that probes request before they know of a key.
 _OPEN = {("GET", "/health"), ("GET", "/ready"), ("GET", "/"), ("HEAD", "/")}
+KEPT_IMAGES = "/v1/images/made/"
+"""Below it are the images whose addresses answers give; an <img> sends no key."""
 _READS = ("GET", "HEAD", "OPTIONS")
 _ELSEWHERE = {"cross-site", "same-site"}
 _APP = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*://.*|https?://tauri\.localhost")
@@ -40,7 +42,8 @@ def check_key(callers: Callers, scope: Scope) -> None:
     # Stripped as bytes: the last byte of a letter may look like a space of Latin-1.
     caller = scope["state"]["caller"] = callers.identify(key.encode("latin-1").strip() for key in given)
     method = scope.get("method")  # a WebSocket has none
-    if not caller.known and method != "OPTIONS" and (method, scope["path"]) not in _OPEN:
+    is_open = (method, scope["path"]) in _OPEN or (method == "GET" and scope["path"].startswith(KEPT_IMAGES))
+    if not caller.known and method != "OPTIONS" and not is_open:
         wrong = "the API key is wrong" if given else "an API key is needed"
         message = f"{wrong}: send one of this server's keys as 'Authorization: Bearer KEY', x-api-key or api-key"
         raise OrchardError("unauthorized", message)

@@ -12,10 +12,9 @@ _ALIKE = 0.88
 # Parameters of a route: with slashes, and without.
 _PATH, _NAME = re.compile(r"\{\w+:path\}"), re.compile(r"\{\w+\}")
 
-_SERVED_KINDS = "models of language, of transcription, of speech, of embeddings and of reranking are"
+_SERVED_KINDS = "models of language, of transcription, of speech, of images, of embeddings and of reranking are"
 # By a part of the path that no route has.
 _NOT_SERVED = {
-    "images": f"images are not served yet; {_SERVED_KINDS}",
     "realtime": f"realtime sessions are not served yet; {_SERVED_KINDS}",
     "assistants": "assistants and threads are not served; /v1/responses and /v1/conversations are",
     "threads": "assistants and threads are not served; /v1/responses and /v1/conversations are",
@@ -49,6 +48,7 @@ _ELSEWHERE = {
     "/completion": "use /v1/completions",
     "/generate": "use /v1/completions",
     "/v1/generate": "use /v1/completions",
+    "/v1/images/variations": "use /v1/images/edits",
     "/slots": "use /health",
     "/props": "use /v1/models",
 }

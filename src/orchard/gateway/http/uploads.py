@@ -1,10 +1,11 @@
-"""Reading forms with a file (multipart/form-data): the file goes to the disk as it arrives, never whole into memory."""
+"""Reading forms with files (multipart/form-data): they go to the disk as they arrive, never whole into memory."""
 
 import asyncio
 import contextlib
+import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,39 +37,51 @@ class FormFile(Struct):
 
 
 class Form(Struct):
-    """What a form holds: the values of its fields by name, and its file, if it has one. `close` deletes the file."""
+    """What a form holds: the values of its fields and its files, by name. `close` deletes the files."""
 
     fields: dict[str, list[str]] = field(default_factory=dict)
-    file: FormFile | None = None
+    files: dict[str, list[FormFile]] = field(default_factory=dict)
     on_close: Callable[[], None] = lambda: None
 
     def close(self) -> None:
-        """Delete the file."""
-        if self.file:
-            self.file.path.unlink(missing_ok=True)
+        """Delete the files."""
+        for file in itertools.chain.from_iterable(self.files.values()):
+            file.path.unlink(missing_ok=True)
         self.on_close()
+
+
+class FileFields(Struct, frozen=True):
+    """Which fields of a form are files: the most that each may have, and the most bytes of each file."""
+
+    most: Mapping[str, int]
+    most_bytes: int
+
+    @property
+    def words(self) -> str:
+        """Their names, for a message."""
+        return ", ".join(f"`{name}`" for name in self.most)
 
 
 class UploadReader:
     """Reads the forms of one server's requests."""
 
     def __init__(self, settings: Settings, folder: UploadFolder) -> None:
-        self._limit = settings.max_upload_bytes
         self._timeout = settings.body_timeout
         self._folder = folder
-        self._budget = Budget(_UPLOADS_AT_ONCE * self._limit, "uploads")
+        self._budget = Budget(_UPLOADS_AT_ONCE * settings.max_upload_bytes, "uploads")
 
-    async def read(self, http: Request, name: str) -> Form:
-        """Return a form whose file, if it has one, is in the field `name`; the caller closes it.
+    async def read(self, http: Request, files: FileFields) -> Form:
+        """Return a form, whose files are in these fields; the caller closes it.
 
         Raise OrchardError: payload_too_large, timeout, overloaded if uploads take too much of the disk already,
         unavailable if the disk is full, cancelled if the client leaves, invalid_request if it is no such form.
         """
-        parts = _Parts(_boundary(http), name, self._folder, self._limit, Share(self._budget))
+        parts = _Parts(_boundary(http), files, self._folder, Share(self._budget))
         chunks = http.stream()
         try:
-            if int(http.headers.get("content-length", 0)) > self._limit + MOST_FIELD_BYTES + _WRITTEN_AT_ONCE:
-                raise parts.too_large()
+            most = files.most_bytes * sum(files.most.values()) + MOST_FIELD_BYTES + _WRITTEN_AT_ONCE
+            if int(http.headers.get("content-length", 0)) > most:
+                raise _too_large(files, next(iter(files.most)))
             await self._receive(chunks, parts)
         except BaseException as error:
             parts.form.close()
@@ -105,20 +118,41 @@ class UploadReader:
             raise no_room(error) from None
 
 
-class _Parts:
-    """The parts of a form as they arrive. What of the file is not on the disk yet is in memory."""
+class _OpenFile:
+    """A file that is being written. What of it is not on the disk yet is `pending`."""
 
-    def __init__(self, boundary: bytes, name: str, folder: UploadFolder, limit: int, share: Share) -> None:
-        self.form = Form(on_close=lambda: share.take(0))
-        self._name = name
-        self._folder = folder
-        self._limit = limit
-        self._share = share
-        self._number = -1
-        self._pending = bytearray()
-        self._field_bytes = self._count = 0
-        self._complete = self._closed = False
+    def __init__(self, number: int) -> None:
+        self.pending = bytearray()
+        self._number = number
+        self._closed = False
         self._writing = threading.Lock()
+
+    def write(self) -> None:
+        """Write what is pending. Raise OSError."""
+        pending, self.pending = self.pending, bytearray()
+        with self._writing:  # whoever waited for this may be gone, and the file be closed
+            while pending and not self._closed:
+                del pending[: os.write(self._number, pending)]
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._writing:
+            self._closed = True
+            os.close(self._number)
+
+
+class _Parts:
+    """The parts of a form as they arrive."""
+
+    def __init__(self, boundary: bytes, files: FileFields, folder: UploadFolder, share: Share) -> None:
+        self.form = Form(on_close=lambda: share.take(0))
+        self._files = files
+        self._folder = folder
+        self._share = share
+        self._writers: list[_OpenFile] = []
+        self._file: FormFile | None = None
+        self._file_bytes = self._field_bytes = self._count = 0
+        self._complete = False
         self._begin_part()
         names = ("part_begin", "part_data", "part_end", "header_field", "header_value", "header_end")
         calls = {f"on_{one}": getattr(self, f"_{one}") for one in names}
@@ -128,12 +162,7 @@ class _Parts:
     @property
     def is_full(self) -> bool:
         """Whether so much is in memory that it should be written."""
-        return len(self._pending) >= _WRITTEN_AT_ONCE
-
-    def too_large(self) -> OrchardError:
-        """Return the error of a file that is too large."""
-        message = f"`{self._name}` is over the limit of {self._limit} bytes"
-        return OrchardError("payload_too_large", message, param=self._name)
+        return sum(len(writer.pending) for writer in self._writers) >= _WRITTEN_AT_ONCE
 
     def feed(self, chunk: bytes) -> None:
         """Parse the next piece of the body. Raise OrchardError."""
@@ -144,14 +173,9 @@ class _Parts:
 
     async def write(self) -> None:
         """Write what is in memory. Raise OSError."""
-        pending, self._pending = self._pending, bytearray()
-        if pending:
-            await asyncio.to_thread(self._write, pending)
-
-    def _write(self, pending: bytearray) -> None:
-        with self._writing:  # whoever waited for this may be gone, and the file be closed
-            while pending and not self._closed:
-                del pending[: os.write(self._number, pending)]
+        for writer in self._writers:
+            if writer.pending:
+                await asyncio.to_thread(writer.write)
 
     def check_complete(self) -> None:
         """Raise OrchardError where the form has no end."""
@@ -159,17 +183,15 @@ class _Parts:
             raise _broken("it ends too early")
 
     def end(self) -> None:
-        """Close the file."""
-        with self._writing:
-            self._closed = True
-            if self._number >= 0:
-                os.close(self._number)
+        """Close the files."""
+        for writer in self._writers:
+            writer.close()
 
     def _begin_part(self) -> None:
         self._headers: dict[bytes, bytes] = {}
         self._header, self._value = b"", b""
         self._field: str | None = None
-        self._is_file = False
+        self._file = None
         self._data = bytearray()
 
     def _part_begin(self) -> None:
@@ -193,32 +215,37 @@ class _Parts:
         if b"name" not in options:
             raise _broken("a part has no name")
         self._field = options[b"name"].decode(errors="replace")
-        self._is_file = b"filename" in options
-        if not self._is_file:
+        if b"filename" not in options:
             return
-        if self._field != self._name or self.form.file:
-            message = f"the form must have one file, in the field `{self._name}`"
-            raise OrchardError("invalid_request", message, param=self._field)
-        self._number, path = self._folder.new_file()
-        self.form.file = FormFile(path)
+        there = self.form.files.setdefault(self._field, [])
+        most = self._files.most.get(self._field, 0)
+        if len(there) >= most:
+            plural = "file" if most == 1 else "files"
+            why = f"may have {most} {plural}" if most else f"is no field of a file: files are in {self._files.words}"
+            raise OrchardError("invalid_request", f"`{self._field}` {why}", param=self._field)
+        number, path = self._folder.new_file()
+        self._writers.append(_OpenFile(number))
+        self._file = FormFile(path)
+        there.append(self._file)
 
     def _part_data(self, data: bytes, start: int, end: int) -> None:
         size = end - start
-        if self._is_file and self.form.file:
-            self.form.file.size += size
-            if self.form.file.size > self._limit:
-                raise self.too_large()
-            self._share.take(self.form.file.size)
-            self._pending += memoryview(data)[start:end]
+        if self._file:
+            self._file.size += size
+            self._file_bytes += size
+            if self._file.size > self._files.most_bytes:
+                raise _too_large(self._files, self._field)
+            self._share.take(self._file_bytes)
+            self._writers[-1].pending += memoryview(data)[start:end]
             return
         self._field_bytes += size
         if self._field_bytes > MOST_FIELD_BYTES:
-            message = f"the fields besides `{self._name}` have more than {MOST_FIELD_BYTES} bytes"
+            message = f"the fields besides {self._files.words} have more than {MOST_FIELD_BYTES} bytes"
             raise OrchardError("payload_too_large", message, param=self._field)
         self._data += data[start:end]
 
     def _part_end(self) -> None:
-        if self._field is None or self._is_file:
+        if self._field is None or self._file:
             return
         try:
             value = self._data.decode()
@@ -243,6 +270,11 @@ def _boundary(http: Request) -> bytes:
     if not 0 < len(boundary) <= 70:  # RFC 2046, 5.1.1
         raise _broken("its content type names no boundary of 1 to 70 characters")
     return boundary
+
+
+def _too_large(files: FileFields, name: str | None) -> OrchardError:
+    message = f"`{name}` is over the limit of {files.most_bytes} bytes"
+    return OrchardError("payload_too_large", message, param=name)
 
 
 def _broken(why: str) -> OrchardError:

@@ -86,28 +86,21 @@ class ModelEntry(Struct, frozen=True):
         return self.options if isinstance(self.options, TextOptions) else TextOptions()
 
     @property
-    def is_served(self) -> bool:
-        """Whether something runs models of its kind."""
-        return KINDS[self.kind].backend is not None
-
-    @property
     def backend(self) -> Backend:
-        """What runs it; it must be served."""
-        found = KINDS[self.kind].backend
-        assert found, f"models of the kind '{self.kind}' are not served"
-        return found
+        """What runs it."""
+        return KINDS[self.kind].backend
 
     @property
     def tasks(self) -> tuple[type[Task], ...]:
-        """What it can be asked for; it must be served."""
+        """What it can be asked for."""
         return self.backend.tasks_with(self.options)
 
     def serves(self, task: type[Task]) -> bool:
         """Return whether it can do that task."""
-        return self.is_served and task in self.tasks
+        return task in self.tasks
 
     def check(self, task: type[Task]) -> None:
-        """Raise OrchardError if it can't do that task; it must be served."""
+        """Raise OrchardError if it can't do that task."""
         self.backend.check(self.id, task, self.options)
 
     def check_media(self, parts: Iterable[MediaPart]) -> None:
@@ -193,7 +186,6 @@ class Registry:
         entry = self._here(name) or self._on_the_hub(name) or self._fallback(name)
         if adapter is not None:
             entry = self._adapted(entry, adapter)
-        _check_kind(entry)
         return entry
 
     def named(self, name: str) -> ModelEntry:
@@ -201,7 +193,6 @@ class Registry:
         entry = self._here(name) or self._on_the_hub(name)
         if entry is None:
             raise self._not_found(name)
-        _check_kind(entry)
         return entry
 
     def known(self, name: str) -> ModelEntry:
@@ -424,7 +415,7 @@ def _with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: Model
     given = settings.model_type if isinstance(settings, ModelSettings) else None
     kind = kind_called(given) if given else files.kind
     backend, options = KINDS[kind].backend, entry.options
-    if backend and not isinstance(options, backend.options):  # those of models of text
+    if not isinstance(options, backend.options):  # those of models of text
         if entry.text.adapter_path:
             raise ValueError(f"models of the kind '{kind}' have no adapters; leave out its `adapters` and adapter_path")
         options = options_of(settings, backend.options)
@@ -435,7 +426,7 @@ def _with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: Model
         options=options,
         context_window=min(windows, default=None),
         capabilities=able,
-        voices=files.voices if backend and Speak in backend.tasks else (),
+        voices=files.voices if Speak in backend.tasks else (),
         size_bytes=files.size_bytes,
         kept_bytes=files.kept_bytes,
         created=files.created,
@@ -448,10 +439,3 @@ def _text(path: str) -> str:
         return Path(path).expanduser().read_text(errors="replace")
     except OSError:  # the worker says so when it loads the model
         return ""
-
-
-def _check_kind(entry: ModelEntry) -> None:
-    if not entry.is_served:
-        what = f"model '{entry.id}' is of the kind '{entry.kind}', which is not served yet"
-        served = [name for name, kind in KINDS.items() if kind.types and kind.backend]
-        raise OrchardError("invalid_request", f"{what}; {listed(served)} models are", param="model")

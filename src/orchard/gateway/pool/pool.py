@@ -49,7 +49,7 @@ class Pool:
             self._most = 1 + sum(not self.is_bundled(model.entry) for model in first)
         for model in first:
             model.want()
-        self._backend = next((model.entry.backend for model in models if model.entry.is_served), self._backend)
+        self._backend = next((model.entry.backend for model in models), self._backend)
         self._keep_spare()
 
     @property
@@ -171,7 +171,7 @@ class Pool:
 
     def _first(self) -> list[ServedModel]:
         """Return the models that are loaded with the server."""
-        entries = [entry for entry in self.registry.configured() if not entry.on_demand and entry.is_served]
+        entries = [entry for entry in self.registry.configured() if not entry.on_demand]
         return [self._model(entry) for entry in entries]
 
     def _model(self, entry: ModelEntry) -> ServedModel:

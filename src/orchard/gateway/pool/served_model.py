@@ -110,7 +110,7 @@ class ServedModel:
         note = self._note() if state in ("queued", "loading") else ""
         progress = worker.progress if worker and state == "loading" else None
         if worker and state == "ready" and (told := worker.progressed):
-            units = " and ".join(dict.fromkeys(task.unit for task in self.entry.tasks if task.unit))
+            units = " and ".join(dict.fromkeys(task.progress_unit or task.unit for task in self.entry.tasks))
             note = f"{told.done:.0f} of {told.total:.0f} {units}".rstrip()
             progress = min(1.0, told.done / told.total)
         return ModelStatus(

@@ -13,6 +13,7 @@ from orchard.gateway.http.body import BodyReader
 from orchard.gateway.http.budget import Budget
 from orchard.gateway.http.upload_folder import UploadFolder
 from orchard.gateway.http.uploads import UploadReader
+from orchard.gateway.kept_images import KeptImages
 from orchard.gateway.media.fetch import Fetcher
 from orchard.gateway.media.resolver import MediaResolver, unresolved
 from orchard.gateway.pool.pool import Pool
@@ -35,6 +36,7 @@ class AppState:
         self.bodies = BodyReader(settings, arriving)
         self.upload_folder = UploadFolder()
         self.uploads = UploadReader(settings, self.upload_folder)
+        self.kept_images = KeptImages()
         self.media = MediaResolver(settings, arriving, fetcher)
         self.overflow = Overflow(pool, settings)
         self.responses = Responses(pool, settings, self.overflow, self.media)

@@ -37,6 +37,7 @@ def uploading(form: dict[str, Any]) -> dict[str, Any]:
 
 _EVENTS = {"text/event-stream": {"schema": TEXT}}
 _JSON = {"application/json": {"schema": {"type": "object"}}}
+PICTURE: dict[str, Any] = {"image/*": {"schema": {"type": "string", "format": "binary"}}}
 SOUND: dict[str, Any] = {"audio/*": {"schema": {"type": "string", "format": "binary"}}}
 
 

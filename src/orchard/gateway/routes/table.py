@@ -16,6 +16,7 @@ from orchard.gateway.routes import (
     completions,
     conversations,
     embeddings,
+    images,
     models,
     rerank,
     responses,
@@ -71,6 +72,8 @@ ROUTES: list[RouteGroup] = [
         ("/audio/transcriptions", "/audio/translations"),
         "OpenAI",
     ),
+    RouteGroup(images.add, openai_errors.fail, _OPENAI, ("/images/generations", "/images/edits"), "OpenAI"),
+    RouteGroup(images.add_kept, openai_errors.fail, tag="OpenAI"),
     RouteGroup(models.add, openai_errors.fail, _OPENAI, tag="OpenAI"),
     RouteGroup(
         responses.add,
@@ -85,6 +88,7 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(embeddings.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(speech.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(transcriptions.add, openai_errors.fail_azure, _AZURE),
+    RouteGroup(images.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(models.add, openai_errors.fail_azure, _AZURE),
     RouteGroup(responses.add, responses_errors.fail_azure, _AZURE),
     RouteGroup(conversations.add, openai_errors.fail_azure, _AZURE),
@@ -93,6 +97,7 @@ ROUTES: list[RouteGroup] = [
     RouteGroup(azure.add, openai_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
     RouteGroup(azure.add_responses, responses_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
     RouteGroup(transcriptions.add_deployment, openai_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
+    RouteGroup(images.add_deployment, openai_errors.fail_azure, _DEPLOYMENT, tag="Azure OpenAI"),
     RouteGroup(server.add, openai_errors.fail, tag="Server"),
     RouteGroup(models.add_loading, openai_errors.fail, tag="Server"),
 ]

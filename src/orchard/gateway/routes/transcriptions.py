@@ -5,34 +5,18 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from orchard.core.tasks.transcribe import Transcribe
 from orchard.dialects.common.fields import PRIORITY_HEADER
 from orchard.dialects.openai.transcriptions.encode import TranscriptionEncoder
 from orchard.dialects.openai.transcriptions.parse import parse
 from orchard.dialects.openai.transcriptions.schema import BODY
-from orchard.gateway.http.uploads import Form
+from orchard.gateway.http.uploads import FileFields
+from orchard.gateway.replies.held_response import HeldResponse
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import uploading
 
 _FILE = {"file": {"type": "string", "format": "binary", "description": "The recording."}}
-
-
-class _Held(Response):
-    """A response whose form is kept until it has been sent."""
-
-    def __init__(self, inner: Response, form: Form) -> None:
-        super().__init__()
-        self._inner = inner
-        self._form = form
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run as an ASGI application."""
-        try:
-            await self._inner(scope, receive, send)
-        finally:
-            self._form.close()
 
 
 def add(routes: APIRouter, site: AppState) -> None:
@@ -65,12 +49,13 @@ def add_deployment(routes: APIRouter, site: AppState) -> None:
 
 async def answer(site: AppState, http: Request, model: str | None = None, *, translate: bool = False) -> Response:
     """Answer a request; `model` is asked for whatever the form says. Raise OrchardError."""
-    form = await site.uploads.read(http, "file")
+    form = await site.uploads.read(http, FileFields({"file": 1}, site.settings.max_upload_bytes))
     try:
+        (file,) = form.files.get("file") or (None,)
         call = parse(
             form.fields,
-            str(form.file.path) if form.file else None,
-            form.file.size if form.file else 0,
+            str(file.path) if file else None,
+            file.size if file else 0,
             http.state.id,
             http.headers.get(PRIORITY_HEADER),
             translate=translate,
@@ -78,7 +63,7 @@ async def answer(site: AppState, http: Request, model: str | None = None, *, tra
             default=site.pool.only(Transcribe),
         )
         answered = TranscriptionEncoder(call) if call.stream else call.complete
-        return _Held(await site.answer(http, call.request, answered, call.media_type), form)
+        return HeldResponse(await site.answer(http, call.request, answered, call.media_type), form.close)
     except BaseException:
         form.close()
         raise

@@ -1,21 +1,18 @@
 """The way in of OpenAI's Transcriptions and Translations: a form becomes a request."""
 
-import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any
 
 import msgspec
 
 from orchard.core.tasks.transcribe import SpeechDetection, Transcribe
 from orchard.dialects.common.fields import header_priority, make_request
+from orchard.dialects.common.form import typed
 from orchard.dialects.common.json_body import invalid, refuse_set
 from orchard.dialects.openai.transcriptions.encode import TranscriptionCall
 from orchard.dialects.openai.transcriptions.schema import BODY, ServerVad, TranscriptionBody
 
 _LISTS = ("timestamp_granularities", "include", "keywords", "languages", "known_speaker_names")
 _NUMBERS = ("temperature", "ttl", "threshold", "prefix_padding_ms", "silence_duration_ms")
-_PART = re.compile(r"(\w+)\[(\w*)\]")
 _NOT_SERVED = {
     "include": "no model here tells log-probabilities of a transcription",
     "keywords": "give them in `prompt`",
@@ -40,7 +37,8 @@ def parse(
 
     Raise OrchardError (invalid_request) with the field that is wrong.
     """
-    body = BODY.decode(msgspec.json.encode(_typed(fields)), model, default)
+    form = typed(fields, numbers=_NUMBERS, lists=_LISTS, objects=("chunking_strategy",))
+    body = BODY.decode(msgspec.json.encode(form), model, default)
     if path is None:
         raise invalid("file", "is required: send the recording as a file of the form.")
     if not size:
@@ -79,46 +77,3 @@ def _detection(body: TranscriptionBody) -> SpeechDetection | None:
     if not isinstance(found, ServerVad):
         return None
     return SpeechDetection(found.threshold, found.prefix_padding_ms / 1000, found.silence_duration_ms / 1000)
-
-
-def _typed(fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return a form's fields as the JSON that they stand for; empty ones are absent.
-
-    A list is `name[]` or a repeated `name`; an object is `name[key]`, or JSON.
-    """
-    found: dict[str, Any] = {}
-    for given, values in fields.items():
-        kept = [value for value in values if value != ""]
-        if not kept:
-            continue
-        part = _PART.fullmatch(given)
-        if part and part[2]:
-            inner = found.setdefault(part[1], {})
-            if isinstance(inner, dict):
-                inner[part[2]] = _value(part[2], kept[-1])
-        elif (name := part[1] if part else given) in _LISTS:
-            found[name] = [*found.get(name, ()), *kept]
-        else:
-            found[name] = _value(name, kept[-1])
-    return found
-
-
-def _value(name: str, text: str) -> Any:
-    """Return what a field's text stands for; text that stands for nothing else is itself, and is refused later."""
-    if name == "stream":
-        return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
-    if name == "chunking_strategy" and text.startswith("{"):
-        with suppress(msgspec.DecodeError):
-            return _json_object(text, name)
-    if name in _NUMBERS:
-        with suppress(msgspec.DecodeError):
-            return msgspec.json.decode(text, type=int | float)
-    return text
-
-
-def _json_object(text: str, name: str) -> dict[str, msgspec.Raw]:
-    """Return the members of an object, which are not looked into yet. Raise OrchardError where it nests too deeply."""
-    try:
-        return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except RecursionError:
-        raise invalid(name, "is nested too deeply.") from None

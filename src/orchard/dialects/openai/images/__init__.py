@@ -1,0 +1,1 @@
+"""OpenAI's Images: generations and edits."""

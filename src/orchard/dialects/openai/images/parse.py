@@ -1,0 +1,95 @@
+"""The way in of OpenAI's Images: a body or a form becomes a request."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from orchard.core.tasks.images import LEAST_SIDE, MOST_PIXELS, SIDE_STEP, EditImages, GenerateImages
+from orchard.dialects.common.fields import header_priority, make_request
+from orchard.dialects.common.form import typed
+from orchard.dialects.common.json_body import invalid
+from orchard.dialects.openai.images.encode import ImagesCall
+from orchard.dialects.openai.images.schema import BODY, ImagesBody
+
+_NUMBERS = ("n", "output_compression", "partial_images", "seed", "steps", "guidance", "ttl")
+_SIZE = re.compile(r"([0-9]{1,5})x([0-9]{1,5})")
+_WHOLE = 100  # the compression that changes nothing, which clients send with PNG too
+
+
+def parse(
+    body: bytes, request_id: str, priority: str | None = None, *, model: str | None = None, default: str | None = None
+) -> ImagesCall:
+    """Turn a body into a call; `model`, else the body's own, else `default` is asked. Raise OrchardError."""
+    asked = BODY.decode(body, model, default)
+    return _call(asked, GenerateImages(**_wishes(asked)), request_id, priority)
+
+
+def parse_edit(
+    fields: Mapping[str, Sequence[str]],
+    images: Sequence[str],
+    mask: str | None,
+    request_id: str,
+    priority: str | None = None,
+    *,
+    model: str | None = None,
+    default: str | None = None,
+) -> ImagesCall:
+    """Turn a form into a call; its pictures and its mask lie at these paths. Raise OrchardError."""
+    asked = BODY.decode(msgspec.json.encode(typed(fields, numbers=_NUMBERS)), model, default)
+    if not images:
+        raise invalid("image", "is required: send the pictures as files of the form.")
+    return _call(asked, EditImages(**_wishes(asked), images=tuple(images), mask=mask), request_id, priority)
+
+
+def _wishes(asked: ImagesBody) -> dict[str, Any]:
+    """Return what generations and edits have in common. Raise OrchardError."""
+    if not asked.prompt.strip():
+        raise invalid("prompt", "must have more than white space.")
+    width, height = _size(asked.size)
+    return {
+        "prompt": asked.prompt,
+        "n": asked.n or 1,
+        "width": width,
+        "height": height,
+        "steps": asked.steps,
+        "guidance": asked.guidance,
+        "negative_prompt": asked.negative_prompt or None,
+        "seed": asked.seed,
+        "format": asked.output_format or "png",
+        "compression": _compression(asked),
+        "partial_images": asked.partial_images or 0,
+    }
+
+
+def _size(size: str | None) -> tuple[int, int] | tuple[None, None]:
+    """Return a width and a height in pixels; None: it is left to the model. Raise OrchardError."""
+    if size in (None, "", "auto"):
+        return None, None
+    if not (sides := _SIZE.fullmatch(size)):
+        raise invalid("size", "must be 'auto' or a width and a height in pixels, such as '1024x768'.")
+    width, height = int(sides[1]), int(sides[2])
+    if width % SIDE_STEP or height % SIDE_STEP or min(width, height) < LEAST_SIDE or width * height > MOST_PIXELS:
+        sides_are = f"must have sides that are multiples of {SIDE_STEP} and at least {LEAST_SIDE}"
+        raise invalid("size", f"{sides_are}, and at most {MOST_PIXELS:,} pixels in all, not {size}.")
+    return width, height
+
+
+def _compression(asked: ImagesBody) -> int | None:
+    if asked.output_format in ("jpeg", "webp"):
+        return asked.output_compression
+    if asked.output_compression not in (None, _WHOLE):
+        message = f"must be {_WHOLE} for PNG, which loses nothing; 'jpeg' and 'webp' take 0 to {_WHOLE}."
+        raise invalid("output_compression", message)
+    return None
+
+
+def _call(asked: ImagesBody, task: GenerateImages | EditImages, request_id: str, priority: str | None) -> ImagesCall:
+    """Return the call. Raise OrchardError where fields don't go together."""
+    if task.partial_images and not asked.stream:
+        raise invalid("partial_images", "needs `stream` to be true: other answers have finished images only.")
+    if asked.stream and asked.response_format == "url":
+        raise invalid("response_format", "must be 'b64_json' for a stream, whose events carry the images.")
+    request = make_request(asked, request_id, task, header_priority(priority))
+    return ImagesCall(request, task, bool(asked.stream), asked.response_format == "url")

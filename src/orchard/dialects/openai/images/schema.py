@@ -1,0 +1,37 @@
+"""The body of OpenAI's image generations, and the form of its edits besides the files."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from orchard.core.tasks.images import ImageFormat
+from orchard.dialects.common.fields import BodyType, ServingFields
+
+MAX_PROMPT_CHARS = 32_000
+"""The longest prompt, as in OpenAI's API."""
+MAX_IMAGES = 10
+MAX_SEED = 2**32 - 1
+_IGNORED = ("input_fidelity", "moderation", "quality", "safety_identifier", "style", "user")
+
+Prompt = Annotated[str, Meta(min_length=1, max_length=MAX_PROMPT_CHARS)]
+
+
+class ImagesBody(ServingFields, kw_only=True):
+    """A request for images."""
+
+    prompt: Prompt
+    n: Annotated[int, Meta(ge=1, le=MAX_IMAGES)] | None = None
+    size: Annotated[str, Meta(max_length=32, description="Such as 1024x768, or auto.")] | None = None
+    response_format: Literal["b64_json", "url"] | None = None
+    output_format: ImageFormat | None = None
+    output_compression: Annotated[int, Meta(ge=0, le=100)] | None = None
+    background: Literal["auto", "opaque"] | None = None
+    stream: bool | None = None
+    partial_images: Annotated[int, Meta(ge=0, le=3)] | None = None
+    seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | None = None
+    steps: Annotated[int, Meta(ge=1, le=200)] | None = None
+    guidance: Annotated[float, Meta(ge=0, le=100)] | None = None
+    negative_prompt: Annotated[str, Meta(max_length=MAX_PROMPT_CHARS)] | None = None
+
+
+BODY = BodyType(ImagesBody, _IGNORED, asked="model of images")

@@ -1,0 +1,108 @@
+"""OpenAI's Images: generations, edits, and the images that answers gave the addresses of."""
+
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from orchard.core.media import MAX_BYTES
+from orchard.core.tasks.images import EditImages, GenerateImages
+from orchard.dialects.common.fields import PRIORITY_HEADER
+from orchard.dialects.openai.images.encode import ImagesCall, ImagesEncoder
+from orchard.dialects.openai.images.parse import parse, parse_edit
+from orchard.dialects.openai.images.schema import BODY
+from orchard.gateway.http.guard import KEPT_IMAGES
+from orchard.gateway.http.uploads import FileFields
+from orchard.gateway.replies.held_response import HeldResponse
+from orchard.gateway.routes.app_state import AppState
+from orchard.gateway.routes.openapi import PICTURE, generation, uploading
+
+_FILES = FileFields({"image": 16, "image[]": 16, "mask": 1}, MAX_BYTES["image"])
+_FILE = {"type": "string", "format": "binary"}
+_PICTURES = {
+    "image": {"type": "array", "items": _FILE, "description": "The pictures; also as `image[]`."},
+    "mask": _FILE | {"description": "Where the first picture is painted: what is transparent, else what is white."},
+}
+
+
+def add(routes: APIRouter, site: AppState) -> None:
+    """Add the routes."""
+
+    @routes.post("/images/generations", **generation(BODY.schema()))
+    async def images(http: Request) -> Response:
+        """Make images of what a prompt describes: https://platform.openai.com/docs/api-reference/images."""
+        return await generate(site, http)
+
+    @routes.post("/images/edits", **described())
+    async def edits(http: Request) -> Response:
+        """Make images out of pictures: https://platform.openai.com/docs/api-reference/images/createEdit."""
+        return await edit(site, http)
+
+
+def add_deployment(routes: APIRouter, site: AppState) -> None:
+    """Add the routes of an Azure deployment, which the prefix names."""
+
+    @routes.post("/images/generations", **generation(BODY.schema(deployment=True)))
+    async def deployment_images(http: Request, deployment: str) -> Response:
+        """Make images of what a prompt describes, with the model that the deployment names."""
+        return await generate(site, http, deployment)
+
+    @routes.post("/images/edits", **described(deployment=True))
+    async def deployment_edits(http: Request, deployment: str) -> Response:
+        """Make images out of pictures, with the model that the deployment names."""
+        return await edit(site, http, deployment)
+
+
+def add_kept(routes: APIRouter, site: AppState) -> None:
+    """Add the route of the images that answers gave the addresses of."""
+
+    @routes.get(KEPT_IMAGES + "{name}", response_class=Response, responses={200: {"content": PICTURE}})
+    async def kept_image(name: str) -> Response:
+        """Return an image, whose address is in an answer. It needs no API key."""
+        image = site.kept_images.find(name)
+        headers = {"cache-control": "private, max-age=3600", "x-content-type-options": "nosniff"}
+        return Response(image.data, headers=headers, media_type=image.media_type)
+
+
+async def generate(site: AppState, http: Request, model: str | None = None) -> Response:
+    """Answer a request; `model` is asked for whatever the body says. Raise OrchardError."""
+    body = await site.bodies.read(http)
+    header = http.headers.get(PRIORITY_HEADER)
+    call = parse(body, http.state.id, header, model=model, default=site.pool.only(GenerateImages))
+    return await _answer(site, http, call)
+
+
+async def edit(site: AppState, http: Request, model: str | None = None) -> Response:
+    """Answer a request, like `generate`; its files are deleted once it has been answered. Raise OrchardError."""
+    form = await site.uploads.read(http, _FILES)
+    try:
+        paths = {name: [str(file.path) for file in files] for name, files in form.files.items()}
+        call = parse_edit(
+            form.fields,
+            [*paths.get("image", ()), *paths.get("image[]", ())],
+            next(iter(paths.get("mask", ())), None),
+            http.state.id,
+            http.headers.get(PRIORITY_HEADER),
+            model=model,
+            default=site.pool.only(EditImages),
+        )
+        return HeldResponse(await _answer(site, http, call), form.close)
+    except BaseException:
+        form.close()
+        raise
+
+
+async def _answer(site: AppState, http: Request, call: ImagesCall) -> Response:
+    def keep(data: bytes, image_format: str) -> str:
+        return f"{http.base_url}{KEPT_IMAGES[1:]}{site.kept_images.keep(data, image_format)}"
+
+    answered = ImagesEncoder(call) if call.stream else partial(call.complete, keep)
+    return await site.answer(http, call.request, answered)
+
+
+def described(*, deployment: bool = False) -> dict[str, Any]:
+    """Return the keywords of a route that takes the form of edits."""
+    body = BODY.schema(deployment=deployment)
+    return uploading({**body, "required": [*body["required"], "image"], "properties": _PICTURES | body["properties"]})
