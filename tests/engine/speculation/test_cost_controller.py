@@ -253,7 +253,7 @@ def test_asks_nobody_before_it_knows_what_a_plain_step_takes() -> None:
     assert controller.looks(3) > 0
 
 
-def test_asking_in_vain_takes_a_hundredth_of_the_time() -> None:
+def test_asking_in_vain_takes_a_small_share_of_the_time() -> None:
     now = 0.0
     controller = CostController(lambda: now)
     asking = 0.0
@@ -264,4 +264,4 @@ def test_asking_in_vain_takes_a_hundredth_of_the_time() -> None:
             assert controller.choose([None]) == [0]
         now += 0.005
         controller.observe(1, 1, 0.005)
-    assert 0.005 * now < asking < 0.02 * now
+    assert 0.005 * now < asking < 0.025 * now

@@ -19,7 +19,7 @@ from orchard.engine.speculation.proposal import Proposal, Source
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 """How many tokens a row may bring into a pass: the proposed ones, and the one before them."""
-_ASKING_SHARE = 0.01  # of the steps' time
+_ASKING_SHARE = 0.015  # of the steps' time
 _MEASURING_SHARE = 0.005
 _MOST_CREDIT = 16.0  # plain steps
 _FIRST_CREDIT = 4.0
@@ -56,6 +56,7 @@ class CostController:
         self.costs = PassCosts()
         self._clock = clock
         self._asked: float | None = None  # when the proposers were asked
+        self._askings = PassCosts()  # what that takes
         self._choice: _Choice | None = None
         self.totals: SpeculationReport = {}
         """By source, since the model was loaded. Another thread may read it: it is replaced, never changed."""
@@ -79,8 +80,9 @@ class CostController:
         """Return how many tokens of each row's proposal are verified."""
         rows = len(proposals)
         self._choice = choice = self._best(rows, proposals)
-        if self._asked is not None and choice.width == 1:
-            self._asking -= self._clock() - self._asked  # else this is part of the step, whose time is measured
+        if self._asked is not None and choice.width == 1:  # else this is part of the step, whose time is measured
+            self._askings.add(rows, 1, self._clock() - self._asked)
+            self._asking -= self._askings.seconds(rows, 1) or 0.0
         self._asked = None
         return [min(choice.width - 1, len(one.tokens)) if one else 0 for one in proposals]
 
