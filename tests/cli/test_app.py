@@ -26,6 +26,7 @@ from orchard.cli.doctor import Finding
 from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError, sse_data
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate
+from orchard.environments.environment import IMAGES
 from orchard.kinds import KINDS
 from tests.support.command import clean, orchard, orchard_process, refused
 from tests.support.serving import Server, serve
@@ -152,7 +153,16 @@ class TestDoctor:
     def test_a_sound_installation(self, tmp_path: Path) -> None:
         done = orchard_process("doctor", "--port", "0", HF_HUB_CACHE=str(tmp_path / "none"))
         assert done.returncode == 0, done.stdout
-        for words in ("Python 3", "mlx-lm ", "computes on ", "demo model", "none yet in ", "is free", "can run here"):
+        for words in (
+            "Python 3",
+            "mlx-lm ",
+            "computes on ",
+            "models of images",
+            "demo model",
+            "none yet in ",
+            "is free",
+            "can run here",
+        ):
             assert words in done.stdout
         assert "problem " not in done.stdout
 
@@ -186,6 +196,16 @@ class TestDoctor:
         monkeypatch.setattr(sys, "executable", "false")
         assert not doctor.doctor("127.0.0.1", 0)
         assert "MLX doesn't work" in capsys.readouterr().out
+
+    def test_the_environment_of_images(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("ORCHARD_CACHE_DIR", str(tmp_path))
+        finding = doctor._environment(IMAGES)
+        assert finding.status == "warning"
+        assert finding.seen == "models of images can't run: its environment is missing: run 'orchard setup images'"
+        python = IMAGES.folder / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.touch()
+        assert doctor._environment(IMAGES) == Finding("ok", "environment", f"for models of images: {python}")
 
     def test_ffmpeg(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         program = use_ffmpeg(monkeypatch, tmp_path)

@@ -20,6 +20,8 @@ from orchard import __version__
 from orchard.cli.endpoint import first_key, http_options
 from orchard.cli.serve import url_of
 from orchard.core.errors import OrchardError
+from orchard.environments.environment import Environment
+from orchard.kinds import KINDS
 
 _PACKAGES = ("mlx", "mlx-lm", "transformers", "fastapi", "uvicorn")
 _BACKENDS = ("mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
@@ -66,6 +68,8 @@ def _examine(host: str, port: int) -> Iterator[Finding]:
     yield Finding("ok", "packages", ", ".join(f"{name} {found}" for name, found in installed.items()))
     yield from _conflicts()
     yield from _mlx()
+    own = {kind.backend.environment for kind in KINDS.values() if kind.backend.environment}
+    yield from map(_environment, own)
     from orchard.gateway.models import hub_cache
     from orchard.gateway.models.registry import resolve
     from orchard.gateway.models.sources import DEMO
@@ -124,6 +128,16 @@ def _mlx() -> Iterator[Finding]:
     if sys.platform == "linux" and seen["backend"] == "cpu" and not shutil.which("g++"):
         advice = "Install g++. Without it everything works, but more slowly."
         yield Finding("warning", "compiler", "g++ is missing; MLX's CPU backend fuses operations with it", advice)
+
+
+def _environment(environment: Environment) -> Finding:
+    """Say whether the environment of a kind's workers is there."""
+    try:
+        python = environment.command[0]
+    except OrchardError as error:
+        what = f"models of {environment.name} can't run: {error.message}"
+        return Finding("warning", "environment", what, "Do that if you want to use such models.")
+    return Finding("ok", "environment", f"for models of {environment.name}: {python}")
 
 
 def _address(host: str, port: int) -> Finding:
