@@ -541,7 +541,7 @@ def test_an_adapter_of_a_model_that_can_have_none_is_an_error_at_start(tmp_path:
     poet = make_adapter(tmp_path / "poet")
     given: Any = {"adapters": {"poet": poet}} if field == "adapters" else {"text": TextOptions(adapter_path=poet)}
     model = ModelSettings(model_path=str(MINILM), served_model_name="minilm", **given)
-    with pytest.raises(OrchardError, match=r"can't be served: models of the kind 'embeddings' have no adapters"):
+    with pytest.raises(OrchardError, match=r"can't be served: models of the kind 'embeddings' take no `adapters`"):
         Registry.from_settings(Settings(models=(model,)))
 
 
@@ -571,7 +571,7 @@ async def test_a_downloaded_model_that_can_have_no_adapter_is_an_error(
         cache_model(cache, repo, config={"model_type": "bert"})
 
     monkeypatch.setattr(registry.downloads, "fetch", fetch)
-    with pytest.raises(OrchardError, match=r"was downloaded, but .*models of the kind 'embeddings' have no adapters"):
+    with pytest.raises(OrchardError, match=r"was downloaded, but .*models of the kind 'embeddings' take no `adapters`"):
         await registry.fetch(registry.find("mine"))
 
 

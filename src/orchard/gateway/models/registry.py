@@ -417,7 +417,7 @@ def _with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: Model
     backend, options = KINDS[kind].backend, entry.options
     if not isinstance(options, backend.options):  # those of models of text
         if entry.text.adapter_path:
-            raise ValueError(f"models of the kind '{kind}' have no adapters; leave out its `adapters` and adapter_path")
+            raise ValueError(f"models of the kind '{kind}' take no `adapters` and no `adapter_path`")
         options = options_of(settings, backend.options)
     return structs.replace(
         entry,
