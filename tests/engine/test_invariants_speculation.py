@@ -2,7 +2,9 @@
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +17,13 @@ from orchard.engine.batching.job import Job
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import Sample, SamplingParams
 from orchard.engine.scheduler import Limits
+from orchard.engine.speculation import make
+from tests.engine.sampling.test_grammar import sampled, some_jobs
 from tests.engine.test_invariants import EDGES, params
-from tests.support.engine_driver import prompt
-from tests.support.examples import examples
-from tests.support.speculation import speculation
+from tests.support.engine_driver import Engines, greedy, prompt
+from tests.support.examples import examples, some
+from tests.support.grammars import lark, text
+from tests.support.speculation import FixedController, speculation
 from tests.support.tiny_models import LOOSE, Course, alone, footprint, make_runner, network, run
 
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -26,7 +31,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "windows": ("gemma3_text", {}),
     "delta net": ("qwen3_next", {}),
     "convolutions": ("lfm2", {}),
-    "quantised from a place on": ("qwen3", {"kv_bits": 8, "kv_group_size": 32, "quantized_kv_start": 40}),
+    "quantised from a place on": ("qwen3", {"kv_bits": 4, "kv_group_size": 32, "quantized_kv_start": 40}),
     "ring with a head": ("qwen3", {"max_kv_size": 24}),
 }
 WHOLE = {"ring with a head"}
@@ -62,7 +67,7 @@ def all_params(draw: st.DrawFn) -> SamplingParams:
 
 
 @st.composite
-def jobs(draw: st.DrawFn) -> list[Job]:
+def mixes(draw: st.DrawFn) -> list[Job]:
     lengths = st.one_of(st.sampled_from([1, 2, 39, 40, 41, *EDGES]), st.integers(1, 60))
     made = [
         Job(
@@ -77,9 +82,9 @@ def jobs(draw: st.DrawFn) -> list[Job]:
     return [replace(job, speculates=draw(st.sampled_from([True, True, True, False]))) for job in made]
 
 
-def play(runner: Runner, some: Sequence[Job], data: Any, happen: Sequence[str]) -> tuple[Course, set[str]]:
+def play(runner: Runner, jobs: Sequence[Job], data: Any, happen: Sequence[str]) -> tuple[Course, set[str]]:
     """Run jobs that join at any step; some are paused and resumed, some cancelled. Return the names of the latter."""
-    late = list(some[1:])
+    late = list(jobs[1:])
     gone: set[str] = set()
     paused: list[str] = []
 
@@ -99,17 +104,17 @@ def play(runner: Runner, some: Sequence[Job], data: Any, happen: Sequence[str]) 
             runner.resume(paused.pop())
         return [late.pop()] if late and runner.idle else []
 
-    course = run(runner, some[:1], meanwhile)
+    course = run(runner, jobs[:1], meanwhile)
     return course, gone
 
 
 @every_kind
 @examples(15, derandomize=True, database=None)
-@given(some=jobs(), data=st.data())
-def test_speculation_changes_no_token(kind: str, some: list[Job], data: Any) -> None:
+@given(jobs=mixes(), data=st.data())
+def test_speculation_changes_no_token(kind: str, jobs: list[Job], data: Any) -> None:
     """Over prompts, ways to draw, guesses, joins, leaves, pauses, preemptions and cached prompts."""
     model, options = model_of(kind), KINDS[kind][1]
-    answers = {job.id: expected(kind, job) for job in some}
+    answers = {job.id: expected(kind, job) for job in jobs}
     guesses = speculation(
         answers,
         data.draw(st.sampled_from([1, 2, 5, 9])),
@@ -122,14 +127,60 @@ def test_speculation_changes_no_token(kind: str, some: list[Job], data: Any) -> 
         size = footprint(model, TextOptions(**options))
         growth = size.bytes(2) - size.bytes(1)
         # So that each job fits, but not all of them.
-        most = max(job.choices * (size.bytes(len(job.prompt)) + (258 + job.max_tokens) * growth) for job in some)
+        most = max(job.choices * (size.bytes(len(job.prompt)) + (258 + job.max_tokens) * growth) for job in jobs)
         limits = Limits(max_rows=4, memory_bytes=most, chunk=16, idle_chunk=64, room=4)
     cache_bytes = 0 if kind in WHOLE else data.draw(st.sampled_from([0, 2**22]))
     happen = ["join", "wait", "wait", "wait", "cancel", *([] if kind in WHOLE else ["pause"])]
     runner = make_runner(model, limits, cache_bytes=cache_bytes, short=16, speculation=guesses, **options)
     for _ in range(2 if cache_bytes else 1):  # the second time from the cache
-        course, gone = play(runner, some, data, happen)
-        for job in some:
+        course, gone = play(runner, jobs, data, happen)
+        for job in jobs:
             for tokens, whole in zip(course.outcomes[job.id].tokens, answers[job.id], strict=True):
                 assert tokens == (whole[: len(tokens)] if job.id in gone else whole), job
             assert not course.outcomes[job.id].broken
+
+
+@pytest.mark.parametrize(("right", "place"), some([*itertools.product([1.0, 0.7, 0.0], range(2))], 5))
+def test_grammars_are_kept(right: float, place: int) -> None:
+    """Also those that bind only behind reasoning or a trigger, with guesses that they forbid among the others."""
+    model, jobs = network("qwen3"), some_jobs()[place::2]
+    answers = {job.id: alone(model, job) for job in jobs}
+    runner = make_runner(model, speculation=speculation(answers, 6, right))
+    course = run(runner, jobs)
+    for job in jobs:
+        assert course.outcomes[job.id].tokens == answers[job.id], job.id
+        assert not course.outcomes[job.id].broken
+
+
+def test_a_grammar_that_gets_stuck_behind_proposed_tokens() -> None:
+    """All that it allows comes, then the error that comes without guesses."""
+    model = network("qwen3")
+    job = sampled("bad", 1, lark(f'start: "hello" <[{model.vocab_size - 1}]>'), 100)  # there is no such token
+    without = run(make_runner(model), [job]).outcomes["bad"]
+    assert text(without.tokens[0]) == "hello"
+    assert without.broken
+    answers = {"bad": [[*without.tokens[0], 1, 2, 3]]}
+    for most in (1, 2, 9):
+        found = run(make_runner(model, speculation=speculation(answers, most)), [job]).outcomes["bad"]
+        assert (found.tokens, found.broken) == (without.tokens, without.broken)
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "gemma3_text", "qwen3_next"])
+def test_prompts_that_were_kept_on_disk_are_right(
+    engines: Engines, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What rows have read in passes that verify is what a restarted engine goes on from."""
+    first = greedy("a", prompt(1, 30), 40, boundaries=(20,))
+    answer = engines.alone(kind, first).only
+    again = greedy("b", [*first.prompt, *answer, *prompt(2, 5)], 20)
+    expected = engines.alone(kind, again).only
+    controller = FixedController(5)
+    monkeypatch.setattr(make, "CostController", lambda: controller)
+    options: dict[str, Any] = {"prompt_cache_dir": str(tmp_path), "prompt_cache_bytes": 2**24}
+    with engines.fresh(kind, **options) as driver:
+        assert driver.alone(replace(first, prediction=tuple(answer))).only == answer
+        assert controller.accepted()["prediction"] > 20
+    with engines.fresh(kind, **options) as driver:
+        found = driver.alone(replace(again, prediction=tuple(expected)))
+    assert found.only == expected
+    assert (found.cached_tokens or 0) >= len(first.prompt)

@@ -10,14 +10,19 @@ from hypothesis import strategies as st
 
 from orchard.backends.vision.model import load
 from orchard.core.media import MediaPart
+from orchard.core.tasks.text_options import TextOptions
+from orchard.engine import calibration
 from orchard.engine.batching import attention
-from orchard.engine.batching.batch import BatchMode
+from orchard.engine.batching.batch import BatchMode, Verifying
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.traced_pass import TracedPasses
+from orchard.engine.sampling.params import SamplingParams
+from orchard.engine.speculation.speculation import Speculation
 from tests.engine.test_invariants import params
 from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
 from tests.support.engine_driver import At, Driver, Happening, greedy, prompt
 from tests.support.examples import examples, some
+from tests.support.speculation import FixedController, Oracle
 from tests.support.tiny_models import make_runner, run
 from tests.support.vision_engines import VisionEngines, audio, image, medium, showing
 from tests.support.vision_families import FAMILIES
@@ -187,3 +192,23 @@ def test_bounded_and_quantised_caches(viewers: VisionEngines, options: dict[str,
     for _ in range(2):
         results = pieces.run([showing(pieces.model, kind, job, parts) for job, parts in asked])
         assert {name: result.tokens for name, result in results.items()} == expected
+
+
+@pytest.mark.parametrize("kind", some(KINDS, 4))
+def test_proposed_tokens_change_no_token(viewers: VisionEngines, kind: str) -> None:
+    """Also behind media, where a row's next position is not its length."""
+    model = load(str(viewers.folder(kind)))
+    attention.install()
+    jobs = [
+        showing(model, kind, greedy("a", [], 20), [prompt(1, 5), image(1), prompt(2, 9)]),
+        showing(model, kind, Job("b", [], SamplingParams(seed=2, temperature=0.8), 15, 2), [prompt(3, 7)]),
+        showing(model, kind, greedy("c", [], 17), [image(2), prompt(4, 5), image(3, 48, 32), prompt(5, 3)]),
+    ]
+    answers = {job.id: run(make_runner(model), [job]).outcomes[job.id].tokens for job in jobs}
+    for right in (1.0, 0.6):
+        guesses = Speculation([Oracle(answers, right)], FixedController(4), model.vocab_size)
+        course = run(make_runner(model, speculation=guesses), jobs)
+        assert {job.id: course.outcomes[job.id].tokens for job in jobs} == answers
+        assert any(one.verified for step in course.steps for one in step.drawn)
+    found = calibration.find_verifying(model, TextOptions(), BatchMode.SHARED)
+    assert found is Verifying.TOGETHER

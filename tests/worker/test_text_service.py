@@ -18,6 +18,7 @@ from orchard.core.tasks.generate import Count, Generate, Grammar, Message, Sampl
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.batching.job import Job
 from orchard.engine.engine import Engine
+from orchard.engine.speculation import make
 from orchard.worker import text_service as text_module
 from orchard.worker.grammar.writer import GrammarRequest, GrammarText
 from orchard.worker.output import ChoiceOutput
@@ -25,6 +26,7 @@ from orchard.worker.prompt import chat_template
 from orchard.worker.prompt.prompter import Prepared, Prompter
 from orchard.worker.text_service import TextService
 from tests.support.models import WINDOW, Echo
+from tests.support.speculation import FixedController
 from tests.support.worker_caller import Caller
 
 GREEDY = Sampling(temperature=0.0)
@@ -212,6 +214,23 @@ async def test_a_stop_string_really_stops(caller: Caller) -> None:
     assert found.choices[0].text == text[: text.index(text[10:12])]
     assert found.usage.completion_tokens < 40
     await caller.until_free()
+
+
+async def test_a_stop_string_among_tokens_that_come_together(
+    model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a step brings behind it is neither sent nor counted."""
+    monkeypatch.setattr(make, "CostController", lambda: FixedController(6))
+    async for caller in started(model_folder):
+        text = (await caller.ask("a", ask(max_tokens=80))).choices[0].text
+        stop = ask(max_tokens=80, stop=(text[-30:-24],))
+        plain = await caller.ask("b", replace(stop, speculates=False))
+        messages = len(caller.numbers)
+        found = await caller.ask("c", stop)  # the first answer is proposed
+        assert found.choices[0].text == plain.choices[0].text == text[: text.index(text[-30:-24])]
+        assert found.usage == plain.usage
+        assert len(caller.numbers) - messages < found.usage.completion_tokens / 2
+        await caller.until_free()
 
 
 async def test_a_tool_call(echo: Caller) -> None:

@@ -264,3 +264,27 @@ def test_proposals_take_no_memory_that_is_not_there() -> None:
     check(course, JOB)
     assert verified(course)
     assert max(one.verified.proposed for one in verified(course) if one.verified) == 2
+
+
+def test_the_scheduler_knows_how_far_rows_are() -> None:
+    runner = make_runner(network("qwen3"), speculation=speculation(answers_of(JOB), 4))
+    runner.add(JOB)
+    per_token = footprint(network("qwen3"), TextOptions()).per_token
+    empty = 0
+    for drawn in (0, 5, 10):
+        step = runner.step()
+        empty = empty or runner._scheduler.used_bytes
+        assert len(step.drawn) == min(drawn, 5)
+        assert runner._scheduler.used_bytes == empty + drawn * per_token
+
+
+def test_keys_are_quantised_from_the_very_place_on() -> None:
+    """As without guesses: what comes before is read exactly, what comes behind in so few bits that it shows."""
+    model = network("qwen3")
+    options: dict[str, Any] = {"kv_bits": 2, "kv_group_size": 32, "quantized_kv_start": 40}
+    jobs = [greedy(str(length), prompt(length, length), 30) for length in (33, 35, 38)]
+    answers = {job.id: alone(model, job, **options) for job in jobs}
+    assert answers != answers_of(*jobs)
+    for right in (1.0, 0.7):
+        course = run(make_runner(model, speculation=speculation(answers, 4, right), **options), jobs)
+        assert {job.id: course.outcomes[job.id].tokens for job in jobs} == answers

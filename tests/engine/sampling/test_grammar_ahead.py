@@ -57,3 +57,11 @@ def test_nothing_is_proposed_behind_a_token_that_is_not_allowed() -> None:
     assert len(row.ahead(list(b"1"))) == 1
     assert row.left == math.inf
     assert allowed(row) == {ord("a")}
+
+
+def test_what_is_ahead_is_not_taken_for_what_has_come() -> None:
+    """A row whose lexer is full replays what it has taken; see `test_a_lexer_that_others_have_filled_is_renewed`."""
+    row = GrammarState(CASES["an answer"][0], list(b"ab1"))
+    row.ahead(list(b"23c"))
+    assert row._taken == list(b"ab1")
+    assert row.due == []

@@ -186,9 +186,8 @@ class SpeculatingRows(Rows):
         proposed = [proposals[row].tokens if row in proposals else [] for row in rows]
         allowed, stuck = self._allowed_ahead(proposed, logits.shape[1])
         draws = self._sampler.draw_ahead(logits, allowed)
-        for draw in draws:
-            draw.launch()
-        samples = list(zip(*(draw.read() for draw in draws), strict=True))
+        draws.launch()
+        samples = draws.read()
         drawn: list[Drawn] = []
         stand: list[int] = []
         keep: list[int] = []

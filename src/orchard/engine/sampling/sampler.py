@@ -75,6 +75,26 @@ class Draw(Struct, eq=False):
         return samples
 
 
+class DrawsAhead(Struct):
+    """Several tokens of each of `rows` rows: draws of one token a row each, or one of all of them, row by row."""
+
+    draws: list[Draw]
+    rows: int
+
+    def launch(self) -> None:
+        """Let the device begin; return at once."""
+        for draw in self.draws:
+            draw.launch()
+
+    def read(self) -> list[Sequence[Sample]]:
+        """Wait for the tokens; return each row's."""
+        first, *others = [draw.read() for draw in self.draws]
+        if others:
+            return list(zip(first, *others, strict=True))
+        count = len(first) // self.rows
+        return [first[row * count : (row + 1) * count] for row in range(self.rows)]
+
+
 @dataclass
 class _Row:
     """One choice: its parameters, where its draws begin, and how many there have been."""
@@ -244,7 +264,9 @@ class Sampler:
         self._penalties = Penalties(vocab_size)
         self._budgets = ThinkingBudgets()
         self._plan: _DrawPlan | None = None
+        self._plans_ahead: dict[int, _DrawPlan] = {}  # for so many draws a row at once
         self._past: list[tuple[list[Tallied], list[mx.array]]] = []  # before and after each draw ahead
+        self._drawn_ahead = 0  # how many draws of each row are not settled
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -255,14 +277,14 @@ class Sampler:
         self._penalties.add(len(self._rows), params, prompt, generated)
         self._budgets.add(params, generated)
         self._rows.append(_Row(params, seed, len(generated)))
-        self._plan = None
+        self._plan, self._plans_ahead = None, {}
 
     def keep(self, rows: Sequence[int]) -> None:
         """Keep only these rows, in this order; no row may be named twice."""
         self._penalties.keep(rows)
         self._rows = [self._rows[row] for row in rows]
         self._budgets.keep(rows)
-        self._plan = None
+        self._plan, self._plans_ahead = None, {}
 
     def draw(self, logits: mx.array, allowed: mx.array | None = None) -> Draw:
         """Draw a token for each row from logits (B, vocab_size) of any float type, lazily.
@@ -274,10 +296,7 @@ class Sampler:
         raw = logits.astype(mx.float32)
         scores = self._penalties.apply(self._plan.bias(raw))
         if allowed is not None:
-            # The scores of what may not be drawn become -inf; those of what may stay finite.
-            bits = (allowed[:, :, None] >> mx.arange(32, dtype=mx.int32)) & 1
-            most = (bits - 0.5) * mx.inf  # on a CPU a minimum takes a fifth of the time of a choice
-            scores = mx.minimum(mx.maximum(scores, _LEAST), most.reshape(len(self), -1)[:, : self._vocab_size])
+            scores = self._allow(scores, allowed)
         token = self._budgets.apply(self._plan.choose(scores, self._rows), [row.drawn for row in self._rows])
         self._penalties.count(token)
         for row in self._rows:
@@ -285,28 +304,48 @@ class Sampler:
         state = self._penalties.state() + self._budgets.state()
         return Draw(token, self._plan.logprobs(token, raw), self._plan.asking, state)
 
-    def draw_ahead(self, logits: mx.array, allowed: mx.array | None = None) -> list[Draw]:
+    def draw_ahead(self, logits: mx.array, allowed: mx.array | None = None) -> DrawsAhead:
         """Draw n tokens for each row, each as if those before it stood, from logits (B, n, vocab_size), lazily.
 
         `allowed`: see `draw`, (B, n, words). `settle` must follow, with how many of them do stand.
         """
-        self._past = [self._moment()]
-        draws = []
-        for place in range(logits.shape[1]):
-            draws.append(self.draw(logits[:, place], None if allowed is None else allowed[:, place]))
-            self._past.append(self._moment())
-        return draws
+        rows, count, _ = logits.shape
+        if self._penalties.state() or self._budgets.state():
+            self._past, self._drawn_ahead = [self._moment()], count
+            draws = []
+            for place in range(count):
+                draws.append(self.draw(logits[:, place], None if allowed is None else allowed[:, place]))
+                self._past.append(self._moment())
+            return DrawsAhead(draws, rows)
+        # No draw depends on the ones before it, so all are made at once.
+        ahead = [_Row(row.params, row.seed, row.drawn + place) for row in self._rows for place in range(count)]
+        if count not in self._plans_ahead:
+            self._plans_ahead[count] = _DrawPlan([row.params for row in ahead], self._vocab_size)
+        plan, raw = self._plans_ahead[count], logits.reshape(rows * count, -1).astype(mx.float32)
+        scores = plan.bias(raw)
+        if allowed is not None:
+            scores = self._allow(scores, allowed.reshape(rows * count, -1))
+        token = plan.choose(scores, ahead)
+        for row in self._rows:
+            row.drawn += count
+        self._drawn_ahead = count
+        return DrawsAhead([Draw(token, plan.logprobs(token, raw), plan.asking, [])], rows)
 
     def settle(self, stand: Sequence[int]) -> None:
         """Go back to where each row has drawn only so many of the tokens of the last `draw_ahead`."""
         past, self._past = self._past, []
-        drawn = len(past) - 1
-        if all(count == drawn for count in stand):
-            return
         for row, count in zip(self._rows, stand, strict=True):
-            row.drawn += count - drawn
-        self._penalties.settle([penalties for penalties, _ in past], stand)
-        self._budgets.settle([budgets for _, budgets in past], stand)
+            row.drawn += count - self._drawn_ahead
+        if past and any(count < self._drawn_ahead for count in stand):
+            self._penalties.settle([penalties for penalties, _ in past], stand)
+            self._budgets.settle([budgets for _, budgets in past], stand)
+
+    def _allow(self, scores: mx.array, allowed: mx.array) -> mx.array:
+        """Return scores (n, vocab_size), those of what may not be drawn -inf, by the bits `allowed` (n, words)."""
+        bits = (allowed[:, :, None] >> mx.arange(32, dtype=mx.int32)) & 1
+        most = (bits - 0.5) * mx.inf  # on a CPU a minimum takes a fifth of the time of a choice
+        # The scores of what may be drawn stay finite.
+        return mx.minimum(mx.maximum(scores, _LEAST), most.reshape(len(scores), -1)[:, : self._vocab_size])
 
     def _moment(self) -> tuple[list[Tallied], list[mx.array]]:
         return self._penalties.moment(), self._budgets.state()
