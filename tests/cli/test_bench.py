@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from orchard.cli.app import app
-from orchard.cli.bench import DEFAULT_SCENARIOS, Bench, LoadProfile, row
-from orchard.cli.bench_client import BenchClient, Figures, TimedAnswer, figures
+from orchard.cli.bench import DEFAULT_SCENARIOS, Bench, LoadProfile, guess_lines, row
+from orchard.cli.bench_client import BenchClient, Figures, Guesses, TimedAnswer, figures
 from orchard.cli.endpoint import ServerError
 from orchard.core.errors import OrchardError
 from tests.support.serving import Server, serve
@@ -346,3 +346,47 @@ class TestCommand:
         result = CliRunner().invoke(app, ["bench", "http://127.0.0.1:9", "--scenario", name])
         assert isinstance(result.exception, OrchardError)
         assert f"no scenario '{name}'" in str(result.exception)
+
+
+STATS = {
+    "models": {"m": {"state": "ready", "speculation": {"ngram": {"proposed": 9, "accepted": 7, "saved_seconds": 1}}}}
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (200, json.dumps(STATS), {"ngram": Guesses(9, 7, 1.0)}),
+        (200, json.dumps({"models": {"m": {}}}), {}),
+        (200, json.dumps({"models": {}}), {}),
+        (404, '{"detail": "Not Found"}', {}),
+        (200, "no JSON", {}),
+    ],
+)
+async def test_what_guesses_have_brought(status: int, body: str, expected: dict[str, Guesses]) -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(status, content=body))
+    async with BenchClient("http://scripted", transport=transport) as client:
+        client.model = "m"
+        assert await client.guesses() == expected
+
+
+def test_what_guesses_have_brought_is_told_by_source() -> None:
+    before, after = Guesses(10, 5, 0.5), Guesses(1510, 1205, 3.04)
+    told = guess_lines({"ngram": after.since(before), "grammar": Guesses(3, 0, -0.25)})
+    assert told.splitlines() == [
+        "guesses by ngram: 1,200 of 1,500 tokens right; 2.5 s saved",
+        "guesses by grammar: 0 of 3 tokens right; -0.2 s saved",
+    ]
+
+
+def test_the_command_tells_it_at_the_end(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = iter([{"ngram": Guesses(10, 5, 0.5)}, {"ngram": Guesses(30, 20, 2.5)}] * 2)
+
+    async def guesses(client: BenchClient) -> dict[str, Guesses]:
+        return next(found)
+
+    monkeypatch.setattr(BenchClient, "guesses", guesses)
+    command = ["bench", server.url, "--scenario", "c1", "--max-tokens", "2"]
+    assert "guesses by ngram: 15 of 20 tokens right; 2.0 s saved" in CliRunner().invoke(app, command).output
+    told = CliRunner().invoke(app, [*command, "--json"]).output.splitlines()[-1]
+    assert json.loads(told) == {"speculation": {"ngram": {"proposed": 20, "accepted": 15, "saved_seconds": 2.0}}}

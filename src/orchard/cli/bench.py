@@ -8,14 +8,14 @@ import asyncio
 import random
 import re
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import typer
 from msgspec import Struct
 
-from orchard.cli.bench_client import BenchClient, Figures, TimedAnswer, figures
+from orchard.cli.bench_client import BenchClient, Figures, Guesses, TimedAnswer, figures
 from orchard.core.errors import OrchardError
 
 DEFAULT_SCENARIOS = ("c1", "c8", "c32", "shared", "growing", "long", "mixed", "again")
@@ -242,7 +242,14 @@ def bench(
                     f"{name} at {client.url}: {load.prompt_tokens} tokens in, up to {load.max_tokens} out; ", nl=False
                 )
                 typer.echo(f"prefixes of {load.prefix_tokens}. Times in ms.\n{HEAD}")
+            before = await client.guesses()
             await measure(client, load, chosen, report)
+            after = await client.guesses()
+            new = {source: now.since(before.get(source, Guesses())) for source, now in after.items()}
+            if new and not as_json:
+                typer.echo(guess_lines(new))
+            elif new:
+                typer.echo(msgspec.json.encode({"speculation": new}).decode())
 
     try:
         asyncio.run(run())
@@ -273,6 +280,15 @@ def row(result: Figures) -> str:
     cells = (f"{_cell(figure(result)):>{width}}" for _, width, figure in _COLUMNS)
     failure = f"\n  {result.failed} failed: {result.error}" if result.failed else ""
     return f"{result.scenario:9}{''.join(cells)}{failure}"
+
+
+def guess_lines(brought: Mapping[str, Guesses]) -> str:
+    """Return a line for each source of guesses: what they have brought in all scenarios together."""
+    lines = (
+        f"guesses by {source}: {one.accepted:,} of {one.proposed:,} tokens right; {one.saved_seconds:,.1f} s saved"
+        for source, one in brought.items()
+    )
+    return "\n".join(lines)
 
 
 def _cell(number: float | None) -> str:

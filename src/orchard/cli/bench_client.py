@@ -75,6 +75,30 @@ class Figures(Struct, kw_only=True):
     """Of those, how many the server says it did not compute again (median)."""
 
 
+class Guesses(Struct, frozen=True):
+    """Tokens that a source has guessed and that were checked, how many were right, and the seconds that this saved."""
+
+    proposed: int = 0
+    accepted: int = 0
+    saved_seconds: float = 0.0
+
+    def since(self, before: "Guesses") -> "Guesses":
+        """Return what has come since then."""
+        return Guesses(
+            self.proposed - before.proposed,
+            self.accepted - before.accepted,
+            round(self.saved_seconds - before.saved_seconds, 3),
+        )
+
+
+class _ModelStats(Struct):
+    speculation: dict[str, Guesses] = {}
+
+
+class _ServerStats(Struct):
+    models: dict[str, _ModelStats] = {}
+
+
 class Stream:
     """A request under way: what was read, and when."""
 
@@ -150,6 +174,14 @@ class BenchClient:
             raise endpoint.ServerError(f"the server at {self.url} lists no model; name one after the URL")
         self.model = ids[0]
         return self.model
+
+    async def guesses(self) -> dict[str, Guesses]:
+        """Return what guesses have brought the model by source, as Orchard tells; nothing of other servers."""
+        try:
+            response = await self._http.get("/v1/stats", timeout=endpoint.CONNECT_SECONDS)
+            return msgspec.json.decode(response.content, type=_ServerStats).models[self.model].speculation
+        except (httpx.HTTPError, msgspec.DecodeError, KeyError):
+            return {}
 
     async def stream(
         self,
