@@ -149,6 +149,7 @@ def test_progress_is_told_and_a_client_that_leaves_ends_the_work(client: OpenAI,
         assert re.fullmatch(r"\d+ of 200 steps", note)  # which the terminal shows
     left = 200 * fake_images.SLOW_STEP / 2
     assert server.until("painter", timeout=left, running=0)["percent"] is None
+    assert generate(client.with_options(timeout=left)).data, "the model is free long before the image would be finished"
 
 
 def test_the_queue_is_bounded(client: OpenAI, server: Server) -> None:
