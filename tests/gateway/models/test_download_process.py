@@ -109,6 +109,16 @@ def test_a_file_that_another_process_fetches_is_waited_for(hub: Hub, blobs: Path
     assert told[-1] == 100
 
 
+def test_the_second_copy_of_a_pipelines_weights_is_left_out(hub: Hub, tmp_path: Path) -> None:
+    repo = hub.repos["org/painter"] = tmp_path / "painter"
+    names = ["model_index.json", "transformer/flux[1].safetensors", "vae/model.safetensors"]
+    for name in (*names, "flux[1].safetensors"):
+        (repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / name).write_bytes(name.encode())
+    folder = Path(quietly("org/painter"))
+    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == names
+
+
 def test_two_names_of_one_content_are_one_file(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     (hub.repos["org/tiny"] / "copy.safetensors").write_bytes(bytes(SIZE))
     usage = shutil.disk_usage("/")._replace(free=SIZE + 10_000)

@@ -5,6 +5,7 @@ or has died. huggingface_hub's own threads can't be ended in any other way.
 """
 
 import errno
+import glob
 import os
 import shutil
 import sys
@@ -70,7 +71,7 @@ def snapshot(repo: str, revision: str | None, on_progress: Callable[[int, int], 
             repo,
             revision=revision,
             allow_patterns=_WANTED,
-            ignore_patterns=_UNWANTED,
+            ignore_patterns=_unwanted(info),
             max_workers=_FILES_AT_ONCE,
             tqdm_class=_byte_bar(lambda done: on_progress(min(done, total), total)),
         )
@@ -86,13 +87,20 @@ def _missing_bytes(repo: str, info: "ModelInfo") -> int:
     from huggingface_hub.utils import filter_repo_objects
 
     files = {file.rfilename: file for file in info.siblings or ()}
-    wanted = filter_repo_objects(files, allow_patterns=_WANTED, ignore_patterns=_UNWANTED)
+    wanted = filter_repo_objects(files, allow_patterns=_WANTED, ignore_patterns=_unwanted(info))
     missing = {
         files[name].blob_id or name: files[name].size or 0
         for name in wanted
         if not isinstance(try_to_load_from_cache(repo, name, revision=info.sha), str)
     }
     return sum(missing.values())
+
+
+def _unwanted(info: "ModelInfo") -> list[str]:
+    """Return patterns of files that a model does not need: a pipeline's weights at the top are a second copy."""
+    weights = [file.rfilename for file in info.siblings or () if file.rfilename.endswith(".safetensors")]
+    is_pipeline = any(name.startswith("transformer/") for name in weights)
+    return [*_UNWANTED, *(glob.escape(name) for name in weights if is_pipeline and "/" not in name)]
 
 
 def _remove_leftovers(repo: str) -> None:
