@@ -29,6 +29,27 @@ _ALIGNING = 0.2  # of the loss
 _HEADS = [head for _, head in ALIGNMENT_HEADS]
 
 
+def coded(mel: Tensor) -> Tensor:
+    """Return features [batch, frames, mels] as through another microphone and, in half of the rows, a lossy format.
+
+    Such formats leave out high bands and those far below the loudest of their time, and add noise.
+    """
+    rows, _, count = mel.shape
+
+    def drawn(low: float, high: float) -> Tensor:
+        return torch.empty(rows, 1, 1, device=mel.device).uniform_(low, high)
+
+    tilt = torch.randn(rows, 1, 3, device=mel.device) * 0.1
+    bands = torch.linspace(-1, 1, count, device=mel.device)
+    mel = mel + tilt[..., :1] + tilt[..., 1:2] * bands + tilt[..., 2:] * bands**2
+    floor = mel.amin((1, 2), keepdim=True)
+    noisy = mel + torch.randn_like(mel) * drawn(0.0, 0.08)
+    high = torch.linspace(0, 1, count, device=mel.device) > drawn(0.73, 1.05)  # from 3.5 kHz on, or nothing
+    faint = noisy < noisy.amax(2, keepdim=True) - drawn(0.5, 1.2)
+    lossy = torch.where(high | faint, floor, noisy)
+    return torch.where(drawn(0.0, 1.0) < 0.5, lossy, mel)
+
+
 class Trainer:
     """The model, its optimizer, and a step."""
 
@@ -45,10 +66,8 @@ class Trainer:
         """Return logits, the tokens that come next, which are learnt, and the logarithms of the attention."""
         sound = torch.from_numpy(batch.sound).to(self.device).float() / 2**15
         mel = log_mel(sound, self._filters)
-        if varied:  # as if through another microphone
-            tilt = torch.randn(len(mel), 1, 3, device=self.device) * 0.1
-            bands = torch.linspace(-1, 1, mel.shape[2], device=self.device)
-            mel = mel + tilt[..., :1] + tilt[..., 1:2] * bands + tilt[..., 2:] * bands**2
+        if varied:
+            mel = coded(mel)
         frames = torch.from_numpy(batch.frames.astype(np.int64)).to(self.device)
         mel = mel.masked_fill((torch.arange(mel.shape[1], device=self.device) >= frames[:, None])[..., None], 0.0)
         tokens = torch.from_numpy(batch.tokens.astype(np.int64)).to(self.device)
