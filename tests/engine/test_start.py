@@ -76,6 +76,20 @@ def test_who_may_get_proposed_tokens_is_tried_once_and_only_for_speculation(monk
     assert all(runner.speculation for runner in runners)
 
 
+def test_passes_that_verify_are_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one row and of several, of several widths; not where nothing is verified."""
+    passes: set[tuple[int, ...]] = set()
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/nowhere")
+    for setting in ("off", "auto"):
+        model = Other(network("qwen3"), before=lambda tokens, given: passes.add(tuple(tokens.shape)))
+        model.fingerprint = f"warm {setting}"
+        monkeypatch.setattr(calibration, "find_verifying", lambda *_: Verifying.TOGETHER)
+        passes.clear()
+        make_runner(model, TextOptions(speculation=setting), 0, lambda: None)
+        wide = {(rows, width) for rows in (1, len(start._WAYS)) for width in (2, 4, 8)}
+        assert (passes >= wide) == (setting == "auto")
+
+
 def test_nobody_proposes_for_a_model_that_cannot_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Other(network("qwen3"))
     model.fingerprint = "can't verify"

@@ -31,6 +31,7 @@ from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.scheduler import Limits
 from orchard.engine.speculation.make import make_speculation
+from orchard.engine.speculation.rehearsal import rehearse
 from orchard.engine.speculation.speculation import Speculation
 
 log = logging.getLogger("orchard.engine")
@@ -47,6 +48,7 @@ _WAYS: tuple[dict[str, Any], ...] = (
     {"logit_bias": {0: 1.0}, "top_logprobs": 1, "thinking_budget": 1, "think_start": 1, "think_end": 0},
 )
 _GREEDY = SamplingParams(seed=0, **_WAYS[0])
+_PROPOSED = (1, 3, 7)  # tokens of each row in a step that verifies
 _LONG = ((300, 1), (600, 9), (2050, 1))  # tokens, rows
 
 warmed_up: set[str] = set()
@@ -91,13 +93,17 @@ def make_runner(
         batch = Batch(model, mode, multiple, traced=on_cuda(), verifying=verifying or Verifying.NEVER)
         return Runner(model, store, batch, limits, footprint, batched_prefill=batched, speculation=speculation)
 
-    trial = runner(KVStore(model, options), Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=pieces))
+    trial_limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=pieces)
+    trial = runner(KVStore(model, options), trial_limits)
     if name in warmed_up or (known and kernels_are_kept()):
         warm_up_once(trial)
     else:
         warm_up_every_way(trial, lambda: progress(0.5))
         if batched:  # padding may be as much again
             warm_up_prefill(model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))
+        for count in _PROPOSED if speculation and verifying is not Verifying.NEVER else ():
+            progress(0.8)
+            warm_up_verifying(runner(KVStore(model, options), trial_limits, rehearse(count, model.vocab_size)))
     warmed_up.add(name)
     if known is None:
         measured = calibration.measure_prefill(model, lambda: progress(0.9))
@@ -165,6 +171,16 @@ def warm_up_every_way(runner: Runner, tick: Callable[[], None]) -> None:
             tick()
             _run(runner, [Job("rows", [0] * length, _GREEDY, max_tokens=4, choices=rows)])
     mx.clear_cache()
+
+
+def warm_up_verifying(runner: Runner) -> None:
+    """Let steps verify tokens of one row, and of several that draw in every way.
+
+    RuntimeError where the model can't do that.
+    """
+    for ways in (_WAYS[:1], _WAYS):
+        draws = [SamplingParams(seed=0, **way) for way in ways]
+        _run(runner, [Job(f"verified {number}", [0, 0], params, 12) for number, params in enumerate(draws)])
 
 
 def _run(runner: Runner, jobs: list[Job]) -> None:

@@ -1,0 +1,47 @@
+"""Speculation that verifies any tokens in each step, so that what it needs has run before a model serves."""
+
+from collections.abc import Sequence
+
+from orchard.core.speculation_report import SpeculationReport
+from orchard.engine.speculation.interface import SpeculatingRow
+from orchard.engine.speculation.proposal import Proposal
+from orchard.engine.speculation.speculation import Speculation
+
+
+class _Rehearsal:
+    """Proposer and controller in one: proposes token 0 for every row, so many times, and has all of it verified."""
+
+    totals: SpeculationReport = {}  # noqa: RUF012 - nobody writes to it
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def open(self, row: SpeculatingRow) -> None:
+        """Do nothing: all rows are alike."""
+
+    def close(self, row: SpeculatingRow) -> None:
+        """Do nothing."""
+
+    def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
+        """Propose as many tokens as may be."""
+        return [Proposal("ngram", [0] * count, [0.5] * count) for count in most]
+
+    def looks(self, rows: int) -> int:
+        """Return the number of tokens, however many rows there are."""
+        return self._count
+
+    def choose(self, proposals: Sequence[Proposal | None]) -> list[int]:
+        """Choose everything."""
+        return [len(one.tokens) if one else 0 for one in proposals]
+
+    def observe(self, rows: int, tokens: int, seconds: float) -> None:
+        """Do nothing: the first pass of a size may take many times what later ones take."""
+
+    def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
+        """Do nothing."""
+
+
+def rehearse(count: int, vocab_size: int) -> Speculation:
+    """Return speculation that verifies `count` tokens of each row in each step."""
+    rehearsal = _Rehearsal(count)
+    return Speculation([rehearsal], rehearsal, vocab_size)
