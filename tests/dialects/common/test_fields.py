@@ -60,6 +60,8 @@ def read(parse: Read, default: str | None = "default", **fields: Any) -> Request
     body = {"messages": MESSAGES, "prompt": "Hi", "input": "Hi", "query": "Hi", "documents": ["Hi"], "max_tokens": 5}
     body |= fields
     del body["input" if parse is _completion else "prompt"]
+    if parse is _embedding:
+        del body["messages"]
     return parse(json.dumps(body).encode(), default)
 
 

@@ -153,7 +153,7 @@ def test_gains_from_a_row_that_copies_beside_rows_that_do_not() -> None:
     assert simulate(chances, waits_for_memory, STEPS * 10) > 1.5 * simulate(chances, waits_for_memory, STEPS * 10, 1)
 
 
-@examples(100)
+@examples(60)
 @given(
     st.floats(0.1, 50),
     st.lists(st.floats(0, 30), min_size=len(WIDTHS) - 1, max_size=len(WIDTHS) - 1),
@@ -164,7 +164,7 @@ def test_is_never_slower_on_any_machine(plain: float, more: list[float], rows: i
     """Passes never get cheaper with their width, and no token is dearer than four alone."""
     table = dict(zip(WIDTHS, itertools.accumulate([plain, *(min(one, 4 * plain) for one in more)]), strict=True))
     widths = lambda rows, width: table[min(one for one in WIDTHS if one >= width)]  # noqa: E731
-    assert simulate([constant(chance)] * rows, widths, STEPS * plain) > 0.97 * rows / plain
+    assert simulate([constant(chance)] * rows, widths, 2 * STEPS * plain) > 0.97 * rows / plain
 
 
 def test_a_slow_first_pass_of_a_width_is_forgotten() -> None:
