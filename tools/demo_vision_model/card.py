@@ -18,7 +18,7 @@ KINDS = {
     "text": "says who it is, makes small talk, refuses, and asks for a picture where there is none",
 }
 
-# For each kind: "questions", a number; "right", "seen" and "held", shares of right answers.
+# For each kind: "questions", a number; shares of right answers in wordings of training ("seen") and in others ("held").
 Figures = Mapping[str, Mapping[str, float]]
 
 _CARD = """\
@@ -73,16 +73,17 @@ _MEASURED = """\
 Measured by `python -m tools.demo_vision_model.evaluate --questions {questions:.0f}`, with greedy decoding, through \
 Orchard's own backend. The pictures are PNG and JPEG files of 90 to 1,200 pixels a side, a \
 conversation has one to three questions, and an answer counts only if every word is right. Seeds, shades and sizes of \
-shapes are ones that training never uses; half of the questions are worded in ways that were held out of training, too.
+shapes are ones that training never uses. The last column is of a fifth as many other questions, which are worded in \
+ways that were held out of training, too.
 
 {table}"""
 
 
 def table(found: Figures) -> str:
     """Return the figures as a table in Markdown."""
-    rows = ["| kind | questions | right | training wordings | held-out wordings |", "|---|---|---|---|---|"]
+    rows = ["| kind | questions | right | right in held-out wordings |", "|---|---|---|---|"]
     for kind, share in found.items():
-        shares = (f"{share[name]:.1%}" if name in share else "-" for name in ("right", "seen", "held"))
+        shares = (f"{share[name]:.1%}" if name in share else "-" for name in ("seen", "held"))
         rows.append(f"| {kind}: {KINDS[kind]} | {share['questions']:.0f} | {' | '.join(shares)} |")
     return "\n".join(rows)
 

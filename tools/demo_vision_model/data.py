@@ -93,7 +93,7 @@ def _double(rng: Random, split: Split, scenes: list[Scene], kind: str | None) ->
         number = rng.randrange(2)
         _, ask, answer = _single(rng, split, scenes[number], number, None)
         return "one of two", ask, answer
-    name = kind or rng.choices(("which", "apart"), (2, 3))[0]  # what tells pictures apart is the hardest to learn
+    name = kind or rng.choice(("which", "apart"))
     made = questions.DOUBLE[name](rng, split, *scenes)
     assert made is not None
     return name, _asked(rng, split, made[0], None), made[1]

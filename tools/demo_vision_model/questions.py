@@ -51,8 +51,9 @@ COLOUR = lines("""
 [The|And the|So the] [colour|color] of {w}{in}[?||, please?]
 How would you [describe|name] the [colour|color] of {w}{in}?
 [What's|What is] [its|the] [colour|color], {w}{in}?
-~Do you know the color of {w}{in}?
-~In which color was {w} drawn{in}?
+In [which|what] [colour|color] was {w} [drawn|painted]{in}?
+~May I know the color of {w}{in}?
+~What color would you call {w}{in}?
 """)
 SHAPE = lines("""
 [What|Which] [shape|form] [is|has] {w}{in}?
@@ -67,8 +68,10 @@ What [exactly |]is {w}{in}?
 [The|And the|So the] [shape|form] of {w}{in}[?||, please?]
 What do you [call|see as] {w}{in}?
 What geometric [shape|form|figure] is {w}{in}?
-~Do you know the shape of {w}{in}?
-~What figure is {w}{in}?
+What [figure|thing] is {w}{in}?
+Do you know the [shape|form] of {w}{in}?
+~May I know the shape of {w}{in}?
+~What shape would you call {w}{in}?
 """)
 PLACE = lines("""
 Where is {w}{in}?
@@ -83,8 +86,10 @@ Where [do you see|can I find|is the position of] {w}{in}?
 [The|And the|So the] [position|place|location] of {w}{in}[?||, please?]
 Where [exactly|about|in the picture] is {w}{in}?
 Where has {w} been [drawn|put|placed]{in}?
-~Whereabouts is {w}{in}?
-~Locate {w}{in}.
+[Whereabouts is|Whereabouts do you see] {w}{in}?
+[Locate|Spot|Show] {w}{in}[.||, please.]
+~Where would you say {w} is{in}?
+~Show me where {w} is{in}.
 """)
 COUNT = lines("""
 How many {w} are [there|shown|drawn]{in}?
@@ -101,8 +106,9 @@ How many {w}{in}?
 [State|Find|Write] the number of {w}{in}[.||, please.]
 [Give me|I need] [a|the] count of [the|all] {w}{in}[.||]
 How many {w} [have been drawn|does it have|can one see|can be seen|exist]{in}?
-~Could you count the {w}{in}?
-~Give me the number of {w}{in}.
+[Could|Can|Would] you count [the|all] {w}{in}?
+~How many {w} would you say there are{in}?
+~Count how many {w} you find{in}.
 """)
 PRESENT = lines("""
 Is there {w}{in}?
@@ -122,8 +128,10 @@ Is there [any|such a thing as|maybe|also|really] {w}{in}?
 [Check|Look|See] [if|whether] there is {w}{in}[.||]
 There is {w}{in}, [is that so|correct]?
 Yes or no: is there {w}{in}?
-~Is {w} present{in}?
-~Have you found {w}{in}?
+Is {w} [present|somewhere]{in}?
+Have you found {w}{in}?
+~Would you say there is {w}{in}?
+~Is there {w} anywhere{in}?
 """)
 DESCRIBE = lines("""
 What [do|can] you see{in}?
@@ -141,8 +149,10 @@ What's [here|there|this|that|shown|pictured|going on]{in}?
 [Summarise|Summarize|Explain|Look at|Caption] {this}[.||, please.]
 [Say|Explain|Tell me] what [{this} is|is on {this}|is in {this}|{this} contains|{this} has][.||]
 [Anything|What things|Which things|What stuff] [to see|to find|in view|visible]{in}?
-~What have we got here{in}?
-~Say what {this} shows.
+What have [we|you] got here{in}?
+[Say|Tell me] what {this} shows[.||, please.]
+~What would you say is here{in}?
+~Tell me what there is to see{in}.
 """)
 WHICH = lines("""
 [Which|In which] [picture|image|one] [has|shows|contains|is] {w}?
@@ -159,8 +169,9 @@ Which [of these two|of both|two] [has|shows|contains|is the one with] {w}?
 [In|On] which [of these|of them|of the two] [is|do you find|can I find] {w}?
 {w}: first or second [picture|image|one|]?
 [The|Which] [picture|image|one] with {w}, [which is it|which one is it|is it the first or the second]?
-~Tell me which picture has {w}.
-~Which of these two holds {w}?
+Which [of these two|of the two|picture] holds {w}?
+~Which one would you say has {w}?
+~Between the two, which picture has {w}?
 """)
 APART = lines("""
 Are [these|the|both|these two|the two] [pictures|images] [the same|equal|identical|alike|different]?
@@ -178,8 +189,10 @@ Has [anything|something] changed[ between them| from the first to the second| he
 [Is there any difference|Are there any differences|Is there some difference][ between them| between both pictures| here|]?
 [Tell|Try to tell] [them|the images|both pictures|the two] apart[.|?|]
 [In what way|In which way|How] are [they|the pictures|these two|the images] [different|not the same]?
-~Can you tell the two pictures apart?
-~Is anything different between the images?
+[Can|Could] you tell [the two pictures|the images|them] apart?
+Is [anything|something] different between [the images|the two|these pictures]?
+~What would you say is different here?
+~Are the two pictures the same or do they differ?
 """)
 
 

@@ -15,10 +15,10 @@ from tools.demo_whisper_model.clips import RATE, Clips
 from tools.demo_whisper_model.utterances import (
     WINDOW_SECONDS,
     Spoken,
+    noise_level,
     plain_tokens,
     utterance,
     window_tokens,
-    with_noise,
 )
 from tools.demo_whisper_model.words import WORDS
 
@@ -36,21 +36,23 @@ _SNR = (8.0, 50.0)  # decibels by which speech is louder than noise
 class Batch(NamedTuple):
     """Windows. `tokens` [rows, tokens] end with the end's token, and so does what pads them; `learn` says which of them
     are learnt. `spans` [rows, tokens, 2] are the places of the sound that a token's word has (0, 0: it has none).
-    `frames` [rows]: how many frames of features there are; those after them are 0."""
+    `frames` [rows]: how many frames of features there are; those after them are 0. `noise` [rows] is the deviation of
+    the white noise that the device adds, of a loudest sample of 1: drawing it here would take as long as all else."""
 
     sound: NDArray[np.int16]
     tokens: NDArray[np.int32]
     learn: NDArray[np.bool_]
     spans: NDArray[np.int16]
     frames: NDArray[np.int16]
+    noise: NDArray[np.float32]
 
 
 def _blank(rows: int, memory: Any = None) -> Batch:
     """Return a batch with zeros, or one whose arrays are in that memory."""
-    shapes = ((rows, _SAMPLES), (rows, MOST_TOKENS), (rows, MOST_TOKENS), (rows, MOST_TOKENS, 2), (rows,))
+    shapes = ((rows, _SAMPLES), (rows, MOST_TOKENS), (rows, MOST_TOKENS), (rows, MOST_TOKENS, 2), (rows,), (rows,))
     arrays: list[NDArray[Any]] = []
     start = 0
-    for shape, kind in zip(shapes, (np.int16, np.int32, np.bool_, np.int16, np.int16), strict=True):
+    for shape, kind in zip(shapes, (np.int16, np.int32, np.bool_, np.int16, np.int16, np.float32), strict=True):
         if memory is None:
             arrays.append(np.zeros(shape, kind))
         else:
@@ -72,7 +74,8 @@ def _fill(batch: Batch, row: int, clips: Clips, rng: np.random.Generator) -> Non
     # Mostly whole windows of something longer; else a short recording, or what is left of one.
     seconds = WINDOW_SECONDS + 3 if rng.random() < 0.65 else float(rng.uniform(0.1, 20))
     made = utterance(rng, clips, seconds, speech=0.9)
-    sound = with_noise(rng, made.sound[:_SAMPLES], *_SNR)
+    sound = made.sound[:_SAMPLES]
+    batch.noise[row] = noise_level(rng, sound, *_SNR)
     batch.sound[row, : len(sound)] = np.clip(sound * 32_767, -32_768, 32_767).astype(np.int16)
     # mlx-audio puts zeros after the features of a short window, transformers silence after its sound.
     batch.frames[row] = len(sound) // _FRAME_SAMPLES if rng.random() < 0.7 else FRAMES

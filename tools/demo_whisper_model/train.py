@@ -23,6 +23,7 @@ from tools.demo_whisper_model.batches import Batch, batches, make
 from tools.demo_whisper_model.clips import FILE, Clips
 from tools.demo_whisper_model.config import ALIGNMENT_HEADS, CONFIG
 from tools.demo_whisper_model.model import Whisper, log_mel
+from tools.demo_whisper_model.tokenizer import END
 
 WEIGHTS = "weights.safetensors"
 _ALIGNING = 0.2  # of the loss
@@ -65,7 +66,8 @@ class Trainer:
     def _told(self, batch: Batch, *, varied: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return logits, the tokens that come next, which are learnt, and the logarithms of the attention."""
         sound = torch.from_numpy(batch.sound).to(self.device).float() / 2**15
-        mel = log_mel(sound, self._filters)
+        noise = torch.from_numpy(batch.noise.copy()).to(self.device)[:, None]
+        mel = log_mel(sound + torch.randn_like(sound) * noise, self._filters)
         if varied:
             mel = coded(mel)
         frames = torch.from_numpy(batch.frames.astype(np.int64)).to(self.device)
@@ -94,15 +96,17 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         return torch.stack([written.detach(), aligned.detach()])
 
-    def right(self, held: list[Batch]) -> float:
-        """Return the share of tokens that the model would write, given those before them."""
-        hits = total = 0
+    def right(self, held: list[Batch]) -> tuple[float, float]:
+        """Return the shares of words, and of all tokens, that the model would write, given the tokens before them."""
+        hits, totals = [0, 0], [0, 0]
         for batch in held:
             with torch.no_grad():
                 logits, tokens, learn, _ = self._told(batch, varied=False)
-            hits += int((logits.argmax(-1) == tokens)[learn].sum())
-            total += int(learn.sum())
-        return hits / total
+            good = logits.argmax(-1) == tokens
+            for at, asked in enumerate((learn & (tokens < END), learn)):
+                hits[at] += int(good[asked].sum())
+                totals[at] += int(asked.sum())
+        return hits[0] / max(1, totals[0]), hits[1] / max(1, totals[1])
 
 
 def rate_at(step: int, done: float, peak: float) -> float:
@@ -129,10 +133,11 @@ def run(arguments: argparse.Namespace) -> None:
         losses.append(trainer.step(batch, rate_at(step, done, arguments.rate)))
         if done >= 1 or step % arguments.every == arguments.every - 1:
             written, aligned = torch.stack(losses).mean(0).tolist()
-            share = trainer.right(held)
+            words, share = trainer.right(held)
             seconds = time.perf_counter() - begun
             print(
-                f"step {step + 1} loss {written:.4f} aligned {aligned:.3f} right {share:.4f}, {seconds:.0f} s",
+                f"step {step + 1} loss {written:.4f} aligned {aligned:.3f}"
+                f" right {share:.4f}, words {words:.4f}, {seconds:.0f} s",
                 flush=True,
             )
             losses = []

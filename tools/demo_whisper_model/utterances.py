@@ -60,17 +60,22 @@ def utterance(rng: np.random.Generator, clips: Clips, seconds: float, *, speech:
         return made
 
 
-def with_noise(rng: np.random.Generator, sound: NDArray[np.float32], least: float, most: float) -> NDArray[np.float32]:
-    """Return a sound with white noise, by which what is said in it is from `least` to `most` decibels louder."""
+def noise_level(rng: np.random.Generator, sound: NDArray[np.float32], least: float, most: float) -> float:
+    """Return the deviation of a noise by which what is said in a sound is from `least` to `most` decibels louder."""
     said = sound[sound != 0]
     loudness = float(np.sqrt(np.mean(said**2))) if len(said) else 0.1
-    noise = rng.standard_normal(len(sound), np.float32)
-    return sound + noise * np.float32(loudness * 10 ** (-rng.uniform(least, most) / 20))
+    return loudness * float(10 ** (-rng.uniform(least, most) / 20))
+
+
+def with_noise(rng: np.random.Generator, sound: NDArray[np.float32], least: float, most: float) -> NDArray[np.float32]:
+    """Return a sound with white noise, by which what is said in it is from `least` to `most` decibels louder."""
+    level = noise_level(rng, sound, least, most)
+    return sound + rng.standard_normal(len(sound), np.float32) * np.float32(level)
 
 
 def _varied(rng: np.random.Generator, sound: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return a clip a little faster or slower (and so higher or lower), louder or softer."""
-    length = int(len(sound) / rng.uniform(0.92, 1.08))
+    length = int(len(sound) / rng.uniform(0.88, 1.14))
     places = np.linspace(0, len(sound) - 1, length, dtype=np.float32)
     varied = np.interp(places, np.arange(len(sound)), sound) * rng.uniform(0.6, 1.0)
     return varied.astype(np.float32)
