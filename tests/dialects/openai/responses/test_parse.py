@@ -32,6 +32,7 @@ from tests.support.mutation import places
 FUNCTION = {"type": "function", "name": "look_up", "description": "Looks up.", "parameters": {"type": "object"}}
 CALL = {"type": "function_call", "call_id": "call_1", "name": "look_up", "arguments": '{"a": 1}', "id": "fc_1"}
 OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "found"}
+IMAGES = {"type": "image_generation", "output_format": "png"}
 BREAKPOINT = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
 
@@ -312,6 +313,25 @@ def test_tools() -> None:
     assert custom.parameters
     assert custom.parameters["properties"] == {"input": {"type": "string", "pattern": "^(?:a+)$"}}
     assert "a+" in (custom.description or "")
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"tools": [IMAGES]}, "tools[0].type"),
+        ({"input": [{"type": "additional_tools", "tools": [IMAGES]}]}, "input[0].tools[0].type"),
+        ({"tools": [FUNCTION, IMAGES], "tool_choice": {"type": "image_generation"}}, "tool_choice.type"),
+    ],
+)
+def test_who_wants_nothing_but_images_learns_where_they_are_made(fields: dict[str, Any], param: str) -> None:
+    error = refused(**fields)
+    assert error.param == param
+    assert "'image_generation' can't be served" in error.message
+    assert "/v1/images/generations" in error.message
+
+
+def test_images_beside_other_tools_are_left_out() -> None:
+    assert task(tools=[IMAGES, FUNCTION]) == task(tools=[FUNCTION])
 
 
 def test_the_namespace_tells_tools_of_one_name_apart() -> None:

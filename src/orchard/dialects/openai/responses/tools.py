@@ -31,6 +31,8 @@ _HOSTED = {
     "web_search_preview",
     "web_search_preview_2025_03_11",
 }
+_IMAGES = "image_generation"
+_NO_IMAGES = "can't be served here: images are made at /v1/images/generations and /v1/images/edits, by models of images"
 
 
 class ServedTool(Struct, frozen=True):
@@ -62,7 +64,8 @@ def toolbox(
 ) -> Toolbox:
     """Read the tools of a body, those that items of its input add (with their places), and `tool_choice`.
 
-    Tools that only OpenAI can run are left out. Raise OrchardError (invalid_request).
+    Tools that only OpenAI can run are left out. Raise OrchardError (invalid_request), also where images are all that
+    is asked for.
     """
     flat: list[tuple[str, str | None, wire.NamedTool]] = []
     for where, entry in (*((f"tools[{i}]", entry) for i, entry in enumerate(entries)), *added):
@@ -70,6 +73,9 @@ def toolbox(
             flat += [(f"{where}.tools[{i}]", entry.name, tool) for i, tool in enumerate(entry.tools or ())]
         else:
             flat.append((where, None, entry))
+    # Beside other tools it is left out, because Codex may send it with every request.
+    if flat and all(tool.type == _IMAGES for _, _, tool in flat):
+        raise invalid(f"{flat[0][0]}.type", f"'{_IMAGES}' {_NO_IMAGES}.")
     names = Counter(tool.name for _, _, tool in flat)
     tools = Tools(free_form)
     served: dict[str, ServedTool] = {}
@@ -119,6 +125,8 @@ def _chosen(
         if choice.mode == "required" and not names:
             raise invalid("tool_choice", "requires a call, and allows no tool that this server has.")
         return tools.pick(names, "tool_choice.tools"), choice.mode == "required"
+    if choice.type == _IMAGES:
+        raise invalid("tool_choice.type", f"'{_IMAGES}' {_NO_IMAGES}.")
     if choice.type not in ("function", "custom"):
         raise not_one_of("tool_choice.type", ("function", "custom", "allowed_tools"), ": other tools can't run here")
     return tools.pick(_find(served, choice.type, choice.name, "tool_choice"), "tool_choice"), True
