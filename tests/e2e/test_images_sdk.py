@@ -1,6 +1,7 @@
 """Images through OpenAI's SDKs and a real server, whose models draw plain colours without mflux."""
 
 import base64
+import json
 import os
 import re
 import time
@@ -13,12 +14,16 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from openai import AzureOpenAI, OpenAI
 from PIL import Image
 
 from orchard.core.tasks.images import ImageOptions
 from orchard.gateway.models.registry import ModelEntry
 from tests.support import fake_images
+from tests.support.forms import PICTURES, SentForm, forms
+from tests.support.fuzzing import AMOUNT, Call, check_error, fuzz, sent_to
 from tests.support.gateway_client import body
 from tests.support.serving import FAKE, Server, serve
 
@@ -39,8 +44,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Server]:
     models = [
-        fake_images.painter("painter", folder, "qwen-image", queue_size=2),
-        fake_images.painter("filler", folder, "flux-fill-dev"),
+        fake_images.painter("painter", folder, "qwen-image"),
+        fake_images.painter("filler", folder, "flux-fill-dev", queue_size=2),
     ]
     limits = {"api_keys": (KEY,), "max_loaded_models": 3}
     env = {"ORCHARD_CACHE_DIR": str(folder / "cache")}
@@ -51,6 +56,10 @@ def server(folder: Path) -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def _nothing_is_left(folder: Path) -> Iterator[None]:
     yield
+    _wait_until_nothing_is_left(folder)
+
+
+def _wait_until_nothing_is_left(folder: Path) -> None:
     deadline = time.monotonic() + 30  # a client that has left is noticed a moment later
     while [path for path in (folder / "cache" / "uploads").glob("*/*") if path.name != "lock"]:
         assert time.monotonic() < deadline, "an upload is left on the disk"
@@ -60,6 +69,12 @@ def _nothing_is_left(folder: Path) -> Iterator[None]:
 @pytest.fixture
 def client(server: Server) -> Iterator[OpenAI]:
     with OpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0, timeout=100) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def forms_client(server: Server) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url, headers={"x-api-key": KEY}, timeout=60) as client:
         yield client
 
 
@@ -153,15 +168,55 @@ def test_progress_is_told_and_a_client_that_leaves_ends_the_work(client: OpenAI,
 
 
 def test_the_queue_is_bounded(client: OpenAI, server: Server) -> None:
-    url, headers = f"{server.url}/v1/images/generations", {"x-api-key": KEY}
-    slow = {"model": "painter", "prompt": "slow", "size": "64x32", "steps": 8, "n": 2}
-    with ThreadPoolExecutor(1) as threads, httpx.stream("POST", url, json=slow | {"stream": True}, headers=headers):
-        other = threads.submit(httpx.post, url, json=slow | {"n": 1}, headers=headers, timeout=60)
-        server.until("painter", running=1, waiting=1)
+    with ThreadPoolExecutor(1) as threads, edit(client, prompt="slow", steps=8, n=2, stream=True):
+        other = threads.submit(edit, client, prompt="slow", steps=8)
+        server.until("filler", running=1, waiting=1)
         with pytest.raises(openai.RateLimitError) as caught:
-            generate(client)
+            edit(client)
         assert caught.value.response.headers["retry-after"] == "30"
-        assert other.result().status_code == 200
+        assert other.result().data
+
+
+def test_a_client_that_does_not_read_gets_all_later_and_holds_nobody_up(client: OpenAI, server: Server) -> None:
+    asked = {"model": "painter", "prompt": "slow noise", "size": "2048x2048", "output_format": "jpeg", "seed": 1}
+    asked |= {"stream": True, "steps": 4, "partial_images": 3}
+    with httpx.stream(
+        "POST", f"{server.url}/v1/images/generations", json=asked, headers={"x-api-key": KEY}, timeout=60
+    ) as lazy:
+        server.until("painter", running=1, percent=100.0)
+        assert generate(client).data
+        assert server.health("painter")["running"] == 1
+        events = [json.loads(line[6:]) for line in lazy.iter_lines() if line.startswith("data: ")]
+    kinds = ["image_generation.partial_image"] * 3 + ["image_generation.completed"]
+    assert [event.get("type") for event in events] == kinds
+    assert min(len(event["b64_json"]) for event in events) > 5_000_000
+    server.until("painter", running=0)
+
+
+@pytest.mark.timeout(3600)
+async def test_fuzzed_requests(client: OpenAI, server: Server) -> None:
+    assert generate(client).data, "it is loaded"
+    sent = sent_to("painter")
+    assert await fuzz(server, sent, 0, ["painter"]) == {"200": len(sent)}
+    assert not (await fuzz(server, (), AMOUNT // 8, ["painter"]))["left"]
+
+
+def _files() -> list[bytes]:
+    return [picture(), picture((64, 32), 0), picture((32, 32)), picture((16_000, 4000))]
+
+
+@pytest.mark.timeout(3600)
+@settings(max_examples=AMOUNT // 16)
+@given(st.deferred(lambda: forms(_files(), PICTURES)))
+def test_fuzzed_forms(forms_client: httpx.Client, folder: Path, sent: SentForm) -> None:
+    call = Call("POST", "/v1/images/edits", {"content-type": sent.kind}, None)
+    headers = {b"content-type": sent.kind.encode("latin-1")}
+    answer = forms_client.post(call.path, content=iter(sent.pieces), headers=headers)
+    assert answer.status_code < 500, answer.text
+    if answer.status_code >= 400:
+        check_error(call, answer)
+    assert forms_client.get("/health").json()["models"]["filler"]["restarts"] == 0
+    _wait_until_nothing_is_left(folder)
 
 
 BAD: dict[str, tuple[Any, dict[str, Any], int, str]] = {

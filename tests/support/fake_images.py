@@ -1,8 +1,9 @@
 """Models of images without mflux: the service is the real one, and what it draws is a plain colour.
 
-A step of the prompt "slow" takes a tenth of a second.
+A step of a prompt that begins with "slow" takes a tenth of a second; one that ends with "noise" gets noise instead.
 """
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -49,11 +50,17 @@ class PlainPipeline(Pipeline):
         """Draw it, in as many steps as are asked for."""
         green = ImageStat.Stat(pictures.mask.convert("L")).mean[0] if pictures.mask else 0
         blue = ImageStat.Stat(pictures.images[0].convert("L")).mean[0] if pictures.images else 0
-        size = drawing.width, drawing.height
         for step in range(drawing.steps + 1):
-            time.sleep(SLOW_STEP if drawing.prompt == "slow" else 0)
-            on_step(step, lambda step=step: Image.new("RGB", size, (step, 0, 0)))  # type: ignore[misc]
-        return Image.new("RGB", size, (seed % 256, round(green), round(blue)))
+            time.sleep(SLOW_STEP if drawing.prompt.startswith("slow") else 0)
+            on_step(step, lambda step=step: _painted(drawing, (step, 0, 0)))  # type: ignore[misc]
+        return _painted(drawing, (seed % 256, round(green), round(blue)))
+
+
+def _painted(drawing: Drawing, colour: tuple[int, int, int]) -> Image.Image:
+    size = drawing.width, drawing.height
+    if drawing.prompt.endswith("noise"):
+        return Image.frombytes("RGB", size, os.urandom(3 * size[0] * size[1]))
+    return Image.new("RGB", size, colour)
 
 
 def _load(*_: Any) -> PlainPipeline:

@@ -1,4 +1,4 @@
-"""Forms with a recording (multipart/form-data) as no well-behaved client sends them, for tests of what reads them."""
+"""Forms with files (multipart/form-data) as no well-behaved client sends them, for tests of what reads them."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -8,8 +8,21 @@ from hypothesis import strategies as st
 _BOUNDARY = b"b0undary"
 _KIND = f"multipart/form-data; boundary={_BOUNDARY.decode()}"
 
-# The first value of each row is a good one, and mostly drawn, so that many forms come as far as the model.
-_VALUES: dict[str, list[str]] = {
+
+class FormKind(NamedTuple):
+    """What may be in a form: the values of its fields, those it usually has, and the heads of its files.
+
+    The first value of a field is a good one, and mostly drawn, so that many forms come as far as the model. The first
+    `usual_files` heads are those of a good form.
+    """
+
+    values: dict[str, list[str]]
+    usual: dict[str, bytes]
+    file_heads: tuple[str, ...]
+    usual_files: int
+
+
+_RECORDING_VALUES: dict[str, list[str]] = {
     "model": ["ears", "ears", "ears", "", "nobody", "fake", "x" * 2000, "\0", "../../etc", "\u202e"],
     "language": ["en", "English", "", "de", "klingon", "x" * 65, "\0"],
     "prompt": ["Hello", "", "<|endoftext|><|0.00|>", "x" * 65_537, "\ud7ff\0", "\r\n--b0undary--\r\n"],
@@ -30,7 +43,32 @@ _VALUES: dict[str, list[str]] = {
     "model[x]": ["ears"],
     "": ["x"],
 }
-_USUAL = {"model": b"ears", "temperature": b"0.01"}
+_PICTURE_VALUES: dict[str, list[str]] = {
+    "model": ["filler", "filler", "filler", "", "nobody", "fake", "painter", "x" * 2000, "\0", "../../etc"],
+    "prompt": ["a cat", "", " \n", "{}", "x" * 32_001, "\ud7ff\0", "\r\n--b0undary--\r\n"],
+    "n": ["2", "0", "11", "1.5", "1.0", "-1", "NaN", "9" * 5000, "[]", "two"],
+    "size": ["96x64", "auto", "", "31x31", "64x65", "99999x99999", "0x0", "64x32x3", "-64x32", "²x2", "x" * 33],
+    "response_format": ["b64_json", "url", "B64_JSON"],
+    "output_format": ["webp", "jpeg", "png", "gif"],
+    "output_compression": ["100", "0", "101", "-1", "1e2", "x"],
+    "background": ["opaque", "auto", "transparent"],
+    "stream": ["true", "false", "1", "yes", "null"],
+    "partial_images": ["2", "4", "-1", "x"],
+    "seed": ["7", "-1", "4294967296", "1e999", "0x1"],
+    "steps": ["3", "0", "201", "2.0", "9" * 400],
+    "guidance": ["4", "0", "101", "NaN", "Infinity"],
+    "negative_prompt": ["", "dogs"],
+    "quality": ["high", "x" * 2000],
+    "input_fidelity": ["low"],
+    "user": ["u", "\0"],
+    "adapters": ["", "poet"],
+    "ttl": ["600", "0", "-1", "1e400"],
+    "image": ["not a file"],
+    "mask": ["not a file", ""],
+    "image[]": ["not a file"],
+    "model[x]": ["filler"],
+    "": ["x"],
+}
 _HEADS = (
     'content-disposition: form-data; name="{name}"',
     "Content-Disposition: form-data; name={name}",
@@ -42,7 +80,7 @@ _HEADS = (
     'content-disposition: form-data; name="{name}\r\n ',
     "",
 )
-_FILE_HEADS = (
+_RECORDING_HEADS = (
     'content-disposition: form-data; name="file"; filename="a.wav"',
     'content-disposition: form-data; name="file"; filename="a.wav"\r\ncontent-type: audio/wav',
     'content-disposition: form-data; name="file"; filename="../../a\0.mp3"\r\ncontent-type: image/png',
@@ -51,6 +89,18 @@ _FILE_HEADS = (
     'content-disposition: form-data; name="audio"; filename="a.wav"',
     'content-disposition: form-data; name="file"',
 )
+_PICTURE_HEADS = (
+    'content-disposition: form-data; name="image"; filename="a.png"',
+    'content-disposition: form-data; name="mask"; filename="m.png"\r\ncontent-type: image/png',
+    'content-disposition: form-data; name="image[]"; filename="a.jpg"\r\ncontent-type: text/plain',
+    'content-disposition: form-data; name="image"; filename="../../a\0.webp"',
+    'content-disposition: form-data; name="image"; filename=""',
+    'content-disposition: form-data; name="mask"',
+    'content-disposition: form-data; name="image[0]"; filename="a.png"',
+    'content-disposition: form-data; name="file"; filename="a.png"',
+)
+RECORDING = FormKind(_RECORDING_VALUES, {"model": b"ears", "temperature": b"0.01"}, _RECORDING_HEADS, 1)
+PICTURES = FormKind(_PICTURE_VALUES, {"model": b"filler", "prompt": b"a cat", "steps": b"2"}, _PICTURE_HEADS, 2)
 _KINDS = (
     'multipart/form-data; boundary="b0undary"',
     "Multipart/Form-Data; charset=utf-8; boundary=b0undary",
@@ -94,18 +144,19 @@ class SentForm(NamedTuple):
 
 
 @st.composite
-def forms(draw: st.DrawFn, files: Sequence[bytes]) -> SentForm:
-    """Draw a form: its file is one of these, often damaged, and so are its fields and what holds it together."""
-    parts = [_part(_head(name), value) for name, value in _USUAL.items() if draw(_mostly(True, False))]
-    for name in draw(st.lists(st.sampled_from(list(_VALUES)), max_size=4)):
+def forms(draw: st.DrawFn, files: Sequence[bytes], kind: FormKind = RECORDING) -> SentForm:
+    """Draw a form: its files are among these, often damaged, and so are its fields and what holds it together."""
+    parts = [_part(_head(name), value) for name, value in kind.usual.items() if draw(_mostly(True, False))]
+    for name in draw(st.lists(st.sampled_from(list(kind.values)), max_size=4)):
         head = draw(_mostly(*_HEADS)).format(name=name, long="x" * 100_000)
-        value = draw(_mostly(*_VALUES[name])) if len(_VALUES[name]) > 1 else _VALUES[name][0]
-        parts.append(_part(head.encode(), value.encode()))
-    for _ in range(draw(_mostly(1, 0, 2))):
+        values = kind.values[name]
+        parts.append(_part(head.encode(), (draw(_mostly(*values)) if len(values) > 1 else values[0]).encode()))
+    for number in range(draw(_mostly(kind.usual_files, 0, kind.usual_files + 1))):
         file = draw(st.sampled_from(list(files)))
-        for way in draw(st.lists(st.sampled_from(("cut", "a byte changed", "a byte missing")), max_size=2)):
+        for way in draw(_mostly([], ["cut"], ["a byte changed"], ["a byte missing"], ["cut", "a byte changed"])):
             file = _damaged(draw, file, way)
-        parts.append(_part(draw(_mostly(*_FILE_HEADS)).encode(), file))
+        usual = kind.file_heads[number % kind.usual_files]
+        parts.append(_part(draw(_mostly(usual, *kind.file_heads)).encode(), file))
     if draw(_mostly(False, True)):
         parts = draw(st.permutations(parts)) * draw(st.sampled_from((1, 2, 130)))
     body = b"".join(parts) + b"--" + _BOUNDARY + b"--\r\n"

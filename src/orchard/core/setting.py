@@ -63,5 +63,9 @@ Folder = Annotated[str, written_as("folder")]
 ExistingFolder = Annotated[str, written_as("existing folder")]
 QueueSize = Annotated[
     Positive,
-    setting("concurrency", "The most requests that may wait for a model; further ones are refused."),
+    setting(
+        "concurrency",
+        "The most requests that may wait for a model; further ones are refused. Models of speech and transcription "
+        "have fixed limits.",
+    ),
 ]

@@ -245,6 +245,21 @@ async def test_a_paused_request_begins_no_further_image(running: Running) -> Non
     assert before < len(running.outputs("r")) == 2
 
 
+async def test_what_is_under_way_is_held_back_while_its_request_is_paused(running: Running) -> None:
+    running.submit("r", GenerateImages(prompt="a cat", width=32, height=32, steps=STEPS, seed=5, partial_images=1))
+    running.permit(1)
+    await running.until(lambda: Progressed(0, STEPS) in running.events["r"])
+    running.service.pause("r")
+    running.submit("other", GenerateImages(prompt="other", width=32, height=32, steps=1))
+    assert isinstance(await running.end("other"), Finished)
+    assert running.brush.drawn == [("a cat", 5), ("other", running.brush.drawn[1][1])]
+    assert running.events["r"] == [Started(0), *(Progressed(done, STEPS) for done in range(STEPS + 1))]
+    running.service.resume("r")
+    assert isinstance(running.events["r"][-1], Finished)
+    assert [type(image) for _, image in running.outputs("r")] == [PartialImage, Image]
+    assert running.numbers[-1] == (0, 0)
+
+
 async def test_a_step_is_a_piece_of_work_and_what_it_may_take_is_no_silence(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,8 @@ class _Order:
         self.cancelled = False
         self.begun = False
         self.images = 0
+        self.held: list[Event] = []
+        """Images that its caller gets once it goes on after a pause."""
 
 
 class ImageService(Service):
@@ -168,7 +170,10 @@ class ImageService(Service):
             self._tell()
 
     def pause(self, request_id: str) -> None:
-        """Begin no further image of a request until it is resumed. Unknown ids are fine."""
+        """Begin no further image of a request, and hold back those under way, until it is resumed.
+
+        Unknown ids are fine.
+        """
         if order := self._live.get(request_id):
             order.paused = True
 
@@ -176,6 +181,8 @@ class ImageService(Service):
         """Go on with a paused request. Unknown ids are fine."""
         if order := self._live.get(request_id):
             order.paused = False
+            held, order.held = order.held, []
+            self._give(order, held)
             self._go_on()
 
     def signs(self) -> Heartbeat:
@@ -235,7 +242,8 @@ class ImageService(Service):
             nonlocal began
             if order.cancelled:
                 raise _Dropped
-            events: list[Event] = [Progressed(index * drawing.steps + done, task.n * drawing.steps)]
+            progressed = Progressed(index * drawing.steps + done, task.n * drawing.steps)
+            images: list[Event] = []
             if done:
                 self._pace.learn(time.monotonic() - began, pixels)
                 self._pace.expect(pixels)
@@ -244,8 +252,8 @@ class ImageService(Service):
                 image = decoded()
                 data = encode(image, task.format, task.compression)
                 partial = PartialImage(data, image.width, image.height, next(partials))
-                events.insert(0, Output.of(partial, index))
-            self._loop.call_soon_threadsafe(self._stepped, order, events)
+                images.append(Output.of(partial, index))
+            self._loop.call_soon_threadsafe(self._stepped, order, images, progressed)
             began = time.monotonic()
 
         self._pace.expect(pixels)
@@ -265,9 +273,19 @@ class ImageService(Service):
         self._thread.advance()
         return described
 
-    def _stepped(self, order: _Order, events: list[Event]) -> None:
+    def _stepped(self, order: _Order, images: list[Event], progressed: Progressed) -> None:
         if not order.cancelled:
-            self._tell((order.id, events))
+            self._give(order, images)
+            self._tell((order.id, [progressed]))
+
+    def _give(self, order: _Order, images: list[Event]) -> None:
+        """Send images, and what ends their request, or hold them back while it is paused."""
+        if order.paused:
+            order.held += images
+        elif images:
+            if order.images == order.task.n:
+                del self._live[order.id]
+            self._tell((order.id, images))
 
     def _add(self, order: _Order, image: Image) -> None:
         """Send a finished image; the last one ends its request."""
@@ -276,8 +294,7 @@ class ImageService(Service):
         if order.images == order.task.n:
             reason: FinishReason = "stop"
             events.append(Finished((reason,) * order.task.n, Usage(0, 0, units=order.task.n)))
-            del self._live[order.id]
-        self._tell((order.id, events))
+        self._give(order, events)
 
     def _fail(self, order: _Order, error: Exception, what: str) -> None:
         """End a request that nobody has cancelled."""

@@ -125,7 +125,7 @@ class ImageOptions(LoadOptions, frozen=True, kw_only=True):
         setting("models", "How strong each of lora_paths is; 1 without it.", scope="named"),
         unset("1 each", example="[0.8]"),
     ] = ()
-    queue_size: QueueSize = 64
+    queue_size: QueueSize = 1024
 
     def loaded_bytes(self, size_bytes: int, kept_bytes: int) -> int:
         """Return what weights take in memory where they are quantised while they are loaded."""
