@@ -95,6 +95,8 @@ def test_every_route_says_how_it_fails_and_what_it_takes(server: Server) -> None
                 takes_file = path.endswith(("/transcriptions", "/translations", "/images/edits"))
                 assert content[0] == ("multipart/form-data" if takes_file else "application/json"), (method, path)
                 assert content[1]["schema"], (method, path)
+    (form,) = spec["paths"]["/v1/images/edits"]["post"]["requestBody"]["content"].values()
+    assert form["schema"]["properties"]["mask"]["format"] == "binary"
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/models", "/openai/models", "/openai/v1/models"])

@@ -105,4 +105,4 @@ async def _answer(site: AppState, http: Request, call: ImagesCall) -> Response:
 def described(*, deployment: bool = False) -> dict[str, Any]:
     """Return the keywords of a route that takes the form of edits."""
     body = BODY.schema(deployment=deployment)
-    return uploading({**body, "required": [*body["required"], "image"], "properties": _PICTURES | body["properties"]})
+    return uploading({**body, "required": [*body["required"], "image"], "properties": body["properties"] | _PICTURES})

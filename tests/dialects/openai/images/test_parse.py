@@ -102,6 +102,8 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"guidance": -0.1}, "guidance", "from 0"),
     ({"guidance": 100.5}, "guidance", "to 100"),
     ({"negative_prompt": "x" * 32_001}, "negative_prompt", "at most 32000 characters"),
+    *(({name: "x"}, name, "/v1/images/edits") for name in ("image", "mask")),
+    *(({name: "4"}, name, "a setting") for name in ("config_name", "quantize", "lora_paths", "lora_scales")),
 ]
 
 

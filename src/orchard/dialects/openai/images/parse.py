@@ -9,12 +9,22 @@ import msgspec
 from orchard.core.tasks.images import LEAST_SIDE, MOST_PIXELS, SIDE_STEP, EditImages, GenerateImages
 from orchard.dialects.common.fields import header_priority, make_request
 from orchard.dialects.common.form import typed
-from orchard.dialects.common.json_body import invalid
+from orchard.dialects.common.json_body import invalid, refuse_set
 from orchard.dialects.openai.images.encode import ImagesCall
 from orchard.dialects.openai.images.schema import BODY, ImagesBody
 
 _NUMBERS = ("n", "output_compression", "partial_images", "seed", "steps", "guidance", "ttl")
 _SIZE = re.compile(r"([0-9]{1,5})x([0-9]{1,5})")
+_FILES = "pictures and masks are files of a form, which /v1/images/edits takes"
+_SETTING = "it is a setting of the model, and not of a request"
+_UNSUPPORTED = {
+    "image": _FILES,
+    "mask": _FILES,
+    "config_name": _SETTING,
+    "quantize": _SETTING,
+    "lora_paths": _SETTING,
+    "lora_scales": _SETTING,
+}
 _WHOLE = 100  # the compression that changes nothing, which clients send with PNG too
 
 
@@ -45,6 +55,7 @@ def parse_edit(
 
 def _wishes(asked: ImagesBody) -> dict[str, Any]:
     """Return what generations and edits have in common. Raise OrchardError."""
+    refuse_set(asked, _UNSUPPORTED)
     if not asked.prompt.strip():
         raise invalid("prompt", "must have more than white space.")
     width, height = _size(asked.size)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from orchard.core.tasks.images import ImageFormat
-from orchard.dialects.common.fields import BodyType, ServingFields
+from orchard.dialects.common.fields import BodyType, Refused, ServingFields
 
 MAX_PROMPT_CHARS = 32_000
 """The longest prompt, as in OpenAI's API."""
@@ -32,6 +32,13 @@ class ImagesBody(ServingFields, kw_only=True):
     steps: Annotated[int, Meta(ge=1, le=200)] | None = None
     guidance: Annotated[float, Meta(ge=0, le=100)] | None = None
     negative_prompt: Annotated[str, Meta(max_length=MAX_PROMPT_CHARS)] | None = None
+
+    image: Refused = None
+    mask: Refused = None
+    config_name: Refused = None
+    quantize: Refused = None
+    lora_paths: Refused = None
+    lora_scales: Refused = None
 
 
 BODY = BodyType(ImagesBody, _IGNORED, asked="model of images")
