@@ -58,3 +58,13 @@ def test_attention_is_exact_where_kernels_are_compared() -> None:
     assert found.dtype == mx.bfloat16
     assert mx.array_equal(found, expected)
     assert not mx.array_equal(attention.attend(queries, keys, values, None, scale=SCALE, mask="causal"), expected)
+
+
+def test_exact_attention_leaves_out_the_kernel_for_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "on_cuda", lambda: True)
+    monkeypatch.setattr(attention.decode_attention, "serves", lambda *_: True)
+    monkeypatch.setattr(attention.decode_attention, "attend_rows", lambda queries, *_: queries)
+    queries, keys, values = (mx.random.normal((1, 2, 1, 32)) for _ in range(3))
+    assert attention.attend(queries, keys, values, None, scale=SCALE) is queries
+    with attention.exact():
+        assert attention.attend(queries, keys, values, None, scale=SCALE) is not queries

@@ -35,10 +35,10 @@ class GroupedArrays(Struct, eq=False):
 
 @contextmanager
 def exact() -> Iterator[None]:
-    """Let attention be computed in float32, whatever type its arguments have.
+    """Let MLX compute all attention, in float32, whatever type its arguments have.
 
-    MLX rounds its weights to their type where it has no kernel for a size. What is compared with a kernel that doesn't
-    then differs by rounding alone, which some models multiply from layer to layer.
+    Kernels sum in different orders, and MLX rounds weights to their type where it has no kernel for a size. So what is
+    computed by two of them differs by rounding alone, which some models multiply from layer to layer.
     """
     before = _exactly.set(True)
     try:
@@ -76,7 +76,8 @@ def _attend_one(
 
     given = queries.dtype
     layer = getattr(cache, "only", cache)
-    if on_cuda() and sinks is None and decode_attention.serves(queries, keys, layer, mask):
+    exactly = _exactly.get()
+    if on_cuda() and sinks is None and not exactly and decode_attention.serves(queries, keys, layer, mask):
         return decode_attention.attend_rows(queries, layer, scale)
     several = queries.shape[2] > 1
     if hasattr(cache, "bits") and (several or on_cuda() or sinks is not None):
@@ -85,7 +86,7 @@ def _attend_one(
             for weights, scales, biases in (keys, values)
         )
         cache = None
-    if _exactly.get() and isinstance(keys, mx.array):
+    if exactly and isinstance(keys, mx.array):
         queries, keys, values = (array.astype(mx.float32) for array in (queries, keys, values))
         sinks = None if sinks is None else sinks.astype(mx.float32)
     attended: mx.array = plain(queries, keys, values, cache, scale=scale, mask=mask, sinks=sinks)
