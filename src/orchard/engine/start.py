@@ -77,48 +77,86 @@ def make_runner(
         log.warning("prompts are read whole and none is cached: read in pieces, the model's logits change")
     # The disk's thread looks for its files while the model is warmed up.
     store = KVStore(model, options, shares.cache, wake, in_pieces=in_pieces)
-    footprint = _footprint(model, store)
-    mode = known.batch_mode if known else calibration.find_batch_mode(model, options)
     speculation = make_speculation(options, model.vocab_size)
-    verifying = known.verifying if known else None
-    if speculation and not verifying:
-        verifying = calibration.find_verifying(model, options, mode)
-    progress(0.2)
-    batched = known.batched_prefill if known else calibration.gains_from_batched_prefill(model, options)
-    progress(0.3)
-    multiple = 8 if on_cuda() else 1
-    pieces = _PROMPTS_IN_A_PASS if batched else 4
-
-    def runner(store: KVStore, limits: Limits, speculation: Speculation | None = None) -> Runner:
-        batch = Batch(model, mode, multiple, traced=on_cuda(), verifying=verifying or Verifying.NEVER)
-        return Runner(model, store, batch, limits, footprint, batched_prefill=batched, speculation=speculation)
-
-    trial_limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=pieces)
-    trial = runner(KVStore(model, options), trial_limits)
-    if name in warmed_up or (known and kernels_are_kept()):
-        warm_up_once(trial)
-    else:
-        warm_up_every_way(trial, lambda: progress(0.5))
-        if batched:  # padding may be as much again
-            warm_up_prefill(model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))
-        for count in _PROPOSED if speculation and verifying is not Verifying.NEVER else ():
-            progress(0.8)
-            warm_up_verifying(runner(KVStore(model, options), trial_limits, rehearse(count, model.vocab_size)))
-    warmed_up.add(name)
+    parts = _RunnerParts(model, options, known, speculation is not None, progress)
+    _warm_up(parts, parts.verifies and speculation is not None, name, known is not None, progress)
     if known is None:
         measured = calibration.measure_prefill(model, lambda: progress(0.9))
-        known = calibration.Calibration(mode, batched, *measured, time.time(), in_pieces, verifying)
+        found = time.time()
+        known = calibration.Calibration(parts.mode, parts.batched, *measured, found, in_pieces, parts.verifying)
         calibration.remember(name, known)
-    elif verifying is not known.verifying:
-        calibration.remember(name, replace(known, verifying=verifying))
+    elif parts.verifying is not known.verifying:
+        calibration.remember(name, replace(known, verifying=parts.verifying))
     store.tokens_per_second = known.tokens_per_second
     mx.clear_cache()
     progress(1.0)
-    chunk = options.prefill_step_size or known.chunk
+    limits = _limits(options, shares.rows, known.chunk, parts.pieces)
+    return parts.runner(store, limits, speculation if parts.verifies else None)
+
+
+def _limits(options: TextOptions, row_bytes: int, chunk: int, pieces: int) -> Limits:
+    """Return the limits that the options set, with what suits the model where they are silent."""
+    chunk = options.prefill_step_size or chunk
     idle_chunk = max(chunk, min(4 * chunk, _MOST_TOKENS_A_STEP))
     pieces = options.prompt_concurrency or pieces
-    limits = Limits(options.decode_concurrency, shares.rows, chunk, idle_chunk, pieces=pieces)
-    return runner(store, limits, None if verifying is Verifying.NEVER else speculation)
+    return Limits(options.decode_concurrency, row_bytes, chunk, idle_chunk, pieces=pieces)
+
+
+class _RunnerParts:
+    """What every runner of a model is made of, as the model's calibration or a trial has it."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        options: TextOptions,
+        known: calibration.Calibration | None,
+        speculates: bool,
+        progress: Callable[[float], None],
+    ) -> None:
+        self.model = model
+        self.options = options
+        self.mode = known.batch_mode if known else calibration.find_batch_mode(model, options)
+        self.verifying = known.verifying if known else None
+        """Who may get proposed tokens; None: that was never asked."""
+        if speculates and not self.verifying:
+            self.verifying = calibration.find_verifying(model, options, self.mode)
+        progress(0.2)
+        self.batched = known.batched_prefill if known else calibration.gains_from_batched_prefill(model, options)
+        """Whether prompts are read together."""
+        progress(0.3)
+        self.pieces = _PROMPTS_IN_A_PASS if self.batched else 4
+        self._footprint = _footprint(model, options)
+
+    @property
+    def verifies(self) -> bool:
+        """Whether any row may get proposed tokens."""
+        return self.verifying not in (None, Verifying.NEVER)
+
+    def runner(self, store: KVStore, limits: Limits, speculation: Speculation | None = None) -> Runner:
+        """Make a runner that keeps its prompts in `store`."""
+        multiple, verifying = 8 if on_cuda() else 1, self.verifying or Verifying.NEVER
+        batch = Batch(self.model, self.mode, multiple, traced=on_cuda(), verifying=verifying)
+        footprint, batched = self._footprint, self.batched
+        return Runner(self.model, store, batch, limits, footprint, batched_prefill=batched, speculation=speculation)
+
+    def trial(self, speculation: Speculation | None = None) -> Runner:
+        """Make a runner that keeps nothing and has memory for anything."""
+        limits = Limits(16, 2**62, _MOST_TOKENS_A_STEP, _MOST_TOKENS_A_STEP, pieces=self.pieces)
+        return self.runner(KVStore(self.model, self.options), limits, speculation)
+
+
+def _warm_up(parts: _RunnerParts, speculates: bool, name: str, known: bool, progress: Callable[[float], None]) -> None:
+    """Run what serving uses, once; where this process or an earlier one has done so, only see that the model works."""
+    if name in warmed_up or (known and kernels_are_kept()):
+        warm_up_once(parts.trial())
+    else:
+        warm_up_every_way(parts.trial(), lambda: progress(0.5))
+        if parts.batched:  # padding may be as much again
+            warm_up_prefill(parts.model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))
+        for count in _PROPOSED if speculates else ():
+            progress(0.8)
+            warm_up_verifying(parts.trial(rehearse(count, parts.model.vocab_size)))
+    warmed_up.add(name)
 
 
 def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:
@@ -134,9 +172,9 @@ def _shares(options: TextOptions, weights_bytes: int) -> memory.Shares:
     return shares
 
 
-def _footprint(model: LanguageModel, store: KVStore) -> Footprint:
+def _footprint(model: LanguageModel, options: TextOptions) -> Footprint:
     """Measure a row; where short ones are not quantised, as they are."""
-    cache = store.new_cache()
+    cache = KVStore(model, options).new_cache()
     model.forward(mx.array([[0]], mx.uint32), cache)
     return kv_cache.footprint(cache)
 
