@@ -5,7 +5,7 @@ import pytest
 from mlx_lm.models import base
 from mlx_lm.models.cache import QuantizedKVCache
 
-from orchard.engine.batching import attention
+from orchard.engine.batching import attention, decode_attention
 
 SCALE = 32**-0.5
 
@@ -62,8 +62,8 @@ def test_attention_is_exact_where_kernels_are_compared() -> None:
 
 def test_exact_attention_leaves_out_the_kernel_for_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "on_cuda", lambda: True)
-    monkeypatch.setattr(attention.decode_attention, "serves", lambda *_: True)
-    monkeypatch.setattr(attention.decode_attention, "attend_rows", lambda queries, *_: queries)
+    monkeypatch.setattr(decode_attention, "serves", lambda *_: True)
+    monkeypatch.setattr(decode_attention, "attend_rows", lambda queries, *_: queries)
     queries, keys, values = (mx.random.normal((1, 2, 1, 32)) for _ in range(3))
     assert attention.attend(queries, keys, values, None, scale=SCALE) is queries
     with attention.exact():
