@@ -47,7 +47,7 @@ LAW = {
     ),
     "cli": Room(
         {"core", "config", "environments", "formats", "gateway", "kinds"},
-        {"msgspec", "httpx", "huggingface_hub", "rich", "typer", "yaml"},
+        {"msgspec", "httpx", "huggingface_hub", "packaging", "rich", "typer", "yaml"},
     ),
     "demo": Room(set(), MLX | {"safetensors", "torch"}),  # its training script, which is run by hand
     "__main__": Room({"cli"}),

@@ -17,23 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from orchard.cli import chat, doctor
+from orchard.cli import chat
 from orchard.cli import serve as serve_command
 from orchard.cli.app import app
 from orchard.cli.bench import LoadProfile, bench
 from orchard.cli.chat import HELP, ChatSession
-from orchard.cli.doctor import Finding
 from orchard.cli.endpoint import AnswerPiece, ChatClient, ServerError, sse_data
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.generate import Generate
-from orchard.environments.environment import IMAGES
 from orchard.kinds import KINDS
 from tests.support.command import clean, orchard, orchard_process, refused
 from tests.support.serving import Server, serve
-from tests.support.sounds import program_called, use_ffmpeg
 
 COMMANDS = ("serve", "chat", "models", "pull", "rm", "bench", "doctor", "config")
-WITHOUT = '{"backend": "cpu", "device": "x", "memory_bytes": 1, "ffmpeg": null}'
 SLOW = '{"pieces": 1000, "text": "tick ", "interval": 0.02}'
 
 
@@ -149,75 +145,9 @@ class TestServe:
             assert serve_command.base_url(host, sock) == f"http://{expected}:{sock.getsockname()[1]}"
 
 
-class TestDoctor:
-    def test_a_sound_installation(self, tmp_path: Path) -> None:
-        done = orchard_process("doctor", "--port", "0", HF_HUB_CACHE=str(tmp_path / "none"))
-        assert done.returncode == 0, done.stdout
-        for words in (
-            "Python 3",
-            "mlx-lm ",
-            "computes on ",
-            "models of images",
-            "demo model",
-            "none yet in ",
-            "is free",
-            "can run here",
-        ):
-            assert words in done.stdout
-        assert "problem " not in done.stdout
-
-    @pytest.fixture(autouse=True)
-    def _a_busy_machine_may_take_its_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(doctor, "ANSWER_SECONDS", 60.0)
-
-    def test_a_running_orchard_is_no_problem(self, server: Server) -> None:
-        (status, _, seen, _) = doctor._address("127.0.0.1", server.port)
-        assert (status, seen) == ("ok", f"an Orchard server answers at 127.0.0.1:{server.port} and serves fake")
-
-    def test_a_running_orchard_with_keys_is_none_either(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv("ORCHARD_API_KEY", raising=False)
-        with serve(api_keys=("the-key",)) as locked:
-            assert "asks for an API key" in doctor._address("127.0.0.1", locked.port).seen
-            monkeypatch.setenv("ORCHARD_API_KEY", "the-key")
-            finding = doctor._address("127.0.0.1", locked.port)
-        assert (finding.status, finding.seen.rpartition(" and ")[2]) == ("ok", "serves fake")
-
-    def test_bench_says_that_a_key_is_needed(self) -> None:
-        with serve(api_keys=("the-key",)) as locked, pytest.raises(ServerError, match="an API key is needed"):
-            bench(locked.url, None, LoadProfile(), scenarios=["c1"], api_key=None, as_json=False)
-
-    def test_a_stranger_on_the_port_is_one(self, stub: "Stub") -> None:
-        finding = doctor._address("127.0.0.1", stub.server_port)
-        assert finding.status == "problem"
-        assert "in use" in finding.seen
-        assert "--port" in finding.advice
-
-    def test_a_broken_mlx(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        monkeypatch.setattr(sys, "executable", "false")
-        assert not doctor.doctor("127.0.0.1", 0)
-        assert "MLX doesn't work" in capsys.readouterr().out
-
-    def test_the_environment_of_images(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("ORCHARD_CACHE_DIR", str(tmp_path))
-        finding = doctor._environment(IMAGES)
-        assert finding.status == "warning"
-        assert finding.seen == "models of images can't run: its environment is missing: run 'orchard setup images'"
-        python = IMAGES.folder / "bin" / "python"
-        python.parent.mkdir(parents=True)
-        python.touch()
-        assert doctor._environment(IMAGES) == Finding("ok", "environment", f"for models of images: {python}")
-
-    def test_ffmpeg(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        program = use_ffmpeg(monkeypatch, tmp_path)
-        assert Finding("ok", "ffmpeg", str(program)) in list(doctor._mlx())
-        monkeypatch.setattr(sys, "executable", str(program_called(tmp_path, "python", "echo '" + WITHOUT + "'")))
-        (finding,) = [finding for finding in doctor._mlx() if finding.name == "ffmpeg"]
-        assert (finding.status, "brew install ffmpeg" in finding.advice) == ("warning", True)
-
-    def test_two_backends_of_mlx(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(doctor, "version", lambda _: "1")
-        (finding,) = doctor._conflicts()
-        assert finding.status == "problem"
+def test_bench_says_that_a_key_is_needed() -> None:
+    with serve(api_keys=("the-key",)) as locked, pytest.raises(ServerError, match="an API key is needed"):
+        bench(locked.url, None, LoadProfile(), scenarios=["c1"], api_key=None, as_json=False)
 
 
 @given(st.lists(st.integers(0, 90)), st.sampled_from([b"\n", b"\r\n"]))

@@ -49,9 +49,11 @@ app.add_typer(config_app, name="config")
 setup_app = typer.Typer(help="Install libraries that need an environment of their own.", no_args_is_help=True)
 app.add_typer(setup_app, name="setup")
 
-_DEFAULTS = Settings()
-_Host = Annotated[str, typer.Option(envvar="ORCHARD_HOST", help="The address to listen on.")]
-_Port = Annotated[int, typer.Option(envvar="ORCHARD_PORT", min=0, max=65535, help="The port; 0 picks a free one.")]
+_Host = Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")]
+_Port = Annotated[int | None, typer.Option(min=0, max=65535, help="The port to listen on.", show_default="8000")]
+_ModelDir = Annotated[
+    Path | None, typer.Option(envvar="ORCHARD_MODEL_DIR", help="A folder whose subfolders are models.")
+]
 _ApiKey = Annotated[
     str | None, typer.Option(envvar="ORCHARD_API_KEY", help="The API key to send; the first one if there are several.")
 ]
@@ -149,9 +151,7 @@ def chat(
 @app.command()
 def models(
     config: _Config = None,
-    model_dir: Annotated[
-        Path | None, typer.Option(envvar="ORCHARD_MODEL_DIR", help="A folder whose subfolders are models.")
-    ] = None,
+    model_dir: _ModelDir = None,
 ) -> None:
     """List the models on this machine: in a configuration file, the local Hugging Face cache and a folder."""
     from orchard.cli.config import gather
@@ -214,9 +214,15 @@ def bench(
 
 
 @app.command()
-def doctor(host: _Host = _DEFAULTS.host, port: _Port = _DEFAULTS.port) -> None:
-    """Show what is installed, what is wrong and how to fix it. The exit code is 1 if Orchard can't work."""
+def doctor(host: _Host = None, port: _Port = None, *, config: _Config = None, model_dir: _ModelDir = None) -> None:
+    """Show what is installed and which models fit into memory, what is wrong and how to fix it.
+
+    It looks at the settings in the environment and in a configuration file. The exit code is 1 if Orchard can't work.
+    """
+    from orchard.cli.config import gather
     from orchard.cli.doctor import doctor
 
-    if not doctor(host, port):
+    flags = {"host": host, "port": port, "model_dir": str(model_dir) if model_dir else None}
+    gathered = gather(config, (), flags, os.environ)
+    if not doctor(gathered.settings, gathered.notes):
         raise typer.Exit(1)

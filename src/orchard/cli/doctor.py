@@ -6,19 +6,23 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Any
 
 import httpx
+from packaging.requirements import Requirement
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
 from orchard import __version__
+from orchard.cli import machine
 from orchard.cli.endpoint import first_key, http_options
+from orchard.cli.machine import Finding
 from orchard.cli.serve import url_of
+from orchard.config import Settings
 from orchard.core.errors import OrchardError
 from orchard.environments.environment import Environment
 from orchard.kinds import KINDS
@@ -31,20 +35,14 @@ _MLX_NEEDS = "MLX needs macOS 14 or newer and a Python for arm64; on Linux, its 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
-class Finding(NamedTuple):
-    """What was checked, the result and, if something is wrong, how to fix it."""
+def doctor(settings: Settings, notes: Sequence[str] = ()) -> bool:
+    """Print each finding as soon as it is made. Return False if one is a problem.
 
-    status: Literal["ok", "warning", "problem"]
-    name: str
-    seen: str
-    advice: str = ""
-
-
-def doctor(host: str, port: int) -> bool:
-    """Print each finding as soon as it is made. Return False if one is a problem."""
+    `notes` are warnings about the settings.
+    """
     console = Console()
     well = True
-    for finding in _examine(host, port):
+    for finding in _examine(settings, notes):
         well = well and finding.status != "problem"
         row = Table.grid(padding=(0, 2))
         row.add_column(width=7, style=_COLOURS[finding.status])
@@ -58,20 +56,34 @@ def doctor(host: str, port: int) -> bool:
     return well
 
 
-def _examine(host: str, port: int) -> Iterator[Finding]:
+def _examine(settings: Settings, notes: Sequence[str]) -> Iterator[Finding]:
     yield Finding("ok", "system", f"{platform.platform()}, Python {platform.python_version()}")
-    versions = {name: _version(name) for name in _PACKAGES}
-    if missing := [name for name, found in versions.items() if found is None]:
-        yield Finding("problem", "packages", f"missing: {', '.join(missing)}", "Reinstall Orchard.")
+    if wrong := _wrong_packages():
+        yield Finding("problem", "packages", "; ".join(wrong), "Reinstall Orchard.")
         return
-    installed = {"orchard": __version__} | versions
+    installed = {"orchard": __version__} | {name: version(name) for name in _PACKAGES}
     yield Finding("ok", "packages", ", ".join(f"{name} {found}" for name, found in installed.items()))
+    yield from map(_extra, sorted({kind.backend.extra for kind in KINDS.values() if kind.backend.extra}))
     yield from _conflicts()
-    yield from _mlx()
+    probed = _probe()
+    if isinstance(probed, Finding):
+        yield probed
+    else:
+        yield from _mlx(probed)
+        yield machine.memory(probed, settings.memory_limit)
+        if sys.platform == "darwin" and probed["wired_bytes"]:
+            yield machine.wired_limit(probed)
+    yield from (Finding("warning", "setting", note) for note in notes)
     own = {kind.backend.environment for kind in KINDS.values() if kind.backend.environment}
     yield from map(_environment, own)
+    yield from _models(settings, None if isinstance(probed, Finding) else machine.budget(probed, settings.memory_limit))
+    yield _address(settings.host, settings.port)
+
+
+def _models(settings: Settings, most: int | None) -> Iterator[Finding]:
+    """Check the bundled model, the others and the disk. `most`: the bytes that models may take, if that is known."""
     from orchard.gateway.models import hub_cache
-    from orchard.gateway.models.registry import resolve
+    from orchard.gateway.models.registry import Registry, resolve
     from orchard.gateway.models.sources import DEMO
 
     try:
@@ -83,7 +95,38 @@ def _examine(host: str, port: int) -> Iterator[Finding]:
     root, repos = hub_cache.root(), hub_cache.repos()
     advice = "'orchard models' lists those that can be served" if repos else "'orchard pull ID' downloads a model"
     yield Finding("ok", "model cache", f"{len(repos) or 'none yet'} in {root}; {advice}")
-    yield _address(host, port)
+    yield machine.disk(root)
+    try:
+        found = Registry.from_settings(settings).all()
+    except OrchardError as error:
+        yield Finding("problem", "models", error.message, "Change the configuration, or get the model.")
+    else:
+        if most is not None:
+            yield from machine.room((entry for entry in found if entry.path and not entry.bundled), most)
+
+
+def _wrong_packages(extra: str = "") -> list[str]:
+    """Say which packages are missing or have a version that Orchard, or one of its extras, doesn't take."""
+    wrong = []
+    for needed in map(Requirement, requires("mlx-orchard") or ()):
+        if needed.marker and not needed.marker.evaluate({"extra": extra}):
+            continue
+        found = _version(needed.name)
+        if found is None:
+            wrong.append(f"{needed.name} is missing")
+        elif not needed.specifier.contains(found, prereleases=True):
+            wrong.append(f"{needed.name} {found} is here, and Orchard needs {needed.specifier}")
+    return wrong
+
+
+def _extra(extra: str) -> Finding:
+    """Say whether the libraries of an extra are there."""
+    kinds = [name for name, kind in KINDS.items() if kind.backend.extra == extra]
+    models = f"for models of {' and '.join(kinds)}"
+    if wrong := _wrong_packages(extra):
+        remedy = KINDS[kinds[0]].backend.remedy
+        return Finding("warning", "extra", f"{extra}, {models}: {'; '.join(wrong)}", f"If you want it: {remedy}.")
+    return Finding("ok", "extra", f"{extra}, {models}")
 
 
 def _version(package: str) -> str | None:
@@ -104,18 +147,21 @@ def _conflicts() -> Iterator[Finding]:
         )
 
 
-def _mlx() -> Iterator[Finding]:
+def _probe() -> dict[str, Any] | Finding:
+    """Return what MLX tells of this machine (`orchard.worker.probe`), or the finding that it doesn't work."""
     command = [sys.executable, "-m", "orchard.worker.probe"]  # MLX may end its process
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True)
     except subprocess.TimeoutExpired:
-        yield Finding("problem", "MLX", f"MLX computed nothing within {_PROBE_SECONDS} s", _MLX_NEEDS)
-        return
+        return Finding("problem", "MLX", f"MLX computed nothing within {_PROBE_SECONDS} s", _MLX_NEEDS)
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().rpartition("\n")[2] or f"its process ended with {error.returncode}"
-        yield Finding("problem", "MLX", f"MLX doesn't work: {said}", _MLX_NEEDS)
-        return
-    seen = json.loads(done.stdout)
+        return Finding("problem", "MLX", f"MLX doesn't work: {said}", _MLX_NEEDS)
+    probed: dict[str, Any] = json.loads(done.stdout)
+    return probed
+
+
+def _mlx(seen: dict[str, Any]) -> Iterator[Finding]:
     memory = decimal(seen["memory_bytes"])
     yield Finding("ok", "MLX", f"computes on {seen['backend']}: {seen['device']}, {memory} of memory")
     if seen["ffmpeg"]:

@@ -11,14 +11,20 @@ from importlib.metadata import version
 from typing import Any
 
 import mlx.core as mx
+import psutil
 
 from orchard.backends.audio import ffmpeg
+from orchard.device.memory import recommended
 
 GPU_BACKENDS = (("metal", mx.metal), ("cuda", mx.cuda))
 
 
 def probe() -> dict[str, Any]:
-    """Return MLX's version, its backend (metal, cuda, cpu), its device's name and memory in bytes, ffmpeg's path."""
+    """Return MLX's version, its backend (metal, cuda, cpu), its device's name and memory, and ffmpeg's path.
+
+    In bytes: `memory_bytes` is all memory, `usable_bytes` what models may take of it, `available_bytes` what is free
+    now, and `wired_bytes` what Metal may keep resident (None without Metal).
+    """
     backend = next((name for name, module in GPU_BACKENDS if module.is_available()), "cpu")
     if mx.sum(mx.ones((8, 8)) @ mx.ones((8, 8))).item() != 512:
         raise RuntimeError("MLX computes wrong results on this machine")
@@ -30,6 +36,9 @@ def probe() -> dict[str, Any]:
         "backend": backend,
         "device": info.get("device_name", "unknown"),
         "memory_bytes": memory,
+        "usable_bytes": recommended(),
+        "available_bytes": psutil.virtual_memory().available,
+        "wired_bytes": info.get("max_recommended_working_set_size"),
         "ffmpeg": ffmpeg.find(),
     }
 

@@ -1,0 +1,84 @@
+"""What a machine has room for: `orchard doctor` checks its disk, and its memory against each model."""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, NamedTuple
+
+from rich.filesize import decimal
+
+from orchard.gateway.models.registry import ModelEntry
+
+_LITTLE_DISK = 10 * 10**9  # a model of eight billion parameters in 8 bits takes most of it
+_MIB = 2**20
+_SYSTEM_LEAST = 4 * 2**30  # what macOS and other programs should keep of the memory, or an eighth where that is more
+_SMALLER = "Use a version of it with fewer bits, such as one that is called '4bit', or a smaller model."
+
+
+class Finding(NamedTuple):
+    """What was checked, the result and, if something is wrong, how to fix it."""
+
+    status: Literal["ok", "warning", "problem"]
+    name: str
+    seen: str
+    advice: str = ""
+
+
+def disk(folder: str) -> Finding:
+    """Say how much room there is for models in a folder, which may not exist yet."""
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder) or os.curdir
+    usage = shutil.disk_usage(folder)
+    seen = f"{decimal(usage.free)} of {decimal(usage.total)} are free in {folder}"
+    if usage.free >= _LITTLE_DISK:
+        return Finding("ok", "disk", seen)
+    return Finding("warning", "disk", seen, "'orchard rm ID' deletes a model; HF_HOME names another place for models.")
+
+
+def budget(probed: dict[str, Any], memory_limit: int | None) -> int:
+    """Return the bytes that all models may take together, as the server reckons."""
+    return memory_limit or int(probed["usable_bytes"])
+
+
+def memory(probed: dict[str, Any], memory_limit: int | None) -> Finding:
+    """Say how much memory models may take. `probed` is what `orchard.worker.probe` prints."""
+    usable, total, free = (decimal(int(probed[f"{name}_bytes"])) for name in ("usable", "memory", "available"))
+    if memory_limit is None:
+        return Finding("ok", "memory", f"all models may take {usable} of {total}; {free} are free now")
+    seen = f"memory_limit lets all models take {decimal(memory_limit)} of {total}; {free} are free now"
+    if memory_limit <= probed["usable_bytes"]:
+        return Finding("ok", "memory", seen)
+    return Finding("warning", "memory", seen, f"Set memory_limit to at most {usable}: the device recommends no more.")
+
+
+def wired_limit(probed: dict[str, Any]) -> Finding:
+    """Say how much memory macOS lets the GPU keep resident, and the command that raises it.
+
+    The command: https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core.set_wired_limit.html
+    """
+    wired, total = int(probed["wired_bytes"]), int(probed["memory_bytes"])
+    most = total - max(total // 8, _SYSTEM_LEAST)
+    seen = f"the GPU may keep {decimal(wired)} of {decimal(total)} in memory"
+    if most <= wired:
+        return Finding("ok", "wired limit", f"{seen}; the rest is for the system")
+    advice = (
+        f"If a model needs more: sudo sysctl iogpu.wired_limit_mb={most // _MIB} raises it until the next restart; "
+        "0 brings the default back."
+    )
+    return Finding("ok", "wired limit", seen, advice)
+
+
+def room(models: Iterable[ModelEntry], most: int) -> Iterator[Finding]:
+    """Compare each model with `most`, the bytes that all models may take."""
+    sizes = {entry.id: entry.options.loaded_bytes(entry.size_bytes, entry.kept_bytes) for entry in models}
+    for name, size in sizes.items():
+        weights = f"the weights of {name} take {decimal(size)}"
+        if size > most:
+            yield Finding("warning", "model", f"{weights}; all models may take {decimal(most)}", _SMALLER)
+        elif size + size // 8 > most:
+            seen = f"{weights} and leave {decimal(most - size)} for the KV caches of all requests"
+            yield Finding("warning", "model", seen, "Expect short contexts, or set kv_bits. " + _SMALLER)
+    if fitting := [name for name, size in sizes.items() if size + size // 8 <= most]:
+        largest = max(fitting, key=sizes.__getitem__)
+        seen = f"memory has room for {len(fitting)} of {len(sizes)}, one at a time"
+        yield Finding("ok", "models", f"{seen}; the largest of them is {largest}, {decimal(sizes[largest])}")
