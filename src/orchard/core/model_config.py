@@ -12,6 +12,31 @@ Capability = Literal["vision", "tools", "thinking"]
 
 DEFAULT_VOICE = "default"
 """The voice of a model of speech that has only one."""
+_NEMO = "nemo.collections.asr."
+LISTENERS = {
+    "canary": "canary",
+    "cohere_asr": "cohere_asr",
+    "fireredasr2": "fireredasr2",
+    "fun_asr_nano": "fun_asr_nano",
+    "glmasr": "glmasr",
+    "granite_speech": "granite_speech",
+    "granite_speech5_ctc": "granite_speech5_ctc",
+    "granite_speech_nar": "granite_speech_nar",
+    "granite_speech_plus": "granite_speech",
+    "mms": "mms",
+    "moonshine": "moonshine",
+    "nemotron_asr": "nemotron_asr",
+    "nemotron_asr_streaming": "nemotron_asr",
+    "parakeet": "parakeet",
+    "parakeet_tdt": "parakeet",
+    "qwen3_asr": "qwen3_asr",
+    "sensevoice": "sensevoice",
+    "voxtral_realtime": "voxtral_realtime",
+}
+"""Types of models that transcribe, besides Whisper, and mlx-audio's names for their kinds.
+
+They take samples at 16 kHz, and need nothing that is not in their folder.
+"""
 
 _WINDOW_KEYS = (
     "max_position_embeddings",
@@ -165,3 +190,11 @@ def voices(config: Mapping[str, Any]) -> tuple[str, ...]:
     talker = config.get("talker_config")
     named = talker.get("spk_id") if isinstance(talker, dict) else None
     return tuple(named) if isinstance(named, dict) and named else (DEFAULT_VOICE,)
+
+
+def listener(config: Mapping[str, Any]) -> str | None:
+    """Return mlx-audio's name of a kind of model that transcribes, besides Whisper; None: it is not served, or none."""
+    kind = config.get("model_type")
+    if kind is None and str(config.get("target")).startswith(_NEMO):
+        return "parakeet"
+    return LISTENERS.get(kind) if isinstance(kind, str) else None

@@ -51,6 +51,7 @@ class Caller:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
         self.model = Scripted()
+        monkeypatch.setattr(whisper, "is_whisper", lambda folder: True)
         monkeypatch.setattr(whisper, "load", lambda folder, progress: self.model)
         self.service = TranscriptionService("/m", TranscribeOptions(**options))
         self.events: dict[str, list[Event]] = {}

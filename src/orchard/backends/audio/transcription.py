@@ -9,7 +9,7 @@ from pathlib import Path
 
 import mlx.core as mx
 
-from orchard.backends.audio import whisper
+from orchard.backends.audio import listeners, whisper
 from orchard.backends.audio.recognizer import Advance, Recognizer
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.core.errors import OrchardError
@@ -100,8 +100,9 @@ class TranscriptionService(Service):
         """Load the model."""
         self._emit = emit
         loop = asyncio.get_running_loop()
-        model = await self._thread.do(
-            whisper.load, self._path, lambda fraction: loop.call_soon_threadsafe(progress, fraction)
+        library = whisper if whisper.is_whisper(self._path) else listeners
+        model: Recognizer = await self._thread.do(
+            library.load, self._path, lambda fraction: loop.call_soon_threadsafe(progress, fraction)
         )
         self._recognizer = model
         mx.set_cache_limit(self._cache_bytes)

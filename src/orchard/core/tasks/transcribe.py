@@ -26,7 +26,7 @@ class Transcribe(Task, frozen=True, tag="transcribe"):
     `path` is the file, which the field `file` of the request held. `language` is a code such as `de` or an English
     name; None: the model finds out. `prompt` is text that may have come before. `temperature` None or 0: greedy, and
     higher where that gives bad text. `words`: say when each word was spoken. `detection`: transcribe only what is
-    found to be speech.
+    found to be speech. `timed`: say when each segment was spoken, which not all models can.
     """
 
     gives: ClassVar[str] = "transcriptions"
@@ -40,6 +40,7 @@ class Transcribe(Task, frozen=True, tag="transcribe"):
     temperature: float | None = None
     words: bool = False
     detection: SpeechDetection | None = None
+    timed: bool = False
 
 
 class TranscribeOptions(LoadOptions, frozen=True, kw_only=True):

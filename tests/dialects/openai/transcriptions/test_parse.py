@@ -35,6 +35,13 @@ def test_every_field_is_read_as_clients_write_it() -> None:
     assert _task(**granularities).words
     assert _parsed(**granularities).granularities == ("word", "segment")
     assert _task(response_format="verbose_json", timestamp_granularities="word").words
+    assert [_task(response_format=one).timed for one in ("json", "text", "srt", "vtt", "verbose_json")] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
     task = _task(language="de", prompt="Hallo", temperature="0.5")
     assert (task.language, task.prompt, task.temperature) == ("de", "Hallo", 0.5)
     assert _parsed(stream="true").stream

@@ -13,6 +13,7 @@ from orchard.dialects.openai.transcriptions.schema import BODY, ServerVad, Trans
 
 _LISTS = ("timestamp_granularities", "include", "keywords", "languages", "known_speaker_names")
 _NUMBERS = ("temperature", "ttl", "threshold", "prefix_padding_ms", "silence_duration_ms")
+_TIMED = ("srt", "vtt", "verbose_json")
 _NOT_SERVED = {
     "include": "no model here tells log-probabilities of a transcription",
     "keywords": "give them in `prompt`",
@@ -53,6 +54,7 @@ def parse(
         body.temperature,
         "word" in (body.timestamp_granularities or ()),
         _detection(body),
+        body.response_format in _TIMED,
     )
     request = make_request(body, request_id, task, header_priority(priority))
     return TranscriptionCall(

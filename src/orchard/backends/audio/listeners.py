@@ -1,0 +1,193 @@
+"""Models of transcription besides Whisper: mlx-audio is given one window of a recording after the other.
+
+What a kind takes is read from the signature of its `generate`, and from the tables below where that doesn't say it.
+"""
+
+import contextlib
+import inspect
+import io
+import logging
+import unicodedata
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import mlx_audio.stt.utils
+import mlx_lm.utils
+import numpy as np
+from mlx.utils import tree_flatten
+from mlx_audio.stt.models.fun_asr_nano.fun_asr_nano import SUPPORTED_ISO_LANGUAGES
+from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES, TO_LANGUAGE_CODE
+
+from orchard.backends.audio.decode import RATE, Samples, decode
+from orchard.backends.audio.recognizer import Advance, Beat
+from orchard.backends.model_folder import evaluate, loading, without_code
+from orchard.core.errors import OrchardError
+from orchard.core.model_config import absurd_size, listener
+from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
+
+log = logging.getLogger("orchard.worker")
+
+_LIBRARY = "mlx-audio"
+_WINDOW = 30 * RATE
+# A longer recording is cut here, where it is quietest; what is left is never short.
+_CUT = slice(20 * RATE, 28 * RATE)
+_QUIET = RATE // 10
+_LEAST = RATE // 2  # what is shorter is filled up with silence: not all models can read it
+_MOST_TOKENS = 400  # of a window: twice those of fast speech; a model that goes astray writes for ever
+
+# The parameter that takes the text before a recording, and the languages that a model knows: others are ignored.
+_PROMPTS = {"fun_asr_nano": "context", "qwen3_asr": "system_prompt"}
+_LANGUAGES: Mapping[str, Callable[[Any], Collection[str]]] = {
+    "canary": lambda model: model.config.supported_languages,
+    "cohere_asr": lambda model: model.config.supported_languages,
+    "fun_asr_nano": lambda model: SUPPORTED_ISO_LANGUAGES.split(", "),
+    "nemotron_asr": lambda model: model.prompt_dictionary,
+    "qwen3_asr": lambda model: model.config.support_languages or (),
+    "sensevoice": lambda model: model.lid_dict,
+}
+_TIMED = {"nemotron_asr", "parakeet"}
+"""The kinds that tell when each token was said."""
+
+
+class Listener:
+    """A model of one of the kinds that `core.model_config.listener` knows."""
+
+    def __init__(self, kind: str, model: Any) -> None:
+        self._kind = kind
+        self._model = model
+        self._takes = inspect.signature(model.generate).parameters
+        if "text" in self._takes:
+            raise ValueError("it only tells when the words of a given text were said")
+        self.weights_bytes = sum(array.nbytes for _, array in tree_flatten(model.parameters()))
+
+    def transcribe(self, task: Transcribe, beat: Beat) -> Generator[Advance, None, None]:
+        """Decode a recording and transcribe it: see `Recognizer`. It is decoded twice, so that nothing is kept."""
+        options = self._options(task)
+        count = 0
+        for block in decode(task.path, "file"):
+            count += len(block)
+            yield Advance([])
+        yield Advance([Recording(count / RATE, options.get("language"))])
+        begin = 0
+        for window in _windows(decode(task.path, "file"), count):
+            beat()
+            end = begin + len(window)
+            yield Advance(list(_segments(self.hear(window, options), begin / RATE, end / RATE)), end / RATE)
+            begin = end
+
+    def hear(self, window: Samples, options: Mapping[str, Any]) -> Any:
+        """Return what the library makes of a window."""
+        heard = np.pad(window, (0, max(0, _LEAST - len(window))))
+        result = self._model.generate(mx.array(heard), verbose=False, **options)
+        mx.clear_cache()
+        return result
+
+    def _options(self, task: Transcribe) -> dict[str, Any]:
+        """Return what the library is told. Raise OrchardError where it can't be told what a request asks for."""
+        if task.translate:
+            raise self._lacks("model", "can't translate")
+        if task.timed and self._kind not in _TIMED:
+            raise self._lacks("response_format", "doesn't say when something was said: use 'json' or 'text'")
+        if task.detection:
+            raise self._lacks("chunking_strategy", "doesn't look for speech first: use 'auto'")
+        options: dict[str, Any] = {}
+        if "max_tokens" in self._takes:
+            options["max_tokens"] = _MOST_TOKENS
+        if task.temperature:
+            if "temperature" not in self._takes:
+                raise self._lacks("temperature", "takes the most likely tokens only: use 0")
+            options["temperature"] = task.temperature
+        if task.prompt:
+            if self._kind not in _PROMPTS:
+                raise self._lacks("prompt", "takes none")
+            options[_PROMPTS[self._kind]] = task.prompt
+        if task.language:
+            options["language"] = self._language(task.language)
+        return options
+
+    def _language(self, given: str) -> str:
+        """Return the model's own name of a language. Raise OrchardError where it can't be told, or doesn't know it."""
+        if self._kind not in _LANGUAGES:
+            raise self._lacks("language", "finds out itself, or knows one only")
+        known = {name.lower(): name for name in _LANGUAGES[self._kind](self._model)}
+        code = TO_LANGUAGE_CODE.get(given.lower(), given.lower())
+        names = (given.lower(), code, LANGUAGES.get(code))
+        if found := next((known[name] for name in names if name in known), None):
+            return found
+        message = f"`language` must be one of {', '.join(known.values())}, not '{given}'"
+        raise OrchardError("invalid_request", message, param="language")
+
+    def _lacks(self, param: str, why: str) -> OrchardError:
+        return OrchardError("invalid_request", f"`{param}`: a model of the kind {self._kind} {why}", param=param)
+
+
+def _windows(blocks: Iterator[Samples], count: int) -> Iterator[Samples]:
+    """Yield `count` samples, which come in blocks, as windows of at most 30 s."""
+    held = np.zeros(0, np.float32)
+    while count:
+        while len(held) < min(count, _WINDOW):
+            held = np.concatenate([held, next(blocks)])
+        size = count if count <= _WINDOW else _CUT.start + _quietest(held[_CUT])
+        yield held[:size]
+        held = held[size:]
+        count -= size
+
+
+def _quietest(samples: Samples) -> int:
+    """Return the middle of the quietest tenth of a second."""
+    parts = samples[: len(samples) // _QUIET * _QUIET].reshape(-1, _QUIET)
+    return int(np.square(parts).sum(1).argmin()) * _QUIET + _QUIET // 2
+
+
+def _segments(result: Any, begin: float, end: float) -> Iterator[Segment]:
+    """Yield what was said in a window that lies there in its recording."""
+    if not hasattr(result, "sentences"):
+        if text := str(result.text).strip():
+            yield Segment(begin, end, _apart(text), seek=begin)
+        return
+    for number, one in enumerate(result.sentences):
+        words = tuple(_words(one.tokens, begin, end))
+        text = one.text if number else _apart(one.text)
+        yield Segment(words[0].start, words[-1].end, text, seek=begin, words=words)
+
+
+def _apart(text: str) -> str:
+    """Return what begins a window with a space before it, unless its script has none between words."""
+    text = text.lstrip()
+    return text if unicodedata.east_asian_width(text[:1] or " ") in "WF" else f" {text}"
+
+
+def _words(tokens: Collection[Any], begin: float, end: float) -> Iterator[Word]:
+    """Yield the words that tokens are: each begins with a space, but the first may have none."""
+    text, start, stop = "", 0.0, 0.0
+    for token in tokens:
+        if text.strip() and token.text.startswith(" "):
+            yield Word(text, start, stop)
+            text = ""
+        start = start if text else min(begin + token.start, end)
+        text, stop = text + token.text, min(begin + token.end, end)
+    yield Word(text, start, stop)
+
+
+def load(folder: Path, progress: Callable[[float], None]) -> Listener:
+    """Load a model; nothing is fetched and no code of its folder is run. Raise OrchardError("model_failed")."""
+    with loading(folder, _LIBRARY), without_code():
+        config = mlx_lm.utils.load_config(folder)
+        if reason := absurd_size(config):
+            raise ValueError(f"in its config.json {reason}")
+        kind = listener(config)
+        if kind is None:
+            raise ValueError(f"models of the type {config.get('model_type')} are not served for transcription")
+        with contextlib.redirect_stdout(io.StringIO()) as said:  # the library prints what it does
+            model = mlx_audio.stt.utils.load_model(folder, lazy=True, model_type=kind)
+        log.debug("%s says: %s", _LIBRARY, said.getvalue())
+        found = Listener(kind, model)
+        if getattr(model, "_tokenizer", True) is None and getattr(model, "_token_list", None) is None:
+            raise ValueError("its tokenizer is missing or broken")
+    evaluate(folder, model, progress, _LIBRARY)
+    with loading(folder, _LIBRARY):  # weights of other shapes are found out only now
+        found.hear(np.zeros(_LEAST, np.float32), {"max_tokens": 1})
+    mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
+    return found

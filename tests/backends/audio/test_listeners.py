@@ -1,0 +1,240 @@
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from mlx_audio.stt.models.nemo.alignment import AlignedToken, sentences_to_result, tokens_to_sentences
+
+from orchard.backends.audio import listeners
+from orchard.backends.audio.decode import RATE
+from orchard.backends.audio.listeners import Listener
+from orchard.backends.audio.transcription import TranscriptionService
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event, Failed, Finished, Output
+from orchard.core.request import Request
+from orchard.core.tasks.transcribe import Recording, Segment, SpeechDetection, Transcribe, TranscribeOptions, made
+from orchard.gateway.models.registry import resolve
+from tests.support.listener_models import make_moonshine, make_parakeet, make_qwen3_asr
+from tests.support.sounds import noise, wav
+
+MAKERS: dict[str, Callable[[Path], Path]] = {
+    "parakeet": make_parakeet,
+    "moonshine": make_moonshine,
+    "qwen3_asr": make_qwen3_asr,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("listeners")
+
+
+@pytest.fixture(scope="module")
+def models(folder: Path) -> dict[str, Listener]:
+    return {name: listeners.load(make(folder / name), lambda fraction: None) for name, make in MAKERS.items()}
+
+
+@pytest.fixture(scope="module")
+def sound(folder: Path) -> str:
+    (folder / "sound.wav").write_bytes(wav(noise(3)))
+    return str(folder / "sound.wav")
+
+
+@pytest.fixture(autouse=True)
+def _few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random models never come to an end."""
+    monkeypatch.setattr(listeners, "_MOST_TOKENS", 20)
+
+
+def transcribed(model: Listener, path: str, **fields: Any) -> tuple[Recording, list[Segment]]:
+    recording, *segments = [
+        one for step in model.transcribe(Transcribe(path, **fields), lambda: None) for one in step.made
+    ]
+    assert isinstance(recording, Recording)
+    return recording, segments  # type: ignore[return-value]
+
+
+def library(model: Listener, samples: Any, **options: Any) -> str:
+    heard = mx.array(np.asarray(samples, np.float32) / np.float32(32768))
+    text: str = model._model.generate(heard, max_tokens=20, **options).text
+    return text.strip()
+
+
+def joined(segments: list[Segment]) -> str:
+    return "".join(one.text for one in segments).strip()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_short_recording_gives_what_the_library_gives(models: dict[str, Listener], name: str, sound: str) -> None:
+    recording, segments = transcribed(models[name], sound)
+    expected = library(models[name], noise(3))
+    assert joined(segments) == expected
+    assert len(expected) > 10
+    assert recording == Recording(3.0, None)
+
+
+def test_a_long_one_is_cut_where_it_is_quiet(models: dict[str, Listener], folder: Path) -> None:
+    samples = noise(40)
+    samples[22 * RATE : 23 * RATE] = 0
+    (folder / "long.wav").write_bytes(wav(samples))
+    model = models["moonshine"]
+    _, (first, second) = transcribed(model, str(folder / "long.wav"))
+    cut = round(first.end * RATE)
+    assert 22 * RATE <= cut <= 23 * RATE
+    assert (first.start, first.seek, second.start, second.seek, second.end) == (0, 0, first.end, first.end, 40)
+    assert first.text == f" {library(model, samples[:cut])}"
+    assert second.text == f" {library(model, samples[cut:])}"
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_moment_is_enough(models: dict[str, Listener], name: str, folder: Path) -> None:
+    (folder / "moment.wav").write_bytes(wav(noise(0.1)))
+    _, segments = transcribed(models[name], str(folder / "moment.wav"))
+    assert all(0 <= one.start <= one.end <= 0.1 for one in segments)
+
+
+def test_a_language_a_prompt_and_a_temperature_are_handed_on(models: dict[str, Listener], sound: str) -> None:
+    model = models["qwen3_asr"]
+    recording, segments = transcribed(model, sound, language="de", prompt="A fox")
+    assert joined(segments) == library(model, noise(3), language="German", system_prompt="A fox")
+    assert recording.language == "German"
+    assert joined(segments) != joined(transcribed(model, sound)[1])
+    mx.random.seed(1)
+    (drawn,) = transcribed(models["moonshine"], sound, temperature=1.0)[1]
+    mx.random.seed(1)
+    assert drawn.text.strip() == library(models["moonshine"], noise(3), temperature=1.0)
+
+
+def test_sentences_and_words_are_timed(models: dict[str, Listener], sound: str) -> None:
+    _, segments = transcribed(models["parakeet"], sound, timed=True, words=True)
+    (expected,) = models["parakeet"]._model.generate(mx.array(noise(3) / np.float32(32768))).sentences
+    (found,) = segments
+    assert (found.start, found.end) == pytest.approx((expected.start, min(3, expected.end)))
+    assert len(found.words) > 3
+    assert "".join(word.text for word in found.words) == expected.text
+    starts = [word.start for word in found.words]
+    assert starts == sorted(starts)
+
+
+class Told:
+    """A model that says the same of each window."""
+
+    def __init__(self) -> None:
+        tokens = [" A", " fo", "x.", " It", " ran", " off", "!"]
+        aligned = [AlignedToken(at, text, at * 0.5, 0.4) for at, text in enumerate(tokens)]
+        self.result = sentences_to_result(tokens_to_sentences(aligned))
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+    def generate(self, audio: Any, **options: Any) -> Any:
+        return self.result
+
+
+def test_words_are_put_together_and_lie_in_their_window(folder: Path) -> None:
+    (folder / "two.wav").write_bytes(wav(noise(33)))
+    _, (_, _, third, fourth) = transcribed(Listener("parakeet", Told()), str(folder / "two.wav"), words=True)
+    begin = third.seek
+    assert 20 <= begin <= 28
+    assert [(word.text, round(word.start - begin, 6)) for word in third.words] == [(" A", 0), (" fox.", 0.5)]
+    assert (third.text, fourth.text) == (" A fox.", " It ran off!")
+    assert fourth.end == pytest.approx(begin + 3.4)
+
+
+def test_words_without_spaces_between_them_stay_together(folder: Path) -> None:
+    (folder / "two.wav").write_bytes(wav(noise(33)))
+    model = Told()
+    model.result = SimpleNamespace(text="狐狸")
+    assert joined(transcribed(Listener("moonshine", model), str(folder / "two.wav"))[1]) == "狐狸狐狸"
+    model.result = SimpleNamespace(text=" ")
+    assert transcribed(Listener("moonshine", model), str(folder / "two.wav"))[1] == []
+
+
+REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    ("parakeet", {"translate": True}, "model", "can't translate"),
+    ("parakeet", {"language": "de"}, "language", "the kind parakeet finds out itself"),
+    ("parakeet", {"temperature": 0.5}, "temperature", "use 0"),
+    ("parakeet", {"prompt": "A fox"}, "prompt", "takes none"),
+    ("parakeet", {"detection": SpeechDetection()}, "chunking_strategy", "use 'auto'"),
+    ("moonshine", {"timed": True}, "response_format", "use 'json' or 'text'"),
+    ("moonshine", {"prompt": "A fox"}, "prompt", "takes none"),
+    ("qwen3_asr", {"language": "fr"}, "language", "must be one of English, German, not 'fr'"),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_what_a_kind_can_not_do_is_refused(models: dict[str, Listener], sound: str, case: Any) -> None:
+    name, fields, param, words = case
+    with pytest.raises(OrchardError) as caught:
+        transcribed(models[name], sound, **fields)
+    assert (caught.value.kind, caught.value.param) == ("invalid_request", param)
+    assert f"`{param}`" in caught.value.message
+    assert words in caught.value.message
+
+
+def test_neutral_values_are_taken(models: dict[str, Listener], sound: str) -> None:
+    neutral = transcribed(models["parakeet"], sound, temperature=0.0, prompt="", language=None)
+    assert neutral == transcribed(models["parakeet"], sound)
+
+
+def test_languages_are_known_by_code_and_by_name(models: dict[str, Listener]) -> None:
+    model = models["qwen3_asr"]
+    assert {model._language(name) for name in ("de", "DE", "german", "German")} == {"German"}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_folder_is_recognised(models: dict[str, Listener], folder: Path, name: str) -> None:
+    assert resolve(str(folder / name)).kind == "transcription"
+
+
+async def test_the_service_runs_it(models: dict[str, Listener], folder: Path, sound: str) -> None:
+    service, events = TranscriptionService(str(folder / "qwen3_asr"), TranscribeOptions()), list[Event]()
+    ended = asyncio.Event()
+
+    def emit(step: list[tuple[str, list[Event]]], running: int, waiting: int) -> None:
+        events.extend(event for _, told in step for event in told)
+        if events and isinstance(events[-1], Finished | Failed):
+            ended.set()
+
+    await service.start(emit, lambda fraction: None)
+    service.submit(Request("r", "m", Transcribe(sound)))
+    await asyncio.wait_for(ended.wait(), 60)
+    await service.close(0)
+    _, segment = (made(event) for event in events if isinstance(event, Output))
+    assert [segment] == transcribed(models["qwen3_asr"], sound)[1]
+
+
+def _broken(folder: Path, **config: Any) -> str:
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | config))
+    with pytest.raises(OrchardError) as caught:
+        listeners.load(folder, lambda fraction: None)
+    assert caught.value.kind == "model_failed"
+    return caught.value.message
+
+
+def test_what_can_not_be_served_fails_to_load_with_the_reason(tmp_path: Path) -> None:
+    (make_moonshine(tmp_path / "bare") / "tokenizer.json").unlink()
+    assert "its tokenizer is missing or broken" in _broken(tmp_path / "bare")
+    assert "n_layers is 1,000,000" in _broken(make_moonshine(tmp_path / "huge"), n_layers=1_000_000)
+    assert "its weights do not fit its config.json" in _broken(make_moonshine(tmp_path / "wide"), hidden_size=64)
+    assert "voxtral are not served for transcription" in _broken(
+        make_moonshine(tmp_path / "other"), model_type="voxtral"
+    )
+    code = make_qwen3_asr(tmp_path / "code")
+    named = {"auto_map": {"AutoTokenizer": ["code.Trap", None]}, "tokenizer_class": "Trap"}
+    (code / "tokenizer_config.json").write_text(json.dumps(named))
+    (code / "code.py").write_text("raise SystemExit('it ran')")
+    assert "which is never done" in _broken(code)
+
+
+def test_one_that_only_aligns_is_not_served(folder: Path) -> None:
+    model = Told()
+    model.generate = lambda audio, text: None  # type: ignore[method-assign, assignment, misc]
+    with pytest.raises(ValueError, match="given text"):
+        Listener("qwen3_asr", model)
