@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import traceback
 from collections.abc import Generator
-from itertools import count
 from pathlib import Path
 from typing import get_args
 
@@ -15,13 +13,12 @@ from orchard.backends.audio import encode
 from orchard.backends.audio.ffmpeg import FfmpegError
 from orchard.backends.audio.passages import passages
 from orchard.backends.audio.speakers import Speaker, load_speaker
-from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
+from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
+from orchard.backends.turns import TurnService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import LoadOptions, Priority, Request
 from orchard.core.tasks.speak import RATE, Sound, Speak
-from orchard.device.memory import recommended
-from orchard.device.mlx_thread import MlxThread
 
 log = logging.getLogger("orchard.worker")
 
@@ -71,28 +68,18 @@ class _Speech:
         return Finished(("stop",), Usage(self.text_tokens, self.tokens, units=round(self.samples / RATE, 3)))
 
 
-class SpeechService(Service):
+class SpeechService(TurnService[_Speech]):
     """Serves one model of speech."""
-
-    @staticmethod
-    def prepare() -> int:
-        """Return the bytes that the device lets models use; what a load needs is imported with this file."""
-        return recommended()
 
     def __init__(self, path: str, options: LoadOptions) -> None:
         """Take the model's folder; `options` has the most memory that the model and its requests may take."""
+        super().__init__(options.memory_limit)
         self._folder = Path(path)
-        self._limit = options.memory_limit
-        self._usual_limit: int | None = None
-        self._thread = MlxThread()
         self._speaker: Speaker | None = None
         self._weights_bytes = 0
-        self._live: dict[str, _Speech] = {}
         self._dropped: list[_Speech] = []
         self._speaking: _Speech | None = None
         """The request whose passage has begun: no other one's may begin before it ends, as models keep its state."""
-        self._work: asyncio.Task[None] | None = None
-        self._turns = count()
 
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
         """Load the model, let it say a word, and return its size.
@@ -100,34 +87,16 @@ class SpeechService(Service):
         Raise OrchardError("model_failed", ...) with the reason.
         """
         self._emit = emit
-        if self._limit is not None:
-            self.limit_memory(self._limit)
-        loop = asyncio.get_running_loop()
-
-        def advance(fraction: float) -> None:
-            self._thread.advance()
-            loop.call_soon_threadsafe(progress, fraction)
-
-        try:
-            self._speaker = await self._thread.do(self._load, advance)
-        except OrchardError:
-            raise
-        except Exception as error:
-            log.exception("loading failed")
-            raise OrchardError("model_failed", f"the model can't be run: {type(error).__name__}: {error}") from error
+        self._speaker = await self._loaded(self._load, progress)
         return Loaded(self._weights_bytes, {"batching": "in_turn"})
 
     def _load(self, progress: Progress) -> Speaker:
         """Load the model, in its thread."""
-        try:
-            speaker = load_speaker(self._folder, progress)
-            self._weights_bytes = mx.get_active_memory()
-            said = speaker.say("Hello.", speaker.voices[0], None if speaker.instructions == "refused" else "Calm.")
-            next(said, None)
-            said.close()
-        except Exception as error:
-            traceback.clear_frames(error.__traceback__)  # they would keep what was loaded
-            raise
+        speaker = load_speaker(self._folder, progress)
+        self._weights_bytes = mx.get_active_memory()
+        said = speaker.say("Hello.", speaker.voices[0], None if speaker.instructions == "refused" else "Calm.")
+        next(said, None)
+        said.close()
         return speaker
 
     def submit(self, request: Request) -> None:
@@ -166,25 +135,9 @@ class SpeechService(Service):
             self._tell()
             self._go_on()
 
-    def pause(self, request_id: str) -> None:
-        """Stop working on a request once its passage is spoken. Unknown ids are fine."""
-        if speech := self._live.get(request_id):
-            speech.paused = True
-
-    def resume(self, request_id: str) -> None:
-        """Go on with a paused request. Unknown ids are fine."""
-        if speech := self._live.get(request_id):
-            speech.paused = False
-            self._go_on()
-
     def signs(self) -> Heartbeat:
         """Return the signs of life; each piece of sound is a piece of work."""
         return Heartbeat(self._thread.silent_seconds, self._thread.mlx_bytes)
-
-    def limit_memory(self, memory_bytes: int) -> None:
-        """Let MLX take so many bytes: at that bound it frees what it keeps for later, before it takes more."""
-        before = mx.set_memory_limit(memory_bytes)
-        self._usual_limit = self._usual_limit or before
 
     async def close(self, save_seconds: float) -> None:
         """Stop after the piece of sound under way and free the model; nothing is saved."""
@@ -195,13 +148,7 @@ class SpeechService(Service):
         self._live.clear()
         await self._free_dropped()
         self._speaker = self._speaking = None
-        await self._thread.close()
-        if self._usual_limit:
-            mx.set_memory_limit(self._usual_limit)
-
-    def _go_on(self) -> None:
-        if self._work is None or self._work.done():
-            self._work = asyncio.create_task(self._run())
+        await self._free()
 
     async def _run(self) -> None:
         """Make pieces of sound until no request wants any."""
@@ -251,7 +198,3 @@ class SpeechService(Service):
             if self._speaking is speech:
                 self._speaking = None
             await self._thread.do(speech.pieces.close)
-
-    def _tell(self, *events: tuple[str, list[Event]]) -> None:
-        running = sum(speech.begun for speech in self._live.values())
-        self._emit([one for one in events if one[1]], running, len(self._live) - running)

@@ -4,7 +4,8 @@ import asyncio
 import heapq
 import itertools
 import logging
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from pathlib import Path
 
 import mlx.core as mx
@@ -12,6 +13,7 @@ import mlx.core as mx
 from orchard.backends.audio import listeners, whisper
 from orchard.backends.audio.recognizer import Advance, Recognizer
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
+from orchard.backends.turns import load_in
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Progressed, Started, Usage
 from orchard.core.request import Priority, Request
@@ -99,11 +101,9 @@ class TranscriptionService(Service):
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
         """Load the model."""
         self._emit = emit
-        loop = asyncio.get_running_loop()
         library = whisper if whisper.is_whisper(self._path) else listeners
-        model: Recognizer = await self._thread.do(
-            library.load, self._path, lambda fraction: loop.call_soon_threadsafe(progress, fraction)
-        )
+        load: Callable[[Path, Progress], Recognizer] = library.load
+        model = await load_in(self._thread, partial(load, self._path), progress)
         self._recognizer = model
         mx.set_cache_limit(self._cache_bytes)
         return Loaded(model.weights_bytes, {"batching": "in_turn"})

@@ -4,7 +4,6 @@ submit ─▶ thread of the tokenizer ─▶ texts that wait, by length ─▶ M
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import time
@@ -19,6 +18,7 @@ from msgspec import Struct
 
 from orchard.backends.embeddings.waiting import Place, Waiting
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
+from orchard.backends.turns import load_in
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, Output, Started, Usage
 from orchard.core.request import Request
@@ -121,26 +121,14 @@ class BatchService(Service, Generic[B]):
         Raise OrchardError("model_failed", ...) with the reason.
         """
         self._emit = emit
-        loop = asyncio.get_running_loop()
 
-        def advance(fraction: float) -> None:
-            self._thread.advance()
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
-                loop.call_soon_threadsafe(progress, fraction)
-
-        def load() -> PassModel:
+        def load(advance: Progress) -> PassModel:
             model = self._load(self._path, self._options, advance, self._thread.advance)
             self._weights_bytes = mx.get_active_memory()
             model.compute([ReadText([0, 0], [0, 0])])
             return model
 
-        try:
-            self._model = await self._thread.do(load)
-        except OrchardError:
-            raise
-        except Exception as error:
-            log.exception("loading failed")
-            raise OrchardError("model_failed", f"the model can't be run: {type(error).__name__}: {error}") from error
+        self._model = await load_in(self._thread, load, progress)
         self._driver = asyncio.create_task(self._drive())
         self._driver.add_done_callback(_check)
         return Loaded(self._weights_bytes, {"batching": "together"})

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -20,13 +19,12 @@ from orchard.backends.images.pace import Pace
 from orchard.backends.images.pictures import encode
 from orchard.backends.images.pipeline import Pipeline
 from orchard.backends.images.recognise import preset_for
-from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
+from orchard.backends.service import Emit, Heartbeat, Loaded, Progress
+from orchard.backends.turns import TurnService
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Finished, FinishReason, Output, Progressed, Started, Usage
 from orchard.core.request import Priority, Request
 from orchard.core.tasks.images import EditImages, GenerateImages, Image, ImageOptions, PartialImage
-from orchard.device.memory import recommended
-from orchard.device.mlx_thread import MlxThread
 
 log = logging.getLogger("orchard.worker")
 
@@ -59,30 +57,20 @@ class _Order:
         """Images that its caller gets once it goes on after a pause."""
 
 
-class ImageService(Service):
+class ImageService(TurnService[_Order]):
     """Serves one model of images from a folder."""
 
     load_pipeline: ClassVar[Callable[..., Pipeline]] = Pipeline.load
 
-    @staticmethod
-    def prepare() -> int:
-        """Return the bytes that the device lets models use; mflux is imported with the model's class."""
-        return recommended()
-
     def __init__(self, path: str, options: ImageOptions) -> None:
         """At most `options.queue_size` requests wait."""
+        super().__init__(options.memory_limit)
         self._folder = Path(path)
         self._options = options
-        self._limit = options.memory_limit
-        self._usual_limit: int | None = None
-        self._thread = MlxThread()
         self._reader = ThreadPoolExecutor(1, "pictures")
         self._pace = Pace()
         self._pipeline: Pipeline | None = None
-        self._live: dict[str, _Order] = {}
         self._checks: set[asyncio.Task[None]] = set()
-        self._work: asyncio.Task[None] | None = None
-        self._turns = count()
 
     async def start(self, emit: Emit, progress: Progress) -> Loaded:
         """Load the model, let it draw a small image, and return its size.
@@ -91,35 +79,18 @@ class ImageService(Service):
         """
         self._emit = emit
         self._loop = asyncio.get_running_loop()
-        if self._limit is not None:
-            self.limit_memory(self._limit)
-
-        def advance(fraction: float) -> None:
-            self._thread.advance()
-            self._loop.call_soon_threadsafe(progress, fraction)
-
-        try:
-            self._preset = preset_for(self._folder, self._options.config_name)
-            self._pipeline = await self._thread.do(self._load, advance)
-        except OrchardError:
-            raise
-        except Exception as error:
-            log.exception("loading failed")
-            raise OrchardError("model_failed", f"the model can't be run: {type(error).__name__}: {error}") from error
+        self._pipeline = await self._loaded(self._load, progress)
         details: dict[str, str | list[str]] = {"config_name": self._preset.name, "takes": list(self._preset.takes)}
         return Loaded(self._weights_bytes, details)
 
     def _load(self, progress: Callable[[float], None]) -> Pipeline:
         """Load the model and try it, in its thread."""
+        self._preset = preset_for(self._folder, self._options.config_name)
         stored = sum(file.stat().st_size for file in self._folder.rglob("*.safetensors"))
         self._pace.allow(stored / _SLOWEST_DISK)
-        try:
-            pipeline = type(self).load_pipeline(self._preset, self._folder, self._options, progress)
-            self._weights_bytes = mx.get_active_memory()
-            self._try(pipeline)
-        except Exception as error:
-            traceback.clear_frames(error.__traceback__)  # they would keep what was loaded
-            raise
+        pipeline = type(self).load_pipeline(self._preset, self._folder, self._options, progress)
+        self._weights_bytes = mx.get_active_memory()
+        self._try(pipeline)
         return pipeline
 
     def _try(self, pipeline: Pipeline) -> None:
@@ -169,30 +140,16 @@ class ImageService(Service):
             order.cancelled = True
             self._tell()
 
-    def pause(self, request_id: str) -> None:
-        """Begin no further image of a request, and hold back those under way, until it is resumed.
-
-        Unknown ids are fine.
-        """
-        if order := self._live.get(request_id):
-            order.paused = True
-
     def resume(self, request_id: str) -> None:
-        """Go on with a paused request. Unknown ids are fine."""
+        """Send what was held back of a paused request, and go on with it. Unknown ids are fine."""
+        super().resume(request_id)
         if order := self._live.get(request_id):
-            order.paused = False
             held, order.held = order.held, []
             self._give(order, held)
-            self._go_on()
 
     def signs(self) -> Heartbeat:
         """Return the signs of life; each step is a piece of work, which may take what steps are known to take."""
         return Heartbeat(self._pace.silence(self._thread.silent_seconds), self._thread.mlx_bytes)
-
-    def limit_memory(self, memory_bytes: int) -> None:
-        """Let MLX take so many bytes: at that bound it frees what it keeps for later, before it takes more."""
-        before = mx.set_memory_limit(memory_bytes)
-        self._usual_limit = self._usual_limit or before
 
     async def close(self, save_seconds: float) -> None:
         """Stop after the step under way and free the model; nothing is saved."""
@@ -202,13 +159,7 @@ class ImageService(Service):
             await asyncio.wait(pending)
         self._reader.shutdown()
         self._pipeline = None
-        await self._thread.close()
-        if self._usual_limit:
-            mx.set_memory_limit(self._usual_limit)
-
-    def _go_on(self) -> None:
-        if self._work is None or self._work.done():
-            self._work = asyncio.create_task(self._run())
+        await self._free()
 
     async def _run(self) -> None:
         """Draw images until no request wants any."""
@@ -306,7 +257,3 @@ class ImageService(Service):
         else:
             log.error("request %s: %s", order.id, what, exc_info=error)
             self._tell((order.id, [Failed("internal", f"{what}: {type(error).__name__}")]))
-
-    def _tell(self, *events: tuple[str, list[Event]]) -> None:
-        running = sum(order.begun for order in self._live.values())
-        self._emit(list(events), running, len(self._live) - running)

@@ -1,0 +1,121 @@
+"""What services share whose models do one piece of work after the other, in a thread of their own."""
+
+import asyncio
+import contextlib
+import logging
+import traceback
+from abc import abstractmethod
+from collections.abc import Callable
+from itertools import count
+from typing import Generic, Protocol, TypeVar
+
+import mlx.core as mx
+
+from orchard.backends.service import Emit, Progress, Service
+from orchard.core.errors import OrchardError
+from orchard.core.events import Event
+from orchard.device.memory import recommended
+from orchard.device.mlx_thread import MlxThread
+
+log = logging.getLogger("orchard.worker")
+
+T = TypeVar("T")
+
+
+async def load_in(thread: MlxThread, load: Callable[[Progress], T], progress: Progress) -> T:
+    """Load a model in its thread, and return it; each call of what `load` is given ends a piece of work.
+
+    Raise OrchardError("model_failed", ...) with the reason.
+    """
+    loop = asyncio.get_running_loop()
+
+    def advance(fraction: float) -> None:
+        thread.advance()
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
+            loop.call_soon_threadsafe(progress, fraction)
+
+    def work() -> T:
+        try:
+            return load(advance)
+        except Exception as error:
+            traceback.clear_frames(error.__traceback__)  # they would keep what was loaded
+            raise
+
+    try:
+        return await thread.do(work)
+    except OrchardError:
+        raise
+    except Exception as error:
+        log.exception("loading failed")
+        raise OrchardError("model_failed", f"the model can't be run: {type(error).__name__}: {error}") from error
+
+
+class TurnRequest(Protocol):
+    """A request that has not ended: whether it has begun, and whether its caller reads too slowly to go on."""
+
+    begun: bool
+    paused: bool
+
+
+R = TypeVar("R", bound=TurnRequest)
+
+
+class TurnService(Service, Generic[R]):
+    """Serves one model, whose requests take turns."""
+
+    _emit: Emit
+
+    @staticmethod
+    def prepare() -> int:
+        """Return the bytes that the device lets models use; what a load needs is imported with it."""
+        return recommended()
+
+    def __init__(self, memory_limit: int | None) -> None:
+        """`memory_limit`: the bytes that the model and its requests may take, where somebody says so."""
+        self._memory_limit = memory_limit
+        self._thread = MlxThread()
+        self._usual_limit: int | None = None
+        self._live: dict[str, R] = {}
+        self._turns = count()
+        self._work: asyncio.Task[None] | None = None
+
+    async def _loaded(self, load: Callable[[Progress], T], progress: Progress) -> T:
+        """Load the model within its memory, and return what `load` does; see `load_in`. Raise OrchardError."""
+        if self._memory_limit is not None:
+            self.limit_memory(self._memory_limit)
+        return await load_in(self._thread, load, progress)
+
+    def pause(self, request_id: str) -> None:
+        """Begin no further piece of a request until it is resumed. Unknown ids are fine."""
+        if request := self._live.get(request_id):
+            request.paused = True
+
+    def resume(self, request_id: str) -> None:
+        """Go on with a paused request. Unknown ids are fine."""
+        if request := self._live.get(request_id):
+            request.paused = False
+            self._go_on()
+
+    def limit_memory(self, memory_bytes: int) -> None:
+        """Let MLX take so many bytes: at that bound it frees what it keeps for later, before it takes more."""
+        before = mx.set_memory_limit(memory_bytes)
+        self._usual_limit = self._usual_limit or before
+
+    async def _free(self) -> None:
+        """Let MLX free what nobody has any more, and take what it usually may."""
+        await self._thread.close()
+        if self._usual_limit:
+            mx.set_memory_limit(self._usual_limit)
+
+    def _go_on(self) -> None:
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._run())
+
+    @abstractmethod
+    async def _run(self) -> None:
+        """Work until no request wants anything."""
+
+    def _tell(self, *events: tuple[str, list[Event]]) -> None:
+        """Emit the events of requests, and how many of these have begun and have not."""
+        running = sum(request.begun for request in self._live.values())
+        self._emit([one for one in events if one[1]], running, len(self._live) - running)
