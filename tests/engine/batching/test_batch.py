@@ -2,7 +2,8 @@
 
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,22 +116,28 @@ def test_rows_come_and_go(multiple: int, mode: BatchMode, name: str, seed: int) 
 @examples(1)
 @given(st.integers(0, 2**32))
 def test_traced_passes_give_the_same(multiple: int, name: str, on_cuda: bool, seed: int) -> None:
-    """`on_cuda`: with the attention that is used there, whose kernel stands for a reference here."""
     model = MODELS[name]()
     batch = Batch(model, BatchMode.SHARED, multiple, SHORT, traced=True)
+    with as_traced(on_cuda):
+        let_rows_come_and_go(model, batch, seed)
+
+
+@contextmanager
+def as_traced(on_cuda: bool) -> Iterator[None]:
+    """Let passes be traced soon. `on_cuda`: use the attention of CUDA, whose kernel stands for a reference."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(traced_pass, "RUNS_BEFORE", 1)
+        patch.setattr(traced_pass, "RUNS_BEFORE", 0)
         patch.setattr(mx, "compile", lambda function: function)  # each kernel that it makes takes a CPU a second
         if on_cuda:
             patch.setattr(attention, "on_cuda", lambda: True)
             patch.setattr(decode_attention, "attend_rows", attend_by_lengths)
-        let_rows_come_and_go(model, batch, seed)
+        yield
 
 
 def attend_by_lengths(queries: mx.array, layer: PlacedArrays, scale: float) -> mx.array:
     """What the kernel computes, from what it is given."""
     keys, values = layer.arrays
-    seen = mx.arange(keys.shape[2]) <= layer.lengths.array[:, None, None, None]
+    seen = mx.arange(keys.shape[2]) <= layer.lengths.positions[:, None, :, None]
     return mx.fast.scaled_dot_product_attention(queries, keys, values, scale=scale, mask=seen)
 
 

@@ -14,7 +14,7 @@ from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
 from orchard.engine.batching.kv_cache import layers
 from orchard.engine.batching.layer_kinds import kind_of
 from orchard.engine.batching.model import LanguageModel
-from tests.engine.batching.test_batch import MODELS, SHORT
+from tests.engine.batching.test_batch import MODELS, SHORT, as_traced
 from tests.support.engine_driver import WORDS, prompt
 from tests.support.examples import examples, some
 from tests.support.tiny_models import Other, check_close, network
@@ -77,10 +77,22 @@ def follow(model: LanguageModel, batch: Batch, rows: list[Line], rng: random.Ran
 @examples(1)
 @given(seed=st.integers(0, 2**32))
 def test_wrong_tokens_leave_nothing(multiple: int, mode: BatchMode, name: str, seed: int) -> None:
+    model = MODELS[name]()
+    let_rows_guess(model, Batch(model, mode, multiple, SHORT), seed)
+
+
+@pytest.mark.parametrize(("multiple", "name", "on_cuda"), some([*itertools.product([1, 4], MODELS, [True, False])], 5))
+@examples(1)
+@given(seed=st.integers(0, 2**32))
+def test_traced_passes_give_the_same(multiple: int, name: str, on_cuda: bool, seed: int) -> None:
+    model = MODELS[name]()
+    with as_traced(on_cuda):
+        let_rows_guess(model, Batch(model, BatchMode.SHARED, multiple, SHORT, traced=True), seed)
+
+
+def let_rows_guess(model: LanguageModel, batch: Batch, seed: int) -> None:
     """Of rows alone and several, before and behind the edges of groups and windows; and steps of one token between."""
     rng = random.Random(seed)
-    model = MODELS[name]()
-    batch = Batch(model, mode, multiple, SHORT)
     rows: list[Line] = []
     for turn in range(8):
         rows = [row for row in rows if len(row.text) - row.slot.length > 2 and rng.random() < 0.9]

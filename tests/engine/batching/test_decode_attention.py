@@ -23,13 +23,13 @@ def filled(cache: Any, length: int, width: int = WIDTH) -> Any:
     return cache
 
 
-def batched(lengths: list[int], make: Any = KVCache, width: int = WIDTH) -> Any:
-    """A layer of rows of so many tokens, and one more each."""
+def batched(lengths: list[int], make: Any = KVCache, width: int = WIDTH, tokens: int = 1) -> Any:
+    """A layer of rows that hold so many tokens, and get `tokens` more each."""
     rows = [filled(make(), length, width) for length in lengths]
     layer: Any = kind_of(rows[0]).batch(rows[0])
     layer.rebuild([], rows, 0, lengths)
-    layer.begin(Lengths(lengths))
-    new = mx.random.normal((len(lengths), 2, 1, width))
+    layer.begin(Lengths(lengths, tokens))
+    new = mx.random.normal((len(lengths), 2, tokens, width))
     layer.update_and_fetch(new, new)
     return layer
 
@@ -45,6 +45,20 @@ def test_it_serves_decode_with_the_layers_own_keys_and_mask() -> None:
     assert decode_attention.serves(queries(2), keys, layer, None)
     ring = batched([3, 30], lambda: RotatingKVCache(16))
     assert decode_attention.serves(queries(2), ring.fetched[0], ring, ring.make_mask(1))
+
+
+def test_it_serves_a_few_tokens_a_row() -> None:
+    layer = batched([3, 9], tokens=3)
+    assert decode_attention.serves(queries(2, 3), layer.fetched[0], layer, layer.make_mask(3))
+    assert not decode_attention.serves(queries(2, 3), layer.fetched[0], layer, None)  # the first would see the last
+    assert not decode_attention.serves(queries(2, 3), layer.fetched[0], layer, "causal")  # rows end in several places
+    alike = batched([9, 9], tokens=3)
+    assert alike.make_mask(3) == "causal"
+    assert decode_attention.serves(queries(2, 3), alike.fetched[0], alike, "causal")
+    many = batched([3, 9], tokens=17)
+    assert not decode_attention.serves(queries(2, 17), many.fetched[0], many, many.make_mask(17))
+    ring = batched([3, 30], lambda: RotatingKVCache(16), tokens=3)
+    assert not decode_attention.serves(queries(2, 3), ring.fetched[0], ring, ring.make_mask(3))
 
 
 def test_it_does_not_serve_what_it_would_get_wrong() -> None:
@@ -67,13 +81,14 @@ def test_it_does_not_serve_what_it_would_get_wrong() -> None:
 @pytest.mark.skipif(not mx.cuda.is_available(), reason="the kernel is CUDA's")
 def test_it_computes_what_the_library_computes() -> None:
     lengths = ([1, 2, 300], [40], [1100, 5], [9000, 8000])
-    for of, width, dtype in itertools.product(lengths, (32, 64, 96, 128, 256), (mx.float32, mx.bfloat16, mx.float16)):
-        layer = batched(of, width=width)
+    widths, dtypes = (32, 64, 96, 128, 256), (mx.float32, mx.bfloat16, mx.float16)
+    for of, width, dtype, tokens in itertools.product(lengths, widths, dtypes, (1, 5)):
+        layer = batched(of, width=width, tokens=tokens)
         layer.arrays = [array.astype(dtype) for array in layer.arrays]
-        layer.fetched = tuple(array[:, :, : max(of) + 1] for array in layer.arrays)
-        asked = queries(len(of), width=width).astype(dtype)
+        layer.fetched = tuple(array[:, :, : max(of) + tokens] for array in layer.arrays)
+        asked = queries(len(of), tokens, width).astype(dtype)
         plain = [array.astype(mx.float32) for array in (asked, *layer.fetched)]
-        expected = mx.fast.scaled_dot_product_attention(*plain, scale=width**-0.5, mask=layer.make_mask(1))
+        expected = mx.fast.scaled_dot_product_attention(*plain, scale=width**-0.5, mask=layer.make_mask(tokens))
         found = decode_attention.attend_rows(asked, layer, width**-0.5)
         assert found.dtype == dtype
         assert mx.allclose(found.astype(mx.float32), expected, atol=1e-4 if dtype == mx.float32 else 1e-2)

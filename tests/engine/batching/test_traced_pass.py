@@ -11,11 +11,11 @@ import pytest
 from orchard.engine.batching import batch as batching
 from orchard.engine.batching import traced_pass
 from orchard.engine.batching.batch import Batch, BatchSlot
-from orchard.engine.batching.batched_cache import GROWTH
+from orchard.engine.batching.batched_cache import GROWTH, Lengths
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.traced_pass import RUNS_BEFORE, TracedPasses
 from tests.support.engine_driver import prompt
-from tests.support.tiny_models import Other, network
+from tests.support.tiny_models import Other, check_close, network
 
 
 def answers(model: LanguageModel, batch: Batch, lengths: list[int], steps: int) -> list[list[int]]:
@@ -54,6 +54,25 @@ def test_a_pass_is_compiled_once_it_has_been_run_a_few_times() -> None:
     assert traces(batch) == 2
 
 
+def test_a_pass_of_several_tokens_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 2)
+    model = network("lfm2")
+    given = [[1, 2, 3], [4]]
+    found: list[list[mx.array]] = [[], []]
+    for of, traced in zip(found, (False, True), strict=True):
+        batch = Batch(model, traced=traced)
+        answers(model, batch, [5, 40], 1)
+        for _ in range(4):
+            logits, failed = batch.verify(given, [3, 1])
+            assert logits is not None
+            assert not failed
+            of.append(logits[:, :1])  # the second row's others are padding
+            batch.keep([3, 1])
+    assert traces(batch) == 1
+    for one, other in zip(*found, strict=True):
+        check_close(one, other)
+
+
 def test_a_model_that_can_not_be_traced_is_served(caplog: pytest.LogCaptureFixture) -> None:
     plain = network("qwen3")
     expected = answers(plain, Batch(plain), [7, 9], RUNS_BEFORE + 4)
@@ -73,6 +92,7 @@ class Layer:
 
     def __init__(self, rows: int) -> None:
         self.arrays: list[Any] = [mx.zeros((rows,))]
+        self.apart: list[Any] = []
         self.lengths: Any = None
 
     def begin(self, lengths: Any) -> None:
@@ -88,7 +108,7 @@ def forward(tokens: mx.array, positions: Any, lengths: list[mx.array], groups: l
 
 def run(passes: TracedPasses, layer: Layer) -> mx.array | None:
     rows = layer.arrays[0].shape[0]
-    return passes.run(forward, mx.zeros((rows,)), None, [mx.zeros((rows,))], [[layer]])  # type: ignore[list-item]
+    return passes.run(forward, mx.zeros((rows,)), None, [Lengths([0] * rows)], [[layer]])  # type: ignore[list-item]
 
 
 def test_only_the_latest_shapes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +147,7 @@ def test_a_recurrent_layer_that_holds_nothing_yet_waits(monkeypatch: pytest.Monk
     layer = Layer(2)
     groups: Any = [[layer]]
     layer.arrays = [None]
-    assert TracedPasses().run(forward, mx.zeros((2,)), None, [mx.zeros((2,))], groups) is None
+    assert TracedPasses().run(forward, mx.zeros((2,)), None, [Lengths([0, 0])], groups) is None
 
 
 @pytest.mark.parametrize(("length", "batched"), [(4, True), (12, False)])

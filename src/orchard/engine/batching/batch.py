@@ -102,8 +102,8 @@ class _BatchGroup:
         own = iter([layer.extract(row, slot.length) for layer in self._batched])
         return map_layers(lambda _: next(own), slot.nesting)
 
-    def begin_pass(self, count: int = 1, real: list[int] | None = None) -> mx.array:
-        """Tell the batched layers how many tokens their rows hold, and return it, (rows,).
+    def begin_pass(self, count: int = 1, real: list[int] | None = None) -> Lengths:
+        """Tell the batched layers how many tokens their rows hold, and return it.
 
         `count`, `real`: how many each row gets, with padding and without.
         """
@@ -112,7 +112,7 @@ class _BatchGroup:
         lengths = Lengths(known + known[:1] * self.spare, count, real=real + real[:1] * self.spare)
         for layer in self._batched:
             layer.begin(lengths)
-        return lengths.array
+        return lengths
 
     def keep(self, real: Sequence[int], tokens: Sequence[int]) -> None:
         """Keep so many of the `real` tokens that each row got in the last pass; where it can't be so many, none."""
@@ -156,14 +156,15 @@ class _Pass:
             positions = own[self._spread]
         alone = self.slots[0].cache if len(self.slots) == 1 else None
         if alone is None:
-            logits = self._run_batched(model, tokens, positions, traced)
+            lengths = [group.begin_pass() for group in self.groups]
+            logits = self._run_batched(model, tokens, positions, lengths, traced)
         else:
             logits = model.forward(tokens[:, None], alone, positions=positions)[:, -1]
         for slot in self.slots:
             slot.length += 1
         return logits[self._real] if self._padded else logits
 
-    def verify(self, model: LanguageModel, tokens: Sequence[Sequence[int]]) -> mx.array:
+    def verify(self, model: LanguageModel, tokens: Sequence[Sequence[int]], traced: TracedPasses | None) -> mx.array:
         """Read several tokens a row; return logits (rows, n, vocab_size), padded at their end. `keep` must follow."""
         given = self._given = [len(of) for of in tokens]
         count = max(given)
@@ -176,9 +177,8 @@ class _Pass:
             return model.forward(padded, self.slots[0].cache, positions=positions)
         parts = zip(self.groups, self._parts(), strict=True)
         lengths = [group.begin_pass(count, given[start:stop]) for group, (start, stop) in parts]
-        forward = _Forward(model, self._bounds, self.slots[0].kinds, self.slots[0].nesting)
-        layers = [group.layers() for group in self.groups]
-        logits = forward(padded[self._spread] if self._padded else padded, positions, lengths, layers)
+        spread = padded[self._spread] if self._padded else padded
+        logits = self._run_batched(model, spread, positions, lengths, traced)
         return logits[self._real] if self._padded else logits
 
     def keep(self, tokens: Sequence[int]) -> None:
@@ -191,16 +191,20 @@ class _Pass:
         return list(itertools.pairwise(itertools.accumulate((len(group.slots) for group in self.groups), initial=0)))
 
     def _run_batched(
-        self, model: LanguageModel, tokens: mx.array, positions: mx.array | None, traced: TracedPasses | None
+        self,
+        model: LanguageModel,
+        tokens: mx.array,
+        positions: mx.array | None,
+        lengths: list[Lengths],
+        traced: TracedPasses | None,
     ) -> mx.array:
-        lengths = [group.begin_pass() for group in self.groups]
         forward = _Forward(model, self._bounds, self.slots[0].kinds, self.slots[0].nesting)
         layers = [group.layers() for group in self.groups]
         if traced and all(slot.cache is None for slot in self.slots):
             logits = traced.run(forward, tokens, positions, lengths, layers)
             if logits is not None:
                 return logits
-        return forward(tokens, positions, lengths, layers)
+        return forward(tokens, positions, [of.array for of in lengths], layers)
 
 
 @dataclass(frozen=True)
@@ -325,7 +329,7 @@ class Batch:
         def run(one: _Pass, start: int) -> mx.array:
             stop = start + len(one.slots)
             return _behind_last(
-                one.verify(self._model, tokens[start:stop]), tokens[start:stop], drawn[start:stop], most
+                one.verify(self._model, tokens[start:stop], self._traced), tokens[start:stop], drawn[start:stop], most
             )
 
         return self._each(run)

@@ -16,11 +16,12 @@ class Lengths:
     """How many tokens each row of a group holds before the pass under way; all layers of the group share it."""
 
     @classmethod
-    def unknown(cls, array: mx.array, reach: int) -> "Lengths":
-        """Return lengths of which only the array is known, for a pass that is traced: `reach` places are looked at."""
-        lengths = cls([reach - 1])
-        lengths.array = array
-        lengths.positions = array[:, None]
+    def unknown(cls, array: mx.array, reach: int, count: int, real_array: mx.array | None) -> "Lengths":
+        """Return lengths of which only the arrays are known, for a traced pass; `reach` places are looked at."""
+        lengths = cls([reach - count], count)
+        lengths.longest = reach  # a ring is looked at as a whole
+        lengths.array, lengths.real_array = array, real_array
+        lengths.positions = array[:, None] + mx.arange(count, dtype=mx.int32)
         lengths.equal = False
         return lengths
 
@@ -33,6 +34,8 @@ class Lengths:
         self.count = count
         self.real = list(real) or [count] * len(self.of)
         """How many tokens each row gets, without padding."""
+        self.real_array = mx.array(self.real, mx.int32) if min(self.real) < count else None
+        """The same, (rows,); None: nobody gets padding."""
         self.longest = max(of)
         self.reach = reach or self.longest + count
         """So many places are looked at; the longest row holds as many tokens after the pass, or fewer."""
@@ -133,6 +136,8 @@ class PlacedArrays:
         self.arrays: list[mx.array] = []
         self.fetched: tuple[Any, Any] = (None, None)
         """The keys and the values that the model got last."""
+        self.apart: list[mx.array] = []
+        """What a pass has not written into the arrays: which of it is right is not known yet."""
 
     def begin(self, lengths: Lengths) -> None:
         """Get ready for a pass over rows that hold so many tokens."""

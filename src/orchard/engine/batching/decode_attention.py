@@ -1,4 +1,4 @@
-"""Attention of one new token a row, on CUDA, where each row holds as many tokens as it does.
+"""Attention of one new token a row, or of a few, on CUDA, where each row holds as many tokens as it does.
 
 MLX 0.32.4's own kernel for one token takes no mask there: rows of different lengths go through a product, a choice, a
 softmax and another product in each layer. This kernel knows the rows' lengths instead, and reads nothing beyond them.
@@ -11,26 +11,29 @@ from typing import Any
 
 import mlx.core as mx
 
-from orchard.engine.batching.batched_cache import PlacedArrays
+from orchard.engine.batching.batched_cache import Lengths, PlacedArrays
 
 _WARPS = 32
 _PLACES_IN_ONE_PART = 1024
 _PLACES_OF_A_PART = 512
 _MOST_PARTS = 32
+_MOST_QUERIES = 16  # of a row; each reads the row's keys and values anew
 
-# A block is one head of one row; its warps share the places, the lanes of a warp share the width.
+# A block is one query of one head of one row; its warps share the places, the lanes of a warp share the width.
 _ATTEND = """
   constexpr int PER_LANE = WIDTH / 32;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int head = blockIdx.x, row = blockIdx.y, part = blockIdx.z;
-  const int heads = gridDim.x, parts = gridDim.z;
+  const int asked_of_row = queries_shape[2], heads = queries_shape[1], parts = gridDim.z;
+  const int head = blockIdx.x / asked_of_row, place_in_row = blockIdx.x % asked_of_row;
+  const int row = blockIdx.y, part = blockIdx.z;
   const int kv_heads = keys_shape[1], places = keys_shape[2];
-  const int held = static_cast<int>(lengths[row]) + 1;
+  const int held = static_cast<int>(lengths[row]) + place_in_row + 1;
   const int count = held < places ? held : places;
   const int64_t first = (int64_t(row) * kv_heads + head / (heads / kv_heads)) * places;
   const T* key = keys + first * WIDTH + lane * PER_LANE;
   const T* value = values + first * WIDTH + lane * PER_LANE;
-  const T* own = queries + (int64_t(row) * heads + head) * WIDTH + lane * PER_LANE;
+  const int64_t asked = int64_t(row) * gridDim.x + blockIdx.x;
+  const T* own = queries + asked * WIDTH + lane * PER_LANE;
   float query[PER_LANE], sum[PER_LANE];
   #pragma unroll
   for (int i = 0; i < PER_LANE; i++) {
@@ -63,7 +66,7 @@ _ATTEND = """
   float total = weights[lane] * exp2f(mosts[lane] - highest);
   #pragma unroll
   for (int step = 16; step > 0; step /= 2) total += __shfl_xor_sync(0xffffffff, total, step);
-  const int64_t result = (int64_t(row) * heads + head) * parts + part;
+  const int64_t result = asked * parts + part;
   for (int i = threadIdx.x; i < WIDTH; i += WARPS * 32) {
     float joined = 0.f;
     for (int of = 0; of < WARPS; of++) joined += sums[of][i] * exp2f(mosts[of] - highest);
@@ -87,45 +90,51 @@ _JOIN = """
 def serves(queries: mx.array, keys: Any, layer: Any, mask: Any) -> bool:
     """Return whether `attend_rows` computes the attention of `queries` (rows, heads, n, width).
 
-    So it is in decode where the model uses `keys` and `mask` as the batched layer has made them, not changed in any
-    way, and the mask hides what lies beyond the rows' ends, and no more.
+    So it is in decode, and where a few tokens are read at once, if the model uses `keys` and `mask` as the batched
+    layer has made them, not changed in any way, and the mask hides what follows a token, and no more.
     """
     return (
         isinstance(layer, PlacedArrays)
         and len(layer.arrays) == 2  # not quantised
-        and queries.shape[2] == 1
+        and queries.shape[2] == layer.lengths.count <= _MOST_QUERIES
         and keys is layer.fetched[0]
-        and (mask is None or mask is layer.lengths.known_mask(keys.shape[2]))
+        and _hides_what_follows(mask, layer.lengths, keys.shape[2])
         and queries.shape[3] % 32 == 0
         and queries.shape[3] <= 256
         and all(array.shape[3] == queries.shape[3] and array.dtype == queries.dtype for array in layer.arrays)
     )
 
 
+def _hides_what_follows(mask: Any, lengths: Lengths, size: int) -> bool:
+    if mask is None:
+        return lengths.count == 1
+    return bool(lengths.equal if isinstance(mask, str) else mask is lengths.known_mask(size))
+
+
 def attend_rows(queries: mx.array, layer: PlacedArrays, scale: float) -> mx.array:
-    """Return the attention, (rows, heads, 1, width), of the newest token of each row to what `layer` holds of it."""
-    rows, heads, _, width = queries.shape
+    """Return the attention, (rows, heads, n, width), of the newest tokens of each row to what `layer` holds of it."""
+    rows, heads, count, width = queries.shape
     reach = layer.fetched[0].shape[2]
     parts = 1 if reach <= _PLACES_IN_ONE_PART else min(_MOST_PARTS, -(-reach // _PLACES_OF_A_PART))
     out = queries.dtype if parts == 1 else mx.float32
     attended, softmax = _attend(float(scale))(
         inputs=[queries, *layer.arrays, layer.lengths.array],
         template=[("T", queries.dtype), ("OUT", out), ("WIDTH", width), ("WARPS", _WARPS)],
-        grid=(_WARPS * 32 * heads, rows, parts),
+        grid=(_WARPS * 32 * heads * count, rows, parts),
         threadgroup=(_WARPS * 32, 1, 1),
-        output_shapes=[(rows, heads, parts, width), (rows, heads, parts, 2) if parts > 1 else (1,)],
+        output_shapes=[(rows, heads * count, parts, width), (rows, heads * count, parts, 2) if parts > 1 else (1,)],
         output_dtypes=[out, mx.float32],
     )
     if parts > 1:
         (attended,) = _join()(
             inputs=[attended, softmax],
             template=[("T", queries.dtype), ("PARTS", parts), ("WIDTH", width)],
-            grid=(width * rows * heads, 1, 1),
+            grid=(width * rows * heads * count, 1, 1),
             threadgroup=(width, 1, 1),
-            output_shapes=[(rows, heads, 1, width)],
+            output_shapes=[(rows, heads, count, width)],
             output_dtypes=[queries.dtype],
         )
-    result: mx.array = attended
+    result: mx.array = attended.reshape(rows, heads, count, width)
     return result
 
 

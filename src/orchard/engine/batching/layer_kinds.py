@@ -48,6 +48,8 @@ class BatchedLayerCache(Protocol):
 
     arrays: list[mx.array]
     """All that the rows hold."""
+    apart: list[mx.array]
+    """What a pass of several tokens a row has made besides, until `keep`."""
     lengths: Lengths
     """How many tokens the rows hold before the pass under way."""
 
@@ -192,7 +194,6 @@ class BatchedRotatingKVCache(PlacedArrays):
         self._window: int = like.max_size
         self._keep: int = like.keep
         self._new = partial(like.__class__, like.max_size, like.keep)
-        self._apart: list[mx.array] = []  # keys and values of a pass of several tokens a row
 
     def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
         """See `BatchedLayerCache`."""
@@ -217,7 +218,7 @@ class BatchedRotatingKVCache(PlacedArrays):
         So these are kept apart, behind the ring, until then.
         """
         super().begin(lengths)
-        self._apart = []
+        self.apart = []
         if self._size() > self.arrays[0].shape[2]:
             self.resize(min(room(lengths.reach - 1), self._window))
 
@@ -230,11 +231,11 @@ class BatchedRotatingKVCache(PlacedArrays):
         places = self.lengths.places(self._window, self._keep)[:, None, :, None]
         stays = mx.array([*tokens, *[0] * (len(self.lengths.of) - len(tokens))], mx.int32)[:, None]
         stays = (mx.arange(self.lengths.count) < stays)[:, None, :, None]
-        for index, new in enumerate(self._apart):
+        for index, new in enumerate(self.apart):
             at = mx.broadcast_to(places, new.shape)
             old = mx.take_along_axis(self.arrays[index], at, axis=2)
             self.arrays[index] = mx.put_along_axis(self.arrays[index], at, mx.where(stays, new, old), axis=2)
-        self._apart = []
+        self.apart = []
 
     def extract(self, row: int, length: int) -> Any:
         """See `BatchedLayerCache`."""
@@ -248,7 +249,7 @@ class BatchedRotatingKVCache(PlacedArrays):
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[Any, Any]:
         """Take each row's new tokens; return keys and values as far as the longest row reaches."""
         if self.lengths.count > 1:
-            self._apart = [keys, values]
+            self.apart = [keys, values]
             size = min(self.lengths.longest, self._window)
             rings = [array[:, :, :size] for array in self.arrays]
             self.fetched = mx.concatenate([rings[0], keys], axis=2), mx.concatenate([rings[1], values], axis=2)
@@ -295,6 +296,7 @@ class BatchedArraysCache:
     def __init__(self, like: Any) -> None:
         self._new = partial(like.__class__, len(like.cache))
         self.cache: list[Any] = [None] * len(like.cache)
+        self.apart: list[mx.array] = []
         self._before: list[Any] = []  # the states before a pass of several tokens a row
 
     @property

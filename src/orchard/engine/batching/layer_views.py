@@ -57,11 +57,12 @@ class ArraysView(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
         super().__init__(0)
         self._of: list[list[Any]] = [layer.cache for layer in layers]
         self._bounds = bounds
-        first = layers[0].lengths  # None: a row's own cache, which never gets several tokens
-        if first is not None and first.count > 1:
-            real = [tokens for layer in layers for tokens in layer.lengths.real]
-            if min(real) < first.count:
-                self.lengths = mx.array(real, mx.int32)  # models ask for it
+        known = [layer.lengths for layer in layers]  # None: a row's own cache, which never gets several tokens
+        if all(known) and any(of.real_array is not None for of in known):
+            real = [
+                mx.full(of.array.shape, of.count, mx.int32) if of.real_array is None else of.real_array for of in known
+            ]
+            self.lengths = real[0] if len(real) == 1 else mx.concatenate(real)  # models ask for it
 
     def __getitem__(self, index: int) -> Any:
         states = [of[index] for of in self._of]

@@ -2,8 +2,8 @@
 
 On a fast GPU a step takes as long as the host needs to build and launch it. A traced pass needs shapes that stay: the
 model sees all the room that the rows' arrays have, not as much as the longest row holds. `decode_attention` reads no
-more for that; other attention gets a mask. When rows come or go, or outgrow their room, another trace is needed, so a
-pass is traced only once it has been run a few times as it is.
+more for that; other attention gets a mask. Passes in which rows get several tokens are traced alike. When rows come or
+go, or outgrow their room, another trace is needed, so a pass is traced only once it has been run a few times as it is.
 """
 
 import copy
@@ -24,6 +24,7 @@ _MOST = 64  # each keeps a node for every operation of a pass
 
 States = list[list[list[mx.array]]]  # of each group's layers
 Forward = Callable[[mx.array, mx.array | None, list[mx.array], list[list[Any]]], mx.array]
+Trace = Callable[..., tuple[mx.array, States, States]]
 
 
 class TracedPasses:
@@ -31,7 +32,7 @@ class TracedPasses:
 
     def __init__(self) -> None:
         self._runs: OrderedDict[object, int] = OrderedDict()
-        self._traces: OrderedDict[object, Callable[..., tuple[mx.array, States]]] = OrderedDict()
+        self._traces: OrderedDict[object, Trace] = OrderedDict()
         self._works = True
 
     def run(
@@ -39,33 +40,32 @@ class TracedPasses:
         forward: Forward,
         tokens: mx.array,
         positions: mx.array | None,
-        lengths: list[mx.array],
+        lengths: Sequence[Lengths],
         groups: Sequence[list[BatchedLayerCache]],
     ) -> mx.array | None:
-        """Return what `forward` makes of these; the groups' layers are moved on by a token.
+        """Return what `forward` makes of these; the groups' layers are moved on by the tokens, (rows,) or (rows, n).
 
         None: nothing was done, since the pass can't be traced, or has not been run often enough for it.
         """
         states = [[layer.arrays for layer in layers] for layers in groups]
         if not self._works or not all(array is not None for of in states for arrays in of for array in arrays):
             return None
-        key = tokens.shape, positions is None, _shapes(states)
+        real = [of.real_array for of in lengths]
+        key = tokens.shape, positions is None, tuple(array is None for array in real), _shapes(states)
         if (trace := self._trace(key, forward, groups)) is None:
             return None
         try:
-            logits, states = trace(tokens, positions, lengths, states)
+            logits, states, apart = trace(tokens, positions, [of.array for of in lengths], real, states)
         except Exception as error:
             log.info("the model's passes can't be traced; each is built anew (%s)", error)
             self._works = False
             return None
-        for layers, moved in zip(groups, states, strict=True):
-            for layer, arrays in zip(layers, moved, strict=True):
-                layer.arrays = arrays
+        for layers, *moved in zip(groups, states, apart, strict=True):
+            for layer, arrays, beside in zip(layers, *moved, strict=True):
+                layer.arrays, layer.apart = arrays, beside
         return logits
 
-    def _trace(
-        self, key: object, forward: Forward, groups: Sequence[list[BatchedLayerCache]]
-    ) -> Callable[..., tuple[mx.array, States]] | None:
+    def _trace(self, key: object, forward: Forward, groups: Sequence[list[BatchedLayerCache]]) -> Trace | None:
         if trace := self._traces.get(key):
             self._traces.move_to_end(key)
             return trace
@@ -93,18 +93,25 @@ def _empty(layer: BatchedLayerCache) -> BatchedLayerCache:
     return like
 
 
-def _step(forward: Forward, groups: list[list[Any]]) -> Callable[..., tuple[mx.array, States]]:
+def _step(forward: Forward, groups: list[list[Any]]) -> Trace:
     def step(
-        tokens: mx.array, positions: mx.array | None, lengths: list[mx.array], states: States
-    ) -> tuple[mx.array, States]:
+        tokens: mx.array,
+        positions: mx.array | None,
+        lengths: list[mx.array],
+        real: list[mx.array | None],
+        states: States,
+    ) -> tuple[mx.array, States, States]:
         own = [[copy.copy(layer) for layer in layers] for layers in groups]
-        for layers, array, arrays in zip(own, lengths, states, strict=True):
+        count = tokens.shape[1] if tokens.ndim > 1 else 1
+        for layers, array, gets, arrays in zip(own, lengths, real, states, strict=True):
             places = [
                 of[0].shape[2] for layer, of in zip(layers, arrays, strict=True) if isinstance(layer, PlacedArrays)
             ]
-            known = Lengths.unknown(array, max(places, default=1))
+            known = Lengths.unknown(array, max(places, default=count), count, gets)
             for layer, of in zip(layers, arrays, strict=True):
                 layer.arrays, layer.lengths = list(of), known
-        return forward(tokens, positions, lengths, own), [[layer.arrays for layer in layers] for layers in own]
+        logits = forward(tokens, positions, lengths, own)
+        moved, apart = ([[getattr(layer, name) for layer in of] for of in own] for name in ("arrays", "apart"))
+        return logits, moved, apart
 
     return step
