@@ -19,10 +19,10 @@ NODE := tests/clients/node
 PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses logical --maxprocesses 8 --dist worksteal
 OPTIONS := $(if $(HOST),--host "$(HOST)") $(if $(PORT),--port "$(PORT)") $(if $(MODEL),"$(MODEL)")
 
-.PHONY: help serve chat test test-deep test-clients test-images check format bench lock clean
+.PHONY: help serve chat test test-deep test-clients test-images check format bench lock release-check clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 serve: $(VENV)/.serve ## serve the bundled model, or MODEL=name-or-folder, on PORT=8000
 	@$(VENV)/bin/orchard serve $(OPTIONS)
@@ -62,8 +62,11 @@ lock: $(PYTHON) ## bring constraints.txt to the newest versions
 	@$(call LIST,images,linux,x86_64-manylinux_2_35)
 	@$(call LIST,images,darwin,aarch64-apple-darwin)
 
+release-check: $(VENV)/.dev ## build sdist and wheel, install them in empty environments and try them (TAG=v1.2.3: that it fits)
+	$(PYTHON) -m tools.release_check $(if $(TAG),--tag "$(TAG)")
+
 clean: ## remove the virtual environment and every cache
-	rm -rf $(VENV) $(NODE)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(NODE)/node_modules dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The two stamps make a second run start at once: they are out of date only when there may be something to install.

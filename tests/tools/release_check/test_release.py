@@ -1,0 +1,73 @@
+"""The workflow that publishes, the Homebrew formula, and what the README says of both."""
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tools.release_check.formula import FORMULA, formula
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def jobs() -> dict[str, Any]:
+    found: dict[Any, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+    assert found[True] == {"push": {"tags": ["v*"]}}  # YAML reads the key `on` as true
+    assert found["permissions"] == {"contents": "read"}
+    jobs: dict[str, Any] = found["jobs"]
+    return jobs
+
+
+def test_only_what_was_tested_and_checked_is_published(jobs: dict[str, Any]) -> None:
+    assert set(jobs["publish"]["needs"]) == {"test", "check"}
+    assert jobs["release"]["needs"] == "publish"
+    runs = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
+    assert runs["test"] == ["bash .ci/run"]
+    assert runs["check"][0] == 'make release-check TAG="$GITHUB_REF_NAME"'
+    assert runs["publish"] == []
+    kept = [step["with"] for step in jobs["check"]["steps"] if "upload-artifact" in step.get("uses", "")]
+    (taken,) = [step["with"] for step in jobs["publish"]["steps"] if "download-artifact" in step["uses"]]
+    assert {"name": "dist", "path": "dist/", "if-no-files-found": "error"} in kept
+    assert taken == {"name": "dist", "path": "dist"}
+
+
+def test_publishing_needs_no_password(jobs: dict[str, Any]) -> None:
+    assert "secrets." not in (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    rights = {name: job.get("permissions") for name, job in jobs.items()}
+    assert rights == {"test": None, "check": None, "publish": {"id-token": "write"}, "release": {"contents": "write"}}
+    assert jobs["publish"]["environment"] == "pypi"
+    assert jobs["publish"]["steps"][-1]["uses"].startswith("pypa/gh-action-pypi-publish@")
+
+
+def test_the_formula_of_a_release() -> None:
+    written = formula(FORMULA.read_text(), "someone/orchard", "2.0.1rc1", b"an sdist")
+    url = "https://github.com/someone/orchard/releases/download/v2.0.1rc1/mlx_orchard-2.0.1rc1.tar.gz"
+    assert f'url "{url}"' in written
+    assert 'homepage "https://github.com/someone/orchard"' in written
+    assert f'sha256 "{hashlib.sha256(b"an sdist").hexdigest()}"' in written
+    assert "OWNER/orchard" not in written
+    with pytest.raises(ValueError, match="not the formula"):
+        formula("class Other < Formula\nend\n", "someone/orchard", "2.0.1", b"")
+
+
+def test_the_formula_keeps_the_rules_of_style_that_need_no_homebrew() -> None:
+    text = FORMULA.read_text()
+    (about,) = re.findall(r'^  desc "(.+)"$', text, re.MULTILINE)
+    assert len(about) < 80
+    assert not about.endswith(".")
+    assert not about.lower().startswith(("a ", "an ", "the ", "mlx-orchard"))
+    order = ["desc", "homepage", "url", "sha256", "license", "depends_on", "def install", "def post_install"]
+    places = [text.index(f"\n  {word}") for word in [*order, "service do", "test do"]]
+    assert places == sorted(places)
+    assert max(map(len, text.splitlines())) <= 118
+    assert not re.search(r"[ \t]$|\t", text, re.MULTILINE)
+
+
+def test_the_readme_says_from_when_on_it_works() -> None:
+    readme = (ROOT / "README.md").read_text()
+    before, command, _ = readme.partition("uv tool install 'mlx-orchard[all]'")
+    assert command
+    assert "from the first release on" in before[-400:].lower()

@@ -1,0 +1,1 @@
+"""What is published: build it, look into it, and try it in empty environments."""

@@ -1,0 +1,43 @@
+"""`make release-check`: build the sdist and the wheel, look into them, and try each in empty environments.
+
+The files are in dist/ afterwards. The exit code is 1 if something is wrong.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from orchard import __version__
+from tools.release_check.archives import wrong_sdist, wrong_tag, wrong_wheel
+from tools.release_check.trial import try_out
+
+ROOT = Path(__file__).parents[2]
+DIST = ROOT / "dist"
+
+
+def main() -> int:
+    """Check everything; print what is wrong. Return the exit code."""
+    parser = argparse.ArgumentParser(prog="make release-check", description=__doc__)
+    parser.add_argument("--tag", help="the tag of the release, such as v0.1.0")
+    tag = parser.parse_args().tag
+    uv = Path(shutil.which("uv") or Path(sys.executable).parent / "uv")
+    shutil.rmtree(DIST, ignore_errors=True)
+    subprocess.run([uv, "build", "--quiet", "--no-create-gitignore", "--out-dir", DIST, ROOT], check=True)
+    (sdist,), (wheel,) = DIST.glob("*.tar.gz"), DIST.glob("*.whl")
+    wrong = wrong_tag(tag, __version__, (ROOT / "CHANGELOG.md").read_text()) if tag else []
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S607
+    tracked = set(filter(None, listed.stdout.split("\0")))
+    wrong += wrong_sdist(sdist, tracked, __version__) + wrong_wheel(wheel, tracked, __version__)
+    for package in (wheel, sdist):
+        print(f"{package.name}: {package.stat().st_size:,} bytes")
+        for extra in (None, "all"):
+            print(f"{package.name}: installing it {f'with {extra}' if extra else 'without extras'}", flush=True)
+            wrong += try_out(uv, package, extra)
+    print("\n".join(wrong) or "ready to be published")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
