@@ -113,20 +113,11 @@ class ServedModel:
             units = " and ".join(dict.fromkeys(task.progress_unit or task.unit for task in self.entry.tasks))
             note = f"{told.done:.0f} of {told.total:.0f} {units}".rstrip()
             progress = min(1.0, told.done / told.total)
-        return ModelStatus(
-            state=state,
-            reason=self.restarts.reason,
-            note=note,
-            progress=progress,
-            running=worker.running if worker else 0,
-            waiting=(worker.waiting if worker else 0) + self._requests.waiting,
-            mlx_bytes=worker.mlx_bytes if worker else None,
-            rss_bytes=worker.rss_bytes if worker else None,
-            speculation=worker.speculation if worker else {},
-            pid=worker.pid if worker else None,
-            restarts=self.restarts.count,
-            details={"media": [], **worker.loaded.details} if worker and state == "ready" else {},
+        restarts, waiting = self.restarts, self._requests.waiting
+        status = ModelStatus(
+            state=state, reason=restarts.reason, note=note, progress=progress, waiting=waiting, restarts=restarts.count
         )
+        return worker.shown(status) if worker else status
 
     async def cache(self, request_id: str | None = None) -> CacheState:
         """Return what the process has cached, or its report on one request; nothing where none is ready.

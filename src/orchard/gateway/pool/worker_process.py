@@ -8,6 +8,8 @@ import socket
 from collections.abc import Callable
 from typing import Literal
 
+from msgspec.structs import replace
+
 from orchard import wire
 from orchard.config import Settings
 from orchard.core.cache_report import CacheState
@@ -17,6 +19,7 @@ from orchard.core.request import LoadOptions, Request
 from orchard.core.speculation_report import SpeculationReport
 from orchard.gateway.caller import environment_without_keys
 from orchard.gateway.crash_reason import CrashReason, reap, without_folders
+from orchard.gateway.model_status import ModelStatus
 from orchard.gateway.pool.waiting import Timer
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.kinds import Backend
@@ -112,6 +115,19 @@ class WorkerProcess:
         """How much of all its requests that tell is done; None: none tells."""
         told = self._progress.values()
         return Progressed(sum(one.done for one in told), sum(one.total for one in told)) if told else None
+
+    def shown(self, status: ModelStatus) -> ModelStatus:
+        """Return the status of its model with what the process adds to that."""
+        return replace(
+            status,
+            running=self.running,
+            waiting=status.waiting + self.waiting,
+            mlx_bytes=self.mlx_bytes,
+            rss_bytes=self.rss_bytes,
+            speculation=self.speculation,
+            pid=self.pid,
+            details={"media": [], **self.loaded.details} if status.state == "ready" else {},
+        )
 
     @property
     def crashed(self) -> bool:
