@@ -30,10 +30,10 @@ serve: $(VENV)/.serve ## serve the bundled model, or MODEL=name-or-folder, on PO
 chat: $(VENV)/.serve ## talk in the terminal, to the bundled model or to MODEL=name-or-folder
 	@$(VENV)/bin/orchard chat $(if $(MODEL),"$(MODEL)")
 
-test: $(VENV)/.dev ## run every test, in about five minutes (ARGS=... goes to pytest)
+test: $(VENV)/.dev ## run the tests, in about five minutes (ARGS=... goes to pytest)
 	$(PYTEST) $(ARGS)
 
-test-deep: $(VENV)/.dev ## run every test with many more examples and fuzzed requests
+test-deep: $(VENV)/.dev ## run the same tests with many more examples and fuzzed requests
 	FUZZ_REQUESTS=10000 $(PYTEST) --hypothesis-profile deep $(ARGS)
 
 test-clients: $(VENV)/.serve $(VENV)/.clients ## run real clients against a server (needs Node 22 and npm)

@@ -34,10 +34,9 @@ class Preset(Struct, frozen=True, kw_only=True):
     name only. `marks` is what its transformer's config.json holds and that of a similar model doesn't. `latents` is the
     class that unpacks the latents of a step; None: it has no partial images.
 
-    `steps` and `guidance` hold where a request says nothing; mflux divides by zero with fewer than `least_steps`;
-    `guidance` None: the model takes none. `paired`: it has
-    guidance only where there is a negative prompt, too. `pictures`: how many pictures it edits at most; 0: it
-    generates. `loras`: it takes LoRA adapters.
+    `steps` and `guidance` hold where a request says nothing; `guidance` None: the model takes none. With fewer steps
+    than `least_steps`, mflux divides by zero. `paired`: it has guidance only where there is a negative prompt, too.
+    `pictures`: how many pictures it edits at most; 0: it generates. `loras`: it takes LoRA adapters.
     """
 
     name: str
