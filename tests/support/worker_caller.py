@@ -1,8 +1,12 @@
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from orchard.core.events import Collected, Event, Failed, Finished, Started, collect
 from orchard.core.request import Request, Task
+from orchard.core.tasks.text_options import TextOptions
 from orchard.worker.text_service import TextService
 
 
@@ -60,3 +64,15 @@ class Caller:
 
     async def until_free(self) -> None:
         await self.until(lambda: self.numbers[-1] == (0, 0))
+
+
+@asynccontextmanager
+async def serving(folder: Path, kind: type[TextService] = TextService, **options: Any) -> AsyncIterator[Caller]:
+    """Serve the model in a folder."""
+    service = kind(str(folder), TextOptions(**options))
+    caller = Caller(service)
+    await service.start(caller.emit, lambda fraction: None)
+    try:
+        yield caller
+    finally:
+        await service.close(1.0)

@@ -19,28 +19,19 @@ from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Begun, HiddenState, JobFailed
 from orchard.worker import text_service as text_module
-from orchard.worker.text_service import TextService
 from tests.support.models import WINDOW
 from tests.support.stub_engine import StubEngine
-from tests.support.worker_caller import Caller
+from tests.support.worker_caller import Caller, serving
 
 WIDTH = 32
 PICTURE = MixedInput((TextPart("a"), MediaPart("image", "", "input[1].image_url", data=b"any")))
 TEXTS = ("Hello, how are you?", "The sea is blue.", "x", " ".join(["fine"] * 100))
 
 
-async def started(path: Path, **options: Any) -> AsyncIterator[Caller]:
-    service = TextService(str(path), TextOptions(embeddings=True, **options))
-    caller = Caller(service)
-    await service.start(caller.emit, lambda fraction: None)
-    yield caller
-    await service.close(1.0)
-
-
 @pytest.fixture
 async def caller(model_folder: Path) -> AsyncIterator[Caller]:
     """The tiny random model."""
-    async for caller in started(model_folder, decode_concurrency=3):
+    async with serving(model_folder, embeddings=True, decode_concurrency=3) as caller:
         yield caller
 
 
@@ -49,9 +40,18 @@ async def stubbed(model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncI
     """The tiny model with an engine that does nothing itself."""
     monkeypatch.setattr(StubEngine, "made", [])
     monkeypatch.setattr(text_module, "Engine", StubEngine)
-    async for caller in started(model_folder):
+    async with serving(model_folder, embeddings=True) as caller:
         (engine,) = StubEngine.made
         yield caller, engine
+
+
+@pytest.fixture
+async def asked(stubbed: tuple[Caller, StubEngine]) -> tuple[Caller, StubEngine]:
+    """The same, asked for the vectors of 20 texts, of which eight are jobs."""
+    caller, engine = stubbed
+    caller.submit("a", Embed(("a",) * 20))
+    await engine.until({"a/7"})
+    return caller, engine
 
 
 def vector_of(output: Output) -> Any:
@@ -164,10 +164,8 @@ async def test_a_few_inputs_of_a_request_at_a_time(stubbed: tuple[Caller, StubEn
     assert vector_of(found[0])[[0, -1]] == pytest.approx([0.6, 0.8])
 
 
-async def test_a_paused_request_has_no_more_jobs(stubbed: tuple[Caller, StubEngine]) -> None:
-    caller, engine = stubbed
-    caller.submit("a", Embed(("a",) * 20))
-    await engine.until({"a/7"})
+async def test_a_paused_request_has_no_more_jobs(asked: tuple[Caller, StubEngine]) -> None:
+    caller, engine = asked
     caller.service.pause("a")
     assert {f"a/{number}" for number in range(8)} <= set(engine.paused)
     engine.step(begun=(Begun("a/0", 0),), hidden=(state("a/0"),))
@@ -179,10 +177,8 @@ async def test_a_paused_request_has_no_more_jobs(stubbed: tuple[Caller, StubEngi
     assert len(engine.jobs) == 9
 
 
-async def test_a_cancelled_request_takes_its_jobs_with_it(stubbed: tuple[Caller, StubEngine]) -> None:
-    caller, engine = stubbed
-    caller.submit("a", Embed(("a",) * 20))
-    await engine.until({"a/7"})
+async def test_a_cancelled_request_takes_its_jobs_with_it(asked: tuple[Caller, StubEngine]) -> None:
+    caller, engine = asked
     caller.service.cancel("a")
     assert {f"a/{number}" for number in range(8)} <= set(engine.cancelled)
     engine.step(begun=(Begun("a/0", 0),), hidden=(state("a/0"),), running=0)
@@ -191,10 +187,8 @@ async def test_a_cancelled_request_takes_its_jobs_with_it(stubbed: tuple[Caller,
     assert len(engine.jobs) == 8
 
 
-async def test_a_broken_job_ends_its_request(stubbed: tuple[Caller, StubEngine]) -> None:
-    caller, engine = stubbed
-    caller.submit("a", Embed(("a",) * 20))
-    await engine.until({"a/7"})
+async def test_a_broken_job_ends_its_request(asked: tuple[Caller, StubEngine]) -> None:
+    caller, engine = asked
     engine.step(broken=(JobFailed("a/3", "it needs more", too_large=True),), running=0)
     await caller.until(lambda: caller.ended("a"))
     (failed,) = caller.events["a"]

@@ -27,7 +27,7 @@ from orchard.worker.prompt.prompter import Prepared, Prompter
 from orchard.worker.text_service import TextService
 from tests.support.models import WINDOW, Echo
 from tests.support.speculation import FixedController
-from tests.support.worker_caller import Caller
+from tests.support.worker_caller import Caller, serving
 
 GREEDY = Sampling(temperature=0.0)
 CALL = '<tool_call>{"name": "f", "arguments": {"a": "b"}}</tool_call>'
@@ -38,18 +38,10 @@ def ask(text: str = "Hello, how are you?", **fields: Any) -> Generate:
     return Generate((Message("user", (TextPart(text),)),), **(defaults | fields))
 
 
-async def started(path: Path, **fields: Any) -> AsyncIterator[Caller]:
-    service = TextService(str(path), TextOptions(**fields))
-    caller = Caller(service)
-    await service.start(caller.emit, lambda fraction: None)
-    yield caller
-    await service.close(1.0)
-
-
 @pytest.fixture
 async def caller(model_folder: Path) -> AsyncIterator[Caller]:
     """The tiny random model."""
-    async for caller in started(model_folder):
+    async with serving(model_folder) as caller:
         yield caller
 
 
@@ -57,7 +49,7 @@ async def caller(model_folder: Path) -> AsyncIterator[Caller]:
 async def echo(model_folder: Path, model: TextModel, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Caller]:
     """A model that says back what it was told."""
     monkeypatch.setattr(text_module, "load", lambda path, options, progress: Echo(model))
-    async for caller in started(model_folder):
+    async with serving(model_folder) as caller:
         yield caller
 
 
@@ -119,7 +111,7 @@ async def test_a_raw_prompt_is_answered_with_raw_text(echo: Caller) -> None:
 
 async def test_the_start_tells_how_tokens_are_drawn(model_folder: Path) -> None:
     """As the request says, else the server's options, else the model's generation_config.json, else neutrally."""
-    async for caller in started(model_folder, defaults=SamplingDefaults(top_p=0.9, presence_penalty=-1.0)):
+    async with serving(model_folder, defaults=SamplingDefaults(top_p=0.9, presence_penalty=-1.0)) as caller:
         own = Sampling(presence_penalty=1.5)
         for n, task in enumerate((ask(sampling=own), Generate(prompt="The sea", sampling=own, max_tokens=0))):
             (begun, *_) = await caller.stream(f"{n}", task)
@@ -221,7 +213,7 @@ async def test_a_stop_string_among_tokens_that_come_together(
 ) -> None:
     """What a step brings behind it is neither sent nor counted."""
     monkeypatch.setattr(make, "CostController", lambda: FixedController(6))
-    async for caller in started(model_folder):
+    async with serving(model_folder) as caller:
         text = (await caller.ask("a", ask(max_tokens=80))).choices[0].text
         stop = ask(max_tokens=80, stop=(text[-30:-24],))
         plain = await caller.ask("b", replace(stop, speculates=False))
@@ -454,12 +446,12 @@ async def test_refusals_are_events_and_streams_run_on(caller: Caller) -> None:
 
 
 async def test_the_queue_is_bounded(model_folder: Path) -> None:
-    async for caller in started(model_folder, decode_concurrency=1, queue_size=1):
+    async with serving(model_folder, decode_concurrency=1, queue_size=1) as caller:
         for n in range(2):
             caller.submit(f"r{n}", ask())
         refused = await caller.failure("one too many", ask())
         assert (refused.kind, refused.retry_after) == ("overloaded", 5)
-        await caller.until(lambda: caller.ended("r0") and caller.ended("r1"))  # noqa: B023
+        await caller.until(lambda: caller.ended("r0") and caller.ended("r1"))
         await caller.ask("later", ask())
 
 
@@ -487,9 +479,9 @@ async def test_a_folder_that_is_no_model(tmp_path: Path) -> None:
 
 
 async def test_closing_ends_running_requests(model_folder: Path) -> None:
-    async for caller in started(model_folder):
+    async with serving(model_folder) as caller:
         caller.submit("a", ask(max_tokens=None))
-        await caller.until(lambda: bool(caller.events["a"]))  # noqa: B023
+        await caller.until(lambda: bool(caller.events["a"]))
 
 
 @pytest.mark.parametrize("attack", [{"top_k": 10**6}, {"top_p": 0.0}, {"min_p": 1.0}, {"top_k": 1, "top_p": 0.0}])

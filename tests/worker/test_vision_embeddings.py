@@ -17,12 +17,12 @@ from orchard.core.errors import OrchardError
 from orchard.core.media import MediaPart
 from orchard.core.tasks.embed import Embed, Embedding, MixedInput
 from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
+from orchard.worker.vision_service import VisionService
 from tests.support.examples import some
 from tests.support.media import picture, png
 from tests.support.vision_families import FAMILIES, WINDOW
 from tests.support.vision_models import load_reference, logprobs_of, make_vision_model, prompt
-from tests.support.worker_caller import Caller
-from tests.worker.test_vision_service import serving
+from tests.support.worker_caller import Caller, serving
 
 Folders = Callable[[str], Path]
 
@@ -57,7 +57,7 @@ def reference(folder: Path, text: str, *seeds: int) -> Any:
 @pytest.mark.parametrize("family", some([name for name in FAMILIES if "audio" not in name and "omni" not in name]))
 async def test_a_picture_among_texts(family: str, vision_folder: Folders) -> None:
     folder, place = vision_folder(family), FAMILIES[family].image
-    async with serving(folder, embeddings=True) as caller:
+    async with serving(folder, VisionService, embeddings=True) as caller:
         inputs = mixed("What is ", image(1), " blue?"), mixed(image(2))
         found = await vectors(caller, "a", *inputs)
         assert found[0] == pytest.approx(reference(folder, f"What is {place} blue?", 1), abs=1e-4)
@@ -68,10 +68,10 @@ async def test_a_picture_among_texts(family: str, vision_folder: Folders) -> Non
 async def test_pictures_in_any_pieces_beside_an_answer(vision_folder: Folders) -> None:
     task = Generate(prompt="The sea", sampling=Sampling(temperature=0.0), max_tokens=60)
     inputs = [mixed("Here ", image(n), " and ", image(n + 1)) for n in range(3)]
-    async with serving(vision_folder("qwen3_vl"), embeddings=True) as caller:
+    async with serving(vision_folder("qwen3_vl"), VisionService, embeddings=True) as caller:
         whole = await vectors(caller, "a", *inputs, "The sky")
         alone = (await caller.ask("b", task)).choices[0].text
-    async with serving(vision_folder("qwen3_vl"), embeddings=True, prefill_step_size=3) as caller:
+    async with serving(vision_folder("qwen3_vl"), VisionService, embeddings=True, prefill_step_size=3) as caller:
         caller.submit("c", task)
         pieces = await vectors(caller, "d", *inputs, "The sky")
         await caller.until(lambda: caller.ended("c"))
@@ -93,7 +93,7 @@ async def test_pictures_in_any_pieces_beside_an_answer(vision_folder: Folders) -
     ],
 )
 async def test_what_is_refused(given: MixedInput, param: str, message: str, vision_folder: Folders) -> None:
-    async with serving(vision_folder("qwen3_vl"), embeddings=True) as caller:
+    async with serving(vision_folder("qwen3_vl"), VisionService, embeddings=True) as caller:
         with pytest.raises(OrchardError, match=message) as caught:
             await caller.ask("a", Embed((given,), truncate=True))
         assert (caught.value.kind == "context_length_exceeded") == ("reads at most" in message)
@@ -109,7 +109,7 @@ async def test_qwen3_vl_embedding_gives_what_mlx_vlms_own_model_of_embeddings_do
     make_vision_model(tmp_path, replace(family, config=config))
     shown = image(1), TextPart("Blue.")
     messages = Message("system", (TextPart("Represent it."),)), Message("user", shown)
-    async with serving(tmp_path, embeddings=True) as caller:
+    async with serving(tmp_path, VisionService, embeddings=True) as caller:
         (found,) = await vectors(caller, "a", Generate(messages))
     processor = load_processor(tmp_path)
     text = "<|im_start|>system\nRepresent it.<|im_end|>\n" + prompt(processor, "image", text="Blue.")

@@ -1,8 +1,7 @@
 """An answer about media depends on its request alone: not on its company, the order, the cache or the chunks."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,12 @@ import pytest
 from orchard.core.events import Started, collect
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from orchard.core.tasks.generate import Generate, Grammar, Message, Part, Sampling, TextPart
-from orchard.core.tasks.text_options import TextOptions
 from orchard.worker.vision_service import VisionService
 from tests.support.examples import some
 from tests.support.media import film, picture, png, sound, video, wav, with_one_pixel
 from tests.support.models import SPECIAL, make_tokenizer
 from tests.support.vision_families import FAMILIES
-from tests.support.worker_caller import Caller
+from tests.support.worker_caller import Caller, serving
 
 _GO_ON = dict.fromkeys(make_tokenizer().encode("".join(SPECIAL)).ids, -100.0)  # no token that ends an answer
 
@@ -73,17 +71,6 @@ def company(name: str) -> dict[str, Generate]:
     return asked
 
 
-@asynccontextmanager
-async def serving(folder: Path, **options: Any) -> AsyncIterator[Caller]:
-    service = VisionService(str(folder), TextOptions(**options))
-    caller = Caller(service)
-    await service.start(caller.emit, lambda fraction: None)
-    try:
-        yield caller
-    finally:
-        await service.close(1.0)
-
-
 async def told(caller: Caller, name: str, task: Generate) -> tuple[Said, int]:
     """Return the bytes of an answer's tokens, of all choices, and how many of the prompt's were cached."""
     events = await caller.stream(name, task)
@@ -113,19 +100,19 @@ def test_every_family_is_tried() -> None:
 async def test_an_answer_depends_on_its_request_alone(vision_folder: Folders, tmp_path: Path, name: str) -> None:
     folder, asked = vision_folder(name), company(name)
     turned = dict(reversed(asked.items()))
-    async with serving(folder, prompt_cache_bytes=0) as caller:
+    async with serving(folder, VisionService, prompt_cache_bytes=0) as caller:
         alone = await one_by_one(caller, asked)
         expected = answers(alone)
         assert not any(cached for _, cached in alone.values())
         assert answers(await at_once(caller, asked)) == expected
     assert len({tuple(answer) for answer in expected.values()}) == len(asked)  # else they would prove little
     kept = str(tmp_path / "cache")
-    async with serving(folder, prompt_cache_dir=kept, prefill_step_size=16) as caller:
+    async with serving(folder, VisionService, prompt_cache_dir=kept, prefill_step_size=16) as caller:
         assert answers(await at_once(caller, turned)) == expected
         warm = await at_once(caller, asked)
         assert answers(warm) == expected
         assert all(cached for _, cached in warm.values())
-    async with serving(folder, prompt_cache_dir=kept) as caller:
+    async with serving(folder, VisionService, prompt_cache_dir=kept) as caller:
         again = await at_once(caller, asked)
         assert answers(again) == expected
         assert all(cached for _, cached in again.values())
@@ -145,9 +132,9 @@ async def test_what_differs_a_little_shares_nothing(vision_folder: Folders, name
         changed[4000] = -changed[4000]
         alike.append([medium("audio", wav(samples)), medium("audio", wav(changed))])
     question = "What is blue? The sea is blue and the sky is blue too."
-    async with serving(vision_folder(name), prompt_cache_bytes=0) as caller:
+    async with serving(vision_folder(name), VisionService, prompt_cache_bytes=0) as caller:
         alone = [[(await told(caller, "a", ask(said("Hello ", part, question))))[0] for part in pair] for pair in alike]
-    async with serving(vision_folder(name)) as caller:
+    async with serving(vision_folder(name), VisionService) as caller:
         for pair, expected in zip(alike, alone, strict=True):
             first, second = (ask(said("Hello ", part, question)) for part in pair)
             assert (await told(caller, "first", first))[0] == expected[0]

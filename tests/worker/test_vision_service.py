@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,14 @@ from orchard.backends.vision.inputs import Medium
 from orchard.core.events import Failed, Started, collect
 from orchard.core.media import MediaKind, MediaOptions, MediaPart
 from orchard.core.tasks.generate import Count, Generate, Message, Part, Sampling, TextPart, ToolCallPart, ToolResultPart
-from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration
 from orchard.worker import vision_service
-from orchard.worker.text_service import TextService
 from orchard.worker.vision_service import VisionService
 from tests.support.examples import some
 from tests.support.media import picture, png, sound, wav
 from tests.support.vision_families import FAMILIES
 from tests.support.vision_models import load_reference, prompt
-from tests.support.worker_caller import Caller
+from tests.support.worker_caller import Caller, serving
 
 Folders = Callable[[str], Path]
 
@@ -52,17 +49,6 @@ def said(*parts: Part | str, role: Any = "user") -> Message:
 
 def ask(*messages: Message, **fields: Any) -> Generate:
     return Generate(messages, sampling=Sampling(temperature=0.0), max_tokens=TOKENS, **fields)
-
-
-@asynccontextmanager
-async def serving(folder: Path, **options: Any) -> AsyncIterator[Caller]:
-    service = VisionService(str(folder), TextOptions(**options))
-    caller = Caller(service)
-    await service.start(caller.emit, lambda fraction: None)
-    try:
-        yield caller
-    finally:
-        await service.close(1.0)
 
 
 async def answer(caller: Caller, task: Generate) -> str:
@@ -115,7 +101,7 @@ async def test_an_answer_is_that_of_mlx_vlm(
     asked: list[tuple[MediaPart, ...]] = [(), (image(1),), (image(1), image(2))]
     if FAMILIES[name].audio:
         asked.append((audio(1),))
-    async with serving(vision_folder(name)) as caller:
+    async with serving(vision_folder(name), VisionService) as caller:
         for media in asked:
             told = await answer(caller, ask(said(*media, "What is blue?")))
             assert told == reference(name, tmp_path, *media), [part.kind for part in media]
@@ -130,13 +116,10 @@ def llava(vision_folder: Folders) -> Path:
 async def test_without_media_it_says_what_the_text_backend_says(vision_folder: Folders, name: str) -> None:
     folder = vision_folder(name)
     task = ask(said("What is blue?"))
-    async with serving(folder) as caller:
+    async with serving(folder, VisionService) as caller:
         told = await answer(caller, task)
-    text = TextService(str(folder), TextOptions())
-    caller = Caller(text)
-    await text.start(caller.emit, lambda fraction: None)
-    assert await answer(caller, task) == told
-    await text.close(1.0)
+    async with serving(folder) as caller:
+        assert await answer(caller, task) == told
 
 
 async def test_media_anywhere_in_a_conversation(llava: Path) -> None:
@@ -156,7 +139,7 @@ async def test_media_anywhere_in_a_conversation(llava: Path) -> None:
         said(call, role="assistant"),
         said(ToolResultPart("call_1", (TextPart("There: <image>\n"),)), role="tool"),
     )
-    async with serving(llava) as caller:
+    async with serving(llava, VisionService) as caller:
         events = await caller.stream("asked", task)
         counted = await caller.stream("counted", Count(task))
         without = await caller.stream("bare", Count(bare))
@@ -170,7 +153,7 @@ async def test_media_anywhere_in_a_conversation(llava: Path) -> None:
 async def test_what_can_not_be_read_is_the_callers_fault(llava: Path) -> None:
     broken = MediaPart("image", "", PARAM, data=png(picture(1))[:200])
     literal = ask(said(image(1), "What is <image>?"))
-    async with serving(llava) as caller:
+    async with serving(llava, VisionService) as caller:
         for task, param, words in (
             (ask(said(broken)), PARAM, "this image can't be read: it is broken or truncated"),
             (ask(said(audio(1))), PARAM, "Audio can't be read by this model: besides text it takes only pictures."),
@@ -196,7 +179,7 @@ async def test_what_the_model_fails_to_encode_is_the_callers_fault(
             raise ValueError("[matmul] too odd\nfor words")
         return encode(self, medium)
 
-    async with serving(llava) as caller:
+    async with serving(llava, VisionService) as caller:
         alone = await answer(caller, ask(said(image(1), "What is blue?")))
         monkeypatch.setattr(MediaEncoder, "_encoded", encoded)
         other = asyncio.create_task(caller.stream("other", ask(said(image(3), "What is blue?"))))
@@ -212,7 +195,7 @@ async def test_what_the_chat_template_leaves_out_is_refused(llava: Path, tmp_pat
     shutil.copytree(llava, folder)
     short = tmp_path / "short.jinja"
     short.write_text("{% for m in messages[-1:] %}{{ m.content }}{% endfor %}")
-    async with serving(folder, chat_template_file=str(short)) as caller:
+    async with serving(folder, VisionService, chat_template_file=str(short)) as caller:
         failed = await caller.failure("asked", ask(said(image(1)), said("Yes.", role="assistant"), said("What?")))
         assert failed.param == PARAM
         assert "leaves out this image" in failed.message
@@ -227,9 +210,9 @@ async def test_a_template_that_knows_no_media(llava: Path, tmp_path: Path, visio
     )
     folder = vision_folder("idefics3")
     task = ask(said(image(1), "What is blue?"))
-    async with serving(folder) as caller:
+    async with serving(folder, VisionService) as caller:
         told = await answer(caller, task)
-    async with serving(folder, chat_template_file=str(plain)) as caller:
+    async with serving(folder, VisionService, chat_template_file=str(plain)) as caller:
         assert await answer(caller, task) == told
 
 
@@ -246,9 +229,9 @@ async def test_a_template_that_takes_blocks_only(llava: Path, tmp_path: Path) ->
         ask(said("What is blue?")),
         ask(said(image(1), "What is blue?"), said("That.", role="assistant"), said("So?")),
     ]
-    async with serving(llava) as caller:
+    async with serving(llava, VisionService) as caller:
         told = [await answer(caller, task) for task in tasks]
-    async with serving(llava, chat_template_file=str(blocks)) as caller:
+    async with serving(llava, VisionService, chat_template_file=str(blocks)) as caller:
         assert [await answer(caller, task) for task in tasks] == told
 
 
@@ -257,9 +240,9 @@ async def test_a_template_that_takes_blocks_only(llava: Path, tmp_path: Path) ->
 )
 async def test_options_of_the_cache_hold(vision_folder: Folders, options: dict[str, int]) -> None:
     folder, task = vision_folder("qwen3_vl"), ask(said(image(1), "What is blue?"))
-    async with serving(folder) as caller:
+    async with serving(folder, VisionService) as caller:
         told = await answer(caller, task)
-    async with serving(folder, **options) as caller:
+    async with serving(folder, VisionService, **options) as caller:
         assert await answer(caller, task) == told  # eight bits are enough for these few tokens
         again = await caller.stream("again", task)
         assert isinstance(again[0], Started)
@@ -269,7 +252,7 @@ async def test_options_of_the_cache_hold(vision_folder: Folders, options: dict[s
 
 async def served_as_text(folder: Path, caplog: pytest.LogCaptureFixture, reason: str) -> None:
     with caplog.at_level(logging.WARNING, "orchard.worker"):
-        async with serving(folder) as caller:
+        async with serving(folder, VisionService) as caller:
             assert await answer(caller, ask(said("What is blue?")))
             failed = await caller.failure("asked", ask(said(image(1), "What is blue?")))
     assert "mlx-orchard[vision]" in failed.message
@@ -348,7 +331,7 @@ async def test_an_answer_about_a_film_is_that_of_mlx_vlm(
     files = {"video": [str(file)], "image": [str(png_file)] if besides else None}
     steps = mlx_vlm.stream_generate(model, processor, text, **files, fps=2.0, max_tokens=TOKENS, temperature=0.0)
     expected = processor.tokenizer.decode([step.token for step in steps][:TOKENS])
-    async with serving(vision_folder(name)) as caller:
+    async with serving(vision_folder(name), VisionService) as caller:
         assert await answer(caller, ask(said(video(file, fps=2.0), *besides, "What is blue?"))) == expected
         events = await caller.stream("more", ask(said(video(file, fps=4.0), image(1), "What is blue?")))
         fewer = await caller.stream("less", ask(said(video(file, max_frames=4), image(1), "What is blue?")))
