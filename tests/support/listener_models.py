@@ -134,7 +134,7 @@ def _write(folder: Path, config: Mapping[str, Any], model: Any) -> Path:
 
 
 def _random(name: str, like: mx.array) -> mx.array:
-    """Return weights of which something can be heard; those of norms stay as they are."""
-    if "norm" in name or like.ndim < 2:
+    """Return weights of which something can be heard; those of norms stay as they are, and nothing else is added."""
+    if "norm" in name:
         return like
-    return mx.random.normal(like.shape) * 0.3
+    return mx.random.normal(like.shape) * 0.3 if like.ndim > 1 else mx.zeros_like(like)
