@@ -74,6 +74,46 @@ def test_beside_streams_both_are_as_alone(batched_prefill: bool) -> None:
     assert vectors(course).keys() == texts.keys()
 
 
+@pytest.mark.parametrize(("chunk", "shapes"), [(96, [(4, 64), (2, 64)]), (512, [(8, 64)])])
+def test_texts_of_about_the_same_length_share_one_pass(chunk: int, shapes: list[tuple[int, int]]) -> None:
+    passes: list[tuple[int, ...]] = []
+    model = Other(network("qwen3"), before=lambda tokens, given: passes.append(tuple(tokens.shape)))
+    texts = {name: prompt(seed, 20 + seed) for seed, name in enumerate("abcdef")}
+    limits = replace(LOOSE, chunk=chunk, idle_chunk=chunk, pieces=8)
+    runner = make_runner(model, limits, batched_prefill=True)
+    passes.clear()
+    course = run(runner, [wanted(name, text) for name, text in texts.items()])
+    assert passes == shapes, "rows are rounded up"
+    found = vectors(course)
+    assert found.keys() == texts.keys()
+    for name, vector in found.items():
+        assert close(vector, expected("qwen3", texts[name])), name
+    assert all(outcome.tokens == [[]] and len(outcome.begun) == 1 for outcome in course.outcomes.values())
+
+
+def test_a_text_is_read_in_one_pass() -> None:
+    passes: list[tuple[int, ...]] = []
+    model = Other(network("qwen3"), before=lambda tokens, given: passes.append(tuple(tokens.shape)))
+    runner = make_runner(model)
+    passes.clear()
+    run(runner, [wanted("a")])
+    assert passes == [(1, len(TEXT))]
+
+
+def test_one_that_breaks_a_shared_pass_leaves_the_others() -> None:
+    bad = 323
+
+    def before(tokens: mx.array, given: dict[str, Any]) -> None:
+        if any(bad in row for row in tokens.tolist()):  # type: ignore[operator, union-attr]
+            raise RuntimeError("unlucky")
+
+    runner = make_runner(Other(network("qwen3"), before=before), batched_prefill=True)
+    course = run(runner, [wanted("a"), wanted("b", [*TEXT[1:], bad]), wanted("c", TEXT[1:])])
+    assert course.outcomes["b"].broken == ["the model failed on this request: RuntimeError: unlucky"]
+    assert close(vectors(course)["a"], expected("qwen3"))
+    assert vectors(course).keys() == {"a", "c"}
+
+
 @pytest.mark.parametrize("kind", ["qwen3", "gemma3_text"])
 def test_nothing_is_cached_and_nothing_cached_is_used(kind: str) -> None:
     model = network(kind)

@@ -68,7 +68,7 @@ class Other:
 
     def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
         self._before(tokens, given)
-        return self._model.hidden(tokens, cache, embeddings=given["embeddings"])
+        return self._model.hidden(tokens, cache, embeddings=given.get("embeddings"))
 
 
 def words(tokens: mx.array) -> list[list[int]]:

@@ -178,7 +178,7 @@ def _logits(
         heads = [prompt[: len(prompt) // 2] for prompt in prompts]
         tails = [prompt[len(prompt) // 2 :] for prompt in prompts]
         for part in (heads, tails):
-            caches, _ = read_together(model, list(zip(caches, part, strict=True)))
+            caches, *_ = read_together(model, list(zip(caches, part, strict=True)))
     else:
         for cache, prompt in zip(caches, prompts, strict=True):
             model.forward(mx.array([prompt], mx.uint32), cache)

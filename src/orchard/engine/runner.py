@@ -101,7 +101,7 @@ class Runner:
         ticket = Ticket(
             id=job.id,
             priority=job.priority,
-            prompt_tokens=tokens - 1,
+            prompt_tokens=tokens - (0 if job.hidden else 1),
             rows=job.choices,
             max_tokens=job.max_tokens,
             prompt_bytes=self._footprint.bytes(tokens) - self._footprint.fixed,

@@ -51,7 +51,7 @@ class Prefill:
         self.tokens = tokens
         self.scoring = scoring
         self._scored = scored
-        self._wants_hidden = hidden
+        self.wants_hidden = hidden
         self.hidden: mx.array | None = None
         """The last hidden state (width,) once all has been launched, if it is wanted."""
         self._spans = spans
@@ -69,7 +69,7 @@ class Prefill:
     @property
     def left(self) -> int:
         """How many tokens are still to be read."""
-        return len(self.tokens) - (0 if self._wants_hidden else 1) - self.done
+        return len(self.tokens) - (0 if self.wants_hidden else 1) - self.done
 
     @property
     def position_delta(self) -> int:
@@ -104,7 +104,7 @@ class Prefill:
         tokens = mx.array([self.tokens[self.done : stop]], mx.uint32)
         given = self._piece(stop)._asdict()
         results: list[mx.array] = []
-        if self._wants_hidden and stop == len(self.tokens):
+        if self.wants_hidden and stop == len(self.tokens):
             self.hidden = model.hidden(tokens, self.cache, **given)[0, -1].astype(mx.float32)
             results = [self.hidden]
         else:
@@ -141,14 +141,16 @@ class Prefill:
         if not any(span.splits_at(stop) for span in self._spans):  # else what is cached would split it
             self.cache = self._store.quantized_if_due(self.cache, stop)
 
-    def read_with_others(self, cache: Cache, stop: int, unfinished: list[mx.array]) -> None:
-        """Go on, at the next `advance`, from a cache of the tokens up to `stop`."""
+    def read_with_others(self, cache: Cache, stop: int, last: mx.array | None, unfinished: list[mx.array]) -> None:
+        """Go on, at the next `advance`, from a cache of the tokens up to `stop`; `last`: the hidden state there."""
+        if stop == len(self.tokens):
+            self.hidden = last
         self.cache, self._arriving, self.unfinished = cache, stop, unfinished
 
     @property
     def batch_key(self) -> tuple[object, ...] | None:
         """What prefills must have in common that share a pass; None: this one can't."""
-        return None if self._embed or self.scoring or self._wants_hidden else (type(self.cache[0]), self.done > 0)
+        return None if self._embed or self.scoring else (type(self.cache[0]), self.done > 0, self.wants_hidden)
 
     def _piece(self, stop: int) -> Piece:
         """Return what the pass up to `stop` reads in place of tokens' ids."""
@@ -177,14 +179,22 @@ def read_batch(model: LanguageModel, due: Sequence[tuple[Prefill, int]]) -> None
     stops = [prefill.next_stop(budget) for prefill, budget in due]
     mx.eval([prefill.unfinished for prefill, _ in due])
     rows = [(one.cache, one.tokens[one.done : stop]) for (one, _), stop in zip(due, stops, strict=True)]
-    caches, arrays = read_together(model, rows)
+    wants_hidden = due[0][0].wants_hidden
+    caches, made, arrays = read_together(model, rows, hidden=wants_hidden)
+    ends = [len(tokens) - 1 for _, tokens in rows]
+    last = [made[row, end].astype(mx.float32) if wants_hidden else None for row, end in enumerate(ends)]
+    arrays += [state for state in last if state is not None]
     mx.async_eval(arrays)  # type: ignore[no-untyped-call]
-    for (prefill, _), cache, stop in zip(due, caches, stops, strict=True):
-        prefill.read_with_others(cache, stop, arrays)
+    for (prefill, _), cache, stop, state in zip(due, caches, stops, last, strict=True):
+        prefill.read_with_others(cache, stop, state, arrays)
 
 
-def read_together(model: LanguageModel, rows: Sequence[tuple[Cache, list[int]]]) -> tuple[list[Cache], list[mx.array]]:
-    """Read so many tokens more of each row; return new caches and the arrays to be evaluated for all of them.
+def read_together(
+    model: LanguageModel, rows: Sequence[tuple[Cache, list[int]]], *, hidden: bool = False
+) -> tuple[list[Cache], mx.array, list[mx.array]]:
+    """Read so many tokens more of each row; return new caches, what the pass made, and the arrays of all the caches.
+
+    It makes logits, or the last `hidden` states, (rows or more, tokens or more, width): lazy, as the caches are.
 
     The caches given stay as they are. Either all of them or none must be empty, and all layers KVCaches or their
     quantised form; else it raises.
@@ -196,12 +206,13 @@ def read_together(model: LanguageModel, rows: Sequence[tuple[Cache, list[int]]])
     batched = [_batched(same, known, spare) for same in zip(*(cache for cache, _ in rows), strict=True)]
     views = [AttentionView([layer], [], known.array) for layer in batched]
     padded = [tokens + tokens[:1] * (count - len(tokens)) for _, tokens in rows]
-    model.forward(mx.array(padded + padded[:1] * spare, mx.uint32), views)
+    read = model.hidden if hidden else model.forward
+    made = read(mx.array(padded + padded[:1] * spare, mx.uint32), views)
     caches = [
         [layer.extract(row, length + len(tokens)) for layer in batched]
         for row, (length, (_, tokens)) in enumerate(zip(lengths, rows, strict=True))
     ]
-    return caches, [array for layer in batched for array in layer.arrays]
+    return caches, made, [array for layer in batched for array in layer.arrays]
 
 
 def warm_up_prefill(model: LanguageModel, most: int, tick: Callable[[], None] = lambda: None) -> None:
@@ -210,7 +221,7 @@ def warm_up_prefill(model: LanguageModel, most: int, tick: Callable[[], None] = 
         rows = 1
         while rows * count <= most:
             tick()
-            mx.eval(read_together(model, [(model.new_cache(), [0] * count)] * rows)[1])
+            mx.eval(read_together(model, [(model.new_cache(), [0] * count)] * rows)[2])
             rows *= 2
 
 
