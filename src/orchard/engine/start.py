@@ -49,6 +49,7 @@ _WAYS: tuple[dict[str, Any], ...] = (
 )
 _GREEDY = SamplingParams(seed=0, **_WAYS[0])
 _PROPOSED = (1, 3, 7)  # tokens of each row in a step that verifies
+_PROPOSED_ON_CPU = (3,)  # its kernels serve any number
 _LONG = ((300, 1), (600, 9), (2050, 1))  # tokens, rows
 
 warmed_up: set[str] = set()
@@ -153,9 +154,10 @@ def _warm_up(parts: _RunnerParts, speculates: bool, name: str, known: bool, prog
         warm_up_every_way(parts.trial(), lambda: progress(0.5))
         if parts.batched:  # padding may be as much again
             warm_up_prefill(parts.model, 2 * _MOST_TOKENS_A_STEP, lambda: progress(0.7))
-        for count in _PROPOSED if speculates else ():
+        proposed = _PROPOSED if mx.default_device() == mx.gpu else _PROPOSED_ON_CPU
+        for count in proposed if speculates else ():
             progress(0.8)
-            warm_up_verifying(parts.trial(rehearse(count, parts.model.vocab_size)))
+            warm_up_verifying(parts.trial(rehearse(count, parts.model.vocab_size)), count)
     warmed_up.add(name)
 
 
@@ -211,19 +213,27 @@ def warm_up_every_way(runner: Runner, tick: Callable[[], None]) -> None:
     mx.clear_cache()
 
 
-def warm_up_verifying(runner: Runner) -> None:
-    """Let steps verify tokens of one row, and of several that draw in every way.
+def warm_up_verifying(runner: Runner, count: int) -> None:
+    """Let a few steps verify `count` tokens of one row, and of several that draw in every way.
 
     RuntimeError where the model can't do that.
     """
+    steps = RUNS_BEFORE + 3 if on_cuda() else 2
     for ways in (_WAYS[:1], _WAYS):
         draws = [SamplingParams(seed=0, **way) for way in ways]
-        _run(runner, [Job(f"verified {number}", [0, 0], params, 12) for number, params in enumerate(draws)])
+        most = (steps + 2) * (count + 1)  # rows that join first may be two steps ahead
+        _run(runner, [Job(f"verified {number}", [0, 0], params, most) for number, params in enumerate(draws)], steps)
 
 
-def _run(runner: Runner, jobs: list[Job]) -> None:
+def _run(runner: Runner, jobs: list[Job], steps: int | None = None) -> None:
+    """Run jobs to their end, or for so many steps in which all of them draw."""
     for job in jobs:
         runner.add(job)
-    while not runner.idle:
-        if broken := runner.step().broken:
-            raise RuntimeError(broken[0].message)
+    while not runner.idle and steps != 0:
+        step = runner.step()
+        if step.broken:
+            raise RuntimeError(step.broken[0].message)
+        if steps and len({one.job for one in step.drawn}) == len(jobs):
+            steps -= 1
+    for job in jobs:
+        runner.cancel(job.id)
