@@ -157,12 +157,12 @@ def test_words_without_spaces_between_them_stay_together(folder: Path) -> None:
 
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("parakeet", {"translate": True}, "model", "can't translate"),
-    ("parakeet", {"language": "de"}, "language", "the kind parakeet finds out itself"),
-    ("parakeet", {"temperature": 0.5}, "temperature", "use 0"),
-    ("parakeet", {"prompt": "A fox"}, "prompt", "takes none"),
-    ("parakeet", {"detection": SpeechDetection()}, "chunking_strategy", "use 'auto'"),
-    ("moonshine", {"timed": True}, "response_format", "use 'json' or 'text'"),
-    ("moonshine", {"prompt": "A fox"}, "prompt", "takes none"),
+    ("parakeet", {"language": "de"}, "language", "models of the kind parakeet find it out"),
+    ("parakeet", {"temperature": 0.5}, "temperature", "0 is served"),
+    ("parakeet", {"prompt": "A fox"}, "prompt", "read no text"),
+    ("parakeet", {"detection": SpeechDetection()}, "chunking_strategy", "'auto' is served"),
+    ("moonshine", {"timed": True}, "response_format", "'json' and 'text' are served"),
+    ("moonshine", {"prompt": "A fox"}, "prompt", "read no text"),
     ("qwen3_asr", {"language": "fr"}, "language", "must be one of English, German, not 'fr'"),
 ]
 

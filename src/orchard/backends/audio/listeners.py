@@ -87,21 +87,21 @@ class Listener:
     def _options(self, task: Transcribe) -> dict[str, Any]:
         """Return what the library is told. Raise OrchardError where it can't be told what a request asks for."""
         if task.translate:
-            raise self._lacks("model", "can't translate")
+            raise self._refusal("model", "can't translate")
         if task.timed and self._kind not in _TIMED:
-            raise self._lacks("response_format", "doesn't say when something was said: use 'json' or 'text'")
+            raise self._refusal("response_format", "don't say when something was said; 'json' and 'text' are served")
         if task.detection:
-            raise self._lacks("chunking_strategy", "doesn't look for speech first: use 'auto'")
+            raise self._refusal("chunking_strategy", "are given the whole recording; 'auto' is served")
         options: dict[str, Any] = {}
         if "max_tokens" in self._takes:
             options["max_tokens"] = _MOST_TOKENS
         if task.temperature:
             if "temperature" not in self._takes:
-                raise self._lacks("temperature", "takes the most likely tokens only: use 0")
+                raise self._refusal("temperature", "always take the most likely token; 0 is served")
             options["temperature"] = task.temperature
         if task.prompt:
             if self._kind not in _PROMPTS:
-                raise self._lacks("prompt", "takes none")
+                raise self._refusal("prompt", "read no text; leave it out")
             options[_PROMPTS[self._kind]] = task.prompt
         if task.language:
             options["language"] = self._language(task.language)
@@ -110,7 +110,7 @@ class Listener:
     def _language(self, given: str) -> str:
         """Return the model's own name of a language. Raise OrchardError where it can't be told, or doesn't know it."""
         if self._kind not in _LANGUAGES:
-            raise self._lacks("language", "finds out itself, or knows one only")
+            raise self._refusal("language", "find it out, or know only one; leave it out")
         known = {name.lower(): name for name in _LANGUAGES[self._kind](self._model)}
         code = TO_LANGUAGE_CODE.get(given.lower(), given.lower())
         names = (given.lower(), code, LANGUAGES.get(code))
@@ -119,8 +119,9 @@ class Listener:
         message = f"`language` must be one of {', '.join(known.values())}, not '{given}'"
         raise OrchardError("invalid_request", message, param="language")
 
-    def _lacks(self, param: str, why: str) -> OrchardError:
-        return OrchardError("invalid_request", f"`{param}`: a model of the kind {self._kind} {why}", param=param)
+    def _refusal(self, param: str, why: str) -> OrchardError:
+        message = f"`{param}` can't be served: models of the kind {self._kind} {why}"
+        return OrchardError("invalid_request", message, param=param)
 
 
 def _windows(blocks: Iterator[Samples], count: int) -> Iterator[Samples]:
