@@ -119,6 +119,14 @@ def test_the_second_copy_of_a_pipelines_weights_is_left_out(hub: Hub, tmp_path: 
     assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == names
 
 
+def test_what_a_model_of_transcription_reads_beside_its_weights_is_fetched(hub: Hub) -> None:
+    for name in ("am.mvn", "tokens.txt", "spectok.bpe.model", "demo.wav", "code.py"):
+        (hub.repos["org/tiny"] / name).write_bytes(name.encode())
+    found = {path.name for path in Path(quietly("org/tiny")).iterdir()}
+    assert found >= {"am.mvn", "tokens.txt", "spectok.bpe.model"}
+    assert not found & {"demo.wav", "code.py"}
+
+
 def test_two_names_of_one_content_are_one_file(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     (hub.repos["org/tiny"] / "copy.safetensors").write_bytes(bytes(SIZE))
     usage = shutil.disk_usage("/")._replace(free=SIZE + 10_000)

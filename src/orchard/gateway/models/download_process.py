@@ -28,7 +28,7 @@ from orchard.gateway.models.gguf import GGUF, is_gguf
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
 
-_WANTED = ["*.safetensors", "*.npz", "*.json", "*.jsonl", "*.jinja", "*.txt", "*.model", "*.tiktoken"]
+_WANTED = ["*.safetensors", "*.npz", "*.json", "*.jsonl", "*.jinja", "*.txt", "*.model", "*.tiktoken", "*.mvn"]
 # Weights that repositories have a second time, in forms for other programs.
 _UNWANTED = ["consolidated*", "original/*", "metal/*", "onnx/*", "openvino/*", "coreml/*", "*.onnx*"]
 # A file that is cut off is downloaded anew, so few at once lose less.
