@@ -87,7 +87,7 @@ class Trainer:
         places = torch.arange(attention.shape[-1], device=self.device)
         inside = (places >= spans[has][:, :1]) & (places < spans[has][:, 1:])
         heads = attention[:, _HEADS].transpose(1, 2)[has]  # [words, heads, places]
-        # Evenly over the word: where attention may be anywhere in it, the border to the next word is found anywhere, too.
+        # Evenly over the word: where attention may be anywhere in it, so is the border to the next word.
         aligned = -(heads.masked_fill(~inside[:, None], 0.0).sum(-1) / inside.sum(-1)[:, None]).mean()
         (written + _ALIGNING * aligned).backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
