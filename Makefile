@@ -36,8 +36,8 @@ test: $(VENV)/.dev ## run the tests, in about five minutes (ARGS=... goes to pyt
 test-deep: $(VENV)/.dev ## run the same tests with many more examples and fuzzed requests
 	FUZZ_REQUESTS=10000 $(PYTEST) --hypothesis-profile deep $(ARGS)
 
-test-clients: $(VENV)/.serve $(VENV)/.clients ## run real clients against a server (needs Node 22 and npm)
-	ORCHARD=$(abspath $(VENV)/bin/orchard) $(CLIENTS)/bin/python -m pytest tests/clients $(ARGS)
+test-clients: $(VENV)/.serve $(VENV)/.clients ## run real clients against a server, or against URL=... (needs Node 24.16 and npm)
+	ORCHARD=$(abspath $(VENV)/bin/orchard) $(if $(URL),CLIENTS_URL="$(URL)") $(CLIENTS)/bin/python -m pytest tests/clients $(ARGS)
 
 test-images: $(VENV)/.dev ## make the environment for images (500 MB) and run its tests
 	ORCHARD_CACHE_DIR=$(abspath $(IMAGES)) $(VENV)/bin/orchard setup images

@@ -13,10 +13,12 @@ from typing import IO
 import httpx
 import pytest
 
+from tests.clients.running import running
+
 # Clients read keys, addresses and switches from the environment: none of the user's must reach a test.
 for name in list(os.environ):
     if name.startswith(
-        ("OPENAI_", "ANTHROPIC_", "AZURE_", "LANGCHAIN_", "LANGSMITH_", "LITELLM_", "QWEN_", "ORCHARD_")
+        ("OPENAI_", "ANTHROPIC_", "AZURE_", "LANGCHAIN_", "LANGSMITH_", "LITELLM_", "QWEN_", "OPENCLAW_", "ORCHARD_")
     ):
         del os.environ[name]
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else LiteLLM asks the internet for prices
@@ -24,7 +26,16 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else LiteLLM asks the int
 
 @pytest.fixture(scope="session")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The base URL, without /v1, of a server with the demo model, which the command in ORCHARD starts."""
+    """The base URL, without /v1, of a server with the demo model.
+
+    CLIENTS_URL names one that runs already; otherwise the command in ORCHARD starts one.
+    """
+    if given := os.environ.get("CLIENTS_URL"):
+        try:
+            yield running(given)
+        except ValueError as error:
+            pytest.exit(str(error), returncode=1)
+        return
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -13,7 +13,7 @@ NODE = Path(__file__).parent / "node"
 @pytest.mark.parametrize("file", sorted(path.name for path in NODE.glob("*.test.mjs")))
 def test_node(url: str, file: str) -> None:
     program = shutil.which("node")
-    assert program, "Node 22 or newer must be on the PATH"
+    assert program, "Node 24.16 or newer must be on the PATH"
     assert (NODE / "node_modules").is_dir(), "`make test-clients` installs what the tests need"
     command = [program, "--test", "--test-reporter=spec", file]
     environment = os.environ | {"ORCHARD_URL": url}
