@@ -108,7 +108,7 @@ def test_a_running_orchard_is_no_problem(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_stranger_on_the_port_is_one() -> None:
     with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as stranger:
-        thread = threading.Thread(target=stranger.serve_forever)
+        thread = threading.Thread(target=stranger.serve_forever, args=(0.01,))
         thread.start()
         finding = doctor._address("127.0.0.1", stranger.server_port)
         stranger.shutdown()

@@ -1,12 +1,17 @@
 """The cases themselves: they are written as the runner reads them, and they can be right and wrong."""
 
+import functools
 import json
 from collections import Counter
 
 import msgspec
 import pytest
-from tools.demo_cases.cases import Step, Trial, kinds, object_schema, read, trial
+from tools.demo_cases.cases import Step, Trial, kinds, object_schema, trial
 from tools.demo_cases.judge import Said, misfit, wrong_calls
+
+from tools.demo_cases import cases
+
+read = functools.cache(cases.read)  # parsing takes longer than all else here
 
 
 def right_value(value: object, schema: dict[str, object]) -> object:
