@@ -1,5 +1,6 @@
 """Rows that keep a grammar: what they may draw, where they are free, and that company changes nothing."""
 
+import functools
 import json
 import random
 from collections.abc import Sequence
@@ -60,8 +61,12 @@ def kept(content: str) -> bool:
     )
 
 
-def some_jobs() -> list[Job]:
-    """Jobs with and without grammars, greedy and sampled, of one and of several choices."""
+@functools.cache
+def some_jobs() -> Sequence[Job]:
+    """Jobs with and without grammars, greedy and sampled, of one and of several choices.
+
+    They are made once: `alone` knows a job with a grammar only as long as the grammar is the same object.
+    """
     strict = lark('start: "\\n" %json {"type": "object", "maxProperties": 1} "</x>"', trigger=b"<tool_call>")
     return [
         greedy("greedy", prompt(1, 20), 60, grammar=schema()),
@@ -85,8 +90,7 @@ def test_company_changes_nothing(kind: str, mode: BatchMode, seed: int) -> None:
     """Bound and free rows join and leave in any order."""
     model = network(kind)
     rng = random.Random(seed)
-    jobs = some_jobs()
-    rng.shuffle(jobs)
+    jobs = rng.sample(some_jobs(), len(some_jobs()))
     left = list(jobs)
     runner = make_runner(model, mode=mode, short=8, cache_bytes=2**22)
 
