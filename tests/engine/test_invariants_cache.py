@@ -99,8 +99,8 @@ def test_jobs_at_once_that_share_a_head(engines: Engines, kind: str) -> None:
 
 @every_kind
 def test_a_small_cache_forgets_what_is_old(engines: Engines, kind: str) -> None:
-    jobs = [greedy(str(seed), prompt(seed, 100), 2) for seed in range(20)]
-    with engines.fresh(kind, prompt_cache_bytes=400_000) as driver:
+    jobs = [greedy(str(seed), prompt(seed, 100), 2) for seed in range(8)]
+    with engines.fresh(kind, prompt_cache_bytes=160_000) as driver:
         assert [cached(engines, kind, driver, job) for job in jobs] == [0] * len(jobs)
         assert cached(engines, kind, driver, jobs[-1]) == 99
         assert cached(engines, kind, driver, jobs[0]) == 0
