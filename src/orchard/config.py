@@ -246,8 +246,4 @@ class Ignored(Struct):
         bool,
         setting("ignored", "Seeds work in batches, too. To answer one request at a time, set decode_concurrency to 1."),
     ] = False
-    draft_model_path: Annotated[
-        Name | None, setting("ignored", "There is no speculative decoding yet."), also("draft_model")
-    ] = None
-    num_draft_tokens: Annotated[Positive | None, setting("ignored", "There is no speculative decoding yet.")] = None
     disable_auto_resize: Annotated[bool, setting("ignored", "Orchard reads no images yet.")] = False

@@ -25,14 +25,14 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_right_file(file: Path) -> None:
     file.write_text(
-        "server: {port: 9}\nmodels:\n- {model_path: demo, draft_model_path: b}\n"
+        "server: {port: 9}\nmodels:\n- {model_path: demo, trust_remote_code: true}\n"
         "- {model_path: demo, served_model_name: c, on_demand: on}"
     )
     result = CliRunner().invoke(app, ["config", "check", str(file)])
     assert (result.exit_code, result.output.splitlines()) == (
         0,
         [
-            "orchard.yaml:3: draft_model_path: does nothing. There is no speculative decoding yet.",
+            "orchard.yaml:3: trust_remote_code: does nothing. Orchard never runs code that comes with a model.",
             "orchard.yaml: OK: 2 models: demo, c (on demand); at 127.0.0.1:9",
         ],
     )
@@ -96,7 +96,7 @@ def test_a_model_of_the_command_line_that_is_not_here(file: Path) -> None:
 def test_a_server_of_a_file(file: Path) -> None:
     file.write_text(
         "server: {port: 0, api_keys: secret, log_level: error, responses_path: ':memory:'}\n"
-        "models: [{model_path: demo, served_model_name: small, aliases: [tiny], num_draft_tokens: 8}]"
+        "models: [{model_path: demo, served_model_name: small, aliases: [tiny], trust_remote_code: true}]"
     )
     command = [sys.executable, "-m", "orchard", "serve"]
     with subprocess.Popen(
@@ -116,6 +116,6 @@ def test_a_server_of_a_file(file: Path) -> None:
     assert " listens at http://127.0.0.1:" in first
     assert "small" in [model["id"] for model in models["data"]]
     assert [line for line in stderr.splitlines() if line.startswith("orchard: ")] == [
-        "orchard: orchard.yaml:2: num_draft_tokens: does nothing. There is no speculative decoding yet.",
+        "orchard: orchard.yaml:2: trust_remote_code: does nothing. Orchard never runs code that comes with a model.",
         "orchard: ORCHARD_PROT: is not a setting of Orchard; did you mean `ORCHARD_PORT`?",
     ]

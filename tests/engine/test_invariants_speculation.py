@@ -3,10 +3,11 @@
 import dataclasses
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import mlx.core as mx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,11 +21,12 @@ from orchard.engine.scheduler import Limits
 from orchard.engine.speculation import make
 from tests.engine.sampling.test_grammar import sampled, some_jobs
 from tests.engine.test_invariants import EDGES, params
+from tests.support.drafting import Wrong, drafting
 from tests.support.engine_driver import Engines, greedy, prompt
 from tests.support.examples import examples, some
 from tests.support.grammars import lark, text
 from tests.support.speculation import FixedController, speculation
-from tests.support.tiny_models import LOOSE, Course, alone, footprint, make_runner, network, run
+from tests.support.tiny_models import LOOSE, Course, Other, alone, footprint, make_runner, network, run
 
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "dense": ("qwen3", {}),
@@ -138,6 +140,64 @@ def test_speculation_changes_no_token(kind: str, jobs: list[Job], data: Any) -> 
             for tokens, whole in zip(course.outcomes[job.id].tokens, answers[job.id], strict=True):
                 assert tokens == (whole[: len(tokens)] if job.id in gone else whole), job
             assert not course.outcomes[job.id].broken
+
+
+DRAFTS: dict[str, Callable[[], Any]] = {
+    "its own weights": lambda: network("qwen3"),
+    "others": lambda: network("qwen3_moe"),
+    "windows": lambda: network("gemma3_text"),
+    "delta net": lambda: network("qwen3_next"),
+    "always wrong": lambda: Wrong(network("qwen3")),
+    "raises": lambda: Other(network("qwen3"), before=_raises_at_times()),
+}
+
+
+def _raises_at_times() -> Callable[[mx.array, dict[str, Any]], None]:
+    """Raise in each seventh pass."""
+    passes = itertools.count(1)
+
+    def before(tokens: mx.array, given: dict[str, Any]) -> None:
+        if next(passes) % 7 == 0:
+            raise RuntimeError("unlucky")
+
+    return before
+
+
+@pytest.mark.parametrize(("kind", "draft"), some([*itertools.product(["dense", "windows", "delta net"], DRAFTS)], 6))
+@examples(5, derandomize=True, database=None)
+@given(jobs=mixes(), data=st.data())
+def test_a_draft_changes_no_token(kind: str, draft: str, jobs: list[Job], data: Any) -> None:
+    """Over prompts, ways to draw, drafts, joins, leaves, pauses, preemptions and cached prompts."""
+    model = model_of(kind)
+    guesses = drafting(
+        DRAFTS[draft](),
+        data.draw(st.sampled_from([1, 2, 5])),
+        chunk=data.draw(st.sampled_from([9, 512])),
+        cache_bytes=data.draw(st.sampled_from([0, 2**22])),
+    )
+    limits = LOOSE
+    if data.draw(st.booleans()):
+        size = footprint(model, TextOptions())
+        growth = size.bytes(2) - size.bytes(1)
+        most = max(job.choices * (size.bytes(len(job.prompt)) + (258 + job.max_tokens) * growth) for job in jobs)
+        limits = Limits(max_rows=4, memory_bytes=most, chunk=16, idle_chunk=64, room=4)
+    cache_bytes = data.draw(st.sampled_from([0, 2**22]))
+    runner = make_runner(model, limits, cache_bytes=cache_bytes, short=16, speculation=guesses)
+    for _ in range(2):
+        course, gone = play(runner, jobs, data, ["join", "wait", "wait", "wait", "cancel", "pause"])
+        for job in jobs:
+            for tokens, whole in zip(course.outcomes[job.id].tokens, expected(kind, job), strict=True):
+                assert tokens == (whole[: len(tokens)] if job.id in gone else whole), job
+            assert not course.outcomes[job.id].broken
+
+
+def test_a_grammar_is_kept_with_a_draft() -> None:
+    """The draft knows nothing of it."""
+    model, jobs = network("qwen3"), some_jobs()[1:3]
+    course = run(make_runner(model, speculation=drafting(model)), jobs)
+    for job in jobs:
+        assert course.outcomes[job.id].tokens == alone(model, job), job.id
+        assert not course.outcomes[job.id].broken
 
 
 @pytest.mark.parametrize(("right", "place"), some([*itertools.product([1.0, 0.7, 0.0], range(2))], 5))

@@ -56,6 +56,33 @@ def test_a_model_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert start.kernels_are_kept()
 
 
+def test_a_draft_shares_the_memory_and_the_cached_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a row of the draft takes counts for each row, and the cache is divided; also where memory changes."""
+    monkeypatch.setattr(make, "CostController", lambda: FixedController(3))
+    options = TextOptions(memory_limit=2**30, prompt_cache_bytes=2**20, num_draft_tokens=3)
+    plain = make_runner(network("qwen3"), options, 0, lambda: None)
+    runner = make_runner(network("qwen3"), options, 0, lambda: None, draft=network("qwen3"))
+    assert runner._footprint == plain._footprint.plus(plain._footprint)
+    assert runner.store.counters()["budget_bytes"] == 2**19
+    runner.limit_memory(2**20, 2**16)
+    assert runner.store.counters()["budget_bytes"] == 2**15
+    answer = drawn(runner, greedy("a", prompt(1, 30), 20))
+    assert answer == drawn(plain, greedy("b", prompt(1, 30), 20, speculates=False))
+    assert runner.speculation
+    assert isinstance(controller := runner.speculation.controller, FixedController)
+    assert controller.accepted()["draft"] >= 12
+
+
+def test_a_draft_that_breaks_is_not_used(caplog: pytest.LogCaptureFixture) -> None:
+    def breaks(tokens: mx.array, given: dict[str, Any]) -> None:
+        raise RuntimeError("unlucky")
+
+    runner = make_runner(network("qwen3"), TextOptions(), 0, lambda: None, draft=Other(network("qwen3"), before=breaks))
+    assert runner.speculation
+    assert "the draft model can't be used" in caplog.text
+    assert runner._footprint == make_runner(network("qwen3"), TextOptions(), 0, lambda: None)._footprint
+
+
 def spying(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
     def called(*args: Any, **kwargs: Any) -> Any:
         names.append(function.__name__)

@@ -15,12 +15,14 @@ from tests.support.tiny_models import network
 
 
 class FixedController:
-    """Verifies up to so many tokens of each proposal, always; notes what it is told."""
+    """Verifies up to so many tokens of each row's first proposal, always; notes what it is told."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.observed: list[tuple[int, int, float]] = []
         self.results: list[tuple[Proposal, int, int]] = []
+        self.read_tokens = 0
+        self.drafts: list[tuple[int, int]] = []
 
     @property
     def totals(self) -> SpeculationReport:
@@ -29,11 +31,19 @@ class FixedController:
     def looks(self, rows: int) -> int:
         return self.most
 
-    def choose(self, proposals: Sequence[Proposal | None]) -> list[int]:
-        return [min(len(one.tokens), self.most) if one else 0 for one in proposals]
+    def choose(self, offers: Sequence[Sequence[Proposal]]) -> list[Proposal | None]:
+        return [offered[0].part(0, self.most) if offered else None for offered in offers]
 
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
         self.observed.append((rows, tokens, seconds))
+
+    def has_read(self, tokens: int, seconds: float) -> None:
+        assert seconds > 0
+        self.read_tokens += tokens
+
+    def drafted(self, rows: int, tokens: int, seconds: float) -> None:
+        assert seconds > 0
+        self.drafts.append((rows, tokens))
 
     def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
         self.results.append((proposal, proposed, accepted))

@@ -18,7 +18,8 @@ from orchard.core.tasks.generate import Count, Generate, Grammar, Message, Sampl
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
 from orchard.engine.batching.job import Job
 from orchard.engine.engine import Engine
-from orchard.engine.speculation import make
+from orchard.engine.speculation import cost_controller, make
+from orchard.engine.speculation.forced import ForcedProposer
 from orchard.worker import text_service as text_module
 from orchard.worker.grammar.writer import GrammarRequest, GrammarText
 from orchard.worker.output import ChoiceOutput
@@ -506,3 +507,31 @@ async def test_a_paused_request_is_silent_until_it_is_resumed(caller: Caller) ->
     caller.service.resume("unknown")
     await caller.until(lambda: caller.ended("a"))
     assert collect(caller.events["a"]).choices == expected.choices
+
+
+async def test_a_draft_model_guesses_and_the_report_names_it(
+    model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(make, "NgramProposer", ForcedProposer)  # so that only the draft guesses
+    monkeypatch.setattr(cost_controller, "_MARGIN", 1e-9)  # whatever it costs
+    tasks = [ask(str(number), max_tokens=60) for number in range(2)]
+    plain: list[str] = []
+    async with serving(model_folder) as caller:
+        plain = [(await caller.ask(str(place), task)).choices[0].text for place, task in enumerate(tasks)]
+    async with serving(model_folder, draft_model_path=str(model_folder), num_draft_tokens=3) as caller:
+        found = [(await caller.ask(str(place), task)).choices[0].text for place, task in enumerate(tasks)]
+        assert found == plain
+        report = caller.service.signs().speculation
+        assert set(report) == {"draft"}
+        assert 0 < report["draft"].accepted == report["draft"].proposed
+
+
+async def test_a_draft_with_another_tokenizer_is_refused(model_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(model_folder, tmp_path / "draft")
+    file = folder / "tokenizer.json"
+    file.write_text(file.read_text().replace("<tool_call>", "<call>"))
+    service = TextService(str(model_folder), TextOptions(draft_model_path=str(folder)))
+    caller = Caller(service)
+    with pytest.raises(OrchardError, match="can't guess for this model: it has another tokenizer"):
+        await service.start(caller.emit, lambda fraction: None)
+    await service.close(1.0)

@@ -51,15 +51,18 @@ class Engine(Generic[M]):
         deliver: Callable[[EngineStep], None],
         options: TextOptions,
         progress: Callable[[float], None] = lambda fraction: None,
+        load_draft: Callable[[M], LanguageModel | None] = lambda model: None,
     ) -> None:
-        """`load`, `deliver` and `progress` are called in the engine's thread.
+        """`load`, `deliver`, `progress` and `load_draft` are called in the engine's thread.
 
-        `load` may call `advance`. `deliver` gets each step with news, `progress` the fraction of the start so far.
+        `load` may call `advance`. `load_draft` returns the draft of the model that was loaded, if it has one.
+        `deliver` gets each step with news, `progress` the fraction of the start so far.
         """
         self._load = load
         self._deliver = deliver
         self._options = options
         self._progress = progress
+        self._load_draft = load_draft
         self._busy_since: float | None = None
         self.mlx_bytes = 0
         """What MLX held at the beginning of the engine's present piece of work, in bytes."""
@@ -174,10 +177,12 @@ class Engine(Generic[M]):
         try:
             model = self._load()
             self._begin_work()
+            draft = self._load_draft(model)
+            self._begin_work()
             kept = getattr(model, "kept_bytes", 0)  # by models that keep something besides what is cached here
             self.weights_bytes = mx.get_active_memory() + kept
             wake = partial(self._inbox.put, lambda _: None)
-            runner = make_runner(model, self._options, self.weights_bytes, wake, self._prepared)
+            runner = make_runner(model, self._options, self.weights_bytes, wake, self._prepared, draft=draft)
             self.batch_mode, self.in_pieces = runner.batch_mode, runner.store.in_pieces
             self._speculation = runner.speculation
             self._rest()  # the watchdog is for MLX, not for a slow disk or for another worker in the folder
@@ -187,7 +192,7 @@ class Engine(Generic[M]):
             ready.set_exception(error)
             return
         ready.set_result(model)
-        del ready, model
+        del ready, model, draft
         self._loop(runner)
         runner.store.close(self._save_seconds)
 

@@ -135,7 +135,7 @@ class Runner:
         Rows that outgrow it give their memory back and go on later; jobs that can never fit are refused.
         """
         self._memory_bytes = rows_bytes
-        self.store.limit(cache_bytes)
+        self.store.limit(self.speculation.limit(cache_bytes) if self.speculation else cache_bytes)
         for work in self._work.values():
             self._bound(work)
         for refusal in self._scheduler.limit_memory(rows_bytes):

@@ -27,6 +27,7 @@ from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel, on_cuda
 from orchard.engine.batching.prefill import warm_up_prefill
 from orchard.engine.batching.traced_pass import RUNS_BEFORE
+from orchard.engine.drafting.make_drafter import make_drafter
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.scheduler import Limits
@@ -62,10 +63,13 @@ def make_runner(
     weights_bytes: int,
     wake: Callable[[], None],
     progress: Callable[[float], None] = lambda fraction: None,
+    *,
+    draft: LanguageModel | None = None,
 ) -> Runner:
     """Make a runner for a loaded model, and run what serving uses once, so that no request waits for compilation.
 
-    `weights_bytes`: what the model takes. `wake`: see `KVStore`. `progress` is called with the fraction that is done.
+    `draft`: its draft model. `weights_bytes`: what both take. `wake`: see `KVStore`. `progress` is called with the
+    fraction that is done.
     Raise OrchardError where the model leaves no memory for requests.
     """
     attention.install()
@@ -80,6 +84,9 @@ def make_runner(
     store = KVStore(model, options, shares.cache, wake, in_pieces=in_pieces)
     speculation = make_speculation(options, model.vocab_size)
     parts = _RunnerParts(model, options, known, speculation is not None, progress)
+    if draft and speculation and parts.verifies:
+        parts.adopt(draft, speculation, shares.cache)
+        store.limit(speculation.limit(shares.cache))
     _warm_up(parts, parts.verifies and speculation is not None, name, known is not None, progress)
     if known is None:
         measured = calibration.measure_prefill(model, lambda: progress(0.9))
@@ -127,6 +134,12 @@ class _RunnerParts:
         progress(0.3)
         self.pieces = _PROMPTS_IN_A_PASS if self.batched else 4
         self._footprint = _footprint(model, options)
+
+    def adopt(self, draft: LanguageModel, speculation: Speculation, cache_bytes: int) -> None:
+        """Let a draft guess, if it can; then a row takes what it takes there, too."""
+        if made := make_drafter(draft, self.options, self._footprint, cache_bytes):
+            drafter, self._footprint = made
+            speculation.adopt(drafter)
 
     @property
     def verifies(self) -> bool:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from orchard.backends import model_folder
+from orchard.backends.draft import load_draft
 from orchard.backends.service import Emit, Heartbeat, Loaded, Progress, Service
 from orchard.backends.text import TextModel, load
 from orchard.core.cache_report import CacheState
@@ -106,6 +107,7 @@ class TextService(Service):
             self._on_loop(self._on_step),
             options,
             self._on_loop(lambda fraction: self._progress(fraction)),  # noqa: PLW0108 - `start` sets it
+            lambda model: load_draft(model, options),
         )
         self._prompts = Lane("prompt")
         self._readers = Lane("media")

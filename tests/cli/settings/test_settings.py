@@ -104,6 +104,7 @@ class TestValues:
             ("log_level", "loud", "must be one of "),
             ("kv_bits", "5", "must be one of 2, 3, 4, 6, 8, or 0, not '5'"),
             ("kv_bits", "4.0", "must be one of 2, 3, 4, 6, 8"),
+            ("num_draft_tokens", "16", "must be an integer from 1 to 15, not '16'"),
             ("decode_concurrency", "0", "must be an integer of at least 1, not '0'"),
             ("max_kv_size", "4", "of at least 5"),
             ("temperature", "nan", "must be a number from 0 to 2, not 'nan'"),
@@ -448,15 +449,30 @@ class TestMistakes:
         assert words in result.output
 
 
+class TestDraftModels:
+    @pytest.mark.parametrize("name", ["draft_model_path", "draft_model"])
+    def test_all_places(self, tmp_path: Path, name: str) -> None:
+        """A file for each of its models; a flag and a variable for the one that the command line names."""
+        file = tmp_path / "orchard.yaml"
+        file.write_text(f"models:\n  - {{model_path: a, {name}: b, num_draft_tokens: 4}}\n  - {{model_path: c}}")
+        entries = serve("--config", str(file))[0].models
+        flags = serve("a", f"--{name.replace('_', '-')}", "b", "--num-draft-tokens", "4")[0].models
+        variables = serve("a", **{f"ORCHARD_{name.upper()}": "b", "ORCHARD_NUM_DRAFT_TOKENS": "4"})[0].models
+        for model in (entries[0], flags[0], variables[0]):
+            assert (model.text.draft_model_path, model.text.num_draft_tokens) == ("b", 4)
+        assert entries[1].text == TextOptions()
+
+
 class TestNotes:
     def test_what_has_no_effect(self, tmp_path: Path) -> None:
         file = tmp_path / "orchard.yaml"
         file.write_text("models:\n  - {model_path: a, model_type: image-edit, trust_remote_code: false, debug: true}")
-        args = ("--config", str(file), "--draft-model", "x", "--enable-auto-tool-choice")
+        args = ("--config", str(file), "--disable-batching", "--enable-auto-tool-choice")
         _, notes = serve(*args, MLX_TRUST_REMOTE_CODE="true")
         assert notes == [
             "MLX_TRUST_REMOTE_CODE: does nothing. Orchard never runs code that comes with a model.",
-            "--draft-model: does nothing. There is no speculative decoding yet.",
+            "--disable-batching: does nothing. Seeds work in batches, too. To answer one request at a time, set "
+            "decode_concurrency to 1.",
         ]
 
     def test_a_variable_that_is_none(self) -> None:

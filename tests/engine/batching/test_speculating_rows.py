@@ -15,6 +15,7 @@ from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.scheduler import Limits
 from orchard.engine.speculation.speculation import Speculation
+from tests.support.drafting import Wrong, drafting
 from tests.support.engine_driver import greedy, prompt
 from tests.support.speculation import FixedController, Oracle, speculation
 from tests.support.tiny_models import LOOSE, Course, Other, alone, footprint, has, make_runner, network, run
@@ -288,3 +289,51 @@ def test_keys_are_quantised_from_the_very_place_on() -> None:
     for right in (1.0, 0.7):
         course = run(make_runner(model, speculation=speculation(answers, 4, right), **options), jobs)
         assert {job.id: course.outcomes[job.id].tokens for job in jobs} == answers
+
+
+def test_a_draft_with_the_models_own_weights_is_always_right() -> None:
+    """It reads the prompt in the first step, which is a plain one; then each step brings all that it guesses."""
+    passes: list[tuple[int, ...]] = []
+    controller = FixedController(4)
+    course = run(make_runner(spied(passes), speculation=drafting(network("qwen3"), controller=controller)), [JOB])
+    check(course, JOB)
+    assert all(
+        proposal.source == "draft" and proposed == accepted for proposal, proposed, accepted in controller.results
+    )
+    assert controller.accepted() == {"draft": sum(accepted for *_, accepted in controller.results)}
+    assert counts(course) == [0, 0, 6, 5, 2, 0]
+    assert controller.drafts == [(1, 4), (1, 4), (1, 1)]
+    assert controller.read_tokens == 5
+
+
+def test_a_long_text_is_read_before_its_row_is_drafted_for() -> None:
+    """Meanwhile its tokens come as without a draft, and the steps say nothing of what passes cost."""
+    job = greedy("a", prompt(1, 60), 12)
+    controller = FixedController(4)
+    course = run(
+        make_runner(network("qwen3"), speculation=drafting(network("qwen3"), controller=controller, chunk=20)), [job]
+    )
+    check(course, job)
+    assert 40 <= controller.read_tokens <= 60
+    assert sum(counts(course)) == 12
+    assert max(counts(course)) == 6
+    assert all(tokens > rows for rows, tokens, _ in controller.observed)
+
+
+def test_a_draft_that_raises_costs_its_rows_nothing_but_the_guesses() -> None:
+    class Unlucky(Wrong):
+        def forward(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+            raise RuntimeError("unlucky")
+
+    other = greedy("b", prompt(2, 9), 7)
+    course = run(make_runner(network("qwen3"), speculation=drafting(Unlucky(network("qwen3")))), [JOB, other])
+    check(course, JOB, other)
+
+
+def test_what_an_adversarial_draft_guesses_is_never_kept() -> None:
+    controller = FixedController(4)
+    course = run(
+        make_runner(network("qwen3"), speculation=drafting(Wrong(network("qwen3")), controller=controller)), [JOB]
+    )
+    check(course, JOB)
+    assert controller.accepted() == {"draft": 0}

@@ -53,7 +53,8 @@ def test_kinds_are_told_apart_by_source_and_by_what_speaks_for_them() -> None:
         guess(row, right=True, matched=20)
     assert chance(row, 5) < 0.1
     assert chance(row, 30) > 0.9
-    assert row.propose("draft", [1], 4).chances[0] == pytest.approx(0.3)
+    assert row.propose("prediction", [1], 4).chances[0] == pytest.approx(0.3)
+    assert row.chances("draft", 2) == pytest.approx([0.7, 0.49])
 
 
 def test_a_guess_behind_a_wrong_one_says_nothing() -> None:

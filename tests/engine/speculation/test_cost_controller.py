@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from orchard.engine.speculation.acceptance import ModelAcceptance, RowAcceptance
 from orchard.engine.speculation.cost_controller import WIDTHS, CostController
@@ -109,13 +110,17 @@ def simulate(
         elif most := controller.looks(count):
             proposals = [row.propose(most) for row in rows]
             now += 0.02 * count
-            chosen = controller.choose(proposals)
+            chosen = counts(controller.choose([[one] if one else [] for one in proposals]))
         interrupted = 3 if jitter.random() < noise / 10 else 1
         taken = cost(count, 1 + max(chosen)) * jitter.uniform(1, 1 + noise) * interrupted
         now += taken
         tokens += sum(row.take(one, k) for row, one, k in zip(rows, proposals, chosen, strict=True))
         controller.observe(count, count * (1 + max(chosen)), taken)
     return tokens / now
+
+
+def counts(chosen: Sequence[Proposal | None]) -> list[int]:
+    return [one.count if one else 0 for one in chosen]
 
 
 def constant(chance: float) -> Callable[[int], float]:
@@ -201,7 +206,7 @@ def known(**seconds: float) -> CostController:
 
 def step(controller: CostController, tokens: int, seconds: float, proposal: Proposal | None = None) -> list[int]:
     """Take a step of one row."""
-    chosen = controller.choose([proposal]) if controller.looks(1) else [0]
+    chosen = counts(controller.choose([[proposal] if proposal else []])) if controller.looks(1) else [0]
     controller.observe(1, tokens, seconds)
     return chosen
 
@@ -235,7 +240,7 @@ def test_counts_what_is_gained_by_source() -> None:
     controller = known(w1=0.01, w2=0.011, w3=0.012, w4=0.015)
     for accepted in (3, 0):
         assert controller.looks(1)
-        assert controller.choose([sure(3)]) == [3]
+        assert counts(controller.choose([[sure(3)]])) == [3]
         controller.verified(sure(3), 3, accepted)
         controller.observe(1, 4, 0.015)
     step(controller, 1, 0.01)
@@ -261,7 +266,110 @@ def test_asking_in_vain_takes_a_small_share_of_the_time() -> None:
         if controller.looks(1):
             now += 0.005  # as long as a step
             asking += 0.005
-            assert controller.choose([None]) == [0]
+            assert controller.choose([[]]) == [None]
         now += 0.005
         controller.observe(1, 1, 0.005)
     assert 0.005 * now < asking < 0.025 * now
+
+
+class DraftedRow(Row):
+    """A row for which a draft guesses, right with another chance."""
+
+    def __init__(self, drafts: float, acceptance: ModelAcceptance, seed: int) -> None:
+        super().__init__(constant(0.0), acceptance, seed)
+        self.drafts = drafts
+
+    def promise(self, most: int) -> Proposal:
+        return Proposal("draft", [], self.acceptance.chances("draft", most))
+
+    def guess(self, count: int) -> list[int]:
+        return self.acceptance.propose("draft", [int(self.random.random() < self.drafts) for _ in range(count)]).tokens
+
+
+def with_draft(count: int, chance: float, cost: Cost, guess: float, steps: int) -> tuple[float, int]:
+    """Return tokens a millisecond, and how many tokens were drafted, where each guess takes so many milliseconds."""
+    model, now, tokens, drafted = ModelAcceptance(), 0.0, 0, 0
+    rows = [DraftedRow(chance, model, seed) for seed in range(count)]
+    controller = CostController(lambda: now)
+    while now < steps * cost(count, 1):
+        chosen: list[Proposal | None] = [None] * count
+        begun = now
+        if looks := controller.looks(count):
+            chosen = controller.choose([[row.promise(min(looks, 4))] for row in rows])
+            if width := max(counts(chosen)):
+                now += guess * width
+                drafted += width
+                controller.drafted(count, width, guess * width)
+                chosen = [
+                    one and structs.replace(one, tokens=row.guess(one.count))
+                    for row, one in zip(rows, chosen, strict=True)
+                ]
+        width = 1 + max(counts(chosen))
+        now += cost(count, width)
+        tokens += sum(row.take(one, one.count if one else 0) for row, one in zip(rows, chosen, strict=True))
+        controller.observe(count, count * width, now - begun)
+    return tokens / now, drafted
+
+
+DRAFTED = list(itertools.product((1, 8), (0.5, 3.0, 9.0), (0.0, 0.5, 0.8, 0.95)))
+
+
+@pytest.mark.parametrize(("rows", "guess", "chance"), some(DRAFTED))
+def test_a_draft_is_used_as_far_as_it_gains(rows: int, guess: float, chance: float) -> None:
+    """What its own passes take is part of the time, so a draft that is slow or mostly wrong is left alone."""
+    cost = waits_for_memory
+    fixed = [
+        rows * (1 - chance**width) / (1 - chance) / (cost(rows, width) + guess * (width - 1)) for width in (1, 2, 3, 4)
+    ]
+    found, _ = with_draft(rows, chance, cost, guess, 2 * STEPS)
+    assert found > 0.97 * fixed[0]
+    reachable = itertools.takewhile(lambda rate: rate > 0.95 * fixed[0], fixed)
+    assert found > 0.85 * max(reachable)
+
+
+def test_a_draft_that_gains_nothing_is_hardly_run() -> None:
+    assert with_draft(1, 0.0, waits_for_memory, 1.0, STEPS)[1] < 30
+
+
+def test_what_a_draft_must_read_first_is_part_of_its_cost() -> None:
+    controller = known(w1=0.01, w2=0.011, w3=0.011)
+    controller.drafted(1, 2, 0.002)
+    controller.has_read(100, 0.01)
+    for unread, chosen in ((0, [2]), (100, [2]), (10_000, [0])):
+        assert controller.looks(1)
+        assert counts(controller.choose([[Proposal("draft", [], [0.8, 0.64], unread)]])) == chosen
+
+
+def test_of_a_rows_proposals_the_one_counts_that_gains_most() -> None:
+    """Earlier text and a draft serve different rows of a step."""
+    controller = known(w1=0.01, w2=0.0105, w3=0.011, w4=0.0115, w6=0.0125)
+    for rows in (1, 2):
+        for width in (1, 2, 3, 4, 6):
+            for _ in range(3):
+                controller.costs.add(rows, width, 0.01 + 0.0005 * width)
+    controller.drafted(1, 2, 0.002)
+    good, bad = Proposal("ngram", [1] * 5, [0.9] * 5), Proposal("ngram", [1] * 5, [0.1, *[0.0] * 4])
+    draft = Proposal("draft", [], [0.8, 0.64])
+    assert controller.looks(2)
+    found = controller.choose([[good, draft], [bad, draft]])
+    assert [(one.source, one.count) for one in found if one] == [("ngram", 5), ("draft", 2)]
+    controller.drafted(1, 2, 0.05)  # now it is too dear
+    for _ in range(20):
+        controller.drafts.add(1, 2, 0.05)
+    assert controller.looks(2)
+    assert [(one.source, one.count) for one in controller.choose([[good, draft], [bad, draft]]) if one] == [
+        ("ngram", 5)
+    ] * 2
+
+
+def test_counts_what_a_draft_takes_against_what_it_saves() -> None:
+    controller = known(w1=0.01, w2=0.011, w3=0.012)
+    draft = Proposal("draft", [], [0.9, 0.81])
+    assert controller.looks(1)
+    assert counts(controller.choose([[draft]])) == [2]
+    controller.drafted(1, 2, 0.004)
+    controller.verified(draft, 2, 2)
+    controller.observe(1, 3, 0.016)
+    step(controller, 1, 0.01)
+    assert controller.totals["draft"].saved_seconds == pytest.approx(2 * 0.01 - 0.002 - 0.004)
+    assert controller.costs.seconds(1, 3) == pytest.approx(0.012)

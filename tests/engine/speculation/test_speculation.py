@@ -50,9 +50,9 @@ class Guesser:
             raise RuntimeError("unlucky")
 
 
-def tokens(proposals: list[Proposal | None]) -> list[list[int] | None]:
-    assert all(len(one.chances) == len(one.tokens) for one in proposals if one)
-    return [list(one.tokens) if one else None for one in proposals]
+def tokens(offers: list[list[Proposal]]) -> list[list[int] | None]:
+    assert all(one.count == len(one.tokens) and len(offered) == 1 for offered in offers for one in offered)
+    return [list(offered[0].tokens) if offered else None for offered in offers]
 
 
 def speculation(*proposers: Guesser) -> Speculation:

@@ -16,7 +16,7 @@ from orchard.core.tasks.images import ImageOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.registry import ModelEntry, Registry, resolve
-from orchard.gateway.models.sources import BUILT_IN_ALIASES
+from orchard.gateway.models.sources import BUILT_IN_ALIASES, DEMO_SOURCE
 from orchard.kinds import IMAGE, VISION
 from tests.support.embedding_models import MINILM
 from tests.support.model_folders import cache_model, make_model
@@ -628,3 +628,50 @@ def test_a_model_of_text_reads_documents_only(model_kind: str) -> None:
         assert (caught.value.kind, caught.value.param) == ("invalid_request", f"messages[{kind}]")
     ModelEntry("a", "", None, "text").check_media(parts.values())  # what it is isn't known before its download
     ModelEntry("a", "/a", None, "vision").check_media(parts.values())
+
+
+def test_a_draft_model_is_found_as_models_are(folder: Path, cache: Path) -> None:
+    """By a folder, the name demo, or an id; its weights count."""
+    snapshot = cache_model(cache, "org/small")
+    bare = Registry.from_settings(Settings(models=(ModelSettings(model_path=str(folder)),))).find("Tiny-1B")
+    for name, found in ((str(folder), str(folder)), ("demo", DEMO_SOURCE.folder), ("org/small", str(snapshot))):
+        settings = ModelSettings(model_path=str(folder), text=TextOptions(draft_model_path=name))
+        entry = Registry.from_settings(Settings(models=(settings,))).find("Tiny-1B")
+        assert entry.text.draft_model_path == found
+        assert entry.size_bytes > bare.size_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("nonsuch", "no model 'nonsuch'"), ("org/none", "not in the local Hugging Face cache")]
+)
+def test_a_draft_model_that_is_not_here(folder: Path, name: str, words: str) -> None:
+    settings = ModelSettings(model_path=str(folder), text=TextOptions(draft_model_path=name))
+    with pytest.raises(OrchardError, match=f"can't be served: its draft model '{name}' can't be found: .*{words}"):
+        Registry.from_settings(Settings(models=(settings,)))
+
+
+def test_models_of_other_kinds_have_no_draft(cache: Path) -> None:
+    settings = ModelSettings(model_path=str(MINILM), text=TextOptions(draft_model_path="demo"))
+    with pytest.raises(OrchardError, match="models of the kind 'embeddings' take no `draft_model_path`"):
+        Registry.from_settings(Settings(models=(settings,)))
+
+
+async def test_a_draft_model_is_downloaded_with_its_model(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ModelSettings(
+        model_path="org/large", served_model_name="mine", text=TextOptions(draft_model_path="org/small")
+    )
+    registry = Registry.from_settings(Settings(models=(settings,), allow_download=True))
+    fetched: list[str] = []
+
+    async def fetch(repo: str, revision: str | None) -> None:
+        fetched.append(repo)
+        cache_model(cache, repo)
+
+    monkeypatch.setattr(registry.downloads, "fetch", fetch)
+    cache_model(cache, "org/large")
+    assert registry.find("mine").path == ""
+    entry = await registry.fetch(registry.find("mine"))
+    assert fetched == ["org/large", "org/small"]
+    assert Path(entry.text.draft_model_path or "").is_relative_to(cache)
+    await registry.fetch(entry)
+    assert fetched == ["org/large", "org/small", "org/large"]

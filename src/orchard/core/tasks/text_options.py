@@ -8,6 +8,7 @@ from orchard.core.request import LoadOptions
 from orchard.core.setting import (
     ExistingFolder,
     Folder,
+    Name,
     Natural,
     Positive,
     QueueSize,
@@ -176,10 +177,26 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["auto", "off"],
         setting(
             "concurrency",
-            "Whether to guess the next tokens from earlier text and verify several in one step: auto does so where "
-            "it is faster. The answers are the same.",
+            "Whether to guess the next tokens, from earlier text or with a draft model, and verify several in one "
+            "step: auto does so where it is faster. The answers are the same.",
         ),
     ] = "auto"
+    draft_model_path: Annotated[
+        Name | None,
+        setting(
+            "models",
+            "A smaller model with the same tokenizer that guesses the model's next tokens: a folder or a Hugging Face "
+            "id.",
+            scope="named",
+        ),
+        also("draft_model"),
+        unset("no draft model", example="mlx-community/Qwen3-0.6B-4bit"),
+    ] = None
+    num_draft_tokens: Annotated[
+        Annotated[int, Meta(ge=1, le=15)] | None,
+        setting("models", "The most tokens that the draft model guesses in a step.", scope="named"),
+        unset("2", example="4"),
+    ] = None
     max_kv_size: Annotated[
         Annotated[int, Meta(ge=5)] | None,
         setting(

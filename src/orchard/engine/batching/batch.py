@@ -15,7 +15,7 @@ import mlx.core as mx
 
 from orchard.engine.batching.batched_cache import Lengths
 from orchard.engine.batching.kv_cache import Cache, layers, map_layers
-from orchard.engine.batching.layer_kinds import KINDS, BatchedLayerCache, kind_of
+from orchard.engine.batching.layer_kinds import KINDS, BatchedKVCache, BatchedLayerCache, kind_of
 from orchard.engine.batching.model import LanguageModel
 from orchard.engine.batching.traced_pass import TracedPasses
 
@@ -343,6 +343,30 @@ class Batch:
         for one in self._ran:
             one.keep(tokens[start : start + len(one.slots)])
             start += len(one.slots)
+
+    def mark(self) -> Callable[[], bool]:
+        """Return what takes the rows back to where they are now, whatever `forward` has read since.
+
+        They must have batched layer caches. It returns whether what was read is still there, behind the rows' ends:
+        then a row that turns out to go on so only has to be made longer.
+        """
+        lengths = [slot.length for slot in self.slots]
+        # What lies behind a row's end is never looked at, but where it takes the place of something.
+        written = [
+            (layer, list(layer.arrays))
+            for group in self._groups
+            for layer in group.layers()
+            if not isinstance(layer, BatchedKVCache)
+        ]
+
+        def back() -> bool:
+            for slot, length in zip(self.slots, lengths, strict=True):
+                slot.length = length
+            for layer, arrays in written:
+                layer.arrays = arrays
+            return not written
+
+        return back
 
     def _each(
         self, run: Callable[[_Pass, int], mx.array]

@@ -42,6 +42,11 @@ class Footprint(Struct, frozen=True):
         windows = sum(min(tokens, size) * per_token for size, per_token in self.windows)
         return self.fixed + tokens * self.per_token + windows
 
+    def plus(self, other: "Footprint") -> "Footprint":
+        """Return what a row takes that has another model's cache, too."""
+        windows = (*self.windows, *other.windows)
+        return Footprint(self.per_token + other.per_token, windows, self.fixed + other.fixed)
+
 
 class BatchedLayerCache(Protocol):
     """One layer of one group of rows."""

@@ -129,10 +129,8 @@ class SpeculatingRows(Rows):
             return most > 0
         if self._bound:
             self._bound[1].result()  # until then another thread uses the grammars' states
-        # The first token of a proposal stands for the one that was launched.
         asked = [0 if row in self._joining else self._most(row, len(rows), most) for row in rows]
-        proposals = self._speculation.propose(rows, [count and count + 1 for count in asked])
-        return any(self._speculation.controller.choose([one and one.part(1) for one in proposals]))
+        return any(self._speculation.controller.choose(self._speculation.propose(rows, asked, launched=True)))
 
     def _propose(self) -> dict[Row, Proposal]:
         """Return what is to be verified of which rows."""
@@ -140,13 +138,31 @@ class SpeculatingRows(Rows):
         most = self._most_now(rows)
         if not most:
             return {}
-        proposals = self._speculation.propose(rows, [self._most(row, len(rows), most) for row in rows])
-        for place, (row, proposal) in enumerate(zip(rows, proposals, strict=True)):
-            if proposal and row.grammar:
-                proposals[place] = proposal.part(0, len(row.grammar.ahead(proposal.tokens)) - 1)
-        counts = self._speculation.controller.choose(proposals)
-        chosen = [one and one.part(0, count) for one, count in zip(proposals, counts, strict=True)]
-        return {row: one for row, one in zip(rows, chosen, strict=True) if one and one.tokens}
+        offers = self._speculation.propose(rows, [self._most(row, len(rows), most) for row in rows])
+        for row, offered in zip(rows, offers, strict=True):
+            offered[:] = [self._allowed(row, one) if one.tokens else one for one in offered]
+        found = zip(rows, self._speculation.controller.choose(offers), strict=True)
+        return self._drafted({row: one for row, one in found if one and one.count})
+
+    def _drafted(self, chosen: dict[Row, Proposal]) -> dict[Row, Proposal]:
+        """Return what was chosen with what the draft guesses, where its guesses were chosen."""
+        rows = [row for row, one in chosen.items() if not one.tokens]
+        if not rows:
+            return chosen
+        guesses = self._speculation.draft(rows, [chosen[row].count for row in rows])
+        found = dict(chosen)
+        for row, tokens in zip(rows, guesses, strict=True):
+            found[row] = self._allowed(row, replace(chosen[row], tokens=tokens).part(0, len(tokens)))
+        if max(one.count for one in found.values()) < max(one.count for one in chosen.values()):
+            self._clock.disturb(1)  # the pass is not as wide as was chosen, or a text was read
+        return {row: one for row, one in found.items() if one.tokens}
+
+    @staticmethod
+    def _allowed(row: Row, proposal: Proposal) -> Proposal:
+        """Return what a row's grammar allows of a proposal."""
+        if not (row.grammar and proposal.tokens):
+            return proposal
+        return proposal.part(0, len(row.grammar.ahead(proposal.tokens)) - 1)
 
     def _verify(self, proposals: dict[Row, Proposal]) -> tuple[list[Drawn], Failures]:
         """Let one pass read each row's tokens and those proposed for it, and draw behind each of them."""

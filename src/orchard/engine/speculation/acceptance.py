@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from orchard.engine.speculation.proposal import Proposal, Source
 
 _EXPECTED = 0.3  # of a guess of a kind that was never seen
+EXPECTED_OF_DRAFT = 0.7
+"""The same of a draft's: somebody chose it for the model."""
 _EXPECTED_WEIGHT = 2.0
 _ROW_WEIGHT = 8.0  # guesses of a row that say as much as all other rows together
 _ROW_MEMORY = 24.0  # guesses: a text changes what it is about
@@ -45,7 +47,7 @@ class ModelAcceptance:
     def mean(self, kind: _Kind) -> float:
         """Return the share of right guesses; of a kind that is hardly known, what those with less behind them had."""
         source, most = kind
-        expected = _EXPECTED
+        expected = EXPECTED_OF_DRAFT if source == "draft" else _EXPECTED
         for size in range(most + 1):
             expected = self._counts.mean((source, size), expected, _EXPECTED_WEIGHT)
         return expected
@@ -67,25 +69,30 @@ class RowAcceptance:
     def propose(self, source: Source, guesses: Sequence[int], matched: int = 0) -> Proposal:
         """Return a proposal with its chances, and remember it. `matched`: how many tokens speak for its first."""
         self._source, self._guesses, self._matched = source, guesses, matched
+        return Proposal(source, list(guesses), self.chances(source, len(guesses), matched))
+
+    def chances(self, source: Source, count: int, matched: int = 0) -> list[float]:
+        """Return for each of so many guesses how likely it and all before it are right."""
         chances, chance = [], 1.0
         means: dict[_Kind, float] = {}
-        for place in range(len(guesses)):
-            kind = self._kind(place)
+        for place in range(count):
+            kind = _kind(source, matched, place)
             if kind not in means:
                 means[kind] = self._counts.mean(kind, self._model.mean(kind), _ROW_WEIGHT)
             chance *= means[kind]
             chances.append(chance)
-        return Proposal(source, list(guesses), chances)
+        return chances
 
     def take(self, tokens: Sequence[int]) -> None:
         """Count the last proposal's guesses against the tokens that came; one behind a wrong one says nothing."""
         guesses, self._guesses = self._guesses, ()
         for place, (guess, token) in enumerate(zip(guesses, tokens, strict=False)):
-            kind = self._kind(place)
+            kind = _kind(self._source, self._matched, place)
             self._counts.add(kind, guess == token)
             self._model.add(kind, guess == token)
             if guess != token:
                 return
 
-    def _kind(self, place: int) -> _Kind:
-        return self._source, (self._matched + place).bit_length()
+
+def _kind(source: Source, matched: int, place: int) -> _Kind:
+    return source, (matched + place).bit_length()

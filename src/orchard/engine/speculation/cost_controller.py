@@ -3,18 +3,21 @@
 A step's worth is the tokens that can be expected of it, by the time that it takes. What a step takes is measured while
 the model serves; how likely a guess is right, its proposal says. So it needs no table of machines and models: batches
 that are full, long contexts, experts that are paid for by the token and poor guesses all show in these numbers.
+A draft's guesses have a cost of their own, which is added: so of a row's proposals, the one is verified that brings
+most in the time that all of it takes.
 
 Two things cost without a certain gain: to ask the proposers in vain, and to measure a width that may turn out too dear.
 Each is paid from a credit, a small share of the time that steps take.
 """
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
 
 from orchard.core.speculation_report import SourceTotals, SpeculationReport
-from orchard.engine.speculation.pass_costs import PassCosts
+from orchard.engine.speculation.pass_costs import DraftCosts, PassCosts
 from orchard.engine.speculation.proposal import Proposal, Source
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -30,23 +33,42 @@ _STALE = 500  # steps after which a width is worth another look
 _ONCE_STALE = 16  # the same for a width that was measured once: a kernel may have been built
 _PLAIN_STALE = 64  # the same for plain steps, by which all others are judged
 _PLAIN_SAMPLES = 2
+_READ_FOR = 64  # steps, over which the time is spread that a draft needs to read a row's text
+
+
+class _Plan(Struct):
+    """A way to take a step: how wide, what is verified, how many tokens that brings, what the draft takes before."""
+
+    width: int
+    proposals: list[Proposal | None]
+    tokens: float
+    drafting: float = 0.0
+
+
+_Pool = list[list[tuple[Proposal, list[float]]]]
+"""The rows' proposals, each with how many of its first so many guesses can be expected to be right."""
 
 
 class _Choice(Struct):
-    """What was chosen for a step: the width of its pass, and what its time must be to be no loss."""
+    """What was chosen for a step: the width of its pass, and what the pass may take to be no loss."""
 
     rows: int
     width: int
     fair_seconds: float
     explores: bool = False
+    proposals: list[Proposal | None] = []
 
 
 class _Wide(Struct):
-    """A step that verified tokens: what was chosen, what it took, and how many were proposed and accepted by source."""
+    """A step that verified tokens: what was chosen, what it took, and how many were proposed and accepted by source.
+
+    `drafting`: the seconds that the draft took besides.
+    """
 
     choice: _Choice
     seconds: float
     verified: dict[Source, tuple[int, int]]
+    drafting: float
 
 
 class CostController:
@@ -54,6 +76,8 @@ class CostController:
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.costs = PassCosts()
+        self.drafts = DraftCosts()
+        self._drafting = 0.0  # in this step
         self._clock = clock
         self._asked: float | None = None  # when the proposers were asked
         self._askings = PassCosts()  # what that takes
@@ -68,7 +92,7 @@ class CostController:
 
     def looks(self, rows: int) -> int:
         """Return the most tokens that each row may have proposed in this step; 0: nobody is asked."""
-        self._choice = _Choice(rows, 1, 0.0)
+        self._choice, self._drafting = _Choice(rows, 1, 0.0), 0.0
         if not rows or self._asking < 0 or self.costs.count(rows, 1) < _PLAIN_SAMPLES:
             return 0
         if self.costs.age(rows, 1) > _PLAIN_STALE:
@@ -76,15 +100,15 @@ class CostController:
         self._asked = self._clock()
         return _next_width(max(self.costs.known(rows))) - 1
 
-    def choose(self, proposals: Sequence[Proposal | None]) -> list[int]:
-        """Return how many tokens of each row's proposal are verified."""
-        rows = len(proposals)
-        self._choice = choice = self._best(rows, proposals)
+    def choose(self, offers: Sequence[Sequence[Proposal]]) -> list[Proposal | None]:
+        """Return what is verified of each row."""
+        rows = len(offers)
+        self._choice = choice = self._best(offers)
         if self._asked is not None and choice.width == 1:  # else this is part of the step, whose time is measured
             self._askings.add(rows, 1, self._clock() - self._asked)
             self._asking -= self._askings.seconds(rows, 1) or 0.0
         self._asked = None
-        return [min(choice.width - 1, len(one.tokens)) if one else 0 for one in proposals]
+        return [one and one.part(0, choice.width - 1) for one in choice.proposals or [None] * rows]
 
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
         """Note what a step took, see `Controller`."""
@@ -96,7 +120,7 @@ class CostController:
         if choice.width > 1:
             if before:
                 self._note(before)
-            self._before = _Wide(choice, seconds, self._verified)
+            self._before = _Wide(choice, seconds - self._drafting, self._verified, self._drafting)
             self._verified = {}
         elif tokens == rows:
             if before:
@@ -109,6 +133,15 @@ class CostController:
                 self._note(structs.replace(before, seconds=before.seconds + extra))
             else:
                 self._asking -= extra
+
+    def has_read(self, tokens: int, seconds: float) -> None:
+        """Note how long the draft took to read so many tokens."""
+        self.drafts.add_reading(tokens, seconds)
+
+    def drafted(self, rows: int, tokens: int, seconds: float) -> None:
+        """Note how long the draft took to guess, in this step."""
+        self._drafting += seconds
+        self.drafts.add(rows, tokens, seconds)
 
     def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
         """Note how many of the first `proposed` tokens of a row's proposal were accepted."""
@@ -129,6 +162,7 @@ class CostController:
         totals = dict(self.totals)
         for source, (proposed, accepted) in wide.verified.items():
             saved = plain * accepted / wide.choice.rows - (wide.seconds - plain) * proposed / all_proposed
+            saved -= wide.drafting if source == "draft" else 0.0
             totals[source] = totals.get(source, SourceTotals()).plus(proposed, accepted, saved)
         self.totals = totals
 
@@ -142,19 +176,50 @@ class CostController:
         self._measuring = min(self._measuring + _MEASURING_SHARE * seconds, _MOST_CREDIT * plain)
         self._asking = min(self._asking + _ASKING_SHARE * seconds, _MOST_CREDIT * plain)
 
-    def _best(self, rows: int, proposals: Sequence[Proposal | None]) -> _Choice:
+    def _best(self, offers: Sequence[Sequence[Proposal]]) -> _Choice:
+        rows = len(offers)
         chosen = _Choice(rows, 1, 0.0)
         plain = self.costs.seconds(rows, 1)
-        longest = max((len(one.tokens) for one in proposals if one), default=0)
-        if plain is None or not longest:
+        plans = self._plans(offers)
+        if plain is None or not plans:
             return chosen
         best = rows / plain * _MARGIN
-        expected = {width: _expected(proposals, width) for width in WIDTHS[1:] if _shorter(width) <= longest}
-        for width, tokens in expected.items():
-            seconds = self.costs.seconds(rows, width)
-            if seconds is not None and tokens / seconds > best:
-                best, chosen = tokens / seconds, _Choice(rows, width, seconds)
-        return self._exploring(rows, expected, best) or chosen
+        for plan in plans:
+            seconds = self.costs.seconds(rows, plan.width)
+            if seconds is not None and plan.tokens / (seconds + plan.drafting) > best:
+                best = plan.tokens / (seconds + plan.drafting)
+                chosen = _Choice(rows, plan.width, seconds, proposals=plan.proposals)
+        return self._exploring(rows, plans, best) or chosen
+
+    def _plans(self, offers: Sequence[Sequence[Proposal]]) -> list[_Plan]:
+        """Return for each width the best that can be verified without the draft, and with it."""
+        summed: _Pool = [[(one, [0.0, *itertools.accumulate(one.chances)]) for one in offered] for offered in offers]
+        pools = [[[of for of in offered if of[0].source != "draft"] for offered in summed]]
+        if pools[0] != summed:
+            self.drafts.ask()
+            pools.append(summed)
+        plans: list[_Plan] = []
+        for pool in pools:
+            longest = max((one.count for offered in pool for one, _ in offered), default=0)
+            plans += [self._plan(pool, width) for width in WIDTHS[1:] if _shorter(width) <= longest]
+        return plans
+
+    def _plan(self, pool: _Pool, width: int) -> _Plan:
+        tokens = float(len(pool))
+        chosen: list[Proposal | None] = []
+        for offered in pool:
+            best, worth = None, -1.0
+            for one, sums in offered:
+                if (found := sums[width - 1] if width <= one.count else sums[-1]) > worth:
+                    best, worth = one, found
+            chosen.append(best)
+            tokens += max(worth, 0.0)
+        drafts = [one for one in chosen if one and one.source == "draft"]
+        drafting = 0.0
+        if drafts:
+            drafting = self.drafts.guessing(len(drafts), min(max(one.count for one in drafts), width - 1))
+            drafting += self.drafts.reading(sum(one.unread for one in drafts)) / _READ_FOR
+        return _Plan(width, chosen, tokens, drafting)
 
     def _least(self, rows: int, width: int) -> float:
         """Return what a width may take at best: half of what each token more has cost so far, in wide steps."""
@@ -167,24 +232,20 @@ class CostController:
         """Return for how many steps a width needs no other look; one measurement may have been bad luck."""
         return _STALE if self.costs.count(rows, width) > 1 else _ONCE_STALE
 
-    def _exploring(self, rows: int, expected: dict[int, float], best: float) -> _Choice | None:
+    def _exploring(self, rows: int, plans: Sequence[_Plan], best: float) -> _Choice | None:
         """Return a width to be measured that may be better than `best` tokens a second, if the credit is enough."""
         known = self.costs.known(rows)
-        for width in reversed(expected):
+        for plan in sorted(plans, key=lambda plan: plan.width, reverse=True):
+            width = plan.width
             fresh = width in known and self.costs.age(rows, width) <= self._trusted(rows, width)
             if fresh or width > _next_width(known[-1]):
                 continue
-            least, fair = self._least(rows, width), expected[width] / best
+            least, fair = self._least(rows, width), plan.tokens / best - plan.drafting
             below = max(one for one in known if one < width)
             most = (self.costs.seconds(rows, below) or 0.0) * width / below
             if least * _PROMISE < fair and most - fair <= self._measuring:
-                return _Choice(rows, width, fair, explores=True)
+                return _Choice(rows, width, fair, explores=True, proposals=plan.proposals)
         return None
-
-
-def _expected(proposals: Sequence[Proposal | None], width: int) -> float:
-    """Return how many tokens a pass of that width brings."""
-    return len(proposals) + sum(sum(one.chances[: width - 1]) for one in proposals if one)
 
 
 def _shorter(width: int) -> int:

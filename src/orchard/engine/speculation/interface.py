@@ -47,6 +47,28 @@ class Proposer(Protocol):
         """
 
 
+class Drafter(Protocol):
+    """A proposer whose guesses cost passes of a model: it says what they promise, and guesses only what is chosen."""
+
+    def open(self, row: SpeculatingRow) -> None:
+        """Begin with a row, as with a `Proposer`."""
+
+    def close(self, row: SpeculatingRow) -> None:
+        """Forget a row."""
+
+    def promise(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> Sequence[Proposal | None]:
+        """Return what up to so many guesses of each row would be worth: proposals without tokens."""
+
+    def read(self, rows: Sequence[SpeculatingRow]) -> int:
+        """Read a piece of what these rows' texts have that was not read yet; return how many tokens."""
+
+    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> Sequence[list[int]]:
+        """Guess so many tokens of each row; of a row with much still to be read, none."""
+
+    def limit(self, cache_bytes: int) -> int:
+        """Limit what is kept of texts that were read to a share of so many bytes; return what that leaves."""
+
+
 class Controller(Protocol):
     """Decides how many proposed tokens are verified. All calls come from the engine's thread."""
 
@@ -57,8 +79,8 @@ class Controller(Protocol):
     def looks(self, rows: int) -> int:
         """Return the most tokens that each row may have proposed in this step, of so many rows; 0: nobody is asked."""
 
-    def choose(self, proposals: Sequence[Proposal | None]) -> Sequence[int]:
-        """Return how many tokens of each row's proposal are verified, in the order of the rows.
+    def choose(self, offers: Sequence[Sequence[Proposal]]) -> Sequence[Proposal | None]:
+        """Return what is verified of each row, in the order of the rows: one of its proposals, cut; None: nothing.
 
         The pass computes the tokens of all rows, padded: rows * (1 + the most that any row brings).
         """
@@ -67,8 +89,14 @@ class Controller(Protocol):
         """Note what a step took from the end of the one before; its pass computed so many tokens, padding among them.
 
         0 tokens: it launched a pass and had none to wait for, as the one before had waited for all. Left out: steps in
-        which prompts were read, or rows came or went, and those after an idle time.
+        which prompts were read, or rows came or went, and those after an idle time. Drafting is part of the time.
         """
+
+    def has_read(self, tokens: int, seconds: float) -> None:
+        """Note how long the draft took to read so many tokens of rows' texts."""
+
+    def drafted(self, rows: int, tokens: int, seconds: float) -> None:
+        """Note how long, in this step, the draft took to guess up to so many tokens for each of so many rows."""
 
     def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
         """Note how many of the first `proposed` tokens of a row's proposal were accepted."""

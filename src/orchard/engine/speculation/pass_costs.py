@@ -1,9 +1,10 @@
-"""What steps cost on this machine and model, as far as they have been measured."""
+"""What steps, and a draft's guesses, cost on this machine and model, as far as they have been measured."""
 
 from collections import deque
 from collections.abc import Sequence
 
 _KEPT = 16  # samples of one kind of step
+_FORGOTTEN = 1000  # steps without a draft after which its cost is unknown again
 _EXACT = 8  # numbers of rows up to this are told apart; above, those within a quarter are alike
 
 
@@ -74,6 +75,41 @@ class PassCosts:
             return samples[below].seconds
         share = (width - below) / (above - below)
         return samples[below].seconds * (1 - share) + samples[above].seconds * share
+
+
+class DraftCosts:
+    """Seconds that a draft takes to read texts and to guess. What is not known counts as nothing, so it is measured."""
+
+    def __init__(self) -> None:
+        self._guesses: dict[int, _StepTimes] = {}
+        self._reading = _StepTimes()
+        self._questions = 0
+
+    def add(self, rows: int, tokens: int, seconds: float) -> None:
+        """Note what it took to guess so many tokens for each of so many rows."""
+        self._questions = 0
+        self._guesses.setdefault(_alike(rows), _StepTimes()).add(seconds / tokens, 0)
+
+    def add_reading(self, tokens: int, seconds: float) -> None:
+        """Note what it took to read so many tokens."""
+        self._reading.add(seconds / tokens, 0)
+
+    def ask(self) -> None:
+        """Note that a step asks; where none has measured for long, what is known is forgotten: it may be untrue now."""
+        self._questions += 1
+        if self._questions > _FORGOTTEN:
+            self._guesses.clear()
+
+    def guessing(self, rows: int, tokens: int) -> float:
+        """Return what it takes to guess so many tokens a row, as for the number of rows that is most like it."""
+        if not (self._guesses and rows):
+            return 0.0
+        like = min(self._guesses, key=lambda known: max(known, rows) / min(known, rows))
+        return self._guesses[like].seconds * tokens
+
+    def reading(self, tokens: int) -> float:
+        """Return what it takes to read so many tokens."""
+        return self._reading.seconds * tokens
 
 
 def _alike(rows: int) -> int:

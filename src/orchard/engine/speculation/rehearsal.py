@@ -30,12 +30,18 @@ class _Rehearsal:
         """Return the number of tokens, however many rows there are."""
         return self._count
 
-    def choose(self, proposals: Sequence[Proposal | None]) -> list[int]:
+    def choose(self, offers: Sequence[Sequence[Proposal]]) -> list[Proposal | None]:
         """Choose everything."""
-        return [len(one.tokens) if one else 0 for one in proposals]
+        return [next(iter(offered), None) for offered in offers]
 
     def observe(self, rows: int, tokens: int, seconds: float) -> None:
         """Do nothing: the first pass of a size may take many times what later ones take."""
+
+    def has_read(self, tokens: int, seconds: float) -> None:
+        """Do nothing: there is no draft."""
+
+    def drafted(self, rows: int, tokens: int, seconds: float) -> None:
+        """Do nothing."""
 
     def verified(self, proposal: Proposal, proposed: int, accepted: int) -> None:
         """Do nothing."""

@@ -1,10 +1,12 @@
 """Asks proposers for rows' next tokens; what goes wrong in one costs its rows nothing but its proposals."""
 
+import itertools
 import logging
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from orchard.engine.speculation.interface import Controller, Proposer, SpeculatingRow
+from orchard.engine.speculation.interface import Controller, Drafter, Proposer, SpeculatingRow
 from orchard.engine.speculation.proposal import Proposal
 
 log = logging.getLogger("orchard.engine")
@@ -18,6 +20,12 @@ class Speculation:
         self._proposers = list(proposers)
         self._vocab_size = vocab_size
         self._open: dict[SpeculatingRow, list[Proposer]] = {}
+        self._drafter: Drafter | None = None
+        self._drafting: set[SpeculatingRow] = set()
+
+    def adopt(self, drafter: Drafter) -> None:
+        """Let a draft model guess, too, for rows that begin from now on."""
+        self._drafter = drafter
 
     def open(self, row: SpeculatingRow) -> None:
         """Begin with a row."""
@@ -25,17 +33,84 @@ class Speculation:
         for proposer in self._proposers:
             if _try(partial(proposer.open, row)):
                 self._open[row].append(proposer)
+        if self._drafter and _try(partial(self._drafter.open, row)):
+            self._drafting.add(row)
 
     def close(self, row: SpeculatingRow) -> None:
         """Forget a row. Unknown ones are fine."""
         for proposer in self._open.pop(row, ()):
             _try(partial(proposer.close, row))
+        self._leave_drafter([row])
 
-    def propose(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
-        """Return the first proposal of at least a token for each row, cut to `most` tokens that exist; None: none.
+    def propose(
+        self, rows: Sequence[SpeculatingRow], most: Sequence[int], *, launched: bool = False
+    ) -> list[list[Proposal]]:
+        """Return for each row what may be verified of it: the first proposal of at least a token, cut to `most` tokens
+        that exist, and what the draft promises.
 
-        Rows that are not open get none.
+        Rows that are not open get none. `launched`: the token behind a row's text is launched and not read yet; what is
+        returned comes behind that one.
         """
+        found = self._ask_all(rows, [count and count + launched for count in most])
+        promised: Sequence[Proposal | None] = [None] * len(rows)
+        if drafting := [place for place, row in enumerate(rows) if most[place] > 0 and row in self._drafting]:
+            promised = self._promises(rows, most, drafting)
+        cut = [one.part(1) if one and launched else one for one in found]
+        return [[one for one in of if one and one.count] for of in zip(cut, promised, strict=True)]
+
+    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> list[list[int]]:
+        """Return up to so many guesses of the draft for each row; tell the controller what they took.
+
+        There are none while the draft has still to read a row's text, of which this reads a piece.
+        """
+        drafter = self._drafter
+        guesses: list[list[int]] = []
+        if drafter is None:
+            return [[] for _ in rows]
+
+        def guess() -> None:
+            begun = time.perf_counter()
+            if read := drafter.read(rows):
+                self.controller.has_read(read, time.perf_counter() - begun)
+            begun = time.perf_counter()
+            given = drafter.draft(rows, counts)
+            if drafted := sum(map(bool, given)):
+                self.controller.drafted(drafted, max(map(len, given)), time.perf_counter() - begun)
+            guesses.extend(self._known(one, count) for one, count in zip(given, counts, strict=True))
+
+        if _try(guess):
+            return guesses
+        self._leave_drafter(rows)
+        return [[] for _ in rows]
+
+    def limit(self, cache_bytes: int) -> int:
+        """Limit what the draft keeps of texts to its share of so many bytes; return what that leaves."""
+        return self._drafter.limit(cache_bytes) if self._drafter else cache_bytes
+
+    def _leave_drafter(self, rows: Sequence[SpeculatingRow]) -> None:
+        for row in rows:
+            if self._drafter and row in self._drafting:
+                self._drafting.remove(row)
+                _try(partial(self._drafter.close, row))
+
+    def _promises(
+        self, rows: Sequence[SpeculatingRow], most: Sequence[int], places: Sequence[int]
+    ) -> Sequence[Proposal | None]:
+        drafter = self._drafter
+        promised: list[Proposal | None] = [None] * len(rows)
+        asked = [rows[place] for place in places]
+
+        def ask() -> None:
+            assert drafter
+            given = drafter.promise(asked, [most[place] for place in places])
+            for place, one in zip(places, given, strict=True):
+                promised[place] = one
+
+        if not _try(ask):
+            self._leave_drafter(asked)
+        return promised
+
+    def _ask_all(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
         found: list[Proposal | None] = [None] * len(rows)
         for proposer in self._proposers:
             asked = [
@@ -68,12 +143,12 @@ class Speculation:
     def _cut(self, proposal: Proposal | None, most: int) -> Proposal | None:
         if proposal is None:
             return None
-        known = 0
-        for token in proposal.tokens[:most]:
-            if not 0 <= token < self._vocab_size:
-                break
-            known += 1
+        known = len(self._known(proposal.tokens, most))
         return proposal.part(0, known) if known else None
+
+    def _known(self, tokens: Sequence[int], most: int) -> list[int]:
+        """Return up to `most` of the tokens, up to the first that does not exist."""
+        return list(itertools.takewhile(lambda token: 0 <= token < self._vocab_size, tokens[:most]))
 
 
 def _try(act: Callable[[], None]) -> bool:

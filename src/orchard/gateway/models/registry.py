@@ -206,6 +206,9 @@ class Registry:
         """
         assert entry.repo
         await self.downloads.fetch(entry.repo, entry.revision)
+        draft = entry.text.draft_model_path
+        if draft and (repo := sources.source_of(draft).repo) and hub_cache.folder_of(repo) is None:
+            await self.downloads.fetch(repo, None)
         try:
             files = self._read(sources.ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
             if one := self._configured.get(entry.id):
@@ -288,13 +291,28 @@ class Registry:
 
         Raise ValueError with what is wrong with the files.
         """
-        described = _with_files(entry, *self._read(source), settings or self._settings)
+        described = self._with_draft(_with_files(entry, *self._read(source), settings or self._settings))
         aliases = [*entry.aliases]
         if entry.repo is not None and self._names.get(entry.repo, entry.repo) == entry.id:
             built_in = [alias for alias, repo in sources.BUILT_IN_ALIASES.items() if repo == entry.repo]
             # If no other model has that name.
             aliases += [alias for alias in built_in if self._names.get(alias, entry.id) == entry.id]
         return structs.replace(described, aliases=tuple(aliases))
+
+    def _with_draft(self, entry: ModelEntry) -> ModelEntry:
+        """Return an entry with the folder of its draft model, which adds to its size.
+
+        Raise ValueError if the draft model is not here.
+        """
+        options = entry.text
+        if (name := options.draft_model_path) is None:
+            return entry
+        try:
+            folder, files = self._read(sources.source_of(name))
+        except (OrchardError, ValueError) as error:
+            raise ValueError(f"its draft model '{name}' can't be found: {error}") from None
+        options = structs.replace(options, draft_model_path=folder)
+        return structs.replace(entry, options=options, size_bytes=entry.size_bytes + files.size_bytes)
 
     def _here(self, name: str) -> ModelEntry | None:
         """Return a model that is here, or configured, by its id or alias."""
@@ -418,6 +436,8 @@ def _with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: Model
     if not isinstance(options, backend.options):  # those of models of text
         if entry.text.adapter_path:
             raise ValueError(f"models of the kind '{kind}' take no `adapters` and no `adapter_path`")
+        if entry.text.draft_model_path:
+            raise ValueError(f"models of the kind '{kind}' take no `draft_model_path`")
         options = options_of(settings, backend.options)
     return structs.replace(
         entry,

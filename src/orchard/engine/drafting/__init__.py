@@ -1,0 +1,1 @@
+"""A smaller model that guesses what a larger one will say."""

@@ -1,0 +1,209 @@
+"""Proposes what a smaller model with the same tokens would say next: a draft model.
+
+The draft has a cache of its own for each row. It reads a row's text only once its guesses are wanted, a piece a step;
+what it has read is kept for later prompts with the same beginning. All rows that are to be guessed for share its
+passes: one over what has come since the last ones, and one for each guess more. A guess is the likeliest token.
+"""
+
+from collections.abc import Sequence
+
+import mlx.core as mx
+
+from orchard.engine.batching.batch import Batch, BatchSlot
+from orchard.engine.batching.kv_cache import KVStore, layers
+from orchard.engine.batching.model import LanguageModel
+from orchard.engine.speculation.acceptance import EXPECTED_OF_DRAFT, ModelAcceptance, RowAcceptance
+from orchard.engine.speculation.interface import SpeculatingRow
+from orchard.engine.speculation.proposal import Proposal
+
+_MOST_BEHIND = 15  # tokens that are read in a pass over all rows; more are read row by row
+_AGAIN = 500  # promises without a guess, after which guesses are worth a try however bad the last ones were
+_AGAIN_PER_UNREAD = 4  # so many more for each token that would have to be read first
+
+
+class _DraftRow:
+    """What the draft knows of one row."""
+
+    def __init__(self, row: SpeculatingRow, acceptance: RowAcceptance) -> None:
+        self.row = row
+        self.acceptance = acceptance
+        self.slot: BatchSlot | None = None
+        self._seen = len(row.tokens)
+        self._held: list[int] = []  # guesses whose keys and values lie behind those of the row's tokens
+
+    def begin(self, store: KVStore) -> BatchSlot:
+        """Find what has been read of the row's text, once."""
+        if self.slot is None:
+            found = store.find(list(self.row.tokens))
+            store.end_admission()
+            self.slot = BatchSlot(found.cache, found.length)
+            self.slot.batched = True
+        return self.slot
+
+    def take(self) -> None:
+        """Compare the last guesses with the tokens that have come; those that were right are read."""
+        new = self.row.tokens[self._seen :]
+        self._seen += len(new)
+        self.acceptance.take(new)
+        if self.slot and self._held and new:
+            pairs = zip(self._held, self.row.tokens[self.slot.length : -1], strict=False)
+            right = [held == token for held, token in pairs]
+            self.slot.length += right.index(False) if False in right else len(right)
+            self._held = []
+
+    @property
+    def unread(self) -> int:
+        """How many tokens are still to be read before the last one, whose reading gives the first guess."""
+        return len(self.row.tokens) - 1 - (self.slot.length if self.slot else 0)
+
+    def guessed(self, tokens: Sequence[int], held: int) -> None:
+        """Note what has been guessed, and how many of the guesses the cache holds."""
+        self.acceptance.propose("draft", tokens)
+        self._held = list(tokens[:held])
+
+
+class DraftProposer:
+    """The draft of one engine's model. All calls come from the engine's thread."""
+
+    def __init__(
+        self, model: LanguageModel, batch: Batch, store: KVStore, *, most: int, chunk: int, share: float
+    ) -> None:
+        """`store`, `batch`: of the draft. `most`: guesses a step for each row. `chunk`: tokens of texts read a step.
+        `share`: of the memory for cached prompts, what is for the draft's."""
+        self._model = model
+        self._batch = batch
+        self._store = store
+        self._most = most
+        self._chunk = chunk
+        self._share = share
+        self._acceptance = ModelAcceptance()
+        self._rows: dict[SpeculatingRow, _DraftRow] = {}
+        self._just_read: set[SpeculatingRow] = set()
+        self._unused = 0  # promises since the last guess
+
+    def open(self, row: SpeculatingRow) -> None:
+        """See `Drafter`."""
+        self._rows[row] = _DraftRow(row, RowAcceptance(self._acceptance))
+
+    def close(self, row: SpeculatingRow) -> None:
+        """See `Drafter`; keep what was read of the row."""
+        mine = self._rows.pop(row)
+        mine.take()
+        if mine.slot and mine.slot.length:
+            self._store.save(row.tokens[: mine.slot.length], self._own_cache(mine.slot))
+            self._hold([slot for slot in self._batch.slots if slot is not mine.slot])
+
+    def promise(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
+        """See `Drafter`."""
+        self._unused += 1
+        return [self._promise(self._rows[row], min(count, self._most)) for row, count in zip(rows, most, strict=True)]
+
+    def _promise(self, mine: _DraftRow, most: int) -> Proposal | None:
+        mine.take()
+        if len(mine.row.tokens) < 2:
+            return None  # a cache that holds nothing has no form that rows could share
+        mine.begin(self._store)
+        unread = mine.unread if mine.unread > _MOST_BEHIND else 0
+        chances = mine.acceptance.chances("draft", most)
+        if self._unused > _AGAIN + _AGAIN_PER_UNREAD * unread:
+            chances = [EXPECTED_OF_DRAFT ** (place + 1) for place in range(most)]
+        return Proposal("draft", [], chances, unread)
+
+    def read(self, rows: Sequence[SpeculatingRow]) -> int:
+        """See `Drafter`."""
+        self._just_read.clear()
+        left = self._chunk
+        for row in rows:
+            mine = self._rows[row]
+            slot = mine.begin(self._store)
+            if left and (mine.unread > _MOST_BEHIND or not slot.length):
+                stop = min(len(row.tokens) - 1, slot.length + left)
+                slot.replace(self._own_cache(slot))
+                self._read(slot, row.tokens[slot.length : stop])
+                self._just_read.add(row)
+                left -= stop - slot.length
+                slot.length = stop
+                if mine.unread <= _MOST_BEHIND:
+                    self._store.save(row.tokens[:stop], self._own_cache(slot))
+        return self._chunk - left
+
+    def _read(self, slot: BatchSlot, tokens: Sequence[int]) -> None:
+        assert slot.cache is not None
+        self._model.forward(mx.array([self._known(tokens)], mx.uint32), slot.cache)
+        mx.eval([layer.state for _, layer in layers(slot.cache)])
+
+    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> list[list[int]]:
+        """See `Drafter`."""
+        ready = {row: self._rows[row] for row in rows if row not in self._just_read and self._is_ready(row)}
+        if not ready:
+            return [[] for _ in rows]
+        self._unused = 0
+        try:
+            found = self._guess(list(ready.values()), max(counts))
+        except Exception:
+            for mine in ready.values():
+                mine.slot = None  # nobody knows what it holds
+            self._hold([])
+            raise
+        return [found[row][:count] if row in found else [] for row, count in zip(rows, counts, strict=True)]
+
+    def _is_ready(self, row: SpeculatingRow) -> bool:
+        mine = self._rows[row]
+        return mine.slot is not None and mine.slot.length > 0 and 0 <= mine.unread <= _MOST_BEHIND
+
+    def _guess(self, ready: Sequence[_DraftRow], most: int) -> dict[SpeculatingRow, list[int]]:
+        """Guess for rows that share passes."""
+        slots = {mine.slot: mine for mine in ready if mine.slot}
+        self._hold(list(slots))
+        rows = [slots[slot] for slot in self._batch.slots]
+        last = self._read_new([self._known(mine.row.tokens[mine.slot.length :]) for mine in rows if mine.slot])
+        guesses = [last]
+        back = self._batch.mark()
+        for _ in range(most - 1):
+            guesses.append(last := _likeliest(self._checked(self._batch.forward(last))))
+        held = back()
+        listed: list[list[int]] = mx.stack(guesses, axis=1).tolist()  # type: ignore[assignment]
+        for mine, tokens in zip(rows, listed, strict=True):
+            mine.guessed(tokens, most - 1 if held else 0)
+        return {mine.row: tokens for mine, tokens in zip(rows, listed, strict=True)}
+
+    def _read_new(self, texts: list[list[int]]) -> mx.array:
+        """Read what has come of each row since the last guesses; return the first guesses, (rows,)."""
+        if all(len(text) == 1 for text in texts):
+            return _likeliest(self._checked(self._batch.forward(mx.array([text[0] for text in texts], mx.uint32))))
+        logits = self._checked(self._batch.verify(texts, [1] * len(texts)))
+        self._batch.keep([len(text) for text in texts])
+        return _likeliest(logits[:, -1])
+
+    @staticmethod
+    def _checked(ran: tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]) -> mx.array:
+        logits, failed = ran
+        if failed:
+            raise failed[0][1]
+        assert logits is not None
+        return logits
+
+    def _hold(self, slots: list[BatchSlot]) -> None:
+        """Let exactly these rows share passes; those that leave get caches of their own."""
+        open_slots = {mine.slot for mine in self._rows.values()}
+        for slot in self._batch.slots:
+            if slot not in slots and slot in open_slots:
+                slot.replace(self._own_cache(slot))
+        self._batch.arrange(slots)
+
+    def _own_cache(self, slot: BatchSlot) -> list[object]:
+        return self._batch.extract(slot) if slot.cache is None else slot.cache
+
+    def _known(self, tokens: Sequence[int]) -> list[int]:
+        """Return tokens that the draft has; another model's logits may be wider."""
+        return [min(token, self._model.vocab_size - 1) for token in tokens]
+
+    def limit(self, cache_bytes: int) -> int:
+        """See `Drafter`."""
+        own = int(self._share * cache_bytes)
+        self._store.limit(own)
+        return cache_bytes - own
+
+
+def _likeliest(logits: mx.array) -> mx.array:
+    return mx.argmax(logits, axis=-1).astype(mx.uint32)

@@ -1,0 +1,79 @@
+"""Makes the proposer of a draft model that was loaded: tried, warm and within the memory of the model's rows."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import mlx.core as mx
+
+from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching import kv_cache
+from orchard.engine.batching.batch import Batch
+from orchard.engine.batching.kv_cache import KVStore
+from orchard.engine.batching.layer_kinds import Footprint
+from orchard.engine.batching.model import LanguageModel, on_cuda
+from orchard.engine.drafting.draft_proposer import DraftProposer
+from orchard.engine.sampling.grammar import GrammarState
+
+log = logging.getLogger("orchard.engine")
+
+DRAFT_TOKENS = 2
+"""How many a step may propose where nobody says it."""
+_CHUNK = 512
+_LIKE = 1024  # tokens of a row by which the memory for cached prompts is divided
+_TRIED = (1, 3)  # rows
+
+
+@dataclass(eq=False)
+class _TriedRow:
+    """A row that only the draft has."""
+
+    tokens: list[int]
+    prompt_length: int = 2
+    prediction: Sequence[int] = ()
+    grammar: GrammarState | None = field(default=None)
+
+
+def make_drafter(
+    draft: LanguageModel, options: TextOptions, footprint: Footprint, cache_bytes: int
+) -> tuple[DraftProposer, Footprint] | None:
+    """Return a draft's proposer, and what a row of the model takes with it; None, and a warning: it can't be used.
+
+    `footprint`: what a row takes without it. `cache_bytes`: for the cached prompts of both.
+    """
+    most = options.num_draft_tokens or DRAFT_TOKENS
+    chunk = options.prefill_step_size or _CHUNK
+    try:
+        cache = draft.new_cache()
+        draft.forward(mx.array([[0]], mx.uint32), cache)
+        own = kv_cache.footprint(cache)
+        share = own.bytes(_LIKE) / max(own.bytes(_LIKE) + footprint.bytes(_LIKE), 1)
+        kept = KVStore(draft, TextOptions(), int(share * cache_bytes))
+        tried, drafter = (
+            DraftProposer(draft, _batch(draft), store, most=most, chunk=chunk, share=share)
+            for store in (KVStore(draft, TextOptions()), kept)
+        )
+        _try(tried, most)
+    except Exception as error:
+        log.warning("the draft model can't be used, and nothing is drafted", exc_info=error)
+        return None
+    return drafter, footprint.plus(own)
+
+
+def _batch(draft: LanguageModel) -> Batch:
+    return Batch(draft, multiple=8 if on_cuda() else 1, traced=on_cuda())
+
+
+def _try(drafter: DraftProposer, most: int) -> None:
+    """Guess for one row and for several, so that what this needs has run before a request waits for it."""
+    for count in _TRIED:
+        rows = [_TriedRow([0, 0]) for _ in range(count)]
+        for row in rows:
+            drafter.open(row)
+        for _ in range(3):
+            drafter.promise(rows, [most] * count)
+            drafter.read(rows)
+            for row, guesses in zip(rows, drafter.draft(rows, [most] * count), strict=True):
+                row.tokens += [*guesses[:1], 0]
+        for row in rows:
+            drafter.close(row)
