@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.support.serving import Server, serve
+from tests.support.serving import serve
 
 from orchard.gateway.models.registry import resolve
 
@@ -50,19 +50,20 @@ def raw(path: str, tokens: int) -> None:
         print(json.dumps({"tokens": len(stamps), "tokens_s": _rate(stamps)}), flush=True)
 
 
-def http(server: Server, model: str, tokens: int) -> dict[str, Any]:
+def stream(url: str, model: str, prompt: str, tokens: int) -> dict[str, Any]:
+    """Stream one greedy answer; return its tokens, and its tokens a second from the first chunk to the last."""
     body = {
         "model": model,
         "stream": True,
         "stream_options": {"include_usage": True},
         "max_tokens": tokens,
         "temperature": 0,
-        "messages": [{"role": "user", "content": _PROMPT}],
-        "enable_thinking": False,
+        "messages": [{"role": "user", "content": prompt}],
+        "chat_template_kwargs": {"enable_thinking": False},
     }
     stamps = []
     usage: dict[str, Any] = {}
-    with httpx.stream("POST", f"{server.url}/v1/chat/completions", json=body, timeout=120) as response:
+    with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=120) as response:
         for chunk in _chunks(response.iter_lines()):
             if chunk["choices"] and chunk["choices"][0]["delta"].get("content"):
                 stamps.append(time.perf_counter())
@@ -86,7 +87,7 @@ def measure(name: str, tokens: int, runs: int) -> None:
         for _ in range(runs + 1):
             process.stdin.write("go\n")
             process.stdin.flush()
-            rows.append((json.loads(process.stdout.readline()), http(server, entry.id, tokens)))
+            rows.append((json.loads(process.stdout.readline()), stream(server.url, entry.id, _PROMPT, tokens)))
         process.stdin.close()
     rows = rows[1:]  # the first warms both up
     raws, https = ([row[side]["tokens_s"] for row in rows] for side in (0, 1))

@@ -7,7 +7,9 @@ interval (by rank), what was proposed and accepted, and how many pairs wrote the
 Cases of text need a model that can do them: tools, copy (the bundled model), rewrite, summary, talk (a real one). The
 others run with any weights and sample at temperature 1. oracle: guesses are right with the chance --acceptance, as the
 answer of the run without speculation tells; adversarial: they are always wrong. edit: a prediction of which 90% is the
-answer. json: a schema with long names; guesses come from the grammar alone.
+answer. json: a schema with long names; guesses come from the grammar alone. draft: --draft guesses; its passes run and
+count, but its tokens are replaced by an oracle's, which are right with the chance --acceptance. Without --draft, it is
+the model itself with some noise in its weights.
 """
 
 import argparse
@@ -16,20 +18,27 @@ import math
 import queue
 import random
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import mlx.core as mx
 from tools.demo_model.skills import echo
 from tools.demo_model.skills import tools as calls
 
+from benchmarks.noisy_copy import noisy_copy
+from orchard.backends.draft import load_draft
 from orchard.backends.text import TextModel, load
 from orchard.core.tasks.generate import Generate
 from orchard.core.tasks.generate import Grammar as Wanted
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EngineStep, Job
+from orchard.engine.drafting.draft_proposer import DraftProposer
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import SamplingParams
@@ -41,7 +50,7 @@ from orchard.engine.speculation.ngram import NgramProposer
 from orchard.engine.speculation.proposal import Proposal
 from orchard.engine.speculation.speculation import Speculation
 from orchard.formats.registry import choose
-from orchard.gateway.models.registry import resolve
+from orchard.gateway.models.registry import ModelEntry, resolve
 from orchard.worker.grammar.constraint import Constraints
 from orchard.worker.grammar.process import GrammarProcess
 from orchard.worker.output import Vocabulary
@@ -59,6 +68,7 @@ _SENTENCES = (
     "Most of the visitors come in spring, when the cherry trees along the canal are in blossom.",
     "The report says that the new pump uses half as much power and makes hardly any noise.",
 )
+_PLAIN = TextOptions()
 _QUESTIONS = ("Why is the sky blue?", "How do I learn to cook?", "What makes a good friend?", "Tell me about bees.")
 
 
@@ -90,9 +100,31 @@ class Oracle:
         acceptance, text, seen = self._rows[row]
         acceptance.take(row.tokens[seen[0] :])
         seen[0] = len(row.tokens)
-        right = text[len(row.tokens) : len(row.tokens) + most]
-        guesses = [token if self._random.random() < self._chance else (token + 1) % 256 for token in right]
+        guesses = [self._said(token) for token in text[len(row.tokens) : len(row.tokens) + most]]
         return acceptance.propose("draft", guesses) if guesses else None
+
+    def guess_at(self, row: SpeculatingRow, place: int) -> int | None:
+        """Guess the token at a place of a row's text; None: the answer is not known so far."""
+        answer = self.answers.get(tuple(row.tokens[: row.prompt_length]), [])
+        place -= row.prompt_length
+        return self._said(answer[place]) if place < len(answer) else None
+
+    def _said(self, token: int) -> int:
+        return token if self._random.random() < self._chance else (token + 1) % 256
+
+
+class DraftOracle(DraftProposer):
+    """A draft whose passes run, and whose guesses are then replaced: right with the chance that `oracle` says."""
+
+    def __init__(self, *given: Any, oracle: Oracle, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._oracle = oracle
+
+    def pick(self, rows: Sequence[SpeculatingRow], place: int, logits: mx.array) -> mx.array:
+        """See `DraftProposer`. The guesses depend on the logits, so these are computed."""
+        told = [self._oracle.guess_at(row, len(row.tokens) + place) for row in rows]
+        known = mx.array([one is not None for one in told])
+        return mx.where(known, mx.array([one or 0 for one in told], mx.uint32), super().pick(rows, place, logits))
 
 
 @dataclass
@@ -114,14 +146,28 @@ def _maker(proposers: list[Proposer] | None) -> Callable[[TextOptions, int], Spe
 
 
 class Contender:
-    """An engine with proposers, or without."""
+    """An engine with proposers, or without; with an oracle in the place of a draft's tokens, if `draft` names one."""
 
-    def __init__(self, path: str, proposers: list[Proposer] | None) -> None:
+    def __init__(
+        self,
+        path: str,
+        proposers: list[Proposer] | None,
+        *,
+        options: TextOptions = _PLAIN,
+        oracle: Oracle | None = None,
+    ) -> None:
         self._steps: queue.SimpleQueue[tuple[float, EngineStep]] = queue.SimpleQueue()
+        drafts = partial(DraftOracle, oracle=oracle or Oracle(0.0))
         # In place of what the options would make.
-        with patch("orchard.engine.start.make_speculation", _maker(proposers)):
+        with (
+            patch("orchard.engine.start.make_speculation", _maker(proposers)),
+            patch("orchard.engine.drafting.make_drafter.DraftProposer", drafts),
+        ):
             self._engine: Engine[TextModel] = Engine(
-                lambda: load(path), lambda step: self._steps.put((time.perf_counter(), step)), TextOptions()
+                lambda: load(path),
+                lambda step: self._steps.put((time.perf_counter(), step)),
+                options,
+                load_draft=lambda model: load_draft(model, options),
             )
             self.model = self._engine.start().result()
         self.verified: dict[str, list[int]] = {}
@@ -204,7 +250,7 @@ class Asker:
         prompt = [rng.randrange(min(self._model.vocab_size, 30_000)) for _ in range(self._context)]
         return Asked(prompt, self._tokens, SamplingParams(seed=rng.randrange(10**6)))
 
-    _oracle = _adversarial = _edit = _random
+    _oracle = _adversarial = _edit = _draft = _random
 
     def _json(self, rng: random.Random) -> Asked:
         asked = self._said(rng, f"Describe the object {rng.randrange(10**6)} as JSON.")
@@ -250,19 +296,25 @@ def proposers_of(case: str, oracle: Oracle) -> list[Proposer]:
     """Return who proposes in a case."""
     if case in ("oracle", "adversarial"):
         return [oracle]
+    if case == "draft":
+        return []
     return [ForcedProposer()] if case == "json" else [NgramProposer()]
 
 
 def measure(path: str, case: str, streams: int, given: argparse.Namespace) -> dict[str, Any]:
     """Run the pairs of a case; return its figures."""
-    oracle = Oracle(given.acceptance if case == "oracle" else 0.0)
-    off, on = Contender(path, None), Contender(path, proposers_of(case, oracle))
+    oracle = Oracle(0.0 if case == "adversarial" else given.acceptance)
+    options = TextOptions()
+    if case == "draft":
+        options = TextOptions(draft_model_path=given.draft, num_draft_tokens=given.draft_tokens)
+    off = Contender(path, None)
+    on = Contender(path, proposers_of(case, oracle), options=options, oracle=oracle)
     asker = Asker(off.model, case, given.tokens, given.context)
     rates: list[tuple[float, float]] = []
     same = 0
     for pair in range(given.settle + given.pairs):
         asked = [asker.ask(1000 * pair + stream) for stream in range(streams)]
-        if case in ("oracle", "adversarial", "edit"):
+        if case in ("oracle", "adversarial", "edit", "draft"):
             known = off.run(asked)[1]
             oracle.answers = {tuple(one.prompt): answer for one, answer in zip(asked, known, strict=True)}
         if case == "edit":
@@ -291,19 +343,29 @@ def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="demo")
-    parser.add_argument("--cases", nargs="+", default=["tools", "copy", "oracle", "adversarial", "edit", "json"])
+    parser.add_argument(
+        "--cases", nargs="+", default=["tools", "copy", "oracle", "adversarial", "edit", "json", "draft"]
+    )
     parser.add_argument("--streams", nargs="+", type=int, default=[1])
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--settle", type=int, default=3, help="pairs before the first that counts")
     parser.add_argument("--tokens", type=int, default=128, help="the most of an answer")
     parser.add_argument("--context", type=int, default=256, help="tokens of a random prompt")
     parser.add_argument("--acceptance", type=float, default=0.8, help="of the oracle")
+    parser.add_argument("--draft", help="the draft model: a name, an id or a folder")
+    parser.add_argument("--draft-tokens", type=int, default=4, help="the most that it guesses in a step")
     given = parser.parse_args()
     entry = resolve(given.model)
+    with tempfile.TemporaryDirectory() as folder:
+        given.draft = resolve(given.draft).path if given.draft else noisy_copy(entry.path, Path(folder) / "draft")
+        _measure_all(entry, given)
+
+
+def _measure_all(entry: ModelEntry, given: argparse.Namespace) -> None:
     for case in given.cases:
         for streams in given.streams:
             line = {"benchmark": "speculation", "model": entry.id, "case": case, "streams": streams}
-            if case == "oracle":
+            if case in ("oracle", "draft"):
                 line["acceptance"] = given.acceptance
             print(json.dumps(line | measure(entry.path, case, streams, given)), flush=True)
 

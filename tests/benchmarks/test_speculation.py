@@ -1,9 +1,21 @@
-"""The interval of a median, and the oracle that a benchmark of speculation asks."""
+"""The interval of a median, the oracle that a benchmark of speculation asks, and the drafts that it makes."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import mlx.core as mx
 import pytest
-from benchmarks.speculation import Oracle, median_interval
+from benchmarks.noisy_copy import noisy_copy
+from benchmarks.speculation import DraftOracle, Oracle, median_interval
+
+from orchard.backends.text import load
+from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.batching.batch import Batch
+from orchard.engine.batching.kv_cache import KVStore
+from tests.support.models import model_folder
+from tests.support.tiny_models import Other, network
+
+__all__ = ["model_folder"]
 
 
 @pytest.mark.parametrize(
@@ -31,3 +43,38 @@ def test_the_oracle_guesses_as_often_right_as_it_is_told(chance: float, right: i
     assert proposal
     assert len(proposal.tokens) == 3
     assert sum(map(int.__eq__, proposal.tokens, [6, 7, 8])) == min(right, 3)
+
+
+@pytest.mark.parametrize(("chance", "right"), [(1.0, True), (0.0, False)])
+def test_the_drafts_own_pass_runs_and_only_its_tokens_are_replaced(chance: float, right: bool) -> None:
+    passes: list[tuple[int, ...]] = []
+    model = Other(network("qwen3"), before=lambda tokens, given: passes.append(tuple(tokens.shape)))
+    oracle, row = Oracle(chance), AskedRow()
+    store = KVStore(model, TextOptions())
+    draft = DraftOracle(model, Batch(model), store, oracle=oracle, most=3, chunk=64, share=1.0)
+    draft.open(row)
+    draft.promise([row], [3])
+    assert [draft.read([row]), draft.read([row])] == [1, 0]
+    assert len(draft.draft([row], [3])[0]) == 3  # its own guesses: the answer is not known
+    oracle.answers[1, 2] = [5, 6, 7, 8, 9]
+    row.tokens.append(5)
+    passes.clear()
+    draft.promise([row], [3])
+    assert draft.draft([row], [3]) == [[6, 7, 8] if right else [7, 8, 9]]
+    assert passes == [(1, 1)] * 3
+
+
+def weights_of(folder: str) -> dict[str, mx.array]:
+    loaded = mx.load(f"{folder}/model.safetensors")
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def test_a_noisy_copy_is_the_same_model_with_other_weights(model_folder: Path, tmp_path: Path) -> None:
+    paths = [noisy_copy(str(model_folder), tmp_path / name, 0.1) for name in ("a", "b")]
+    own, first, second = (weights_of(str(path)) for path in (model_folder, *paths))
+    for name, weight in own.items():
+        assert mx.array_equal(first[name], second[name])
+        assert mx.abs(first[name] - weight).max() < mx.std(weight) or mx.array_equal(weight, mx.ones_like(weight))
+    assert not mx.array_equal(first["lm_head.weight"], own["lm_head.weight"])
+    assert load(paths[0]).vocab_size == load(str(model_folder)).vocab_size

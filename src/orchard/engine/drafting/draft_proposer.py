@@ -156,11 +156,12 @@ class DraftProposer:
         slots = {mine.slot: mine for mine in ready if mine.slot}
         self._hold(list(slots))
         rows = [slots[slot] for slot in self._batch.slots]
-        last = self._read_new([self._known(mine.row.tokens[mine.slot.length :]) for mine in rows if mine.slot])
-        guesses = [last]
+        logits = self._read_new([self._known(mine.row.tokens[mine.slot.length :]) for mine in rows if mine.slot])
+        guesses = [self.pick([mine.row for mine in rows], 0, logits)]
         back = self._batch.mark()
-        for _ in range(most - 1):
-            guesses.append(last := _likeliest(self._checked(self._batch.forward(last))))
+        for place in range(1, most):
+            logits = self._checked(self._batch.forward(guesses[-1]))
+            guesses.append(self.pick([mine.row for mine in rows], place, logits))
         held = back()
         listed: list[list[int]] = mx.stack(guesses, axis=1).tolist()  # type: ignore[assignment]
         for mine, tokens in zip(rows, listed, strict=True):
@@ -168,12 +169,16 @@ class DraftProposer:
         return {mine.row: tokens for mine, tokens in zip(rows, listed, strict=True)}
 
     def _read_new(self, texts: list[list[int]]) -> mx.array:
-        """Read what has come of each row since the last guesses; return the first guesses, (rows,)."""
+        """Read what has come of each row since the last guesses; return logits (rows, vocab_size) of the first ones."""
         if all(len(text) == 1 for text in texts):
-            return _likeliest(self._checked(self._batch.forward(mx.array([text[0] for text in texts], mx.uint32))))
+            return self._checked(self._batch.forward(mx.array([text[0] for text in texts], mx.uint32)))
         logits = self._checked(self._batch.verify(texts, [1] * len(texts)))
         self._batch.keep([len(text) for text in texts])
-        return _likeliest(logits[:, -1])
+        return logits[:, -1]
+
+    def pick(self, rows: Sequence[SpeculatingRow], place: int, logits: mx.array) -> mx.array:
+        """Return the guesses (rows,) of one place from logits (rows, vocab_size): the likeliest tokens."""
+        return mx.argmax(logits, axis=-1).astype(mx.uint32)
 
     @staticmethod
     def _checked(ran: tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]) -> mx.array:
@@ -203,7 +208,3 @@ class DraftProposer:
         own = int(self._share * cache_bytes)
         self._store.limit(own)
         return cache_bytes - own
-
-
-def _likeliest(logits: mx.array) -> mx.array:
-    return mx.argmax(logits, axis=-1).astype(mx.uint32)
