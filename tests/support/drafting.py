@@ -32,10 +32,13 @@ class Wrong:
         raise NotImplementedError
 
 
-def drafter(draft: LanguageModel, most: int = 4, chunk: int = 512, cache_bytes: int = 0) -> DraftProposer:
-    """A proposer; `cache_bytes` are all for the draft."""
+def drafter(
+    draft: LanguageModel, most: int = 4, chunk: int = 512, cache_bytes: int = 0, *, traced: bool = False
+) -> DraftProposer:
+    """A proposer; `cache_bytes` are all for the draft. `traced`: its passes are as on a GPU."""
     store = KVStore(draft, TextOptions(), cache_bytes)
-    return DraftProposer(draft, Batch(draft, short=16), store, most=most, chunk=chunk, share=1.0)
+    batch = Batch(draft, multiple=4 if traced else 1, short=16, traced=traced)
+    return DraftProposer(draft, batch, store, most=most, chunk=chunk, share=1.0)
 
 
 def drafting(draft: LanguageModel, most: int = 4, controller: Controller | None = None, **options: Any) -> Speculation:

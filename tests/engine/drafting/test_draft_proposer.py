@@ -59,7 +59,8 @@ def ask(draft: DraftProposer, rows: list[Drafted], most: int) -> list[list[int]]
 def test_guesses_are_those_of_each_row_alone(kind: str, data: Any) -> None:
     """Rows come and go, are left out for a while, and go on with some of the guesses or with others."""
     most = data.draw(st.integers(1, 4))
-    draft = drafter(network(kind), most, chunk=data.draw(st.sampled_from([7, 64])), cache_bytes=2**22)
+    chunk, traced = data.draw(st.sampled_from([7, 64])), data.draw(st.booleans())
+    draft = drafter(network(kind), most, chunk=chunk, cache_bytes=2**22, traced=traced)
     rows: list[Drafted] = []
     for _ in range(6):
         if not rows or (len(rows) < 4 and data.draw(st.booleans())):
