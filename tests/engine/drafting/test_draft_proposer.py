@@ -77,7 +77,7 @@ def test_guesses_are_those_of_each_row_alone(kind: str, data: Any) -> None:
             row.tokens += [*guesses[:right], *[data.draw(st.integers(0, WORDS - 1)) for _ in range(1)]]
 
 
-def test_rows_share_passes() -> None:
+def test_rows_share_passes_and_keep_the_guesses_that_were_right() -> None:
     passes: list[tuple[int, ...]] = []
     model = Other(network("qwen3"), before=lambda tokens, given: passes.append(tuple(tokens.shape)))
     draft = drafter(model, 3)
@@ -88,10 +88,12 @@ def test_rows_share_passes() -> None:
     # Texts, then one pass for each guess.
     assert passes == [(1, 19)] * 3 + [(3, 1)] * 3
     passes.clear()
+    for right, (row, guesses) in enumerate(zip(rows, found, strict=True)):
+        row.tokens += [*guesses[:right], (guesses[right] + 1) % WORDS, 1]  # two that are not known
+    found = ask(draft, rows, 3)
+    assert passes == [(3, 2), (3, 1), (3, 1)]  # the guesses that were right are not read again
     for row, guesses in zip(rows, found, strict=True):
-        row.tokens += [*guesses[:2], 1]
-    ask(draft, rows, 3)
-    assert passes == [(3, 1)] * 3  # the guesses that were right are not read again
+        assert guesses == likeliest("qwen3", row.tokens, 3)
 
 
 def test_texts_are_read_in_pieces_of_a_chunk_a_step() -> None:
@@ -175,8 +177,8 @@ def test_goes_on_behind_a_pass_that_raised() -> None:
         if broken[0] and tokens.shape[1] == 1:
             raise RuntimeError("unlucky")
 
-    draft = drafter(Other(network("qwen3"), before=breaks), 3, cache_bytes=2**22)
-    rows = [Drafted(prompt(1, 20)), Drafted(prompt(2, 30))]
+    draft = drafter(Other(network("qwen3"), before=breaks), 3)
+    rows = [Drafted(prompt(1, 30)), Drafted(prompt(2, 40))]
     for row in rows:
         draft.open(row)
     ask(draft, rows, 3)
@@ -187,5 +189,6 @@ def test_goes_on_behind_a_pass_that_raised() -> None:
     with pytest.raises(RuntimeError, match="unlucky"):
         draft.draft(rows, [3, 3])
     broken[0] = False
+    assert [one.unread for one in draft.promise(rows, [3, 3]) if one] == [30, 40]
     for row, guesses in zip(rows, ask(draft, rows, 3), strict=True):
         assert guesses == likeliest("qwen3", row.tokens, 3)

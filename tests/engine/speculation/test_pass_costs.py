@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchard.engine.speculation.pass_costs import PassCosts
+from orchard.engine.speculation.pass_costs import DraftCosts, PassCosts
 
 
 def measured(*samples: tuple[int, int, float]) -> PassCosts:
@@ -50,3 +50,24 @@ def test_large_numbers_of_rows_are_alike() -> None:
 def test_age_counts_all_steps() -> None:
     costs = measured((1, 1, 10.0), (2, 1, 10.0), (2, 2, 10.0))
     assert (costs.age(1, 1), costs.age(2, 2)) == (2, 0)
+
+
+def test_what_a_draft_takes_is_that_of_the_most_similar_number_of_rows() -> None:
+    costs = DraftCosts()
+    assert (costs.guessing(3, 2), costs.reading(100)) == (0.0, 0.0)  # not known: it is worth a try
+    costs.add(1, 2, 0.02)
+    costs.add(8, 4, 0.08)
+    costs.add_reading(50, 0.1)
+    assert costs.guessing(2, 3) == pytest.approx(0.03)
+    assert costs.guessing(6, 3) == pytest.approx(0.06)
+    assert costs.reading(100) == pytest.approx(0.2)
+
+
+def test_what_a_draft_took_long_ago_is_forgotten() -> None:
+    costs = DraftCosts()
+    costs.add(1, 1, 9.0)
+    for _ in range(1000):
+        costs.ask()
+    assert costs.guessing(1, 1) == 9.0
+    costs.ask()
+    assert costs.guessing(1, 1) == 0.0

@@ -109,3 +109,74 @@ def test_too_few_answers_are_a_failure_too() -> None:
     asking, row = speculation(Short([7]), Guesser([3])), Asked()
     asking.open(row)
     assert tokens(asking.propose([row], [4])) == [[3]]
+
+
+class Drafting:
+    """Promises and guesses the same for every row; raises in the methods that are named."""
+
+    def __init__(self, guesses: list[int], raises: Sequence[str] = ()) -> None:
+        self.rows: list[SpeculatingRow] = []
+        self.calls: list[str] = []
+        self._guesses, self._raises = guesses, raises
+
+    def open(self, row: SpeculatingRow) -> None:
+        self._do("open")
+        self.rows.append(row)
+
+    def close(self, row: SpeculatingRow) -> None:
+        self.rows.remove(row)
+        self._do("close")
+
+    def promise(self, rows: Sequence[SpeculatingRow], most: Sequence[int]) -> list[Proposal | None]:
+        self._do("promise")
+        return [Proposal("draft", [], [0.5] * count) for count in most]
+
+    def read(self, rows: Sequence[SpeculatingRow]) -> int:
+        self._do("read")
+        return 5
+
+    def draft(self, rows: Sequence[SpeculatingRow], counts: Sequence[int]) -> list[list[int]]:
+        self._do("draft")
+        return [self._guesses for _ in rows]
+
+    def limit(self, cache_bytes: int) -> int:
+        return cache_bytes // 2
+
+    def _do(self, method: str) -> None:
+        self.calls.append(method)
+        if method in self._raises:
+            raise RuntimeError("unlucky")
+
+
+def test_a_draft_is_offered_beside_what_is_known_and_guesses_when_chosen() -> None:
+    draft, controller, rows = Drafting([4, VOCABULARY, 5]), FixedController(4), [Asked(), Asked()]
+    asking = Speculation([Guesser([3, 4])], controller, VOCABULARY)
+    assert asking.limit(100) == 100
+    asking.adopt(draft)
+    assert asking.limit(100) == 50
+    for row in rows:
+        asking.open(row)
+    offers = asking.propose(rows, [3, 0])
+    assert [[(one.source, one.count) for one in offered] for offered in offers] == [[("ngram", 2), ("draft", 3)], []]
+    # Behind a token that is launched, the first known guess stands for that one; the draft guesses only later.
+    [offered] = asking.propose(rows[:1], [3], launched=True)
+    assert [(one.source, one.count) for one in offered] == [("ngram", 1), ("draft", 3)]
+    assert asking.draft(rows, [3, 2]) == [[4], [4]]
+    assert (controller.read_tokens, controller.drafts) == (5, [(2, 3)])
+    for row in rows:
+        asking.close(row)
+    assert not draft.rows
+
+
+@pytest.mark.parametrize("method", ["open", "close", "promise", "read", "draft"])
+def test_a_row_goes_on_without_a_draft_that_raises(method: str) -> None:
+    draft, row = Drafting([4], [method]), Asked()
+    asking = Speculation([], FixedController(4), VOCABULARY)
+    asking.adopt(draft)
+    asking.open(row)
+    for _ in range(2):
+        if any(asking.propose([row], [3])):
+            assert asking.draft([row], [3]) == [[4] if method == "close" else []]
+    assert draft.calls.count(method) <= 1
+    asking.close(row)
+    assert not draft.rows
