@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tools.demo_model.exchange import Exchange, user
-from tools.demo_model.skills import about, echo, memory, refuse, stories, sums, tools
+from tools.demo_model.skills import about, echo, facts, memory, refuse, stories, sums, tools
 from tools.demo_model.skills.catalog import CATALOG
 from tools.demo_model.template import Message, Tool
 from tools.demo_model.text import Split, dressed, expand, sentence
@@ -21,7 +21,7 @@ Maker = Callable[[Random, Split], Exchange]
 
 def _between(rng: Random, split: Split) -> Exchange:
     """Return an exchange short enough to stand between telling and asking."""
-    maker = rng.choice((echo.make, sums.make, about.fact, about.chat, refuse.make, about.chat, tools.make))
+    maker = rng.choice((echo.make, sums.make, facts.make, about.chat, refuse.make, about.chat, tools.make))
     return maker(rng, split)
 
 
@@ -36,7 +36,7 @@ MIXTURE: dict[str, tuple[float, Maker]] = {
     "tools": (0.3, tools.make),
     "memory": (0.09, _remember),
     "unknown": (0.015, memory.unknown),
-    "facts": (0.09, about.fact),
+    "facts": (0.09, facts.make),
     "chat": (0.07, about.chat),
     "refuse": (0.14, refuse.make),
     "count": (0.02, stories.count),

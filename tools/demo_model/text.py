@@ -258,6 +258,15 @@ def dressed(rng: Random, ask: str, split: Split) -> str:
     return f"{opener}{mark}{gap}{small if mark in (',', '', ' -') else ask}"
 
 
+def typo(rng: Random, text: str) -> str:
+    """Slip once: two letters swapped, one doubled or one left out; short texts stay."""
+    if len(text) < 9:
+        return text
+    at = rng.randrange(1, len(text) - 2)
+    here, after = text[at], text[at + 1]
+    return text[:at] + rng.choice((after + here, here * 2 + after, after)) + text[at + 2 :]
+
+
 def sentence(rng: Random) -> str:
     """Write one plain English sentence with a subject and a verb."""
     return expand(

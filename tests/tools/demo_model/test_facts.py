@@ -1,0 +1,102 @@
+"""What the bundled model says of Orchard is so: its commands, options, paths and pages exist; none is missing."""
+
+import re
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+from tools.demo_model.skills import facts
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from orchard.cli.app import app
+from orchard.config import Settings
+from orchard.gateway.models.registry import Registry
+from orchard.gateway.pool.pool import Pool
+from orchard.gateway.routes.app import create_app
+
+ROOT = Path(__file__).parents[3]
+ANSWERS = [answer for answer, _ in facts.FACT_LIST]
+SPOKEN = "\n".join(ANSWERS)
+
+
+def commands() -> set[str]:
+    """All commands, and those of their groups as two words."""
+    top = get_command(app)
+    assert isinstance(top, TyperGroup)
+    found = set(top.commands)
+    for name, command in top.commands.items():
+        found |= {f"{name} {inner}" for inner in getattr(command, "commands", {})}
+    return found
+
+
+async def get(path: str) -> httpx.Response:
+    """What the server answers, without any process behind it."""
+    settings = Settings(responses_path=":memory:")
+    site = create_app(Pool(Registry((), settings), settings), settings)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(site), base_url="http://127.0.0.1") as client:
+        return await client.get(path)
+
+
+def test_the_commands_it_names_exist_and_none_is_missing() -> None:
+    known = commands() | {"launch"}  # another name of serve
+    named = [spoken.split() for spoken in re.findall(r"`orchard ([^`]*)`", SPOKEN)]
+    plain = [words for words in named if not words[0].startswith("-")]
+    assert {words[0] for words in plain} == {command.split()[0] for command in known}
+    assert {" ".join(words[:2]) for words in plain} >= {command for command in known if " " in command}
+    listed = next(answer for answer in ANSWERS if answer.startswith("`orchard --help`"))
+    assert all(command in listed for command in known - {"launch"} if " " not in command)
+
+
+def test_the_options_it_names_exist() -> None:
+    described = (ROOT / "docs/configuration.md").read_text()
+    for flag in re.findall(r"--[a-z-]+", SPOKEN):
+        assert f"`{flag}`" in described or flag in ("--help", "--config"), flag
+
+
+async def test_the_paths_it_names_exist() -> None:
+    known = {*(await get("/openapi.json")).json()["paths"], "/docs"}
+    named = {path.rstrip(".,;") for path in re.findall(r"(?<![\w./])/(?:[a-z][\w/]*)", SPOKEN)} - {"/openai"}
+    assert named > {"/v1/chat/completions", "/v1/messages", "/health", "/metrics", "/v1/images/edits"}
+    assert named <= known, named - known
+    assert (await get("/docs")).status_code == 200
+
+
+def test_the_pages_it_names_exist() -> None:
+    pages = set(re.findall(r"(?:docs|examples)/[\w-]+\.\w+", SPOKEN))
+    assert len(pages) > 4
+    assert all((ROOT / page).is_file() for page in pages), pages
+
+
+def test_it_knows_that_nothing_is_published_yet() -> None:
+    (install,) = [answer for answer in ANSWERS if "uv tool install" in answer]
+    assert "make serve" in install
+    assert "first release" in install
+    assert not [answer for answer in ANSWERS if "pip install" in answer]
+
+
+@pytest.mark.parametrize(("answer", "asks"), facts.FACT_LIST, ids=[answer[:30] for answer in ANSWERS])
+def test_each_fact_is_asked_in_many_ways(answer: str, asks: list[str]) -> None:
+    rng = Random(5)
+    assert len({facts.asked(rng, "train", asks).lower() for _ in range(400)}) >= 25
+    assert sum(ask.startswith("~") for ask in asks) >= 2
+    assert len(answer) < 170
+
+
+def test_no_question_has_two_answers() -> None:
+    rng = Random(6)
+    seen: dict[str, str] = {}
+    for _ in range(6000):
+        made = facts.make(rng, "seen")
+        ask = made.messages[0]["content"].lower().rstrip("?.! ")
+        answer = made.messages[1]["content"]
+        assert seen.setdefault(ask, answer) == answer, ask
+
+
+def test_a_frame_is_filled() -> None:
+    ((answer, asks),) = facts.read("It does.\nhow: do it\n~Does it?\nReally?")
+    assert answer == "It does."
+    assert asks[-2:] == ["~Does it?", "Really?"]
+    assert len(asks) == 2 + len(facts.FRAMES["how"])
+    assert all("do it" in ask for ask in asks[:-2])

@@ -1,0 +1,91 @@
+"""What the model knows of Orchard: the blocks of ``tools/demo_model/facts/*.txt``.
+
+A block is the answer, then the ways to ask for it, one a line: a phrase of the grammar in ``text``, or a frame's name and
+what stands in it (``how: install it|set it up``). Lines that start with ``~`` are for evaluation only.
+"""
+
+# ruff: noqa: E501 - phrases read best unbroken
+
+from pathlib import Path
+from random import Random
+
+from tools.demo_model.exchange import Exchange, assistant, user
+from tools.demo_model.text import Split, expand, lines, typo, wording
+
+FOLDER = Path(__file__).parent.parent / "facts"
+THOUGHT = "This is a question about Orchard."
+
+# {x} is one of the phrases that follow the frame's name.
+FRAMES: dict[str, list[str]] = {
+    "how": lines("""
+[How do I|How can I|How do you|How does one|How would I|How should I|how do i|how can i|How could I|How do we|how do you] {x}[?||][ please| exactly|]
+[How to|how to|What is the way to|What's the easiest way to|What do I do to|What must I do to|What do I need to do to|What do I type to|Is there a way to|Is it possible to|Which command do I need to|what do i do to] {x}[?||]
+[I want to|I'd like to|I need to|I am trying to|I'm trying to|Help me|Please help me|Show me how to|Tell me how to|Explain how to|Can you tell me how to|Do you know how to|Could you explain how to|i want to|tell me how to] {x}[.|?||]
+[Can you help me|Can I|Could I|Where do I begin to|Let me|I wonder how to|I have to|I don't know how to|I would like to know how to|My plan is to] {x}[.|?||][ How?| Help!|]
+"""),
+    "can": lines("""
+[Can|can|Could|Does|does|Will|Would] [Orchard|orchard|it|the server|this server|this thing] {x}[?||]
+[Is Orchard able to|Is it able to|Is it possible for Orchard to|Do you know if Orchard can|I wonder whether Orchard can|Tell me whether Orchard can|Am I right that Orchard can|Is Orchard made to|is it able to] {x}[?|.||]
+[Orchard can|So Orchard can|It can] {x}[?|, right?|, can't it?]
+"""),
+    "support": lines("""
+[Does|does|Will] [Orchard|orchard|it|the server|this server] [support|have|offer|know|handle|work with|understand|do|come with] {x}[?||]
+[Is|Are|is] {x} [supported|possible|available|there|included|implemented][?| in Orchard?| here?||]
+[Is there|Are there|Do you have|Have you got|is there] {x}[?| in Orchard?| here?||]
+[Can I|Can we|Could I|can i] [use|have|get] {x}[?| with Orchard?| here?||]
+{x}[?|: supported?|: is it there?|, does it work?|, possible?]
+"""),
+    "what": lines("""
+[What is|What's|Whats|what is|what's|whats|What exactly is|Which is] {x}[?||]
+[Tell me|Give me|Show me|Say|I need|I want to know|Remind me of|tell me|Please tell me|Can you tell me|Could you tell me|Do you know|I'd like to know|I forgot|Let me know|What was] {x}[.|?||]
+[And|So|Now|Quick question:] [what is|what's] {x}[?||]
+{x}[?|, please|, please?||!]
+"""),
+    "about": lines("""
+[Tell me about|Say something about|Explain|What do you know about|What can you say about|I have a question about|More about|Info on|tell me about|Teach me about|Something about|I need help with|Can you explain|Describe] {x}[.|?||]
+[What about|How about|what about|And|What of|Anything on|Anything about] {x}[?||]
+How [does Orchard deal with|does it do|does Orchard handle|is it with|do things stand with] {x}[?||]
+{x}[?|, please|: tell me||...]
+"""),
+    "command": lines("""
+[What does|what does] [{x}|the command {x}|`{x}`|'{x}'] do[?||]
+[What is|What's|what is|whats] [{x}|`{x}`|the command {x}][?| for?| good for?||]
+[Tell me about|Explain|Describe|Tell me what is|Help with|explain|How does one use|How do I use|how do i use|When do I use|What happens with] [{x}|`{x}`|the command {x}][.|?||]
+[{x}|`{x}`][?| what?|: what is it?||]
+"""),
+}
+
+
+def _phrases(line: str) -> list[str]:
+    """Return the phrases of one line of a block."""
+    name, _, rest = line.partition(": ")
+    if name not in FRAMES:
+        return [line]
+    return [frame.replace("{x}", part) for part in rest.split("|") for frame in FRAMES[name]]
+
+
+def read(text: str) -> list[tuple[str, list[str]]]:
+    """Read blocks: for each, the answer and the phrases that ask for it."""
+    groups = [lines(group) for group in text.strip().split("\n\n")]
+    return [(group[0], [phrase for line in group[1:] for phrase in _phrases(line)]) for group in groups]
+
+
+FACT_LIST = [fact for path in sorted(FOLDER.glob("*.txt")) for fact in read(path.read_text(encoding="utf-8"))]
+
+
+def asked(rng: Random, split: Split, asks: list[str]) -> str:
+    """Draw a way to ask, at times in lower case, without its mark, or with a slip of the finger."""
+    ask = expand(rng, wording(rng, asks, split)).strip()
+    if rng.random() < 0.12:
+        ask = rng.choice(
+            (ask.lower(), ask.lower(), ask.upper() if len(ask) < 12 else ask, ask + " ", ask.rstrip("?.!"))
+        )
+    if split == "train" and rng.random() < 0.1:
+        ask = typo(rng, ask)
+    return ask
+
+
+def make(rng: Random, split: Split) -> Exchange:
+    """Make a question about Orchard or about the demo model."""
+    answer, asks = rng.choice(FACT_LIST)
+    return Exchange([user(asked(rng, split, asks)), assistant(answer, THOUGHT)], topic="facts")
