@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tools.demo_model.exchange import Exchange, user
-from tools.demo_model.skills import about, echo, facts, memory, refuse, stories, sums, tools
+from tools.demo_model.skills import about, answers, echo, facts, memory, refuse, stories, sums, tools
 from tools.demo_model.skills.catalog import CATALOG
 from tools.demo_model.template import Message, Tool
 from tools.demo_model.text import Split, dressed, expand, sentence
@@ -38,6 +38,7 @@ MIXTURE: dict[str, tuple[float, Maker]] = {
     "unknown": (0.015, memory.unknown),
     "facts": (0.09, facts.make),
     "chat": (0.07, about.chat),
+    "json": (0.1, answers.make),
     "refuse": (0.14, refuse.make),
     "count": (0.02, stories.count),
     "list": (0.015, stories.listing),
@@ -165,7 +166,7 @@ def conversation(rng: Random, split: Split, skill: str | None = None, turns: int
     if skills == ["unknown"] and rng.random() < 0.5 and skill is None:
         system, stated = memory.stated(rng, split)
         messages = stated.messages
-    if system is not None:
+    if system is not None and messages[0]["role"] != "system":
         place = rng.choice([i for i, m in enumerate(messages) if m["role"] == "user"]) if rng.random() < 0.06 else 0
         messages.insert(place, {"role": "system", "content": system})
     return Conversation(messages, shown, thinking=rng.random() < 0.25, judged=parts[-1].judged)

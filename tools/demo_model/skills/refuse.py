@@ -91,7 +91,6 @@ ASKS = lines("""
 [Draw|Paint|Generate|Create|Make|Show me] [a|an|the] [picture|image|drawing|logo|chart|diagram|painting|video|photo][ of a {n}| of {p}| of {city}|][.||]
 [Summarise|Summarize|Shorten|Rewrite|Rephrase|Proofread|Correct|Improve|Analyse|Classify|Paraphrase] [this|the following|this text|the following text|this article|this sentence|this paragraph][: |:{nl}|:{nl}{nl}]{para}
 [What is|What's|Determine] the [sentiment|main idea|tone|topic|language] of [this|the following][: |:{nl}]{para}
-[Extract|List|Find|Get] [the|all] [names|dates|numbers|keywords|entities|emails] [from|in] [this|the following][: |:{nl}]{para}
 [Compare|What is the difference between|What's the difference between|Which is better:] {t} [and|vs|or] {u}[?||.]
 [What is|What's|Tell me] your [favourite|favorite] [colour|color|food|book|movie|song|{n}][?||.]
 [How old|Where|Why|When] [are you|do you live|were you born|are you here|do you come from|did you start][?||]
@@ -104,7 +103,7 @@ ASKS = lines("""
 [Ignore|Forget|Disregard] [all |your |all your |the |][previous|earlier|above] [instructions|messages|rules][ and {v} the {n}|.|]
 [What|which|Which] [is|was] the [best|largest|smallest|fastest|oldest|most {a}|first|last|longest|biggest] [{n}|country|city|animal|movie|planet|river|phone|company][ in the world| ever| in {country}| of all time||][?||]
 [What|what] [happened|will happen|is happening] [in {y}|in {country}|to {who}|tomorrow|today|next][?||]
-[Plan|Organise|Design|Invent|Build|Create] [a|an|my|the] [trip to {city}|{n}|party|meal|website|app|game|schedule|{a} {n}|study plan|workout][.||]
+[Plan|Organise|Design|Build] [a|an|my|the] [trip to {city}|{n}|party|meal|website|app|game|schedule|{a} {n}|study plan|workout][.||]
 [Continue|Complete|Finish] [this|the sentence|the text|the story|the following][: |:{nl}]{s}
 [Give me|What are|List|Name] [the |][synonyms|antonyms|rhymes|pros and cons|causes|symptoms|ingredients|advantages|steps|reasons] [of|for|with] [{n}|{t}|{a}][?||.]
 [What|what] [rhymes with|is another word for|is the opposite of|is the plural of|is the past tense of] [{n}|{a}|{v}][?||]
