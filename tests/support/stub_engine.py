@@ -27,6 +27,7 @@ class StubEngine:
         deliver: Callable[[EngineStep], None],
         options: TextOptions,
         progress: Callable[[float], None],
+        load_draft: Callable[[Any], None],
     ) -> None:
         self.options = options
         self.advance = progress

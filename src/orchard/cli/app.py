@@ -49,8 +49,13 @@ app.add_typer(config_app, name="config")
 setup_app = typer.Typer(help="Install libraries that need an environment of their own.", no_args_is_help=True)
 app.add_typer(setup_app, name="setup")
 
-_Host = Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")]
-_Port = Annotated[int | None, typer.Option(min=0, max=65535, help="The port to listen on.", show_default="8000")]
+_Host = Annotated[
+    str | None, typer.Option(envvar="ORCHARD_HOST", help="The address to listen on.", show_default="127.0.0.1")
+]
+_Port = Annotated[
+    int | None,
+    typer.Option(envvar="ORCHARD_PORT", min=0, max=65535, help="The port to listen on.", show_default="8000"),
+]
 _ModelDir = Annotated[
     Path | None, typer.Option(envvar="ORCHARD_MODEL_DIR", help="A folder whose subfolders are models.")
 ]
