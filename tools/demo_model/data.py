@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from random import Random
 
 from tools.demo_model.exchange import Exchange, user
-from tools.demo_model.skills import about, answers, echo, facts, memory, refuse, stories, sums, tools
+from tools.demo_model.skills import about, answers, echo, facts, memory, recall, refuse, requests, stories, sums, tools
 from tools.demo_model.skills.catalog import CATALOG
+from tools.demo_model.skills.define import Offer
 from tools.demo_model.template import Message, Tool
 from tools.demo_model.text import Split, dressed, expand, sentence
 
@@ -26,7 +27,8 @@ def _between(rng: Random, split: Split) -> Exchange:
 
 
 def _remember(rng: Random, split: Split) -> Exchange:
-    return memory.make(rng, split, lambda: _between(rng, split))
+    maker = recall.make if rng.random() < 0.65 else memory.make
+    return maker(rng, split, lambda: _between(rng, split))
 
 
 # What a training conversation is made of. Weights follow difficulty, not how often people ask.
@@ -34,7 +36,7 @@ MIXTURE: dict[str, tuple[float, Maker]] = {
     "echo": (0.2, echo.make),
     "sums": (0.1, sums.make),
     "tools": (0.3, tools.make),
-    "memory": (0.09, _remember),
+    "memory": (0.14, _remember),
     "unknown": (0.015, memory.unknown),
     "facts": (0.09, facts.make),
     "chat": (0.07, about.chat),
@@ -59,6 +61,7 @@ SAFE = {
     "get_stock_price",
     "add_todo",
 }
+MOST_TOOLS = 6
 # Requests for these, with no tool to do it, belong to another skill.
 _OWN = {"sums", "echo"}
 
@@ -91,11 +94,11 @@ def system_prompt(rng: Random) -> str | None:
     return text
 
 
-def unserved(rng: Random, split: Split, offered: list[tools.Offer]) -> Exchange:
+def unserved(rng: Random, split: Split, offered: list[Offer]) -> Exchange:
     """Make a request for a tool that is not among those offered: the model must not call another one."""
     if rng.random() < 0.4:
         made = refuse.make(rng, split)
-        wanted = tools.synthetic(rng, split)
+        wanted = rng.choice((tools.synthetic, requests.everyday))(rng, split)
         made.messages[0] = user(wanted.ask)
         return refuse.make(rng, split) if any(tools.clash(wanted, other) for other in offered) else made
     specs = [
@@ -112,10 +115,10 @@ def unserved(rng: Random, split: Split, offered: list[tools.Offer]) -> Exchange:
     return made
 
 
-def _related(offered: list[tools.Offer]) -> bool:
+def _related(offered: list[Offer]) -> bool:
     """Whether an out-of-scope request might be meant for one of these tools."""
     known = {spec.names[0] for spec in CATALOG}
-    return any(other.key in known and other.key not in SAFE for other in offered)
+    return any(other.everyday or (other.key in known and other.key not in SAFE) for other in offered)
 
 
 def conversation(rng: Random, split: Split, skill: str | None = None, turns: int = 0) -> Conversation:
@@ -134,7 +137,8 @@ def conversation(rng: Random, split: Split, skill: str | None = None, turns: int
             part = MIXTURE[name][1](rng, split)
             names = {tool["function"]["name"] for tool in offered}
             fits = (
-                not (names & {tool["function"]["name"] for tool in part.tools}) and len(offered) + len(part.tools) <= 4
+                not (names & {tool["function"]["name"] for tool in part.tools})
+                and len(offered) + len(part.tools) <= MOST_TOOLS
             )
             sums_clash = bool(part.tools) and part.topic in topics and part.topic in _OWN
             reverse = name in ("sums", "echo", "memory", "chat") and any("tool:" + topic in topics for topic in _OWN)
@@ -182,10 +186,10 @@ def _with_distractors(
     parts: list[Exchange],
 ) -> list[Tool]:
     """Add tools that nobody asks for; at times turn the last request into one that no tool can serve."""
-    wanted = rng.choice((0, 0, 1, 2, 3)) if offered else rng.choice((0, 0, 0, 1, 2, 3))
+    wanted = rng.choice((0, 0, 1, 2, 3, 5)) if offered else rng.choice((0, 0, 0, 1, 1, 2, 3, 5))
     banned = set(_OWN) & (topics | {topic.removeprefix("tool:") for topic in topics})
-    mine = [tools.Offer(_key(tool), tool, "", {}) for tool in offered]
-    extra = tools.distractors(rng, split, mine, min(wanted, 4 - len(offered)), banned)
+    mine = [Offer(_key(tool), tool, "", {}) for tool in offered]
+    extra = tools.distractors(rng, split, mine, min(wanted, MOST_TOOLS - len(offered)), banned)
     if "refuse" in skills or "memory" in skills:
         extra = [other for other in extra if not _related([other])]
     if skills[-1] == "refuse" and not offered and rng.random() < 0.4:

@@ -96,6 +96,7 @@ def render(messages: Sequence[Message], tools: Sequence[Tool], thinking: bool) -
 
     Learnt are the assistant's words and the end of its turn. A think block is learnt only where the model itself
     would write it: with thinking on, after the last user message, and not where the thought was left out.
+    A turn with ``learn`` set to False, which another model wrote, is read only.
     """
     out: list[tuple[str, bool]] = []
     last = max((index for index, m in enumerate(messages) if m["role"] == "user"), default=-1)
@@ -113,7 +114,7 @@ def render(messages: Sequence[Message], tools: Sequence[Tool], thinking: bool) -
             thought = message.get("reasoning_content") if index > last else None
             shown = f"<think>\n{thought}\n</think>\n\n" if thought else NO_THOUGHT
             out.append((shown, bool(thought) and thinking))
-            out.append((reply_text(message) + "<|im_end|>", True))
+            out.append((reply_text(message) + "<|im_end|>", message.get("learn", True)))
             out.append(("\n", False))
         elif role == "tool":
             first, final = messages[index - 1]["role"] != "tool", index + 1 == len(messages)

@@ -71,7 +71,7 @@ def test_the_text_to_say_stands_in_the_request() -> None:
 def test_no_conversation_has_two_tools_of_one_name() -> None:
     for conversation in data.training_conversations(2, 0, 300):
         names = [tool["function"]["name"] for tool in conversation.tools]
-        assert len(names) == len(set(names)) <= 4
+        assert len(names) == len(set(names)) <= data.MOST_TOOLS
         calls = [c for m in conversation.messages for c in m.get("tool_calls", [])]
         assert {c["function"]["name"] for c in calls} <= set(names)
 

@@ -4,14 +4,15 @@
 
 import json
 import string
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills.catalog import CATALOG, ENUMS, HELD_NAMES, JSON_TYPES, VALUES, Spec, phrase
+from tools.demo_model.skills.define import Offer, definition, styled
+from tools.demo_model.skills.requests import everyday
 from tools.demo_model.skills.results import result
-from tools.demo_model.template import Message, Tool
+from tools.demo_model.template import Message
 from tools.demo_model.text import (  # fmt: skip
     ADJECTIVES,
     CITIES,
@@ -75,77 +76,6 @@ Would you {verb} the {noun}?
 
 AFTER = "The tool answered. I give the result."
 _TYPES = ["string", "string", "string", "integer", "integer", "boolean", "enum"]
-
-
-@dataclass(slots=True)
-class Offer:
-    """A tool as the client defines it, with one request for it and the arguments that the request gives."""
-
-    key: str
-    tool: Tool
-    ask: str
-    arguments: dict[str, Any]
-    single: bool = False
-    topic: str = ""
-
-    @property
-    def name(self) -> str:
-        """The tool's name as the model must write it."""
-        return str(self.tool["function"]["name"])
-
-
-def styled(rng: Random, name: str) -> str:
-    """Write a snake_case name as it is, in camelCase, or in PascalCase."""
-    style = rng.random()
-    parts = name.split("_")
-    if style < 0.75 or any(part != part.lower() for part in parts):
-        return name
-    joined = "".join(part.capitalize() for part in parts)
-    return joined[0].lower() + joined[1:] if style < 0.93 else joined
-
-
-def definition(rng: Random, name: str, about: str, fields: list[tuple[str, Message, bool]]) -> Tool:
-    """Write a tool in the OpenAI API's shape, with the extra keys and key orders that clients really send."""
-    pydantic = rng.random() < 0.15
-    properties: Message = {}
-    for field, schema, needed in fields:
-        shown = dict(schema)
-        if pydantic:
-            shown["title"] = field.replace("_", " ").title()
-        if not needed and rng.random() < 0.3:
-            shown["default"] = None
-        if not needed and pydantic and "enum" not in shown:
-            shown["anyOf"] = [{"type": shown.pop("type")}, {"type": "null"}]
-        if rng.random() < 0.3:
-            shown = dict(rng.sample(sorted(shown.items()), len(shown)))
-        properties[field] = shown
-    parameters: Message = {"type": "object", "properties": properties}
-    required = [field for field, _, is_needed in fields if is_needed]
-    if required or rng.random() < 0.5:
-        parameters["required"] = required
-    for key, value in (
-        ("additionalProperties", False),
-        ("$schema", "http://json-schema.org/draft-07/schema#"),
-        ("title", name),
-    ):
-        if rng.random() < 0.08:
-            parameters[key] = value
-    function: Message = {"name": name}
-    if about and rng.random() < 0.85:
-        function["description"] = about
-    if fields or rng.random() < 0.6:
-        function["parameters"] = parameters
-    if rng.random() < 0.1:
-        function["strict"] = rng.random() < 0.7
-    tool: Tool = {"type": "function", "function": function}
-    style = rng.random()
-    # Some template engines sort keys, some clients write them in another order.
-    if style < 0.15:
-        return dict(json.loads(json.dumps(tool, sort_keys=True)))
-    if style < 0.22:
-        function = dict(rng.sample(sorted(function.items()), len(function)))
-        return {"function": function, "type": "function"}
-    return tool
 
 
 def _shown(rng: Random, kind: str, value: Any) -> str:
@@ -295,7 +225,10 @@ def synthetic(rng: Random, split: Split) -> Offer:
 
 def offer(rng: Random, split: Split) -> Offer:
     """Make a tool and a request for it."""
-    return from_catalog(rng, split) if rng.random() < 0.55 else synthetic(rng, split)
+    kind = rng.random()
+    if kind < 0.42:
+        return everyday(rng, split)
+    return from_catalog(rng, split) if kind < 0.76 else synthetic(rng, split)
 
 
 def clash(one: Offer, other: Offer) -> bool:
