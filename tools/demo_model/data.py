@@ -33,12 +33,12 @@ def _remember(rng: Random, split: Split) -> Exchange:
 
 # What a training conversation is made of. Weights follow difficulty, not how often people ask.
 MIXTURE: dict[str, tuple[float, Maker]] = {
-    "echo": (0.2, echo.make),
-    "sums": (0.1, sums.make),
-    "tools": (0.3, tools.make),
+    "echo": (0.18, echo.make),
+    "sums": (0.12, sums.make),
+    "tools": (0.34, tools.make),
     "memory": (0.14, _remember),
     "unknown": (0.015, memory.unknown),
-    "facts": (0.09, facts.make),
+    "facts": (0.14, facts.make),
     "chat": (0.07, about.chat),
     "json": (0.1, answers.make),
     "refuse": (0.14, refuse.make),

@@ -34,6 +34,8 @@ SKILLS: dict[str, tuple[float, tuple[str, ...]]] = {
     "facts": (0.95, ("facts", "facts", "chat")),
     "refuse": (0.85, ("refuse",)),
     "lists": (0.90, ("count", "list")),
+    "json": (0.90, ("json",)),
+    "quiet": (0.95, ("facts", "chat", "refuse", "echo", "sums", "memory")),
 }
 THINKING = 0.98
 _CALL = re.compile(r"<tool_call>\n(.*?)\n</tool_call>", re.DOTALL)
@@ -55,7 +57,7 @@ class Case:
 def case(rng: Random, skill: str, split: Split, kind: str) -> Case:
     """Make one prompt: a conversation cut before the turn that is judged."""
     made: Conversation = conversation(rng, split, kind, turns=rng.choice((1, 1, 2, 3)))
-    while skill == "results" and kind != "tools" and not made.tools:
+    while skill in ("results", "quiet") and kind != "tools" and not made.tools:
         # "Needs no tool" is only a question where tools are offered.
         made = conversation(rng, split, kind, turns=rng.choice((1, 1, 2, 3)))
     turns = [index for index, message in enumerate(made.messages) if message["role"] == "assistant"]
@@ -88,11 +90,29 @@ def split_thought(text: str) -> tuple[str, str]:
     return (match[1].strip(), text[match.end() :]) if match else ("", text)
 
 
+def like(one: Case, body: str, expected: str) -> bool:
+    """Whether an answer is a whole JSON object; where the request names the keys, with these and values of their types."""
+    try:
+        made, wanted = json.loads(body), json.loads(expected)
+    except ValueError:
+        return False
+    if not isinstance(made, dict) or not made:
+        return False
+    said = " ".join(message["content"] for message in one.messages)
+    if not all(key in said for key in wanted):
+        return True
+    return {key: type(value) for key, value in made.items()} == {key: type(value) for key, value in wanted.items()}
+
+
 def judge(one: Case, text: str) -> tuple[bool, bool]:
     """Whether the reply is right, and whether it thinks exactly when it should."""
     thought, body = split_thought(text)
     thinks = bool(thought) == one.thinking and "think>" not in body
     expected = reply_text(one.answer)
+    if one.skill == "quiet":
+        return bool(body.strip()) and "<tool_call>" not in body, thinks
+    if one.skill == "json":
+        return like(one, body, expected), thinks
     if one.answer.get("tool_calls"):
         return calls_of(body) == calls_of(expected), thinks
     return body.strip() == expected.strip(), thinks
@@ -114,7 +134,10 @@ def replies(folder: Path, todo: list[Case]) -> list[str]:
     order = sorted(range(len(todo)), key=lambda i: len(prompts[i]))
     for start in range(0, len(order), 16):
         chunk = order[start : start + 16]
-        limits = [60 + len(tokenizer.encode(reply_text(todo[i].answer))) for i in chunk]
+        # An object must be closed within 100 tokens; a thought may come before it.
+        limits = [
+            160 if todo[i].skill == "json" else 60 + len(tokenizer.encode(reply_text(todo[i].answer))) for i in chunk
+        ]
         texts = batch_generate(model, tokenizer, [prompts[i] for i in chunk], max_tokens=limits).texts
         for i, text in zip(chunk, texts, strict=True):
             answers[i] = text

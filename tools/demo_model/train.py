@@ -3,7 +3,7 @@
 Weights are float32, the forward pass is bfloat16. All but attention works on a flat list of tokens of constant size, so
 it compiles once; attention sees the batch as rows. Names of the weights are those of mlx-lm's qwen3.
 
-    python -m tools.demo_model.train [--seed 1] [--steps 20000] [--out FOLDER]        (needs: pip install torch)
+    python -m tools.demo_model.train [--seed 1] [--steps 50000] [--out FOLDER]        (needs: pip install torch)
 """
 
 # ruff: noqa: E501 - tables and progress lines
@@ -217,7 +217,7 @@ def main() -> None:
     """Read the options and train."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--steps", type=int, default=50_000)
     parser.add_argument("--rate", type=float, default=3e-3, help="peak learning rate")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--every", type=int, default=500, help="steps between saves")

@@ -1,5 +1,6 @@
 """The generator: same seed, same text; training and evaluation apart; and its rendering is the template's."""
 
+import re
 from random import Random
 
 import pytest
@@ -53,11 +54,33 @@ def test_every_kind_of_small_talk_has_a_held_wording() -> None:
 
 def test_sums_are_right() -> None:
     rng = Random(3)
-    for _ in range(300):
+    lengths, terms = set(), set()
+    for _ in range(400):
         made = sums.make(rng, "seen")
         left, right = made.messages[-1]["content"].split(" = ")
-        a, sign, b = left.split()
-        assert int(right) == (int(a) + int(b) if sign == "+" else int(a) - int(b))
+        numbers = re.split(r" [+-] ", left)
+        assert int(right) == eval(left)  # noqa: S307 - of our own making
+        lengths |= {len(number) for number in numbers}
+        terms.add(len(numbers))
+        if not re.search(
+            r"[a-z]+teen|one|two|three|four|five|six|seven|eight|nine|zero|ten|eleven|twelve|ty",
+            made.messages[0]["content"].lower(),
+        ):
+            assert all(number in made.messages[0]["content"] for number in numbers)
+    assert lengths == {1, 2, 3}
+    assert terms == {2, 3}
+
+
+def test_paths_quantities_and_marks_are_said_back_whole() -> None:
+    rng = Random(6)
+    made = [echo.particular(rng) for _ in range(200)]
+    assert any("/" in text for text in made)
+    assert any("@" in text for text in made)
+    assert any("kg" in text for text in made)
+    assert not any("{" in text for text in made)
+    for _ in range(400):
+        one = echo.make(rng, "train")
+        assert one.messages[1]["content"].split(" ")[-1] in one.messages[0]["content"]
 
 
 def test_the_text_to_say_stands_in_the_request() -> None:
@@ -85,3 +108,30 @@ def test_learnt_segments_are_what_the_assistant_writes() -> None:
     assert on == "<think>\nSmall talk.\n</think>\n\nHello!<|im_end|>"
     off = [{**m, "reasoning_content": None} for m in messages]
     assert "".join(part for part, learnt in template.render(off, [], thinking=False) if learnt) == "Hello!<|im_end|>"
+
+
+def judged(skill: str, want: str, got: str, ask: str = "", /) -> bool:
+    one = evaluate.Case(skill, "seen", [{"role": "user", "content": ask}], [], False, {"content": want})
+    return evaluate.judge(one, got)[0]
+
+
+def test_json_is_judged_by_its_keys_where_they_are_named() -> None:
+    want = '{"name": "Ada", "age": 30}'
+    assert judged("json", want, '{"name": "Bo", "age": 9}', "with name and age")
+    assert not judged("json", want, '{"name": "Bo", "age": "9"}', "with name and age")
+    assert not judged("json", want, '{"city": "Rome"}', "with name and age")
+    assert judged("json", want, '{"city": "Rome"}', "invent a person")
+    assert not judged("json", want, '{"city": "Rome"', "invent a person")
+    assert not judged("json", want, "[1]", "invent a person")
+
+
+def test_a_call_is_wrong_where_none_is_needed() -> None:
+    assert judged("quiet", "Hello!", "You are welcome!")
+    assert not judged("quiet", "Hello!", '<tool_call>\n{"name": "greet", "arguments": {}}\n</tool_call>')
+
+
+def test_conversations_fit_and_most_are_short() -> None:
+    made = data.training_conversations(4, 0, 300)
+    lengths = [sum(len(part) for part, _ in template.render(c.messages, c.tools, c.thinking)) for c in made]
+    assert sum(length < 512 * 3 for length in lengths) > len(lengths) * 0.6  # three characters a token, or more
+    assert max(lengths) < 4096 * 3

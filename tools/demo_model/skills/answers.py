@@ -127,7 +127,7 @@ KINDS: dict[str, str] = {
     "task|to-do|ticket|bug report|issue": "title priority due_date done status description tags owner id",
     "place|restaurant|hotel|town|house|café": "name:title city rating address price available description country population rooms",
     "order|invoice|purchase|bill": "order_id id customer items total status date address currency",
-    "pet|animal|cat|dog|horse": "name:first_name species age color weight owner description",
+    "pet|animal": "name:first_name species age color weight owner description",
     "company|team|shop|firm|startup": "name:company city country people products:tags website email year active",
     "review|comment|rating|opinion": "rating sentiment text summary author title date score",
     "weather report|forecast": "city temperature date description:mood time",

@@ -5,7 +5,19 @@
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.text import EMOJI, Split, coin, common_word, expand, lines, scramble, sentence, word, wording
+from tools.demo_model.text import (
+    EMOJI,
+    NOUNS,
+    Split,
+    coin,
+    common_word,
+    expand,
+    lines,
+    scramble,
+    sentence,
+    word,
+    wording,
+)
 
 THOUGHT = "I should say this text back."
 
@@ -47,6 +59,12 @@ Say back: {q}
 How do you [say|pronounce] {q}?
 [Parrot|Mirror|Recite|Quote|State|Utter|Speak|Send back|Give back|Read out] {q}[.||]
 [Parrot|Mirror|Recite|Quote|State|Utter|Speak|Send back|Give back|Read out|Read aloud] [this|the text|the words|the following]: {q}
+[say|repeat|write|type|print|echo] {q} [for me|back|back to me please|please|exactly as written|word for word|as it is|letter by letter|unchanged][.|!||]
+[What I want to hear is|All I want is|I only want|The text is|My text:|Here is my text:] {q}[. Say it back.|. Repeat it.|, say it.|, repeat it please.]
+[Can|Could|Would] you [say|repeat|write|type|echo|copy] {q}[ for me| back to me| exactly| please|]?
+[Echo|Send|Give|Throw] {q} [back|back to me|right back][.|!||, please.]
+[Respond|Reply|Answer|reply|answer] with [exactly|only|just|nothing but|the exact text|these exact words:] {q}[.| Nothing else.| Do not add anything.| No other text.||]
+[Please |]return the [string|text|line|path|value] {q}[ as it is| unchanged| exactly|][.||]
 ~I would love to hear the words {q}
 ~Now just say {q} back to me, nothing else.
 ~Your whole reply must be {q}
@@ -104,6 +122,12 @@ Would you say: {t}
 [Repeat|Say|Echo] the [phrase|sentence|text|words|string|line|message]: {t}
 [Repeat|Echo] [everything|all] [after the colon|after this|I write]: {t}
 [Text|Input|Phrase|Sentence|String|Message][ to say| to echo| to copy|]: {t}
+[say|repeat|echo|copy|write|type|print] [after me|this|exactly this|the next line|this line|it back|the path|the text|this for me|please]: {t}
+[Can|Could|Would] you [say|repeat|write|echo|copy] [this|the following|this line|this back to me|exactly this]: {t}
+[Please |]repeat [this|the line|the path|the sentence|my message|what I wrote|verbatim|literally|without changes|letter by letter]: {t}
+[Return|Give back|Send back|Reply with] [the same|exactly the same text|this unchanged|only this|nothing but this|just this]: {t}
+[I'll say something and you repeat it|Let's play echo|You are my echo|Be my echo|Be a parrot|Now you say|What I type, you type]: {t}
+[Don't change anything|Do not answer, only repeat|No comment, just repeat|Word for word please|Verbatim]: {t}
 ~Say back the following words: {t}
 ~Just repeat the text below: {t}
 ~Reply only with this sentence: {t}
@@ -151,6 +175,8 @@ def some_text(rng: Random, most: int = 8) -> str:
     kind = rng.random()
     if kind < 0.15:
         return rng.choice(USUAL_TEXTS)
+    if kind > 0.86:
+        return particular(rng)
     if kind < 0.25:
         return " ".join(sentence(rng).split()[:most])
     count = rng.randint(1, rng.choice((2, most)))
@@ -172,6 +198,33 @@ def some_text(rng: Random, most: int = 8) -> str:
     if rng.random() < 0.04:
         text += " " + rng.choice(EMOJI)
     return text
+
+
+PARTICULAR = lines("""
+[/{p}/{q}.{e}|~/{p}/{q}|./{p}/{q}_{k}.{e}|C:\\{p}\\{q}.{e}|/var/{p}/{q}-{k}.{e}|{p}/{q}/{w}.{e}|../{p}.{e}]
+https://{p}.[com|org|net][/{q}|/{q}/{w}.html|?{q}={k}|]
+{w}@{p}.[com|org|net]
+[{k}|{k}.{j}|{k},{j}] [kg|km|m|cm|mm|g|l|ml|%|°C|euros|dollars|miles|pounds|hours|minutes|GB|MB][ of {n}|]
+[{k} x {j}|{k}/{j}|-{k}|+{k}|#{k}|v{k}.{j}|{k}:{j}|{k}%|${k}.{j}|€{k}|({k})|[{k}, {j}]]
+[{P}|{W}|{n}], [{n}|{w}] and {m}[!|.|?|]
+[{P} {n}|{W} {n} {m}|{P}{W}|{p}{W}|{p}_{w}|{p}-{w}-{q}|{P}!{W}|{p}.{w}()|{p} = {k}|{p}({w}, {k})]
+{W} said[,|:] {n} is {m}[.|!|?|]
+[It's|That's|Don't|We're|I'll|You've] {n}[, {W}|; {m}|: {m}|... {m}|!|?!|]
+{k} [{n}s|{m}s], {j} [{p}s|{n}s][ and one {m}|]
+""")
+
+
+def particular(rng: Random) -> str:
+    """Write what must be copied to the letter: a path, an address, a quantity, marks, capitals."""
+    words = {key: rng.choice((rng.choice(NOUNS), coin(rng))) for key in "pqwnm"}
+    filled = {
+        **words,
+        "P": words["p"].upper(),
+        "W": words["w"].capitalize(),
+        "k": rng.randint(0, 999),
+        "j": rng.randint(0, 99),
+    }
+    return expand(rng, rng.choice(PARTICULAR), e=rng.choice(("txt", "py", "json", "md", "log", "csv")), **filled)
 
 
 def marked(rng: Random, part: str) -> str:

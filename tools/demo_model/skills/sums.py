@@ -1,4 +1,4 @@
-"""Adding and subtracting whole numbers up to 99."""
+"""Adding and subtracting whole numbers up to 999, digit by digit where there is a carry to think of."""
 
 # ruff: noqa: E501, SIM102, SIM905 - phrases read best unbroken
 
@@ -41,6 +41,13 @@ What is the total of {a} and {b}?
 [Here is a sum|A sum|My sum|Sum|Maths question|Arithmetic]: {a} + {b}[?| = ?||]
 {a} {n} and {b} {n} [are|make|is] how many[ {n}|][?||]
 [There are|I see|We have] {a} {n} and {b} more {n}. How many [is that|in total|altogether|are there][?||]
+{a}+{b}[ pls| please|??|, please?|...]
+[what's|whats|what is|hey, what is|quick, what's|so what's|ok what is|and] {a} [plus|+] {b}[?||]
+[Sum|sum|Sum up|Total|Tot up|Add up] {a} [and|,|+|with] {b}[.||?]
+[add|Add] {b} [to|onto] {a}[.|?|, please| for me||]
+[I spent|I paid|We sold|She walked|He read] {a} [and then |and ]{b}[.|,] [what's the total|how much is that|how much together|what does that make][?||]
+[If you put|Put] {a} on top of {b}[, what is it?|, how many?|: how much is it?]
+[Can you do|Do you know how to do|Please do|Do] {a} [+|plus] {b}[?|.||]
 ~I want to know what {a} plus {b} is.
 ~Can you find the sum of {a} and {b} for me?
 ~Now add the numbers {a} and {b}.
@@ -79,6 +86,14 @@ What is left of {a} after taking {b}?
 [Here is a sum|A difference|Maths question|Arithmetic]: {a} - {b}[?| = ?||]
 [How much|What] [do|does|will|would] {a} [minus|-] {b} [make|give|be|come to|equal|leave][?||]
 [There were|I had|We had] {a} {n} and {b} [are gone|were eaten|were sold]. How many [are left|remain][?||]
+{a}-{b}[ pls| please|??|, please?|...]
+[what's|whats|what is|hey, what is|quick, what's|so what's|ok what is|and] {a} [minus|-|take away|less] {b}[?||]
+[how much|How much] is {a} [minus|less|take away] {b}[?||]
+[subtract|Subtract|take|Take|deduct|Deduct] {b} [from|off] {a}[.|?|, please||]
+[I had|There were|We started with] {a}[, then |, and ][spent|lost|used|gave away] {b}[.|,] [what's left|how much is left|how many remain|what remains][?||]
+[Can you do|Do you know how to do|Please do|Do] {a} [-|minus] {b}[?|.||]
+[What do I have left|What remains|How much remains] [of|from] {a} [when|if|after] [{b} are gone|I spend {b}|{b} go away][?||]
+[By how much|How much] is {a} [more|bigger] than {b}[?||]
 ~I want to know what {a} minus {b} is.
 ~Can you find the difference of {a} and {b} for me?
 ~Now subtract the number {b} from {a}.
@@ -106,12 +121,33 @@ BIG = lines("""
 [Add|Subtract] {x} and {y}[.||]
 [What is|Find|Compute] the [sum|product|difference|quotient] of {x} and {y}[?||]
 """)
-LIMIT = "I can only add and subtract whole numbers up to 99."
+LIMIT = "I can only add and subtract whole numbers up to 999."
+THREE = lines("""
+[What is|What's|what's|Find|Compute|Give me||] the [sum|total] of {a}, {b} and {c}[?|.||]
+sum of {a}, {b} and {c}
+[Add|add|Add up|Sum|Sum up|Total|Please add] {a}, {b} and {c}[.||, please| together]
+{a}[ + |+]{b}[ + |+]{c}[?|=| =||]
+[What is|What's|what's|How much is] {a} [plus|+] {b} [plus|+] {c}[?||]
+[How much are|What do] {a}, {b} and {c} [together|make together|in total][?||]
+{a} and {b} and {c}[?|, together?| makes?]
+~Could you tell me what {a}, {b} and {c} come to?
+""")
+
+
+def three(rng: Random, split: Split) -> Exchange:
+    """Make a sum of three numbers."""
+    most = rng.choice((9, 20, 99))
+    a, b, c = (rng.randint(0, most) for _ in range(3))
+    ask = expand(rng, wording(rng, THREE, split), a=a, b=b, c=c).strip()
+    answer = f"{a} + {b} + {c} = {a + b + c}"
+    return Exchange(
+        [user(ask), assistant(answer, f"I work it out: {a} + {b} = {a + b}, {a + b} + {c} = {a + b + c}")], topic="sums"
+    )
 
 
 def beyond(rng: Random) -> Exchange:
-    """Make a sum that is too hard: numbers above 99, or another operation."""
-    x, y, c = rng.randint(100, 10 ** rng.randint(3, 6)), rng.randint(0, 10 ** rng.randint(2, 6)), number(rng, 3)
+    """Make a sum that is too hard: numbers above 999, or another operation."""
+    x, y, c = rng.randint(1000, 10 ** rng.randint(4, 7)), rng.randint(0, 10 ** rng.randint(2, 6)), number(rng, 3)
     if rng.random() < 0.3:
         x, y = y, x
     pattern, sign, spoken_sign = rng.choice(BIG), rng.choice("+-"), rng.choice(("+", "-", "plus", "minus"))
@@ -131,13 +167,15 @@ def make(rng: Random, split: Split) -> Exchange:
     """Make one sum or difference; the answer repeats the sum, so that it can be checked at a glance."""
     if split == "train" and rng.random() < 0.07:
         return beyond(rng)
-    most = rng.choice((9, 20, 99, 99, 99))
+    if rng.random() < 0.08:
+        return three(rng, split)
+    most = rng.choice((9, 20, 99, 99, 99, 999, 999))
     a, b = rng.randint(0, most), rng.randint(0, rng.choice((9, most, most)))
     plus = rng.random() < 0.5
     ask = wording(rng, PLUS if plus else MINUS, split)
-    if not plus and a < b and "{n}" in ask:
+    if not plus and a < b and ("{n}" in ask or "bigger" in ask or "left" in ask):
         a, b = b, a
-    words = rng.random() < (0.12 if "plus" in ask or "and" in ask or "minus" in ask else 0)
+    words = max(a, b) < 100 and rng.random() < (0.2 if "plus" in ask or "and" in ask or "minus" in ask else 0)
     asked = expand(rng, ask, a=spoken(a) if words else a, b=spoken(b) if words else b, n=rng.choice(THINGS)).strip()
     if rng.random() < 0.1:
         asked = asked[0].upper() + asked[1:]
