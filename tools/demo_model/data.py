@@ -162,7 +162,8 @@ def conversation(rng: Random, split: Split, skill: str | None = None, turns: int
             else name
         )
         offered += [tool for tool in part.tools if tool not in offered]
-    messages = [message for part in parts for message in part.messages]
+    # A system prompt that asks for JSON would be wrong about the other exchanges.
+    messages = [m for part in parts for m in part.messages if len(parts) == 1 or m["role"] != "system"]
     unknown = "unknown" in skills and any(name == "memory" for name in skills)
     if unknown:
         return conversation(rng, split, skill, turns)

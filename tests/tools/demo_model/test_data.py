@@ -135,3 +135,12 @@ def test_conversations_fit_and_most_are_short() -> None:
     lengths = [sum(len(part) for part, _ in template.render(c.messages, c.tools, c.thinking)) for c in made]
     assert sum(length < 512 * 3 for length in lengths) > len(lengths) * 0.6  # three characters a token, or more
     assert max(lengths) < 4096 * 3
+
+
+def test_a_system_prompt_that_asks_for_json_stands_alone() -> None:
+    seen = 0
+    for made in data.training_conversations(5, 0, 600):
+        systems = [m["content"] for m in made.messages if m["role"] == "system" and "JSON" in m["content"]]
+        seen += len(systems)
+        assert not systems or sum(m["role"] == "user" for m in made.messages) == 1
+    assert seen > 3
