@@ -51,7 +51,11 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
 
     model_path: Annotated[
         Name,
-        setting("models", "'demo', a folder with an MLX model, or a Hugging Face id; may be repeated.", scope="named"),
+        setting(
+            "models",
+            "'demo', 'demo-vision', a folder with an MLX model, or a Hugging Face id; may be repeated.",
+            scope="named",
+        ),
         also("PRELOAD_MODEL", "MLX_VLM_PRELOAD_MODEL", flag="model"),
         unset("demo, unless there is a file", example="mlx-community/Qwen3-4B-4bit"),
     ]

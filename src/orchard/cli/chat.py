@@ -297,10 +297,10 @@ def _served(ids: list[str], model: str | None, url: str) -> str:
     if model is None or model in ids:
         return model or ids[0]
     from orchard.gateway.models.registry import resolve
-    from orchard.gateway.models.sources import DEMO
+    from orchard.gateway.models.sources import BUNDLED
 
-    # The bundled model is there for whoever names it, though it isn't listed beside others.
-    if (name := resolve(model).id) in (*ids, DEMO):
+    # A bundled model is there for whoever names it, though it isn't listed beside others.
+    if (name := resolve(model).id) in (*ids, *BUNDLED):
         return name
     raise ServerError(f"the server at {url} doesn't serve '{name}'; it serves: {', '.join(ids)}")
 

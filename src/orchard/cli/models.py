@@ -18,7 +18,7 @@ from orchard.gateway.models import hub_cache
 from orchard.gateway.models.download import download
 from orchard.gateway.models.model_files import Folders
 from orchard.gateway.models.registry import Registry
-from orchard.gateway.models.sources import BUILT_IN_ALIASES, DEMO
+from orchard.gateway.models.sources import BUILT_IN_ALIASES, BUNDLED
 
 
 def models(settings: Settings) -> None:
@@ -40,8 +40,8 @@ def models(settings: Settings) -> None:
 
 def pull(repo: str, revision: str | None = None) -> None:
     """Download a model, by its id or a built-in alias, and say what it is. Raise OrchardError with what went wrong."""
-    if repo == DEMO:
-        print(f"{DEMO} is bundled with Orchard: there is nothing to download")
+    if repo in BUNDLED:
+        print(f"{repo} is bundled with Orchard: there is nothing to download")
         return
     repo = BUILT_IN_ALIASES.get(repo, repo)
     try:

@@ -1,8 +1,11 @@
-"""The bundled demo model; tools/demo_model in the repository has the scripts that made it.
+"""The bundled models; tools/demo_model and tools/demo_vision_model in the repository have the scripts that made them.
 
-``MODEL_PATH`` is the model's folder. Nothing here imports MLX, so that the gateway can use it.
+Nothing here imports MLX, so that the gateway can use it.
 """
 
 from pathlib import Path
 
 MODEL_PATH = Path(__file__).parent / "model"
+"""The folder of the model of text."""
+VISION_MODEL_PATH = Path(__file__).parent / "vision_model"
+"""The folder of the model that looks at pictures."""

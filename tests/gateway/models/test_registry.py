@@ -16,7 +16,7 @@ from orchard.core.tasks.images import ImageOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.registry import ModelEntry, Registry, resolve
-from orchard.gateway.models.sources import BUILT_IN_ALIASES, DEMO_SOURCE
+from orchard.gateway.models.sources import BUILT_IN_ALIASES, BUNDLED
 from orchard.kinds import IMAGE, VISION
 from tests.support.embedding_models import MINILM
 from tests.support.model_folders import cache_model, make_model
@@ -634,7 +634,7 @@ def test_a_draft_model_is_found_as_models_are(folder: Path, cache: Path) -> None
     """By a folder, the name demo, or an id; its weights count."""
     snapshot = cache_model(cache, "org/small")
     bare = Registry.from_settings(Settings(models=(ModelSettings(model_path=str(folder)),))).find("Tiny-1B")
-    for name, found in ((str(folder), str(folder)), ("demo", DEMO_SOURCE.folder), ("org/small", str(snapshot))):
+    for name, found in ((str(folder), str(folder)), ("demo", BUNDLED["demo"].folder), ("org/small", str(snapshot))):
         settings = ModelSettings(model_path=str(folder), text=TextOptions(draft_model_path=name))
         entry = Registry.from_settings(Settings(models=(settings,))).find("Tiny-1B")
         assert entry.text.draft_model_path == found

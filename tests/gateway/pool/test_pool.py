@@ -17,7 +17,7 @@ from orchard.core.request import Request
 from orchard.core.tasks.embed import Embed
 from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
 from orchard.core.tasks.text_options import TextOptions
-from orchard.demo import MODEL_PATH
+from orchard.demo import MODEL_PATH, VISION_MODEL_PATH
 from orchard.gateway.models.download import Downloads
 from orchard.gateway.models.registry import ModelEntry, Registry
 from orchard.gateway.pool import lifecycle, processes
@@ -976,6 +976,21 @@ def test_the_bundled_model_is_shown_until_there_is_another(monkeypatch: pytest.M
         assert shown(stage) == ["a", "demo"]
 
     play(monkeypatch, with_demo(configured=True), story)
+
+
+def test_bundled_models_do_not_hide_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(stage: Stage) -> None:
+        path = str(VISION_MODEL_PATH)
+        stage.world.weights[path] = 1000
+        demo = replace(stage.pool.registry.find("demo"), configured=True)
+        seeing = ModelEntry("demo-vision", path, None, size_bytes=1000, on_demand=True)
+        stage.pool.registry = Registry([demo])
+        monkeypatch.setattr(stage.pool.registry, "find", lambda name, adapter: seeing)
+        await stage.ask("demo-vision")
+        assert stage.state("demo-vision") == "ready"
+        assert shown(stage) == ["demo"]
+
+    play(monkeypatch, with_demo(), story)
 
 
 def test_the_bundled_model_is_as_any_other_where_it_is_named_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:

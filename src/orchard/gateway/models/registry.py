@@ -65,8 +65,8 @@ class ModelEntry(Struct, frozen=True):
 
     @property
     def bundled(self) -> bool:
-        """Whether it is the model that comes with Orchard."""
-        return self.path == sources.DEMO_SOURCE.folder
+        """Whether it is one of the models that come with Orchard."""
+        return any(self.path == source.folder for source in sources.BUNDLED.values())
 
     @property
     def folder(self) -> str | None:
@@ -320,8 +320,8 @@ class Registry:
             return self._seen(self._configured[owner])
         if not self._finds:
             return None
-        if name == sources.DEMO:
-            return self._found(sources.DEMO_SOURCE)
+        if name in sources.BUNDLED:
+            return self._found(sources.BUNDLED[name])
         for repo, folder in ((name, hub_cache.folder_of(name)), (None, subfolders.subfolder(self._model_dir, name))):
             if folder and (found := self._found(sources.ModelSource(name, folder, repo))):
                 # A configured model of the same folder isn't loaded twice with other options.
@@ -375,7 +375,7 @@ class Registry:
     def _sources(self) -> Iterator[sources.ModelSource]:
         """Yield what may be a model; the first of each name counts."""
         if self._finds:
-            yield sources.DEMO_SOURCE
+            yield sources.BUNDLED[sources.DEMO]
             for repo, folder in hub_cache.repos():
                 yield sources.ModelSource(repo, folder, repo)
             for name in subfolders.folders(self._model_dir):
@@ -407,7 +407,7 @@ class Registry:
 
 
 def resolve(name: str) -> ModelEntry:
-    """Find a model by what a user types: `demo`, a folder, or the id of a model in the local Hugging Face cache.
+    """Find a model by what a user types: a bundled one's name, a folder, or an id in the local Hugging Face cache.
 
     Nothing is downloaded. Raise OrchardError("model_not_found") with a sentence that says what to do.
     """

@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
-from orchard.demo import MODEL_PATH
+from orchard.demo import MODEL_PATH, VISION_MODEL_PATH
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.gguf import GGUF, is_gguf
 
@@ -25,17 +25,22 @@ class ModelSource(Struct, frozen=True):
     revision: str | None = None
 
 
-DEMO_SOURCE = ModelSource(DEMO, str(MODEL_PATH))
-"""The bundled model."""
+BUNDLED = {
+    name: ModelSource(name, str(folder)) for name, folder in ((DEMO, MODEL_PATH), ("demo-vision", VISION_MODEL_PATH))
+}
+"""The bundled models. Only the first is listed; the others are there for who names them."""
 
 
 def source_of(name: str, revision: str | None = None) -> ModelSource:
     """Return where a model is that a user names. Raise OrchardError (model_not_found, invalid_request)."""
-    folder = MODEL_PATH if name == DEMO else folder_at(name)
-    if folder and revision:
+    bundled = BUNDLED.get(name)
+    folder = None if bundled else folder_at(name)
+    if (bundled or folder) and revision:
         raise OrchardError("invalid_request", f"'{name}' is a folder: it has no revisions, so leave out 'revision'")
+    if bundled:
+        return bundled
     if folder:
-        return DEMO_SOURCE if name == DEMO else ModelSource(folder.name, str(folder))
+        return ModelSource(folder.name, str(folder))
     if is_gguf([name]):
         raise OrchardError("model_not_found", f"model '{name}' can't be served: {GGUF}")
     name = BUILT_IN_ALIASES.get(name, name)
@@ -50,7 +55,7 @@ def source_of(name: str, revision: str | None = None) -> ModelSource:
 
 def further_names(path: str, source: ModelSource) -> tuple[str, ...]:
     """Return the names that a model has besides those of its configuration: nothing is opened by them."""
-    is_path = source.folder is not None and path != DEMO
+    is_path = source.folder is not None and path not in BUNDLED
     return (source.name, path, *((Path(path).name, *spellings(path)) if is_path else ()))
 
 

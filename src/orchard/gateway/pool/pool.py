@@ -59,7 +59,7 @@ class Pool:
         return not self._draining and all(model.state.shown == "ready" for model in first)
 
     def is_bundled(self, entry: ModelEntry) -> bool:
-        """Whether it is the model that comes with Orchard, and none that was named beside others."""
+        """Whether it is a model that comes with Orchard, and none that was named beside others."""
         return entry.bundled and not (entry.configured and len(self.registry.configured()) > 1)
 
     def listed(self, entries: Sequence[ModelEntry]) -> list[ModelEntry]:
@@ -67,7 +67,7 @@ class Pool:
         return [entry for entry in entries if not self._steps_aside(entry)]
 
     def _steps_aside(self, entry: ModelEntry) -> bool:
-        loaded = [model.entry for model in self.models.values() if model.worker]
+        loaded = [one.entry for one in self.models.values() if one.worker and not self.is_bundled(one.entry)]
         return self.is_bundled(entry) and any(one.id != entry.id for one in [*self.registry.configured(), *loaded])
 
     def statuses(self) -> Mapping[str, ModelStatus]:
