@@ -111,6 +111,20 @@ def run(passes: TracedPasses, layer: Layer) -> mx.array | None:
     return passes.run(forward, mx.zeros((rows,)), None, [Lengths([0] * rows)], [[layer]])  # type: ignore[list-item]
 
 
+def test_decode_stays_traced_where_passes_of_several_tokens_can_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 0)
+
+    def picky(tokens: mx.array, *others: Any) -> mx.array:
+        if tokens.ndim > 1:
+            raise ValueError("not of several")
+        return forward(tokens, *others)
+
+    passes, layer = TracedPasses(), Layer(2)
+    groups: Any = [[layer]]
+    assert passes.run(picky, mx.zeros((2, 3)), None, [Lengths([0, 0], 3)], groups) is None
+    assert passes.run(picky, mx.zeros((2,)), None, [Lengths([0, 0])], groups) is not None
+
+
 def test_only_the_latest_shapes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 0)
     monkeypatch.setattr(traced_pass, "_MOST", 3)

@@ -33,7 +33,7 @@ class TracedPasses:
     def __init__(self) -> None:
         self._runs: OrderedDict[object, int] = OrderedDict()
         self._traces: OrderedDict[object, Trace] = OrderedDict()
-        self._works = True
+        self._untraceable: set[int] = set()  # dimensions of tokens: 1 in decode, 2 where rows get several
 
     def run(
         self,
@@ -48,7 +48,9 @@ class TracedPasses:
         None: nothing was done, since the pass can't be traced, or has not been run often enough for it.
         """
         states = [[layer.arrays for layer in layers] for layers in groups]
-        if not self._works or not all(array is not None for of in states for arrays in of for array in arrays):
+        if tokens.ndim in self._untraceable or not all(
+            array is not None for of in states for arrays in of for array in arrays
+        ):
             return None
         real = [of.real_array for of in lengths]
         key = tokens.shape, positions is None, tuple(array is None for array in real), _shapes(states)
@@ -58,7 +60,7 @@ class TracedPasses:
             logits, states, apart = trace(tokens, positions, [of.array for of in lengths], real, states)
         except Exception as error:
             log.info("the model's passes can't be traced; each is built anew (%s)", error)
-            self._works = False
+            self._untraceable.add(tokens.ndim)
             return None
         for layers, *moved in zip(groups, states, apart, strict=True):
             for layer, arrays, beside in zip(layers, *moved, strict=True):
