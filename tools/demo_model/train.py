@@ -4,6 +4,8 @@ Weights are float32, the forward pass is bfloat16. All but attention works on a 
 it compiles once; attention sees the batch as rows. Names of the weights are those of mlx-lm's qwen3.
 
     python -m tools.demo_model.train [--seed 1] [--steps 50000] [--out FOLDER]        (needs: pip install torch)
+
+With --draft it trains the smaller draft model of the tests.
 """
 
 # ruff: noqa: E501 - tables and progress lines
@@ -45,34 +47,32 @@ CONFIG: dict[str, Any] = {
     "pad_token_id": 0,
     "torch_dtype": "bfloat16",
 }
-_HIDDEN, _HEADS, _KV = CONFIG["hidden_size"], CONFIG["num_attention_heads"], CONFIG["num_key_value_heads"]
-_DIM, _FFN, _LAYERS, _EPS = (
-    CONFIG["head_dim"],
-    CONFIG["intermediate_size"],
-    CONFIG["num_hidden_layers"],
-    CONFIG["rms_norm_eps"],
-)
+# Its heads are those of the model, so all functions below serve both.
+DRAFT_CONFIG = CONFIG | {"hidden_size": 128, "num_hidden_layers": 2, "intermediate_size": 384}
+_HEADS, _KV, _DIM = CONFIG["num_attention_heads"], CONFIG["num_key_value_heads"], CONFIG["head_dim"]
+_EPS = CONFIG["rms_norm_eps"]
 
 Weights = dict[str, torch.Tensor]
 
 
-def initial(device: str) -> Weights:
+def initial(device: str, config: dict[str, Any]) -> Weights:
     """Draw the weights, float32, under the names mlx-lm uses."""
-    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (CONFIG["vocab_size"], _HIDDEN)}
-    for i in range(_LAYERS):
+    hidden, ffn, layers = config["hidden_size"], config["intermediate_size"], config["num_hidden_layers"]
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config["vocab_size"], hidden)}
+    for i in range(layers):
         layer = f"model.layers.{i}."
-        shapes[layer + "self_attn.q_proj.weight"] = (_HEADS * _DIM, _HIDDEN)
-        shapes[layer + "self_attn.k_proj.weight"] = (_KV * _DIM, _HIDDEN)
-        shapes[layer + "self_attn.v_proj.weight"] = (_KV * _DIM, _HIDDEN)
-        shapes[layer + "self_attn.o_proj.weight"] = (_HIDDEN, _HEADS * _DIM)
+        shapes[layer + "self_attn.q_proj.weight"] = (_HEADS * _DIM, hidden)
+        shapes[layer + "self_attn.k_proj.weight"] = (_KV * _DIM, hidden)
+        shapes[layer + "self_attn.v_proj.weight"] = (_KV * _DIM, hidden)
+        shapes[layer + "self_attn.o_proj.weight"] = (hidden, _HEADS * _DIM)
         shapes[layer + "self_attn.q_norm.weight"] = shapes[layer + "self_attn.k_norm.weight"] = (_DIM,)
-        shapes[layer + "mlp.gate_proj.weight"] = shapes[layer + "mlp.up_proj.weight"] = (_FFN, _HIDDEN)
-        shapes[layer + "mlp.down_proj.weight"] = (_HIDDEN, _FFN)
-        shapes[layer + "input_layernorm.weight"] = shapes[layer + "post_attention_layernorm.weight"] = (_HIDDEN,)
-    shapes["model.norm.weight"] = (_HIDDEN,)
+        shapes[layer + "mlp.gate_proj.weight"] = shapes[layer + "mlp.up_proj.weight"] = (ffn, hidden)
+        shapes[layer + "mlp.down_proj.weight"] = (hidden, ffn)
+        shapes[layer + "input_layernorm.weight"] = shapes[layer + "post_attention_layernorm.weight"] = (hidden,)
+    shapes["model.norm.weight"] = (hidden,)
     weights: Weights = {}
     for name, shape in shapes.items():
-        scale = 0.03 / math.sqrt(2 * _LAYERS) if "o_proj" in name or "down_proj" in name else 0.03
+        scale = 0.03 / math.sqrt(2 * layers) if "o_proj" in name or "down_proj" in name else 0.03
         value = torch.ones(shape) if len(shape) == 1 else torch.randn(shape) * scale
         weights[name] = value.to(device).requires_grad_()
     return weights
@@ -119,9 +119,9 @@ def _loss(norm: torch.Tensor, embed: torch.Tensor, x: torch.Tensor, target: torc
 class Trainer:
     """The weights, the optimizer, and the compiled parts of a step."""
 
-    def __init__(self, device: str) -> None:
-        self.device = device
-        self.weights = initial(device)
+    def __init__(self, device: str, config: dict[str, Any] = CONFIG) -> None:
+        self.device, self._config = device, config
+        self.weights = initial(device, config)
         matrices = [w for w in self.weights.values() if w.ndim == 2]
         vectors = [w for w in self.weights.values() if w.ndim == 1]
         groups = [{"params": matrices, "weight_decay": 0.05}, {"params": vectors, "weight_decay": 0.0}]
@@ -132,7 +132,7 @@ class Trainer:
                 for name, w in self.weights.items()
                 if name.startswith(f"model.layers.{i}.")
             }
-            for i in range(_LAYERS)
+            for i in range(config["num_hidden_layers"])
         ]
         compiled = torch.compile if device == "cuda" else lambda f: f
         self.before, self.after, self.loss_of = compiled(_before), compiled(_after), compiled(_loss)
@@ -175,7 +175,7 @@ class Trainer:
         weights = {name: w.detach().to(torch.bfloat16).cpu().contiguous() for name, w in self.weights.items()}
         save_file(weights, folder / "model.safetensors.part", metadata={"format": "mlx"})
         (folder / "model.safetensors.part").rename(folder / "model.safetensors")
-        (folder / "config.json").write_text(json.dumps(CONFIG, indent=1) + "\n")
+        (folder / "config.json").write_text(json.dumps(self._config, indent=1) + "\n")
 
 
 def rate_at(step: int, steps: int, peak: float) -> float:
@@ -187,7 +187,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Train for the given number of steps, printing the loss and saving as it goes."""
     torch.manual_seed(arguments.seed)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    trainer = Trainer(device)
+    trainer = Trainer(device, DRAFT_CONFIG if arguments.draft else CONFIG)
     begun = last = time.perf_counter()
     seen = recent = 0
     losses: list[torch.Tensor] = []
@@ -218,6 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=50_000)
+    parser.add_argument("--draft", action="store_true", help="train the smaller draft model of the tests")
     parser.add_argument("--rate", type=float, default=3e-3, help="peak learning rate")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--every", type=int, default=500, help="steps between saves")
