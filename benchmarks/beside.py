@@ -18,7 +18,7 @@ import msgspec
 from tests.support.serving import serve
 
 from benchmarks.traffic import Traffic, add_models, ask, bare_loads, gaps, two
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 
 _ANSWER_SECONDS = 600.0
 

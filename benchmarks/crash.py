@@ -22,7 +22,7 @@ from tests.support.serving import Server, serve
 
 from benchmarks.traffic import Traffic, add_models, bare_loads, gaps, two
 from orchard.cli.bench_client import BenchClient, TimedAnswer
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 
 _QUIET_SECONDS = 3.0
 _ANSWER_SECONDS = 600.0

@@ -50,7 +50,8 @@ from orchard.engine.speculation.ngram import NgramProposer
 from orchard.engine.speculation.proposal import Proposal
 from orchard.engine.speculation.speculation import Speculation
 from orchard.formats.registry import choose
-from orchard.gateway.models.registry import ModelEntry, resolve
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.registry import resolve
 from orchard.worker.grammar.constraint import Constraints
 from orchard.worker.grammar.process import GrammarProcess
 from orchard.worker.output import Vocabulary

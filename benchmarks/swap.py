@@ -23,7 +23,7 @@ import psutil
 from tests.support.serving import Server, serve
 
 from benchmarks.traffic import BareLoads, add_models, ask, bare_loads, two
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 
 _WARM = 5
 _LOADS = 1.25

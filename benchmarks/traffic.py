@@ -14,7 +14,8 @@ import httpx
 import msgspec
 
 from orchard.cli.bench_client import BenchClient, TimedAnswer
-from orchard.gateway.models.registry import ModelEntry, resolve
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.registry import resolve
 
 NAMES = ("a", "b")
 _MOST_TOKENS = 4096  # of one answer of a steady stream

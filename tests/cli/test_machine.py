@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchard.cli import machine
 from orchard.core.tasks.images import ImageOptions
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 
 GB, GIB = 10**9, 2**30
 Usage = namedtuple("Usage", "total used free")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 from tests.support.fuzzing import AMOUNT, fuzz, sent_to
 from tests.support.serving import Server, serve
 

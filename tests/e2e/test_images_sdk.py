@@ -20,7 +20,7 @@ from openai import AzureOpenAI, OpenAI
 from PIL import Image
 
 from orchard.core.tasks.images import ImageOptions
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 from tests.support import fake_images
 from tests.support.forms import PICTURES, SentForm, forms
 from tests.support.fuzzing import AMOUNT, Call, check_error, fuzz, sent_to

@@ -16,7 +16,7 @@ from orchard.backends.images.drawing import Drawing, Pictures
 from orchard.backends.images.pipeline import OnStep, Pipeline
 from orchard.backends.images.service import ImageService
 from orchard.core.tasks.images import ImageOptions
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 from orchard.kinds import IMAGE, KINDS
 
 SLOW_STEP = 0.1

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from orchard.config import Settings
 from orchard.core.tasks.text_options import TextOptions
-from orchard.gateway.models.registry import ModelEntry, Registry
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.registry import Registry
 
 FAKE = ModelEntry("fake", "fake", 1000, "fake")
 

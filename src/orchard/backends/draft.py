@@ -13,8 +13,7 @@ def load_draft(model: FolderModel, options: TextOptions) -> TextModel | None:
 
     Raise OrchardError("model_failed") with the reason if it can't be loaded, or doesn't have the model's tokens.
     """
-    folder = options.draft_model_path
-    if folder is None or options.speculation == "off":
+    if (folder := options.draft) is None:
         return None
     draft = load(folder)
     tokens, own = draft.tokenizer.get_vocab(), model.tokenizer.get_vocab()

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from rich.filesize import decimal
 
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 
 _LITTLE_DISK = 10 * 10**9  # a model of eight billion parameters in 8 bits takes most of it
 _MIB = 2**20

@@ -11,7 +11,7 @@ import pytest
 
 from orchard.core.errors import OrchardError
 from orchard.gateway.http import logs
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 from orchard.kinds import FAKE
 from tests.support.serving import serve
 

@@ -19,7 +19,8 @@ import pytest
 from orchard.config import Settings
 from orchard.core.media import MAX_BYTES
 from orchard.gateway.media.fetch import Fetcher
-from orchard.gateway.models.registry import ModelEntry, Registry
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.routes.app import create_app
 from tests.support.fuzzing import AMOUNT, SEED, Call, check_error

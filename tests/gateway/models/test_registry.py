@@ -2,7 +2,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaKind, MediaPart
 from orchard.core.request import Adapter
 from orchard.core.tasks.images import ImageOptions
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models import hub_cache
-from orchard.gateway.models.registry import ModelEntry, Registry, resolve
+from orchard.gateway.models.download import Downloads
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.registry import Registry, resolve
 from orchard.gateway.models.sources import BUILT_IN_ALIASES, BUNDLED
 from orchard.kinds import IMAGE, VISION
 from tests.support.embedding_models import MINILM
@@ -617,19 +618,6 @@ def test_the_layout_is_that_of_huggingface_hub(cache: Path) -> None:
             assert hub_cache.folder_of(name)
 
 
-@pytest.mark.parametrize("model_kind", ["text", "embeddings"])
-def test_a_model_of_text_reads_documents_only(model_kind: str) -> None:
-    parts = {kind: MediaPart(kind, "https://x.test/", f"messages[{kind}]") for kind in get_args(MediaKind)}
-    here = ModelEntry("a", "/a", None, model_kind)
-    here.check_media([parts["document"]])
-    for kind in ("image", "audio", "video"):
-        with pytest.raises(OrchardError, match=r"mlx-orchard\[vision\]") as caught:
-            here.check_media([parts["document"], parts[kind]])
-        assert (caught.value.kind, caught.value.param) == ("invalid_request", f"messages[{kind}]")
-    ModelEntry("a", "", None, "text").check_media(parts.values())  # what it is isn't known before its download
-    ModelEntry("a", "/a", None, "vision").check_media(parts.values())
-
-
 def test_a_draft_model_is_found_as_models_are(folder: Path, cache: Path) -> None:
     """By a folder, the name demo, or an id; its weights count."""
     snapshot = cache_model(cache, "org/small")
@@ -650,28 +638,53 @@ def test_a_draft_model_that_is_not_here(folder: Path, name: str, words: str) -> 
         Registry.from_settings(Settings(models=(settings,)))
 
 
+@pytest.mark.parametrize("name", ["demo", "nonsuch", "org/none"])
+def test_a_draft_model_is_neither_needed_nor_counted_without_speculation(folder: Path, name: str) -> None:
+    bare = Registry.from_settings(Settings(models=(ModelSettings(model_path=str(folder)),))).find("Tiny-1B")
+    options = TextOptions(draft_model_path=name, speculation="off")
+    settings = ModelSettings(model_path=str(folder), text=options)
+    entry = Registry.from_settings(Settings(models=(settings,))).find("Tiny-1B")
+    assert (entry.size_bytes, entry.options) == (bare.size_bytes, options)
+
+
 def test_models_of_other_kinds_have_no_draft(cache: Path) -> None:
     settings = ModelSettings(model_path=str(MINILM), text=TextOptions(draft_model_path="demo"))
     with pytest.raises(OrchardError, match="models of the kind 'embeddings' take no `draft_model_path`"):
         Registry.from_settings(Settings(models=(settings,)))
 
 
-async def test_a_draft_model_is_downloaded_with_its_model(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = ModelSettings(
-        model_path="org/large", served_model_name="mine", text=TextOptions(draft_model_path="org/small")
-    )
-    registry = Registry.from_settings(Settings(models=(settings,), allow_download=True))
-    fetched: list[str] = []
+@pytest.fixture
+def fetched(cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What has been downloaded."""
+    done: list[str] = []
 
-    async def fetch(repo: str, revision: str | None) -> None:
-        fetched.append(repo)
+    async def fetch(self: Downloads, repo: str, revision: str | None) -> None:
+        done.append(repo)
         cache_model(cache, repo)
 
-    monkeypatch.setattr(registry.downloads, "fetch", fetch)
+    monkeypatch.setattr(Downloads, "fetch", fetch)
+    return done
+
+
+def with_draft(**options: Any) -> Registry:
+    """A registry with leave to download a model and its draft."""
+    text = TextOptions(draft_model_path="org/small", **options)
+    settings = ModelSettings(model_path="org/large", served_model_name="mine", text=text)
+    return Registry.from_settings(Settings(models=(settings,), allow_download=True))
+
+
+async def test_a_draft_model_is_downloaded_with_its_model(cache: Path, fetched: list[str]) -> None:
+    registry = with_draft()
     cache_model(cache, "org/large")
     assert registry.find("mine").path == ""
     entry = await registry.fetch(registry.find("mine"))
     assert fetched == ["org/large", "org/small"]
-    assert Path(entry.text.draft_model_path or "").is_relative_to(cache)
+    assert Path(entry.text.draft or "").is_relative_to(cache)
     await registry.fetch(entry)
     assert fetched == ["org/large", "org/small", "org/large"]
+
+
+async def test_a_draft_model_is_not_downloaded_without_speculation(cache: Path, fetched: list[str]) -> None:
+    registry = with_draft(speculation="off")
+    assert (await registry.fetch(registry.find("mine"))).path
+    assert fetched == ["org/large"]

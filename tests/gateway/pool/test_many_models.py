@@ -11,7 +11,7 @@ import httpx
 import psutil
 import pytest
 
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 from tests.support.gateway_client import body, chat, streamed
 from tests.support.serving import FAKE, Server, serve
 

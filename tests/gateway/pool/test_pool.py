@@ -19,7 +19,8 @@ from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart
 from orchard.core.tasks.text_options import TextOptions
 from orchard.demo import MODEL_PATH, VISION_MODEL_PATH
 from orchard.gateway.models.download import Downloads
-from orchard.gateway.models.registry import ModelEntry, Registry
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool import lifecycle, processes
 from orchard.gateway.pool.lifecycle import ModelState
 from orchard.gateway.pool.pool import Pool

@@ -12,7 +12,8 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Failed, Finished, Started, Text
 from orchard.core.request import Adapter, Request
 from orchard.core.tasks.generate import Generate, Message, Sampling, TextPart, generation
-from orchard.gateway.models.registry import ModelEntry, Registry
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool import lifecycle, processes
 from orchard.gateway.pool.lifecycle import ModelState
 from orchard.gateway.pool.pool import Pool

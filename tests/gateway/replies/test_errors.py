@@ -12,7 +12,8 @@ from starlette.routing import Route
 from orchard.config import Settings
 from orchard.dialects.anthropic import errors as anthropic_errors
 from orchard.dialects.openai import errors as openai_errors
-from orchard.gateway.models.registry import ModelEntry, Registry
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.errors import Dialects
 from orchard.gateway.routes.app import create_app

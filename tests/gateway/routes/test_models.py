@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.model_status import ModelStatus
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.routes import anthropic, models
 from tests.support.serving import Server, serve
 

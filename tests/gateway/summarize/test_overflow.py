@@ -21,7 +21,7 @@ from orchard.core.tasks.generate import (
     ToolResultPart,
     generation,
 )
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.summarize.overflow import Overflow

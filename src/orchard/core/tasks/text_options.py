@@ -249,6 +249,11 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 10 * 2**30
 
     @property
+    def draft(self) -> str | None:
+        """The draft model that is used; None: none is named, or speculation is off."""
+        return None if self.speculation == "off" else self.draft_model_path
+
+    @property
     def saves(self) -> bool:
         """Whether prompts are written to files when the model is unloaded."""
         return self.prompt_cache_dir is not None

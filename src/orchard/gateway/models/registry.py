@@ -5,7 +5,6 @@ The next request sees what has changed on disk. No client's name is used as a pa
 that a listing has; links to other places are the decision of whoever made them.
 """
 
-import functools
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,102 +12,22 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from orchard.config import ModelSettings, Settings, options_of
+from orchard.config import ModelSettings, Settings
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaPart, unreadable
-from orchard.core.model_config import Capability, capabilities
-from orchard.core.request import Adapter, LoadOptions, Task
-from orchard.core.tasks.speak import Speak
+from orchard.core.request import Adapter
 from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.crash_reason import without_folders
 from orchard.gateway.models import gguf, hub_cache, sources, subfolders
 from orchard.gateway.models.download import Downloads
+from orchard.gateway.models.entry import ModelEntry, with_files
 from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.model_files import Folders, ModelFiles
 from orchard.gateway.models.names import checked_adapter, checked_name, listed, unknown
-from orchard.kinds import KINDS, Backend, kind_called
 
 _DEFAULTS = Settings()
 # Looking through all models for the names to suggest takes at most this share of the time.
 _LOOKING_SHARE = 0.05
 _FALLBACK_ADVICE = "; start the server with `--fallback-model NAME` to have one model answer for all unknown names"
-
-
-class ModelEntry(Struct, frozen=True):
-    """A model that can be served: its name on the wire, its folder, and the tokens it can attend to (None: unknown).
-
-    `path` empty: it has to be downloaded first (`Registry.fetch`). `repo`, `revision`: its id and revision on the
-    Hugging Face Hub. `configured`: the configuration or the command line names it. `base`: the id of the model without
-    the adapter. `voices`: of a model of speech. `ttl`: seconds without a request after which it is unloaded.
-    `size_bytes`: of its weights; `kept_bytes`: of those that are never quantised. `created`: when its files were made,
-    in seconds since the epoch.
-    """
-
-    id: str
-    path: str
-    context_window: int | None
-    kind: str = "text"
-    aliases: tuple[str, ...] = ()
-    capabilities: tuple[Capability, ...] = ()
-    voices: tuple[str, ...] = ()
-    size_bytes: int = 0
-    kept_bytes: int = 0
-    options: LoadOptions = TextOptions()
-    base: str | None = None
-    configured: bool = False
-    on_demand: bool = False
-    pinned: bool = False
-    ttl: float | None = None
-    repo: str | None = None
-    revision: str | None = None
-    created: int = 0
-
-    @property
-    def bundled(self) -> bool:
-        """Whether it is one of the models that come with Orchard."""
-        return any(self.path == source.folder for source in sources.BUNDLED.values())
-
-    @property
-    def folder(self) -> str | None:
-        """Its folder with links followed, the same for the same files; None: it is not here."""
-        return os.path.realpath(self.path) if self.path else None
-
-    @property
-    def adapter(self) -> str | None:
-        """The name of its LoRA adapter: that of the configuration, or the folder's."""
-        if self.base is not None:
-            return self.id.removeprefix(f"{self.base}:")
-        return Path(self.text.adapter_path).name if self.text.adapter_path else None
-
-    @property
-    def text(self) -> TextOptions:
-        """Its options as those of a model of text; the defaults where it is none."""
-        return self.options if isinstance(self.options, TextOptions) else TextOptions()
-
-    @property
-    def backend(self) -> Backend:
-        """What runs it."""
-        return KINDS[self.kind].backend
-
-    @property
-    def tasks(self) -> tuple[type[Task], ...]:
-        """What it can be asked for."""
-        return self.backend.tasks_with(self.options)
-
-    def serves(self, task: type[Task]) -> bool:
-        """Return whether it can do that task."""
-        return task in self.tasks
-
-    def check(self, task: type[Task]) -> None:
-        """Raise OrchardError if it can't do that task."""
-        self.backend.check(self.id, task, self.options)
-
-    def check_media(self, parts: Iterable[MediaPart]) -> None:
-        """Raise OrchardError if one of the media is of a kind that it can't read, as far as its files tell."""
-        if self.kind in ("text", "embeddings") and self.path:
-            for part in parts:
-                if part.kind != "document":
-                    raise unreadable(part)
 
 
 class _Configured(Struct):
@@ -206,13 +125,13 @@ class Registry:
         """
         assert entry.repo
         await self.downloads.fetch(entry.repo, entry.revision)
-        draft = entry.text.draft_model_path
+        draft = entry.text.draft
         if draft and (repo := sources.source_of(draft).repo) and hub_cache.folder_of(repo) is None:
             await self.downloads.fetch(repo, None)
         try:
             files = self._read(sources.ModelSource(entry.id, repo=entry.repo, revision=entry.revision))
             if one := self._configured.get(entry.id):
-                _with_files(one.given, *files, one.settings or self._settings)
+                with_files(one.given, *files, one.settings or self._settings)
         except ValueError as error:
             reason = without_folders(str(error))
             message = f"'{entry.repo}' was downloaded, but is not a model that can be served: {reason}"
@@ -291,7 +210,7 @@ class Registry:
 
         Raise ValueError with what is wrong with the files.
         """
-        described = self._with_draft(_with_files(entry, *self._read(source), settings or self._settings))
+        described = self._with_draft(with_files(entry, *self._read(source), settings or self._settings))
         aliases = [*entry.aliases]
         if entry.repo is not None and self._names.get(entry.repo, entry.repo) == entry.id:
             built_in = [alias for alias, repo in sources.BUILT_IN_ALIASES.items() if repo == entry.repo]
@@ -300,12 +219,12 @@ class Registry:
         return structs.replace(described, aliases=tuple(aliases))
 
     def _with_draft(self, entry: ModelEntry) -> ModelEntry:
-        """Return an entry with the folder of its draft model, which adds to its size.
+        """Return an entry with the folder of the draft model that it uses, if any, which adds to its size.
 
         Raise ValueError if the draft model is not here.
         """
         options = entry.text
-        if (name := options.draft_model_path) is None:
+        if (name := options.draft) is None:
             return entry
         try:
             folder, files = self._read(sources.source_of(name))
@@ -419,43 +338,3 @@ def resolve(name: str) -> ModelEntry:
 
 def _with_adapter(options: TextOptions, path: str | None) -> TextOptions:
     return structs.replace(options, adapter_path=str(Path(path).expanduser())) if path else options
-
-
-def _with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelSettings | Settings) -> ModelEntry:
-    """Return an entry with what a model's files say of it, and with the options of its kind that the settings have.
-
-    Raise ValueError where it has an adapter, and models of its kind have none.
-    """
-    windows = [window for window in (files.context_window, entry.text.context_length) if window]
-    able = files.capabilities
-    if entry.text.chat_template_file:
-        able = capabilities(files.kind, _text(entry.text.chat_template_file))
-    given = settings.model_type if isinstance(settings, ModelSettings) else None
-    kind = kind_called(given) if given else files.kind
-    backend, options = KINDS[kind].backend, entry.options
-    if not isinstance(options, backend.options):  # those of models of text
-        if entry.text.adapter_path:
-            raise ValueError(f"models of the kind '{kind}' take no `adapters` and no `adapter_path`")
-        if entry.text.draft_model_path:
-            raise ValueError(f"models of the kind '{kind}' take no `draft_model_path`")
-        options = options_of(settings, backend.options)
-    return structs.replace(
-        entry,
-        path=path,
-        kind=kind,
-        options=options,
-        context_window=min(windows, default=None),
-        capabilities=able,
-        voices=files.voices if Speak in backend.tasks else (),
-        size_bytes=files.size_bytes,
-        kept_bytes=files.kept_bytes,
-        created=files.created,
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def _text(path: str) -> str:
-    try:
-        return Path(path).expanduser().read_text(errors="replace")
-    except OSError:  # the worker says so when it loads the model
-        return ""

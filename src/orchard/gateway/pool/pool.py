@@ -8,7 +8,8 @@ from orchard.core.request import Adapter, Request, Task
 from orchard.core.tasks.generate import Generate
 from orchard.gateway.metrics.counters import Metrics
 from orchard.gateway.model_status import ModelStatus
-from orchard.gateway.models.registry import ModelEntry, Registry
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool import placement
 from orchard.gateway.pool.failures import SHUTTING_DOWN, no_room
 from orchard.gateway.pool.placement import ResidentModel

@@ -14,7 +14,8 @@ from orchard.core.events import Failed
 from orchard.core.request import Request
 from orchard.gateway.metrics.counters import Metrics, ModelMetrics
 from orchard.gateway.model_status import ModelStatus
-from orchard.gateway.models.registry import ModelEntry, Registry
+from orchard.gateway.models.entry import ModelEntry
+from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool import failures, lifecycle, placement
 from orchard.gateway.pool.lifecycle import ModelState
 from orchard.gateway.pool.processes import Processes

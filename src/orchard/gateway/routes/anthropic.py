@@ -17,7 +17,7 @@ from orchard.dialects.anthropic.messages.encode import MessagesEncoder, token_co
 from orchard.dialects.anthropic.messages.parse import parse, parse_count
 from orchard.dialects.anthropic.messages.schema import BODY
 from orchard.dialects.common.fields import PRIORITY_HEADER
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.replies.errors import names_anthropic
 from orchard.gateway.routes.app_state import AppState
 from orchard.gateway.routes.openapi import TEXT, generation, object_of

@@ -17,7 +17,7 @@ from orchard.core.errors import OrchardError
 from orchard.core.events import Event, Failed, Started, Summary
 from orchard.core.request import Request
 from orchard.core.tasks.generate import Count, Generate, generation
-from orchard.gateway.models.registry import ModelEntry
+from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.gateway.summarize.internal_request import InternalRequest, unless_too_long

@@ -1,0 +1,135 @@
+"""A model that can be served, as the registry describes it."""
+
+import functools
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from orchard.config import ModelSettings, Settings, options_of
+from orchard.core.media import MediaPart, unreadable
+from orchard.core.model_config import Capability, capabilities
+from orchard.core.request import LoadOptions, Task
+from orchard.core.tasks.speak import Speak
+from orchard.core.tasks.text_options import TextOptions
+from orchard.gateway.models import sources
+from orchard.gateway.models.model_files import ModelFiles
+from orchard.kinds import KINDS, Backend, kind_called
+
+
+class ModelEntry(Struct, frozen=True):
+    """A model that can be served: its name on the wire, its folder, and the tokens it can attend to (None: unknown).
+
+    `path` empty: it has to be downloaded first (`Registry.fetch`). `repo`, `revision`: its id and revision on the
+    Hugging Face Hub. `configured`: the configuration or the command line names it. `base`: the id of the model without
+    the adapter. `voices`: of a model of speech. `ttl`: seconds without a request after which it is unloaded.
+    `size_bytes`: of its weights; `kept_bytes`: of those that are never quantised. `created`: when its files were made,
+    in seconds since the epoch.
+    """
+
+    id: str
+    path: str
+    context_window: int | None
+    kind: str = "text"
+    aliases: tuple[str, ...] = ()
+    capabilities: tuple[Capability, ...] = ()
+    voices: tuple[str, ...] = ()
+    size_bytes: int = 0
+    kept_bytes: int = 0
+    options: LoadOptions = TextOptions()
+    base: str | None = None
+    configured: bool = False
+    on_demand: bool = False
+    pinned: bool = False
+    ttl: float | None = None
+    repo: str | None = None
+    revision: str | None = None
+    created: int = 0
+
+    @property
+    def bundled(self) -> bool:
+        """Whether it is one of the models that come with Orchard."""
+        return any(self.path == source.folder for source in sources.BUNDLED.values())
+
+    @property
+    def folder(self) -> str | None:
+        """Its folder with links followed, the same for the same files; None: it is not here."""
+        return os.path.realpath(self.path) if self.path else None
+
+    @property
+    def adapter(self) -> str | None:
+        """The name of its LoRA adapter: that of the configuration, or the folder's."""
+        if self.base is not None:
+            return self.id.removeprefix(f"{self.base}:")
+        return Path(self.text.adapter_path).name if self.text.adapter_path else None
+
+    @property
+    def text(self) -> TextOptions:
+        """Its options as those of a model of text; the defaults where it is none."""
+        return self.options if isinstance(self.options, TextOptions) else TextOptions()
+
+    @property
+    def backend(self) -> Backend:
+        """What runs it."""
+        return KINDS[self.kind].backend
+
+    @property
+    def tasks(self) -> tuple[type[Task], ...]:
+        """What it can be asked for."""
+        return self.backend.tasks_with(self.options)
+
+    def serves(self, task: type[Task]) -> bool:
+        """Return whether it can do that task."""
+        return task in self.tasks
+
+    def check(self, task: type[Task]) -> None:
+        """Raise OrchardError if it can't do that task."""
+        self.backend.check(self.id, task, self.options)
+
+    def check_media(self, parts: Iterable[MediaPart]) -> None:
+        """Raise OrchardError if one of the media is of a kind that it can't read, as far as its files tell."""
+        if self.kind in ("text", "embeddings") and self.path:
+            for part in parts:
+                if part.kind != "document":
+                    raise unreadable(part)
+
+
+def with_files(entry: ModelEntry, path: str, files: ModelFiles, settings: ModelSettings | Settings) -> ModelEntry:
+    """Return an entry with what a model's files say of it, and with the options of its kind that the settings have.
+
+    Raise ValueError where it has an adapter, and models of its kind have none.
+    """
+    windows = [window for window in (files.context_window, entry.text.context_length) if window]
+    able = files.capabilities
+    if entry.text.chat_template_file:
+        able = capabilities(files.kind, _text(entry.text.chat_template_file))
+    given = settings.model_type if isinstance(settings, ModelSettings) else None
+    kind = kind_called(given) if given else files.kind
+    backend, options = KINDS[kind].backend, entry.options
+    if not isinstance(options, backend.options):  # those of models of text
+        if entry.text.adapter_path:
+            raise ValueError(f"models of the kind '{kind}' take no `adapters` and no `adapter_path`")
+        if entry.text.draft_model_path:
+            raise ValueError(f"models of the kind '{kind}' take no `draft_model_path`")
+        options = options_of(settings, backend.options)
+    return structs.replace(
+        entry,
+        path=path,
+        kind=kind,
+        options=options,
+        context_window=min(windows, default=None),
+        capabilities=able,
+        voices=files.voices if Speak in backend.tasks else (),
+        size_bytes=files.size_bytes,
+        kept_bytes=files.kept_bytes,
+        created=files.created,
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _text(path: str) -> str:
+    try:
+        return Path(path).expanduser().read_text(errors="replace")
+    except OSError:  # the worker says so when it loads the model
+        return ""
