@@ -155,6 +155,7 @@ def headed(data: bytes, offset: int, value: int) -> bytes:
         (b"\0\0\0\x1cftypisom" + bytes(500), "no WAV, MP3 or FLAC"),
         (wav(sound(1))[:-1000], "truncated: it has 15,044 of 16,044 bytes"),
         (wav(sound(1)[:0]), "truncated"),
+        (b"fLaC\0\0\0\x22\x10\0\x10\0" + bytes(30) + b"\xff\xf8\xc9\x08\0" + bytes(99), "no WAV, MP3 or FLAC"),
         (headed(wav(sound(1)), 24, 100), "1 channels at 100 Hz, and up to 8 channels at 4,000 to 384,000 Hz are"),
     ],
 )
@@ -178,17 +179,25 @@ def test_a_long_sound_is_refused_while_it_is_decoded(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(decode, "MOST_SOUND_SECONDS", 1)
     assert decode_audio(part(wav(sound(1, 1.0)), "audio"), SAMPLE_RATE).shape == (16_000,)
     assert "more than 1 seconds" in refused(wav(sound(1, 1.1)), "audio")
+    monkeypatch.setattr(decode, "MOST_SOUND_SECONDS", 1800)
+    monkeypatch.setattr(decode, "MOST_SOUND_SAMPLES", 32_000)
+    assert decode_audio(part(wav(sound(1, 2.0)), "audio"), SAMPLE_RATE).shape == (32_000,)
+    assert "more than 2 seconds" in refused(wav(sound(1, 2.1)), "audio")
 
 
-@pytest.fixture(scope="module")
-def film_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A film of 20 frames, 5 of them a second, without loss."""
-    file = tmp_path_factory.mktemp("films") / "film.avi"
-    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*"FFV1"), 5.0, (48, 32))
+def film_in(file: Path, code: str) -> Path:
+    """Write a film of 20 frames, 5 of them a second."""
+    writer = cv2.VideoWriter(str(file), cv2.VideoWriter.fourcc(*code), 5.0, (48, 32))
     for seed in range(20):
         writer.write(cv2.cvtColor(np.asarray(picture(seed)), cv2.COLOR_RGB2BGR))
     writer.release()
     return file
+
+
+@pytest.fixture(scope="module")
+def film_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Without loss."""
+    return film_in(tmp_path_factory.mktemp("films") / "film.avi", "FFV1")
 
 
 @pytest.mark.parametrize("asked", [{}, {"fps": 1.0}, {"fps": 60.0}, {"fps": 5.0, "max_frames": 7}, {"min_frames": 12}])
@@ -198,6 +207,41 @@ def test_frames_are_those_of_mlx_vlm(film_file: Path, asked: dict[str, float]) -
     film = decode_video(part(film_file.read_bytes(), "video"), sampling)
     assert film.metadata == metadata
     assert np.array_equal(film.frames, frames)
+
+
+class Counted:
+    """OpenCV's reader, which counts the frames that it decodes."""
+
+    decoded = 0
+    _real = cv2.VideoCapture
+
+    def __init__(self, *given: Any) -> None:
+        self._film = self._real(*given)
+
+    def grab(self) -> bool:
+        Counted.decoded += 1
+        return bool(self._film.grab())
+
+    def __getattr__(self, name: str) -> Any:
+        assert name in ("get", "isOpened", "retrieve", "release")
+        return getattr(self._film, name)
+
+
+def test_a_frame_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of these but the first is what changed since the last: to go to one is to decode all before it."""
+    file = film_in(tmp_path / "film.mp4", "mp4v")
+    sampling = VideoSampling(fps=5.0, max_frames=10).merge(DEFAULT_VIDEO_SAMPLING)
+    expected, _ = load_video(str(file), sampling)
+    monkeypatch.setattr(decode.cv2, "VideoCapture", Counted)  # type: ignore[attr-defined]
+    film = decode_video(part(file.read_bytes(), "video"), sampling)
+    assert np.array_equal(film.frames, expected)
+    assert (len(expected), Counted.decoded) == (10, 20)
+
+
+def test_a_film_that_takes_too_long_is_refused(film_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that decodes for minutes would be taken for stuck, and ended."""
+    monkeypatch.setattr(decode, "MOST_FILM_SECONDS", 0.0)
+    assert "could not be decoded within 0 seconds" in refused(film_file.read_bytes(), "video")
 
 
 def test_frames_are_resized(film_file: Path) -> None:

@@ -3,6 +3,8 @@
 import math
 import struct
 import tempfile
+import time
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -19,6 +21,8 @@ from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions, MediaPart
 
 MOST_FILM_BYTES = 2 * 2**30
 MOST_SOUND_SECONDS = 1800
+MOST_SOUND_SAMPLES = MOST_SOUND_SECONDS * 48_000  # of each channel: a few bytes of FLAC may be gigabytes
+MOST_FILM_SECONDS = 60.0  # for decoding: a worker that is silent for longer is taken for stuck
 LOW_DETAIL = (512, 512)
 _MOST_RATIO = 200
 _SAMPLE_RATES = range(4_000, 384_001)
@@ -69,25 +73,26 @@ def decode_audio(part: MediaPart, sample_rate: int) -> NDArray[np.float32]:
     """
     info = _sound_info(part)
     _check_length(part)
-    most = MOST_SOUND_SECONDS * info.sample_rate
-    pieces: list[NDArray[np.int16]] = []
+    most = min(MOST_SOUND_SECONDS * info.sample_rate, MOST_SOUND_SAMPLES)
+    pieces: list[NDArray[np.float32]] = []
     taken = 0
     try:
         stream = miniaudio.stream_memory(
             part.data, nchannels=info.nchannels, sample_rate=info.sample_rate, frames_to_read=_FRAMES_AT_ONCE
         )
         for piece in stream:  # a few bytes of FLAC may be hours of silence, whatever the header says
-            pieces.append(np.array(piece, np.int16).reshape(-1, info.nchannels))
-            taken += len(pieces[-1])
+            channels = np.array(piece, np.int16).reshape(-1, info.nchannels)
+            pieces.append((channels.astype(np.float32) / 32768).mean(axis=1))
+            taken += len(channels)
             if taken > most:
-                raise refusal(part, f"it lasts more than {MOST_SOUND_SECONDS:,} seconds")
+                raise refusal(part, f"it lasts more than {most / info.sample_rate:,.0f} seconds")
     except miniaudio.MiniaudioError as error:
         raise refusal(part, f"it is broken ({brief(error)})") from error
     if taken < max(info.num_frames, 1):
         raise refusal(part, f"it is truncated: it has {taken:,} of {info.num_frames:,} samples")
-    mono = (np.concatenate(pieces).astype(np.float32) / 32768).mean(axis=1)
+    mono = np.concatenate(pieces)
     if info.sample_rate == sample_rate:
-        return np.asarray(mono, np.float32)  # resampling imports scipy, which takes seconds
+        return mono  # resampling imports scipy, which takes seconds
     return np.asarray(resample_audio(mono, info.sample_rate, sample_rate), np.float32)
 
 
@@ -104,7 +109,7 @@ def _sound_info(part: MediaPart) -> Any:
     for reader in (miniaudio.wav_get_info, miniaudio.flac_get_info, miniaudio.mp3_get_info):
         try:
             info = reader(part.data)
-        except miniaudio.MiniaudioError:
+        except (miniaudio.MiniaudioError, ZeroDivisionError):  # the latter for a rate of 0
             continue
         if 0 < info.nchannels <= _MOST_CHANNELS and info.sample_rate in _SAMPLE_RATES:
             return info
@@ -146,11 +151,7 @@ def _frames(part: MediaPart, film: Any, sampling: VideoSampling) -> Film:
         most = f"{MOST_FILM_BYTES:,}; lower fps or max_frames, or set resize_shape"
         raise refusal(part, f"its {len(wanted)} frames take {taken:,} bytes, and at most {most}")
     frames = []
-    for index in wanted:
-        film.set(cv2.CAP_PROP_POS_FRAMES, index)
-        found, frame = film.read()
-        if not found:
-            break
+    for frame in _read_frames(part, film, wanted):
         picture = Image.fromarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB))
         frames.append(np.asarray(_resized(picture, part.options, bounded=True)).transpose(2, 0, 1))
     if len(frames) < len(wanted):
@@ -158,6 +159,28 @@ def _frames(part: MediaPart, film: Any, sampling: VideoSampling) -> Film:
     stacked = np.stack(frames)
     metadata = VideoMetadata(count, rate, wanted, stacked.shape[3], stacked.shape[2], count / rate)
     return Film(stacked, metadata)
+
+
+def _read_frames(part: MediaPart, film: Any, wanted: Sequence[int]) -> Iterator[Any]:
+    """Yield the frames with these numbers, which ascend, until one can't be read.
+
+    All before the last are decoded once. OpenCV would decode for each that it is sent to what lies between it and the
+    last whole picture before, which may be the first of the film, and nothing could end that.
+    """
+    begun = time.monotonic()
+    place = -1
+    for index in wanted:
+        while place < index:
+            if not film.grab():
+                return
+            place += 1
+            if time.monotonic() - begun > MOST_FILM_SECONDS:
+                slow = f"its frames could not be decoded within {MOST_FILM_SECONDS:g} seconds"
+                raise refusal(part, f"{slow}; send a shorter or smaller video")
+        found, frame = film.retrieve()
+        if not found:
+            return
+        yield frame
 
 
 def sampled_frames(count: int, rate: float, sampling: VideoSampling) -> list[int]:
