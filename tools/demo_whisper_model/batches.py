@@ -1,6 +1,5 @@
 """Batches for training, made in processes: sound of windows, and what is to be written of it."""
 
-import itertools
 import math
 from collections.abc import Iterator
 from multiprocessing import get_context
@@ -29,7 +28,7 @@ _SAMPLES = int(WINDOW_SECONDS * RATE)
 _WAITING = 2  # batches for each process
 _PLACES_PER_SECOND = 50  # of the encoder
 _FRAME_SAMPLES = 160
-_LAST_PAUSE = 0.35  # seconds after the last word of a segment that count as its own
+_LAST_PAUSE = 0.35  # seconds after the last word of a window that count as its own
 _SNR = (8.0, 50.0)  # decibels by which speech is louder than noise
 
 
@@ -102,7 +101,7 @@ def _span(spans: NDArray[np.int16], begin: int, tokens: list[int], segments: lis
     The pause after a word is the word's, so that it is known where the next one begins.
     """
     words = [one for segment in segments for one in segment]
-    ends = [min(after.start, one.end + _LAST_PAUSE) for one, after in itertools.pairwise(words)]
+    ends = [after.start for after in words[1:]]
     ends += [one.end + _LAST_PAUSE for one in words[-1:]]
     stretches = iter(zip((one.start for one in words), ends, strict=True))
     for place in range(begin, len(tokens)):

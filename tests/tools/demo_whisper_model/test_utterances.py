@@ -116,7 +116,7 @@ def test_a_pause_is_the_words_before_it(clips: Clips) -> None:
     segments = [[Spoken(1, 1.0, 1.5), Spoken(2, 1.7, 2.0)], [Spoken(3, 4.0, 4.4)]]
     tokens = [tokenizer.time(1.0), tokenizer.word(1), tokenizer.word(2), tokenizer.time(2), tokenizer.word(3)]
     batches._span(spans, 0, tokens, segments)
-    assert spans.tolist() == [[0, 0], [50, 85], [85, 117], [0, 0], [200, 237], [0, 0]]
+    assert spans.tolist() == [[0, 0], [50, 85], [85, 200], [0, 0], [200, 237], [0, 0]]
 
 
 def test_the_text_before_is_as_whisper_gives_it() -> None:
