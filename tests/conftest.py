@@ -11,6 +11,8 @@ _ANY_SPEED: dict[str, Any] = {"deadline": None, "suppress_health_check": [Health
 settings.register_profile("fast", max_examples=20, derandomize=True, database=None, **_ANY_SPEED)
 settings.register_profile("deep", max_examples=100, **_ANY_SPEED)
 settings.load_profile("fast")
+# Float32 means float32 on CUDA, too.
+os.environ.setdefault("MLX_ENABLE_TF32", "0")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -366,6 +366,14 @@ def test_the_name_tells_apart_what_the_facts_depend_on(monkeypatch: pytest.Monke
     )
 
 
+def test_the_name_stays_while_memory_comes_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, names = network("qwen3"), set()
+    for free in (1000, 2000):
+        monkeypatch.setattr(mx, "device_info", lambda free=free: {"device_name": "CUDA", "free_memory": free})
+        names.add(calibration.key(model, TextOptions()))
+    assert len(names) == 1
+
+
 def test_a_library_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(name: str) -> str:
         if name == "mlx-vlm":

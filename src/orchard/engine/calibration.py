@@ -304,13 +304,14 @@ def _seconds(model: LanguageModel, count: int, rows: int = 1) -> float:
 def key(model: LanguageModel, options: TextOptions) -> str:
     """Return a name for all that a model's calibration depends on."""
     sources = sorted(Path(__file__).parent.rglob("*.py"))
+    device = sorted(item for item in mx.device_info().items() if item[0] != "free_memory")  # CUDA's; it always changes
     parts = [
         model.fingerprint,
         [options.kv_bits, options.kv_group_size, options.quantized_kv_start, options.max_kv_size],
         [_version(name) for name in ("mlx", "mlx-lm", "mlx-vlm", "mlx-orchard")],
         # Whoever works on the engine changes it without a new version.
         [(source.name, source.stat().st_size, source.stat().st_mtime_ns) for source in sources],
-        [str(mx.default_device()), sorted(mx.device_info().items()), platform.node(), os.cpu_count()],
+        [str(mx.default_device()), device, platform.node(), os.cpu_count()],
         sorted(item for item in os.environ.items() if item[0].startswith("MLX_")),
     ]
     return blake2b(msgspec.json.encode(parts), digest_size=16).hexdigest()
