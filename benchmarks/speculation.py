@@ -10,6 +10,8 @@ answer of the run without speculation tells; adversarial: they are always wrong.
 answer. json: a schema with long names; guesses come from the grammar alone. draft: --draft guesses; its passes run and
 count, but its tokens are replaced by an oracle's, which are right with the chance --acceptance. Without --draft, it is
 the model itself with some noise in its weights.
+
+Random weights need --steady: without it, answers with and without speculation differ after some tokens (`steady_copy`).
 """
 
 import argparse
@@ -32,6 +34,7 @@ from tools.demo_model.skills import echo
 from tools.demo_model.skills import tools as calls
 
 from benchmarks.noisy_copy import noisy_copy
+from benchmarks.steady_copy import steady_copy
 from orchard.backends.draft import load_draft
 from orchard.backends.text import TextModel, load
 from orchard.core.tasks.generate import Generate
@@ -50,7 +53,6 @@ from orchard.engine.speculation.ngram import NgramProposer
 from orchard.engine.speculation.proposal import Proposal
 from orchard.engine.speculation.speculation import Speculation
 from orchard.formats.registry import choose
-from orchard.gateway.models.entry import ModelEntry
 from orchard.gateway.models.registry import resolve
 from orchard.worker.grammar.constraint import Constraints
 from orchard.worker.grammar.process import GrammarProcess
@@ -70,6 +72,7 @@ _SENTENCES = (
     "The report says that the new pump uses half as much power and makes hardly any noise.",
 )
 _PLAIN = TextOptions()
+_USUAL_TOKENS = 30_000
 _QUESTIONS = ("Why is the sky blue?", "How do I learn to cook?", "What makes a good friend?", "Tell me about bees.")
 
 
@@ -211,10 +214,11 @@ class Contender:
 class Asker:
     """Makes what a case asks for."""
 
-    def __init__(self, model: TextModel, case: str, tokens: int, context: int) -> None:
-        self._model, self._tokens, self._context = model, tokens, context
+    def __init__(self, model: TextModel, case: str, given: argparse.Namespace) -> None:
+        self._model, self._tokens, self._context = model, given.tokens, given.context
         self._make: Callable[[random.Random], Asked] = getattr(self, f"_{case}")
         self._schema = _grammar(model) if case == "json" else None
+        self._bias = _longest_first(model) if given.steady else {}
 
     def ask(self, seed: int) -> Asked:
         """Return another request for each seed."""
@@ -248,14 +252,21 @@ class Asker:
         return self._said(rng, f"{rng.choice(_QUESTIONS)} Answer number {rng.randrange(10**6)}.")
 
     def _random(self, rng: random.Random) -> Asked:
-        prompt = [rng.randrange(min(self._model.vocab_size, 30_000)) for _ in range(self._context)]
+        prompt = [rng.randrange(min(self._model.vocab_size, _USUAL_TOKENS)) for _ in range(self._context)]
         return Asked(prompt, self._tokens, SamplingParams(seed=rng.randrange(10**6)))
 
     _oracle = _adversarial = _edit = _draft = _random
 
     def _json(self, rng: random.Random) -> Asked:
         asked = self._said(rng, f"Describe the object {rng.randrange(10**6)} as JSON.")
-        return replace(asked, grammar=self._schema)
+        params = SamplingParams(seed=0, temperature=0.0, logit_bias=self._bias)
+        return replace(asked, grammar=self._schema, params=params)
+
+
+def _longest_first(model: TextModel) -> dict[int, float]:
+    """Return a bias by which weights that know no language write a text in its longest tokens, as trained ones do."""
+    bytes_of = Vocabulary(model.tokenizer).bytes_of
+    return {token: 10.0 * len(bytes_of(token)) for token in range(min(model.vocab_size, _USUAL_TOKENS))}
 
 
 def _grammar(model: TextModel) -> BoundGrammar:
@@ -310,7 +321,7 @@ def measure(path: str, case: str, streams: int, given: argparse.Namespace) -> di
         options = TextOptions(draft_model_path=given.draft, num_draft_tokens=given.draft_tokens)
     off = Contender(path, None)
     on = Contender(path, proposers_of(case, oracle), options=options, oracle=oracle)
-    asker = Asker(off.model, case, given.tokens, given.context)
+    asker = Asker(off.model, case, given)
     rates: list[tuple[float, float]] = []
     same = 0
     for pair in range(given.settle + given.pairs):
@@ -353,22 +364,24 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=128, help="the most of an answer")
     parser.add_argument("--context", type=int, default=256, help="tokens of a random prompt")
     parser.add_argument("--acceptance", type=float, default=0.8, help="of the oracle")
+    parser.add_argument("--steady", action="store_true", help="make random weights certain of the next token")
     parser.add_argument("--draft", help="the draft model: a name, an id or a folder")
     parser.add_argument("--draft-tokens", type=int, default=4, help="the most that it guesses in a step")
     given = parser.parse_args()
     entry = resolve(given.model)
     with tempfile.TemporaryDirectory() as folder:
-        given.draft = resolve(given.draft).path if given.draft else noisy_copy(entry.path, Path(folder) / "draft")
-        _measure_all(entry, given)
+        path = steady_copy(entry.path, Path(folder) / "steady") if given.steady else entry.path
+        given.draft = resolve(given.draft).path if given.draft else noisy_copy(path, Path(folder) / "draft")
+        _measure_all(entry.id, path, given)
 
 
-def _measure_all(entry: ModelEntry, given: argparse.Namespace) -> None:
+def _measure_all(name: str, path: str, given: argparse.Namespace) -> None:
     for case in given.cases:
         for streams in given.streams:
-            line = {"benchmark": "speculation", "model": entry.id, "case": case, "streams": streams}
+            line = {"benchmark": "speculation", "model": name, "case": case, "streams": streams}
             if case in ("oracle", "draft"):
                 line["acceptance"] = given.acceptance
-            print(json.dumps(line | measure(entry.path, case, streams, given)), flush=True)
+            print(json.dumps(line | measure(path, case, streams, given)), flush=True)
 
 
 if __name__ == "__main__":
