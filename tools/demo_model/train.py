@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 
 from orchard.demo import MODEL_PATH
-from tools.demo_model.batches import LEARN, batches
+from tools.demo_model.batches import LEARN, batches, twice
 
 CONFIG: dict[str, Any] = {
     "model_type": "qwen3",
@@ -191,7 +191,7 @@ def run(arguments: argparse.Namespace) -> None:
     begun = last = time.perf_counter()
     seen = recent = 0
     losses: list[torch.Tensor] = []
-    for step, batch in enumerate(batches(arguments.out, arguments.seed, arguments.workers)):
+    for step, batch in enumerate(twice(batches(arguments.out, arguments.seed, arguments.workers))):
         if step == arguments.steps:
             break
         losses.append(
