@@ -9,6 +9,7 @@ from tools.demo_model.text import (
     EMOJI,
     NOUNS,
     Split,
+    choose,
     coin,
     common_word,
     expand,
@@ -174,12 +175,12 @@ def some_text(rng: Random, most: int = 8) -> str:
     """Draw a text of one to ``most`` words: usual, plain, invented, or with marks and other scripts."""
     kind = rng.random()
     if kind < 0.15:
-        return rng.choice(USUAL_TEXTS)
+        return choose(rng, USUAL_TEXTS)
     if kind > 0.86:
         return particular(rng)
     if kind < 0.25:
         return " ".join(sentence(rng).split()[:most])
-    count = rng.randint(1, rng.choice((2, most)))
+    count = rng.randint(1, choose(rng, (2, most)))
     if kind < 0.45:
         parts = [common_word(rng) for _ in range(count)]
     elif kind < 0.6:
@@ -194,9 +195,9 @@ def some_text(rng: Random, most: int = 8) -> str:
     if rng.random() < 0.2:
         text = text[:1].upper() + text[1:]
     if rng.random() < 0.25:
-        text += rng.choice((".", "!", "?", ".", "...", "!!", ";"))
+        text += choose(rng, (".", "!", "?", ".", "...", "!!", ";"))
     if rng.random() < 0.04:
-        text += " " + rng.choice(EMOJI)
+        text += " " + choose(rng, EMOJI)
     return text
 
 
@@ -216,7 +217,7 @@ https://{p}.[com|org|net][/{q}|/{q}/{w}.html|?{q}={k}|]
 
 def particular(rng: Random) -> str:
     """Write what must be copied to the letter: a path, an address, a quantity, marks, capitals."""
-    words = {key: rng.choice((rng.choice(NOUNS), coin(rng))) for key in "pqwnm"}
+    words = {key: choose(rng, (choose(rng, NOUNS), coin(rng))) for key in "pqwnm"}
     filled = {
         **words,
         "P": words["p"].upper(),
@@ -224,7 +225,7 @@ def particular(rng: Random) -> str:
         "k": rng.randint(0, 999),
         "j": rng.randint(0, 99),
     }
-    return expand(rng, rng.choice(PARTICULAR), e=rng.choice(("txt", "py", "json", "md", "log", "csv")), **filled)
+    return expand(rng, choose(rng, PARTICULAR), e=choose(rng, ("txt", "py", "json", "md", "log", "csv")), **filled)
 
 
 def marked(rng: Random, part: str) -> str:
@@ -237,12 +238,12 @@ def marked(rng: Random, part: str) -> str:
 
 def single(rng: Random) -> Exchange:
     """Make a request to say one word, at times more than once."""
-    text = rng.choice(
-        (rng.choice([t for t in USUAL_TEXTS if " " not in t]), common_word(rng), coin(rng), word(rng))
+    text = choose(
+        rng, (choose(rng, [t for t in USUAL_TEXTS if " " not in t]), common_word(rng), coin(rng), word(rng))
     ).strip(".!")
-    times = rng.choice(list(TIMES))
-    pattern = rng.choice(SINGLE)
-    quote = rng.choice(("{}", "{}", '"{}"', "'{}'"))
+    times = choose(rng, list(TIMES))
+    pattern = choose(rng, SINGLE)
+    quote = choose(rng, ("{}", "{}", '"{}"', "'{}'"))
     ask = expand(rng, pattern, t=quote.format(text), k=times)
     return Exchange([user(ask), assistant(" ".join([text] * (TIMES[times] if "{k}" in pattern else 1)), THOUGHT)])
 
@@ -252,12 +253,12 @@ def make(rng: Random, split: Split, most: int = 8) -> Exchange:
     if split != "held" and rng.random() < 0.1:
         return single(rng)
     if split == "train" and rng.random() < 0.06:
-        most = rng.choice((12, 20, 30))
+        most = choose(rng, (12, 20, 30))
     text = some_text(rng, most)
     if most > 8:
         text = " ".join(some_text(rng, 8) for _ in range(most // 6))
     if rng.random() < 0.45:
-        quote = rng.choice(QUOTES)
+        quote = choose(rng, QUOTES)
         # A quote that also occurs inside would leave no way to tell where the text ends.
         if quote[0] in text or quote[-1] in text:
             quote = '"{}"'
@@ -266,7 +267,7 @@ def make(rng: Random, split: Split, most: int = 8) -> Exchange:
     else:
         ask = expand(rng, wording(rng, BARE, split), t=text)
         if rng.random() < 0.12 and ": " in ask and ask.endswith(": " + text):
-            ask = ask[: -len(text) - 1] + rng.choice(("\n", "\n\n")) + text
+            ask = ask[: -len(text) - 1] + choose(rng, ("\n", "\n\n")) + text
     if rng.random() < 0.15:
         ask = ask[0].lower() + ask[1:]
     elif rng.random() < 0.8:

@@ -15,16 +15,18 @@ from typing import Any
 from tools.demo_model.skills.define import Offer, definition, styled
 from tools.demo_model.skills.sums import spoken
 from tools.demo_model.template import Message
-from tools.demo_model.text import (  # fmt: skip
+from tools.demo_model.text import (
     ADJECTIVES,
     CITIES,
     NAMES,
     NOUNS,
     Split,
+    choose,
     coin,
     expand,
     holdout,
     lines,
+    pick,
     sentence,
     wording,
 )
@@ -55,17 +57,17 @@ def _count(rng: Random, most: int) -> Said:
 
 def _listed(rng: Random, values: list[str]) -> Said:
     chosen = rng.sample(values, rng.randint(2, min(4, len(values))))
-    return ", ".join(chosen[:-1]) + rng.choice((" and ", ", ", ", and ")) + chosen[-1], chosen
+    return ", ".join(chosen[:-1]) + choose(rng, (" and ", ", ", ", and ")) + chosen[-1], chosen
 
 
 def _quoted(rng: Random, text: str) -> Said:
-    return rng.choice(('"{}"', '"{}"', "'{}'", "{}")).format(text), text
+    return choose(rng, ('"{}"', '"{}"', "'{}'", "{}")).format(text), text
 
 
 def _day(rng: Random) -> Said:
-    day = rng.choice("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
+    day = choose(rng, "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
     date = f"{rng.randint(2024, 2031)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"
-    month = f"{rng.choice('January March May June August October December'.split())} {rng.randint(1, 28)}"
+    month = f"{choose(rng, 'January March May June August October December'.split())} {rng.randint(1, 28)}"
     kind = rng.randrange(5)
     return (
         (f"on {date}", date)
@@ -79,21 +81,23 @@ def _day(rng: Random) -> Said:
 
 
 def _clock(rng: Random) -> Said:
-    half = rng.choice(("am", "pm"))
+    half = choose(rng, ("am", "pm"))
     return _same(
-        rng.choice(
+        choose(
+            rng,
             (
-                f"{rng.randint(0, 23):02}:{rng.choice((0, 15, 20, 30, 45)):02}",
+                f"{rng.randint(0, 23):02}:{choose(rng, (0, 15, 20, 30, 45)):02}",
                 f"{rng.randint(1, 12)} {half}",
                 f"{rng.randint(1, 12)}{half}",
-                f"{rng.randint(1, 12)}:{rng.choice((15, 30))} {half}",
-            )
+                f"{rng.randint(1, 12)}:{choose(rng, (15, 30))} {half}",
+            ),
         )
     )
 
 
 def _path(rng: Random) -> Said:
-    folder = rng.choice(
+    folder = choose(
+        rng,
         (
             "",
             "./",
@@ -103,68 +107,71 @@ def _path(rng: Random) -> Said:
             "src/",
             "data/",
             f"/home/{coin(rng)}/",
-            f"{rng.choice(NOUNS)}/{rng.choice(NOUNS)}/",
+            f"{choose(rng, NOUNS)}/{choose(rng, NOUNS)}/",
             "C:\\Users\\",
-        )
+        ),
     )
-    name = rng.choice(
+    name = choose(
+        rng,
         (
-            rng.choice(NOUNS),
+            choose(rng, NOUNS),
             coin(rng),
-            f"{rng.choice(NOUNS)}-{rng.randint(1, 99)}",
-            f"{rng.choice(ADJECTIVES)}_{rng.choice(NOUNS)}",
-        )
+            f"{choose(rng, NOUNS)}-{rng.randint(1, 99)}",
+            f"{choose(rng, ADJECTIVES)}_{choose(rng, NOUNS)}",
+        ),
     )
     return _same(
-        folder + name + rng.choice((".txt", ".csv", ".py", ".md", ".json", ".pdf", ".png", ".log", ".yaml", ".tar.gz"))
+        folder + name + choose(rng, (".txt", ".csv", ".py", ".md", ".json", ".pdf", ".png", ".log", ".yaml", ".tar.gz"))
     )
 
 
 def _url(rng: Random) -> Said:
-    host = rng.choice((coin(rng, 2), rng.choice(NOUNS), f"www.{coin(rng, 2)}")) + rng.choice(
-        (".com", ".org", ".net", ".io")
+    host = choose(rng, (coin(rng, 2), choose(rng, NOUNS), f"www.{coin(rng, 2)}")) + choose(
+        rng, (".com", ".org", ".net", ".io")
     )
     return _same(
-        f"http{rng.choice(('s', 's', ''))}://{host}"
-        + rng.choice(
+        f"http{choose(rng, ('s', 's', ''))}://{host}"
+        + choose(
+            rng,
             (
                 "",
-                f"/{rng.choice(NOUNS)}",
-                f"/{coin(rng)}/{rng.choice(NOUNS)}.html",
-                f"/{rng.choice(NOUNS)}?id={rng.randint(1, 99)}",
-            )
+                f"/{choose(rng, NOUNS)}",
+                f"/{coin(rng)}/{choose(rng, NOUNS)}.html",
+                f"/{choose(rng, NOUNS)}?id={rng.randint(1, 99)}",
+            ),
         )
     )
 
 
 def _email(rng: Random, split: Split) -> Said:
-    first = rng.choice(holdout(NAMES[:150], split)).lower()
+    first = pick(rng, NAMES[:150], split).lower()
     return _same(
-        f"{rng.choice((first, f'{first}.{coin(rng, 2)}', coin(rng, 2)))}@{rng.choice((coin(rng, 2), 'example', 'mail'))}.{rng.choice(('com', 'org', 'net', 'de'))}"
+        f"{choose(rng, (first, f'{first}.{coin(rng, 2)}', coin(rng, 2)))}@{choose(rng, (coin(rng, 2), 'example', 'mail'))}.{choose(rng, ('com', 'org', 'net', 'de'))}"
     )
 
 
 def _phone(rng: Random) -> Said:
     return _same(
-        rng.choice(
+        choose(
+            rng,
             (
                 f"555-{rng.randint(0, 9999):04}",
                 f"+{rng.randint(1, 99)} {rng.randint(100, 999)} {rng.randint(100000, 999999)}",
                 f"0{rng.randint(100, 999)} {rng.randint(10000, 999999)}",
                 f"({rng.randint(200, 999)}) 555-{rng.randint(0, 9999):04}",
-            )
+            ),
         )
     )
 
 
 def _person(rng: Random, split: Split) -> str:
-    name = rng.choice(holdout(NAMES, split)) if rng.random() < 0.85 else coin(rng, 2).capitalize()
+    name = pick(rng, NAMES, split) if rng.random() < 0.85 else coin(rng, 2).capitalize()
     return f"{name} {coin(rng, 2).capitalize()}" if rng.random() < 0.15 else name
 
 
 def _code(rng: Random) -> Said:
-    letters = "".join(rng.choice("ABCDEFGHJKLMNPQRSTUVWXYZ") for _ in range(rng.randint(1, 3)))
-    return _same(f"{letters}{rng.choice(('-', ''))}{rng.randint(10, 99999)}")
+    letters = "".join(choose(rng, "ABCDEFGHJKLMNPQRSTUVWXYZ") for _ in range(rng.randint(1, 3)))
+    return _same(f"{letters}{choose(rng, ('-', ''))}{rng.randint(10, 99999)}")
 
 
 _CURRENCY = {
@@ -185,10 +192,10 @@ def _title(rng: Random) -> Said:
         expand(
             rng,
             "[{a} {n}|{n}|{A} {n}|{n} and {m}|{c}|{n} {m}]",
-            a=rng.choice(ADJECTIVES),
-            A=rng.choice(ADJECTIVES).capitalize(),
-            n=rng.choice(NOUNS),
-            m=rng.choice(NOUNS),
+            a=choose(rng, ADJECTIVES),
+            A=choose(rng, ADJECTIVES).capitalize(),
+            n=choose(rng, NOUNS),
+            m=choose(rng, NOUNS),
             c=coin(rng).capitalize(),
         ),
     )
@@ -197,7 +204,7 @@ def _title(rng: Random) -> Said:
 def _enum(names: str, about: str, options: str, mentions: str) -> Slot:
     values = options.split("|")
     return Slot(
-        names, about, {"type": "string", "enum": values}, lambda rng, split: _same(rng.choice(values)), mentions
+        names, about, {"type": "string", "enum": values}, lambda rng, split: _same(choose(rng, values)), mentions
     )
 
 
@@ -214,12 +221,12 @@ SLOTS: dict[str, Slot] = {
     "nights": Slot("nights|num_nights|stay", "[Number of nights|How many nights][.|]", _INT, lambda rng, split: _count(rng, 14), "[ for {v} nights|, {v} nights]"),
     "quantity": Slot("quantity|count|amount|copies|how_many", "[How many|The quantity|Number of pieces][.|]", _INT, lambda rng, split: _count(rng, 30), "[, {v} of them|, {v} pieces|, {v} times]"),
     "limit": Slot("limit|max_results|top|n", "[The most results|How many results][.|]", _INT, lambda rng, split: _count(rng, 20), "[, the first {v}|, at most {v}|, no more than {v}| (only {v})]"),
-    "weight": Slot("weight|weight_kg|kilograms|mass", "[Weight in kg|The weight in kilograms][.|]", _NUMBER, lambda rng, split: _same(rng.choice((rng.randint(1, 40), round(rng.uniform(0.5, 40), 1)))), "[ of {v} kg| weighing {v} kg|, {v} kilos|, it weighs {v} kg]"),
-    "price": Slot("max_price|budget|price_limit|max_cost", "[The highest price|Budget][.|]", _NUMBER, lambda rng, split: _same(rng.choice((rng.randint(5, 2000), round(rng.uniform(5, 99), 2)))), "[ under {v} euros| for less than {v}|, at most {v} dollars|, I can pay {v}]"),
+    "weight": Slot("weight|weight_kg|kilograms|mass", "[Weight in kg|The weight in kilograms][.|]", _NUMBER, lambda rng, split: _same(choose(rng, (rng.randint(1, 40), round(rng.uniform(0.5, 40), 1)))), "[ of {v} kg| weighing {v} kg|, {v} kilos|, it weighs {v} kg]"),
+    "price": Slot("max_price|budget|price_limit|max_cost", "[The highest price|Budget][.|]", _NUMBER, lambda rng, split: _same(choose(rng, (rng.randint(5, 2000), round(rng.uniform(5, 99), 2)))), "[ under {v} euros| for less than {v}|, at most {v} dollars|, I can pay {v}]"),
     "percent": Slot("percent|level|percentage|value", "[Percent|A value from 0 to 100][.|]", _INT, lambda rng, split: _same(rng.randint(1, 100)), "[ to {v} percent| to {v}%| at {v}%]"),
-    "city": Slot("city|location|place|town", "[The |][city|place][.|]", _TEXT, lambda rng, split: _same(rng.choice(holdout(CITIES, split))), "[ in {v}| in {v}| near {v}]"),
-    "to": Slot("destination|to|target_city|to_city", "[Where it goes|The destination][.|]", _TEXT, lambda rng, split: _same(rng.choice(holdout(CITIES, split))), " to {v}"),
-    "from": Slot("origin|from|from_city|start", "[Where it starts|The origin][.|]", _TEXT, lambda rng, split: _same(rng.choice(holdout(CITIES, split))), "[ from {v}| starting in {v}]"),
+    "city": Slot("city|location|place|town", "[The |][city|place][.|]", _TEXT, lambda rng, split: _same(pick(rng, CITIES, split)), "[ in {v}| in {v}| near {v}]"),
+    "to": Slot("destination|to|target_city|to_city", "[Where it goes|The destination][.|]", _TEXT, lambda rng, split: _same(pick(rng, CITIES, split)), " to {v}"),
+    "from": Slot("origin|from|from_city|start", "[Where it starts|The origin][.|]", _TEXT, lambda rng, split: _same(pick(rng, CITIES, split)), "[ from {v}| starting in {v}]"),
     "person": Slot("person|name|contact|customer|who", "[The |][person|name][.|]", _TEXT, lambda rng, split: _same(_person(rng, split)), "[ for {v}| with {v}| for my friend {v}| in the name of {v}]"),
     "people_list": Slot("attendees|participants|names|members|invitees", "[Who takes part|The names][.|]", _LIST, lambda rng, split: _listed(rng, holdout(NAMES, split)), "[ with {v}| together with {v}|, {v} will be there]"),
     "tags": Slot("tags|labels|keywords|categories", "[Tags|Labels][.|]", _LIST, lambda rng, split: _listed(rng, NOUNS), "[ tagged {v}|, tags: {v}| with the labels {v}]"),
@@ -233,7 +240,7 @@ SLOTS: dict[str, Slot] = {
     "id": Slot("id|number|ticket_id|record_id", "[The |][id|number][.|]", _INT, lambda rng, split: _same(rng.randint(1, 99999)), "[ {v}| number {v}| #{v}| with id {v}]"),
     "title": Slot("title|name|label|subject", "[The |][title|name][.|]", _TEXT, lambda rng, split: _title(rng), "[ called {v}| named {v}| titled {v}| with the title {v}]"),
     "text": Slot("text|message|body|content|note", "[The |][text|message][.|]", _TEXT, lambda rng, split: _quoted(rng, sentence(rng).rstrip(".")), "[ saying {v}| that says {v}|: {v}| with the text {v}]"),
-    "currency": Slot("currency|unit|money", "[The |]currency[.|]", {"type": "string", "enum": ["EUR", "USD", "GBP", "JPY", "CHF"]}, lambda rng, split: rng.choice(list(_CURRENCY.items())), "[ in {v}| paid in {v}|, in {v} please]"),
+    "currency": Slot("currency|unit|money", "[The |]currency[.|]", {"type": "string", "enum": ["EUR", "USD", "GBP", "JPY", "CHF"]}, lambda rng, split: choose(rng, list(_CURRENCY.items())), "[ in {v}| paid in {v}|, in {v} please]"),
     "priority": _enum("priority|urgency|importance", "[How urgent it is|Priority][.|]", "low|medium|high|urgent", "[ with {v} priority|, priority {v}|, it's {v} priority]"),
     "size": _enum("size|format_size", "[The |]size[.|]", "small|medium|large", "[, {v} size| in {v}|, make it {v}|, the {v} one]"),
     "color": _enum("color|colour", "[The |]colour[.|]", "red|green|blue|black|white|yellow", "[ in {v}|, {v} please|, colour {v}]"),
@@ -282,7 +289,7 @@ AFTERWARDS = " [Thanks!|Thank you.|thanks|Please.|That's all.|Many thanks in adv
 
 def _extra(rng: Random) -> tuple[str, Slot]:
     """Make a boolean argument: with something, or without it."""
-    thing = rng.choice((*EXTRAS, rng.choice(NOUNS) + "s"))
+    thing = choose(rng, (*EXTRAS, choose(rng, NOUNS) + "s"))
     bare = thing.removeprefix("a_")
     value = rng.random() < 0.5
     said = thing.replace("a_", "a ") if value else bare
@@ -305,7 +312,7 @@ def _fields(
     arguments: dict[str, Any] = {}
     mentions: list[str] = []
     for index, (_, slot) in enumerate(slots):
-        name = styled(rng, rng.choice(slot.names.split("|")))
+        name = styled(rng, choose(rng, slot.names.split("|")))
         if name in {field for field, _, _ in fields}:
             continue
         needed = rng.random() < (0.85 if index == 0 else 0.6)
@@ -326,13 +333,13 @@ def _said(rng: Random, lead: str, mentions: list[str]) -> str:
     ask = lead + "".join(mentions)
     style = rng.random()
     if style < 0.12:
-        ask = rng.choice(("please ", "pls ", "can you please ", "hey, ")) + ask[0].lower() + ask[1:]
+        ask = choose(rng, ("please ", "pls ", "can you please ", "hey, ")) + ask[0].lower() + ask[1:]
     elif style < 0.24:
         ask = ask[0].lower() + ask[1:]
     question = lead.startswith(("Can", "Could", "Is ", "What", "Where", "Which", "When", "Has", "Do ", "Any"))
-    ask += rng.choice(("?", "?", "")) if question else rng.choice((".", ".", "", "!", ", please."))
+    ask += choose(rng, ("?", "?", "")) if question else choose(rng, (".", ".", "", "!", ", please."))
     if rng.random() < 0.15:
-        before = expand(rng, rng.choice(BEFORE), s=sentence(rng), a=rng.choice(ADJECTIVES), n=rng.choice(NOUNS))
+        before = expand(rng, choose(rng, BEFORE), s=sentence(rng), a=choose(rng, ADJECTIVES), n=choose(rng, NOUNS))
         ask = f"{before} {ask}"
     if rng.random() < 0.1 and ask[-1] in ".?!":
         ask += expand(rng, AFTERWARDS)
@@ -342,24 +349,25 @@ def _said(rng: Random, lead: str, mentions: list[str]) -> str:
 def everyday(rng: Random, split: Split) -> Offer:
     """Define a tool, and ask for what it does as people do."""
     verbs, nouns, keys, leads = wording(rng, ACTIONS, split).split(" ; ")
-    verb, noun = rng.choice(verbs.split("|")), rng.choice(nouns.split("|"))
-    amount = rng.choice((1, 2, 2, 3, 3, 4))
+    verb, noun = choose(rng, verbs.split("|")), choose(rng, nouns.split("|"))
+    amount = choose(rng, (1, 2, 2, 3, 3, 4))
     chosen = keys.split()
     slots = [(key, SLOTS[key]) for key in rng.sample(chosen, min(amount, len(chosen)))]
     if rng.random() < 0.25:
         slots.append(_extra(rng))
     fields, arguments, mentions = _fields(rng, split, slots)
-    name = rng.choice(
+    name = choose(
+        rng,
         (
             f"{verb}_{noun}",
             f"{verb}_{noun}",
             f"{noun}_{verb}",
             f"{verb}_{noun}s" if rng.random() < 0.3 else f"{verb}_{noun}",
-        )
+        ),
     )
     about = expand(rng, "[{V}[ and {o}|] a {n}[ for the user|][.|]|{V} {n}s[.|]|[Use this to|This will] {v} a {n}[.|]|{V}s the {n}[.|]]",
-                   V=verb.replace("_", " ").capitalize(), v=verb.replace("_", " "), o=rng.choice(verbs.split("|")).replace("_", " "), n=noun)  # fmt: skip
-    lead = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", expand(rng, rng.choice(split_leads(leads)), n=noun))
+                   V=verb.replace("_", " ").capitalize(), v=verb.replace("_", " "), o=choose(rng, verbs.split("|")).replace("_", " "), n=noun)  # fmt: skip
+    lead = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", expand(rng, choose(rng, split_leads(leads)), n=noun))
     return Offer(
         f"{verb} {noun}",
         definition(rng, styled(rng, name), about, fields),

@@ -5,7 +5,7 @@
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.text import Split, expand, lines, number, wording
+from tools.demo_model.text import Split, choose, expand, lines, number, wording
 
 PLUS = lines("""
 [What is|What's|what is|what's|whats|Whats|How much is|how much is|Calculate|Compute|Work out|Solve|Tell me|Evaluate|] {a} [+|plus] {b}[?|.||]
@@ -136,7 +136,7 @@ sum of {a}, {b} and {c}
 
 def three(rng: Random, split: Split) -> Exchange:
     """Make a sum of three numbers."""
-    most = rng.choice((9, 20, 99))
+    most = choose(rng, (9, 20, 99))
     a, b, c = (rng.randint(0, most) for _ in range(3))
     ask = expand(rng, wording(rng, THREE, split), a=a, b=b, c=c).strip()
     answer = f"{a} + {b} + {c} = {a + b + c}"
@@ -150,14 +150,14 @@ def beyond(rng: Random) -> Exchange:
     x, y, c = rng.randint(1000, 10 ** rng.randint(4, 7)), rng.randint(0, 10 ** rng.randint(2, 6)), number(rng, 3)
     if rng.random() < 0.3:
         x, y = y, x
-    pattern, sign, spoken_sign = rng.choice(BIG), rng.choice("+-"), rng.choice(("+", "-", "plus", "minus"))
+    pattern, sign, spoken_sign = choose(rng, BIG), choose(rng, "+-"), choose(rng, ("+", "-", "plus", "minus"))
     if "{s}" in pattern or "{o}" in pattern:
         if rng.random() < 0.5:
             x, y, sign, spoken_sign = (
                 number(rng, 3),
                 number(rng, 3),
-                rng.choice("*/"),
-                rng.choice(("*", "/", "times", "divided by", "x", "multiplied by")),
+                choose(rng, "*/"),
+                choose(rng, ("*", "/", "times", "divided by", "x", "multiplied by")),
             )
     ask = expand(rng, pattern, x=x, y=y, c=c, s=sign, o=spoken_sign).strip()
     return Exchange([user(ask), assistant(LIMIT, "This is too hard for me.")], topic="sums")
@@ -169,14 +169,14 @@ def make(rng: Random, split: Split) -> Exchange:
         return beyond(rng)
     if rng.random() < 0.08:
         return three(rng, split)
-    most = rng.choice((9, 20, 99, 99, 99, 999, 999))
-    a, b = rng.randint(0, most), rng.randint(0, rng.choice((9, most, most)))
+    most = choose(rng, (9, 20, 99, 99, 99, 999, 999))
+    a, b = rng.randint(0, most), rng.randint(0, choose(rng, (9, most, most)))
     plus = rng.random() < 0.5
     ask = wording(rng, PLUS if plus else MINUS, split)
     if not plus and a < b and ("{n}" in ask or "bigger" in ask or "left" in ask):
         a, b = b, a
     words = max(a, b) < 100 and rng.random() < (0.2 if "plus" in ask or "and" in ask or "minus" in ask else 0)
-    asked = expand(rng, ask, a=spoken(a) if words else a, b=spoken(b) if words else b, n=rng.choice(THINGS)).strip()
+    asked = expand(rng, ask, a=spoken(a) if words else a, b=spoken(b) if words else b, n=choose(rng, THINGS)).strip()
     if rng.random() < 0.1:
         asked = asked[0].upper() + asked[1:]
     answer = f"{a} + {b} = {a + b}" if plus else f"{a} - {b} = {a - b}"

@@ -13,13 +13,14 @@ from tools.demo_model.skills.define import Offer, definition, styled
 from tools.demo_model.skills.requests import everyday
 from tools.demo_model.skills.results import result
 from tools.demo_model.template import Message
-from tools.demo_model.text import (  # fmt: skip
+from tools.demo_model.text import (
     ADJECTIVES,
     CITIES,
     NAMES,
     NOUNS,
     VERBS,
     Split,
+    choose,
     coin,
     common_word,
     expand,
@@ -82,7 +83,7 @@ def _shown(rng: Random, kind: str, value: Any) -> str:
     if kind == "onoff":
         return "on" if value else "off"
     if kind == "quoted" and rng.random() < 0.6:
-        return rng.choice(('"{}"', "'{}'")).format(value)
+        return choose(rng, ('"{}"', "'{}'")).format(value)
     return str(value)
 
 
@@ -90,13 +91,13 @@ def from_catalog(rng: Random, split: Split, spec: Spec | None = None) -> Offer:
     """Define a tool of the catalog and ask for it."""
     if spec is None:
         held = split == "held" and rng.random() < 0.5
-        spec = rng.choice([s for s in CATALOG if (s.names[0] in HELD_NAMES) == held])
+        spec = choose(rng, [s for s in CATALOG if (s.names[0] in HELD_NAMES) == held])
     fields: list[tuple[str, Message, bool]] = []
     arguments: dict[str, Any] = {}
     shown: list[str] = []
     extra = ""
     for argument in spec.arguments:
-        name = styled(rng, rng.choice(argument.names))
+        name = styled(rng, choose(rng, argument.names))
         if name in [field for field, _, _ in fields]:
             name = argument.names[0]
         required = argument.mention is None
@@ -127,7 +128,7 @@ def from_catalog(rng: Random, split: Split, spec: Spec | None = None) -> Offer:
         ask = ask.replace(f"{{{index}}}", value)
     if extra and extra not in ask:
         ask = ask.rstrip(".") + extra
-    tool = definition(rng, styled(rng, rng.choice(spec.names)), expand(rng, spec.about), fields)
+    tool = definition(rng, styled(rng, choose(rng, spec.names)), expand(rng, spec.about), fields)
     if ask[-1:] in ".?" and rng.random() < 0.06:
         ask += expand(
             rng,
@@ -144,8 +145,9 @@ def _synthetic_value(rng: Random, kind: str, options: list[str]) -> Any:
     if kind == "boolean":
         return rng.random() < 0.6
     if kind == "enum":
-        return rng.choice(options)
-    text = rng.choice(
+        return choose(rng, options)
+    text = choose(
+        rng,
         (
             word,
             word,
@@ -155,27 +157,27 @@ def _synthetic_value(rng: Random, kind: str, options: list[str]) -> Any:
             lambda r: r.choice(CITIES),
             lambda r: r.choice(NAMES),
             lambda r: str(number(r)),
-        )
+        ),
     )(rng)
     return text.replace('"', "")
 
 
 def synthetic(rng: Random, split: Split) -> Offer:
     """Define a tool that nobody has, and ask for it by its name or by the words in its name."""
-    verb = rng.choice((*CALL_VERBS, *CALL_VERBS, *VERBS)) if rng.random() < 0.9 else coin(rng)
-    noun = rng.choice(NOUNS) if rng.random() < 0.75 else coin(rng)
+    verb = choose(rng, (*CALL_VERBS, *CALL_VERBS, *VERBS)) if rng.random() < 0.9 else coin(rng)
+    noun = choose(rng, NOUNS) if rng.random() < 0.75 else coin(rng)
     if rng.random() < 0.2:
-        noun = f"{rng.choice((*ADJECTIVES, *NOUNS))} {noun}"
-    amount = rng.choice((0, 1, 1, 1, 2, 2, 2, 3, 3))
+        noun = f"{choose(rng, (*ADJECTIVES, *NOUNS))} {noun}"
+    amount = choose(rng, (0, 1, 1, 1, 2, 2, 2, 3, 3))
     fields: list[tuple[str, Message, bool]] = []
     arguments: dict[str, Any] = {}
     said: list[str] = []
-    link = rng.choice((" ", " ", " is ", "=", ": ", " = ", " of ", " set to "))
+    link = choose(rng, (" ", " ", " is ", "=", ": ", " = ", " of ", " set to "))
     for _ in range(amount):
-        name = rng.choice((*NOUNS, *NOUNS, *ADJECTIVES)) if rng.random() < 0.8 else coin(rng)
-        name = f"{name}_{rng.choice((*NOUNS, 'id', 'name'))}" if rng.random() < 0.25 else name
-        kind = rng.choice(_TYPES)
-        options = list(dict.fromkeys(rng.choice((common_word, coin))(rng) for _ in range(rng.randint(2, 4))))
+        name = choose(rng, (*NOUNS, *NOUNS, *ADJECTIVES)) if rng.random() < 0.8 else coin(rng)
+        name = f"{name}_{choose(rng, (*NOUNS, 'id', 'name'))}" if rng.random() < 0.25 else name
+        kind = choose(rng, _TYPES)
+        options = list(dict.fromkeys(choose(rng, (common_word, coin))(rng) for _ in range(rng.randint(2, 4))))
         value = _synthetic_value(rng, kind, options)
         needed = rng.random() < 0.75
         schema: Message = {"type": "string" if kind == "enum" else kind}
@@ -206,9 +208,9 @@ def synthetic(rng: Random, split: Split) -> Offer:
     if rng.random() < 0.2:
         rng.shuffle(said)
     joined = (
-        rng.choice((", ", " and ")).join(said)
+        choose(rng, (", ", " and ")).join(said)
         if len(said) < 3
-        else ", ".join(said[:-1]) + rng.choice((", ", " and ", ", and ")) + said[-1]
+        else ", ".join(said[:-1]) + choose(rng, (", ", " and ", ", and ")) + said[-1]
     )
     ask = expand(
         rng, pattern, name=name, verb=verb, Verb=verb.capitalize(), noun=noun, Noun=noun.capitalize(), args=joined
@@ -306,7 +308,7 @@ def two(rng: Random, split: Split) -> Exchange:
             )
             ask = first.ask.replace(
                 str(value),
-                f"{value} {rng.choice(('and', 'and', 'and in' if ' in ' in first.ask else 'and'))} {other}",
+                f"{value} {choose(rng, ('and', 'and', 'and in' if ' in ' in first.ask else 'and'))} {other}",
                 1,
             )
             return exchange(rng, [first, again], ask)
@@ -320,5 +322,5 @@ def two(rng: Random, split: Split) -> Exchange:
         if second.ask[:2].isupper() or second.ask.startswith(second.name)
         else second.ask[0].lower() + second.ask[1:]
     )
-    joined = ask + rng.choice((" and ", ", and ", " and also ", ", then ", " and then ", ". Also, ", "\n")) + start
+    joined = ask + choose(rng, (" and ", ", and ", " and also ", ", then ", " and then ", ". Also, ", "\n")) + start
     return exchange(rng, [first, second], joined)
