@@ -262,11 +262,14 @@ IMPERATIVES = set(
 )
 
 
+_LOWER_NAMES = {name.lower() for name in NAMES}
+
+
 def dressed(rng: Random, ask: str, split: Split) -> str:
     """Put what people put before a request before it: a greeting, an aside, a "could you"; never anything after it."""
     kind = rng.random()
     first = ask.split(" ", 1)[0].lower().rstrip(",:")
-    plain = ask[:1] + ask[1:2].lower() == ask[:2] and first not in {name.lower() for name in NAMES}
+    plain = ask[:1] + ask[1:2].lower() == ask[:2] and first not in _LOWER_NAMES
     small = ask[:1].lower() + ask[1:] if plain and not ask.startswith(("I ", "I'")) else ask
     if first in IMPERATIVES and kind < 0.5:
         return f"{expand(rng, wording(rng, ASKERS, split))} {small}"

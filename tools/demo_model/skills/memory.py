@@ -160,7 +160,7 @@ def some_name(rng: Random, split: Split) -> str:
 
 def some_value(rng: Random, split: Split) -> str:
     """Draw a value for a detail: a word, a name, a city, a number."""
-    return choose(rng,
+    return rng.choice(
         (
             lambda: choose(rng, NOUNS), lambda: choose(rng, ADJECTIVES), lambda: some_name(rng, split),
             lambda: choose(rng, CITIES), lambda: str(number(rng)), lambda: coin(rng),

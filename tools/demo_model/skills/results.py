@@ -24,7 +24,7 @@ from tools.demo_model.text import (
 
 
 def _value(rng: Random) -> Any:
-    return choose(rng,
+    return rng.choice(
         (
             lambda: number(rng, 5), lambda: round(rng.uniform(0, 999), choose(rng, (1, 2))), lambda: common_word(rng), lambda: coin(rng),
             lambda: choose(rng, NAMES), lambda: choose(rng, CITIES), lambda: rng.random() < 0.5, lambda: phrase(rng), lambda: -number(rng, 2),
@@ -58,7 +58,7 @@ def result(rng: Random) -> tuple[str, str]:
         )
         return text, text
     if kind < 0.6:
-        maker = choose(rng, (sentence, phrase, common_word, coin, lambda r: " ".join(word(r) for _ in range(r.randint(1, 8))),
+        maker = rng.choice((sentence, phrase, common_word, coin, lambda r: " ".join(word(r) for _ in range(r.randint(1, 8))),
                             lambda r: r.choice(("ok", "OK", "done", "success", "Done.", "sent", "not found", "Error: not found", "true", "false", "null", "No results"))))  # fmt: skip
         text = maker(rng)
         if rng.random() < 0.1:

@@ -5,7 +5,7 @@
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills.sums import spoken
+from tools.demo_model.skills.values import spoken
 from tools.demo_model.text import ADJECTIVES, NAMES, NOUNS, Split, choose, coin, common_word, expand, lines, wording
 
 COUNT = lines("""

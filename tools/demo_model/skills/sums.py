@@ -5,6 +5,7 @@
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
+from tools.demo_model.skills.values import spoken
 from tools.demo_model.text import Split, choose, expand, lines, number, wording
 
 PLUS = lines("""
@@ -102,17 +103,6 @@ What is left of {a} after taking {b}?
 THINGS = (
     "apples pears coins books eggs stamps cards marbles cookies plums pencils tickets euros dollars points cats".split()
 )
-
-_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
-_TENS = "x x twenty thirty forty fifty sixty seventy eighty ninety".split()
-
-
-def spoken(value: int) -> str:
-    """Write a number from 0 to 99 in English words."""
-    if value < 20:
-        return _UNITS[value]
-    return _TENS[value // 10] + (f"-{_UNITS[value % 10]}" if value % 10 else "")
-
 
 BIG = lines("""
 [What is|What's|Calculate|Compute|How much is|Tell me||] {x} {o} {y}[?||]

@@ -3,6 +3,7 @@
 # ruff: noqa: E501, PLR0912, SIM905 - phrases read best unbroken
 
 import json
+import re
 import string
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills.catalog import CATALOG, ENUMS, HELD_NAMES, JSON_TYPES, VALUES, Spec, phrase
 from tools.demo_model.skills.define import Offer, definition, styled
-from tools.demo_model.skills.requests import everyday
+from tools.demo_model.skills.requests import everyday, incomplete
 from tools.demo_model.skills.results import result
 from tools.demo_model.template import Message
 from tools.demo_model.text import (
@@ -146,8 +147,7 @@ def _synthetic_value(rng: Random, kind: str, options: list[str]) -> Any:
         return rng.random() < 0.6
     if kind == "enum":
         return choose(rng, options)
-    text = choose(
-        rng,
+    text = rng.choice(
         (
             word,
             word,
@@ -228,9 +228,9 @@ def synthetic(rng: Random, split: Split) -> Offer:
 def offer(rng: Random, split: Split) -> Offer:
     """Make a tool and a request for it."""
     kind = rng.random()
-    if kind < 0.42:
+    if kind < 0.62:
         return everyday(rng, split)
-    return from_catalog(rng, split) if kind < 0.76 else synthetic(rng, split)
+    return from_catalog(rng, split) if kind < 0.84 else synthetic(rng, split)
 
 
 def clash(one: Offer, other: Offer) -> bool:
@@ -245,12 +245,10 @@ def distractors(rng: Random, split: Split, chosen: list[Offer], amount: int, ban
     """Draw tools that nobody asks for."""
     found: list[Offer] = []
     for _ in range(amount * 4):
+        if len(found) == amount:
+            break
         other = offer(rng, split)
-        if (
-            len(found) < amount
-            and other.topic not in banned - {""}
-            and not any(clash(other, c) for c in [*chosen, *found])
-        ):
+        if other.topic not in banned - {""} and not any(clash(other, c) for c in [*chosen, *found]):
             found.append(other)
     return found
 
@@ -267,7 +265,8 @@ def exchange(rng: Random, chosen: list[Offer], ask: str) -> Exchange:
     messages += [{"role": "tool", "content": text} for text, _ in results]
     shown = "; ".join(shown for _, shown in results)
     messages.append(assistant(("The result is: " if len(chosen) == 1 else "The results are: ") + shown, AFTER))
-    tools = list({c.name: c.tool for c in chosen}.values())
+    offered = {tool["function"]["name"]: tool for c in chosen for tool in c.beside} | {c.name: c.tool for c in chosen}
+    tools = list(offered.values())
     return Exchange(messages, tools, topic=chosen[0].topic, judged=2)
 
 
@@ -277,7 +276,9 @@ def make(rng: Random, split: Split) -> Exchange:
     style = rng.random() if split == "train" else 1.0
     if style < 0.07:
         return two(rng, split)
-    if style < 0.12 and first.single:
+    if style < 0.11:
+        return asking_back(rng, split)
+    if style < 0.2 and first.single:
         key, value = next(iter(first.arguments.items()))
         spec = next((s for s in CATALOG if s.names[0] == first.key), None)
         if spec is not None:
@@ -293,6 +294,18 @@ def make(rng: Random, split: Split) -> Exchange:
             start = exchange(rng, [first], first.ask)
             return Exchange(start.messages + follow.messages, start.tools, start.topic, judged=2)
     return exchange(rng, [first], first.ask)
+
+
+def asking_back(rng: Random, split: Split) -> Exchange:
+    """Make a request that lacks what the tool must have, the question for it, and at times the answer and the call."""
+    made, missing, reply = incomplete(rng, split)
+    words = " and the ".join(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower() for name in missing)
+    thought = f"I need the {words}."
+    start = [user(made.ask), assistant(f"Please tell me the {words}.", thought)]
+    if rng.random() < 0.35:
+        return Exchange(start, [made.tool], topic=made.topic)
+    follow = exchange(rng, [made], reply)
+    return Exchange([*start, *follow.messages], follow.tools, topic=made.topic, judged=2)
 
 
 def two(rng: Random, split: Split) -> Exchange:
