@@ -31,9 +31,14 @@ def _remember(rng: Random, split: Split) -> Exchange:
     return maker(rng, split, lambda: _between(rng, split))
 
 
+def _again(rng: Random, split: Split) -> Exchange:
+    return echo.again(rng, split, lambda: _between(rng, split))
+
+
 # What a training conversation is made of. Weights follow difficulty, not how often people ask.
 MIXTURE: dict[str, tuple[float, Maker]] = {
     "echo": (0.18, echo.make),
+    "again": (0.015, _again),
     "sums": (0.12, sums.make),
     "tools": (0.34, tools.make),
     "memory": (0.14, _remember),
@@ -149,7 +154,8 @@ def conversation(rng: Random, split: Split, skill: str | None = None, turns: int
                 continue
             parts, topics, offered = [], set(), []
         for message in part.messages:
-            if message["role"] == "user" and rng.random() < 0.3:
+            # What is said again must stay as it was said.
+            if name != "again" and message["role"] == "user" and rng.random() < 0.3:
                 message["content"] = dressed(rng, message["content"], split)
         parts.append(part)
         topics.add(
