@@ -89,7 +89,7 @@ def data(rng: Random) -> str:
     """Write JSON, a date, an address, an identifier, an expression, a log line."""
     kind = rng.randrange(9)
     if kind == 0:
-        made: dict[str, int | str] = {choose(rng, NOUNS): choose(rng, (number(rng), choose(rng, NOUNS), coin(rng))) for _ in range(rng.randint(1, 3))}  # fmt: skip
+        made: dict[str, object] = {choose(rng, NOUNS): choose(rng, (number(rng), choose(rng, NOUNS), coin(rng))) for _ in range(rng.randint(1, 3))}  # fmt: skip
         return json.dumps(choose(rng, (made, list(made.values()))))
     if kind == 1:
         return str(values.day(rng)[1]) + choose(rng, ("", f" {values.clock(rng)[0]}"))
