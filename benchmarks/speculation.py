@@ -171,7 +171,7 @@ class Contender:
                 lambda: load(path),
                 lambda step: self._steps.put((time.perf_counter(), step)),
                 options,
-                load_draft=lambda model: load_draft(model, options),
+                load_draft=lambda model: load_draft(path, model, options),
             )
             self.model = self._engine.start().result()
         self.verified: dict[str, list[int]] = {}

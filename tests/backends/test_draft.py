@@ -26,14 +26,14 @@ def options(folder: Path, **more: str) -> TextOptions:
 
 
 def test_a_draft_of_the_same_tokens(model: TextModel, draft: Path) -> None:
-    loaded = load_draft(model, options(draft))
-    assert loaded
+    loaded = load_draft("", model, options(draft))
+    assert isinstance(loaded, TextModel)
     assert loaded.network.model_type == "gemma3_text"
 
 
 def test_nothing_is_loaded_where_nothing_is_guessed(model: TextModel, draft: Path) -> None:
-    assert load_draft(model, TextOptions()) is None
-    assert load_draft(model, options(draft, speculation="off")) is None
+    assert load_draft("", model, TextOptions()) is None
+    assert load_draft("", model, options(draft, speculation="off")) is None
 
 
 @pytest.mark.parametrize(
@@ -58,16 +58,16 @@ def test_another_tokenizer_is_refused(model: TextModel, draft: Path, change: dic
     with pytest.raises(
         OrchardError, match=f"can't guess for this model: it has another tokenizer: .* {words}"
     ) as found:
-        load_draft(model, options(draft))
+        load_draft("", model, options(draft))
     assert found.value.kind == "model_failed"
 
 
 def test_logits_that_are_too_narrow_are_refused(model: TextModel, draft: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draft_module, "load", lambda folder: replace(load(folder), vocab_size=300))
     with pytest.raises(OrchardError, match="its logits are for 300 tokens, and the model has 319"):
-        load_draft(model, options(draft))
+        load_draft("", model, options(draft))
 
 
 def test_a_folder_that_is_no_model_is_refused(model: TextModel, tmp_path: Path) -> None:
     with pytest.raises(OrchardError, match=r"it has no config\.json"):
-        load_draft(model, options(tmp_path))
+        load_draft("", model, options(tmp_path))

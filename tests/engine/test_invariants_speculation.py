@@ -25,6 +25,7 @@ from tests.support.drafting import Wrong, drafting
 from tests.support.engine_driver import Engines, greedy, prompt
 from tests.support.examples import examples, some
 from tests.support.grammars import lark, text
+from tests.support.heads import OracleHead, head_runner, headed
 from tests.support.speculation import FixedController, speculation
 from tests.support.tiny_models import LOOSE, Course, Other, alone, footprint, make_runner, network, run
 
@@ -189,6 +190,32 @@ def test_a_draft_changes_no_token(kind: str, draft: str, jobs: list[Job], data: 
             for tokens, whole in zip(course.outcomes[job.id].tokens, expected(kind, job), strict=True):
                 assert tokens == (whole[: len(tokens)] if job.id in gone else whole), job
             assert not course.outcomes[job.id].broken
+
+
+@examples(10, derandomize=True, database=None)
+@given(jobs=mixes(), data=st.data())
+def test_a_head_changes_no_token(jobs: list[Job], data: Any) -> None:
+    """Over prompts, ways to draw, guesses, joins, leaves, pauses, preemptions and cached prompts."""
+    plain, model, _ = headed()
+    answers = {job.id: alone(plain, replace(job, id="")) for job in jobs}
+    limits = LOOSE
+    if data.draw(st.booleans()):
+        size = footprint(model, TextOptions())
+        growth = size.bytes(2) - size.bytes(1)
+        most = max(job.choices * (size.bytes(len(job.prompt)) + (258 + job.max_tokens) * growth) for job in jobs)
+        limits = Limits(max_rows=4, memory_bytes=most, chunk=16, idle_chunk=64, room=4)
+    cache_bytes = data.draw(st.sampled_from([0, 2**22]))
+    most, right = data.draw(st.sampled_from([1, 2, 5])), data.draw(st.sampled_from([0.5, 0.9, 1.0]))
+    runner = head_runner(model, most, answers=answers, right=right, limits=limits, cache_bytes=cache_bytes, short=16)
+    for _ in range(2 if cache_bytes else 1):
+        course, gone = play(runner, jobs, data, ["join", "wait", "wait", "wait", "cancel", "pause"])
+        for job in jobs:
+            for tokens, whole in zip(course.outcomes[job.id].tokens, answers[job.id], strict=True):
+                assert tokens == (whole[: len(tokens)] if job.id in gone else whole), job
+            assert not course.outcomes[job.id].broken
+    assert runner.speculation
+    assert isinstance(head := runner.speculation._drafter, OracleHead)
+    assert not head.errors
 
 
 def test_a_grammar_is_kept_with_a_draft() -> None:

@@ -1,5 +1,6 @@
 """Rows that have seen pictures, rows that have heard sounds and rows of text: none changes what another gives."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchard.backends.mtp import load_head
 from orchard.backends.vision.model import load
 from orchard.core.media import MediaPart
 from orchard.core.tasks.text_options import TextOptions
@@ -16,12 +18,15 @@ from orchard.engine.batching import attention
 from orchard.engine.batching.batch import BatchMode, Verifying
 from orchard.engine.batching.job import Job
 from orchard.engine.batching.traced_pass import TracedPasses
+from orchard.engine.drafting.head import HeadedModel
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.speculation.speculation import Speculation
 from tests.engine.test_invariants import params
 from tests.engine.test_runner import little_memory, no_reserve, preemptions, tight
 from tests.support.engine_driver import At, Driver, Happening, greedy, prompt
 from tests.support.examples import examples, some
+from tests.support.heads import OracleHead, head_runner
+from tests.support.models import add_head
 from tests.support.speculation import FixedController, Oracle
 from tests.support.tiny_models import make_runner, run
 from tests.support.vision_engines import VisionEngines, audio, image, medium, showing
@@ -212,3 +217,26 @@ def test_proposed_tokens_change_no_token(viewers: VisionEngines, kind: str) -> N
         assert any(one.verified for step in course.steps for one in step.drawn)
     found = calibration.find_verifying(model, TextOptions(), BatchMode.SHARED)
     assert found is Verifying.TOGETHER
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_heads_guesses_change_no_token(viewers: VisionEngines, tmp_path: Path, traced: bool) -> None:
+    """It has read the media's embeddings at their positions; no guess is lost since it raised."""
+    folder = shutil.copytree(viewers.folder("qwen3_5"), tmp_path / "headed")
+    add_head(folder)
+    model = load(str(folder))
+    headed = HeadedModel(model, load_head(model, folder))
+    attention.install()
+    jobs = [
+        showing(model, "qwen3_5", greedy("a", [], 20), [prompt(1, 5), image(1), prompt(2, 9)]),
+        showing(model, "qwen3_5", greedy("b", [], 15, choices=2), [prompt(3, 7)]),
+    ]
+    answers = {job.id: run(make_runner(model), [job]).outcomes[job.id].tokens for job in jobs}
+    for right in (1.0, 0.6):
+        runner = head_runner(headed, 3, answers=answers, right=right, traced=traced)
+        course = run(runner, jobs)
+        assert {job.id: course.outcomes[job.id].tokens for job in jobs} == answers
+        assert any(one.verified for step in course.steps for one in step.drawn)
+        assert runner.speculation
+        assert isinstance(oracle := runner.speculation._drafter, OracleHead)
+        assert not oracle.errors

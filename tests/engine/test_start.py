@@ -12,14 +12,17 @@ from orchard.core.tasks.text_options import TextOptions
 from orchard.engine import calibration, start
 from orchard.engine.batching.batch import BatchMode, Verifying
 from orchard.engine.batching.job import EngineStep, Job
+from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import on_cuda
 from orchard.engine.runner import Runner
 from orchard.engine.speculation import make
+from orchard.engine.speculation.forced import ForcedProposer
 from orchard.engine.start import make_runner
 from tests.support.engine_driver import greedy, prompt
 from tests.support.grammars import lark
+from tests.support.heads import headed
 from tests.support.speculation import FixedController
-from tests.support.tiny_models import Other, network
+from tests.support.tiny_models import Other, alone, footprint, network
 
 
 def test_the_runner_that_it_makes() -> None:
@@ -82,6 +85,43 @@ def test_a_draft_that_breaks_is_not_used(caplog: pytest.LogCaptureFixture) -> No
     assert runner.speculation
     assert "the draft model can't be used" in caplog.text
     assert runner._footprint == make_runner(network("qwen3"), TextOptions(), 0, lambda: None)._footprint
+
+
+def test_a_head_guesses_and_its_keys_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it keeps of a row counts for each row, and of cached prompts in the cache, like the model's own."""
+    plain, model, _ = headed()
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/nowhere")  # so that all of the start is run
+    monkeypatch.setattr(make, "CostController", lambda: FixedController(3))
+    monkeypatch.setattr(make, "NgramProposer", ForcedProposer)  # so that only the head guesses
+    options = TextOptions(memory_limit=2**30, prompt_cache_bytes=2**20, num_draft_tokens=3)
+    runner = make_runner(plain, options, 0, lambda: None, draft=model.head)
+    own = Footprint(per_token=2 * 32 * 4, fixed=64 * 4)  # keys and values of a head of 32, and a state of 64 in float32
+    assert runner._footprint == footprint(plain, options).plus(own)
+    answer = drawn(runner, greedy("a", prompt(1, 30), 20))
+    assert answer == alone(plain, greedy("a", prompt(1, 30), 20))[0]
+    assert runner.speculation
+    assert isinstance(controller := runner.speculation.controller, FixedController)
+    assert {proposal.source for proposal, *_ in controller.results} == {"mtp"}
+    assert max(proposed for _, proposed, _ in controller.results) == 3
+
+
+@pytest.mark.parametrize("why", ["it breaks", "nothing can be verified"])
+def test_a_head_that_is_not_used_costs_nothing(
+    why: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def breaks(*args: Any, **named: Any) -> mx.array:
+        raise RuntimeError("unlucky")
+
+    plain, model, _ = headed()
+    if why == "it breaks":
+        monkeypatch.setattr(model.head, "read", breaks)
+    else:
+        monkeypatch.setattr(calibration, "find_verifying", lambda *_: Verifying.NEVER)
+        monkeypatch.setattr(calibration, "recall", lambda name: None)
+    runner = make_runner(plain, TextOptions(), 0, lambda: None, draft=model.head)
+    assert "the model's MTP head" in caplog.text
+    assert runner._footprint == footprint(plain, TextOptions())
+    assert drawn(runner, greedy("a", prompt(1, 30), 9)) == alone(plain, greedy("a", prompt(1, 30), 9))[0]
 
 
 def spying(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:

@@ -10,6 +10,8 @@ import mlx.core as mx
 import pytest
 from mlx.utils import tree_flatten
 from mlx_lm.models import qwen3
+from mlx_vlm.speculative.drafters.qwen3_5_mtp import Model as HeadNetwork
+from mlx_vlm.speculative.drafters.qwen3_5_mtp import ModelConfig as HeadConfig
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from orchard.backends.text import TextModel, load
@@ -141,6 +143,17 @@ PECULIAR: dict[str, dict[str, Any]] = {
     "gemma4_text": {"num_hidden_layers": 6, "global_head_dim": 32, "num_kv_shared_layers": 2}
     | {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 330, "sliding_window": SLIDING_WINDOW}
     | {"sliding_window_pattern": 2, "layer_types": ["sliding_attention", "full_attention"] * 3},
+    "qwen3_5": {
+        "text_config": {"model_type": "qwen3_5_text", "hidden_size": 64, "num_hidden_layers": 3}
+        | {"intermediate_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32}
+        | {"vocab_size": 324, "tie_word_embeddings": False, "rms_norm_eps": 1e-6, "full_attention_interval": 3}
+        | {"max_position_embeddings": WINDOW, "linear_num_value_heads": 2, "linear_num_key_heads": 1}
+        | {"linear_conv_kernel_dim": 4, "linear_key_head_dim": 32, "linear_value_head_dim": 32}
+        | {
+            "rope_parameters": {"type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}
+            | {"mrope_section": [3, 3, 2]}
+        }
+    },
     "mamba": {"state_size": 8, "conv_kernel": 4, "use_bias": False, "use_conv_bias": True, "time_step_rank": 4}
     | {"intermediate_size": 128},
     "deepseek_v32": {"moe_intermediate_size": 32, "n_routed_experts": 4, "n_shared_experts": 1}
@@ -178,6 +191,15 @@ def make_architecture(folder: Path, kind: str, dtype: mx.Dtype = mx.float32) -> 
     weights = {name: _random(name, weight).astype(dtype) for name, weight in shapes}
     network.load_weights(list(weights.items()))
     _write(folder, config, weights)
+
+
+def add_head(folder: Path, *, layers: int = 1) -> None:
+    """Write a random MTP head of so many layers into a folder of the Qwen3.5 family."""
+    text = json.loads((folder / "config.json").read_text())["text_config"] | {"mtp_num_hidden_layers": layers}
+    head = HeadNetwork(HeadConfig.from_dict({"text_config": text}))
+    shapes: list[tuple[str, mx.array]] = tree_flatten(head.parameters())
+    weights = {f"mtp.{name}": _random(name, weight) for name, weight in shapes}
+    mx.save_safetensors(str(folder / "model-mtp.safetensors"), weights, metadata={"format": "mlx"})
 
 
 def _random(name: str, weight: mx.array) -> mx.array:

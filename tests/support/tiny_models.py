@@ -91,11 +91,12 @@ def make_runner(
     *,
     batched_prefill: bool = False,
     speculation: Speculation | None = None,
+    traced: bool = False,
     **options: Any,
 ) -> Runner:
-    """`options` are those of TextOptions."""
+    """`traced`: passes are as on a GPU. `options` are those of TextOptions."""
     given = TextOptions(**options)
-    batch = Batch(model, mode, short=short)
+    batch = Batch(model, mode, 4 if traced else 1, short, traced=traced)
     return Runner(
         model,
         KVStore(model, given, cache_bytes),

@@ -26,7 +26,7 @@ from orchard.worker.output import ChoiceOutput
 from orchard.worker.prompt import chat_template
 from orchard.worker.prompt.prompter import Prepared, Prompter
 from orchard.worker.text_service import TextService
-from tests.support.models import WINDOW, Echo
+from tests.support.models import WINDOW, Echo, add_head, make_architecture
 from tests.support.speculation import FixedController
 from tests.support.worker_caller import Caller, serving
 
@@ -535,3 +535,21 @@ async def test_a_draft_with_another_tokenizer_is_refused(model_folder: Path, tmp
     with pytest.raises(OrchardError, match="can't guess for this model: it has another tokenizer"):
         await service.start(caller.emit, lambda fraction: None)
     await service.close(1.0)
+
+
+async def test_the_models_own_head_guesses_and_the_report_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_architecture(tmp_path, "qwen3_5")
+    tasks = [ask(str(number), max_tokens=40) for number in range(2)]
+    async with serving(tmp_path) as caller:
+        plain = [(await caller.ask(str(place), task)).choices[0].text for place, task in enumerate(tasks)]
+    add_head(tmp_path)
+    monkeypatch.setattr(make, "NgramProposer", ForcedProposer)  # so that only the head guesses
+    monkeypatch.setattr(cost_controller, "_MARGIN", 1e-9)  # whatever it costs
+    async with serving(tmp_path) as caller:
+        found = [(await caller.ask(str(place), task)).choices[0].text for place, task in enumerate(tasks)]
+        assert found == plain
+        report = caller.service.signs().speculation
+    assert set(report) == {"mtp"}
+    assert report["mtp"].proposed

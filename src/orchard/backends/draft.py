@@ -1,20 +1,59 @@
-"""Draft models: smaller ones of which a model of text has the guesses for its next tokens."""
+"""What guesses a model's next tokens: a smaller model, a head in a drafter's folder, or one in the model's own."""
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from orchard.backends.model_folder import FolderModel
+import mlx_lm.utils
+
+from orchard.backends.model_folder import LoadedModel
 from orchard.backends.text import TextModel, load
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.text_options import TextOptions
+from orchard.engine.drafting.head import PredictionHead
+
+_WITH_HEADS = ("qwen3_5", "qwen3_next")  # how the model types begin of which heads are known
 
 
-def load_draft(model: FolderModel, options: TextOptions) -> TextModel | None:
-    """Load the draft that a model's options name; None: they name none, or turn speculation off.
+def load_draft(path: str, model: LoadedModel, options: TextOptions) -> TextModel | PredictionHead | None:
+    """Load the draft that a model's options name, or else the MTP head in the model's own folder, `path`.
 
-    Raise OrchardError("model_failed") with the reason if it can't be loaded, or doesn't have the model's tokens.
+    None: there is neither, or speculation is off. Raise OrchardError("model_failed") with the reason if a draft that is
+    named can't be loaded, doesn't have the model's tokens, or doesn't fit the model.
     """
-    if (folder := options.draft) is None:
+    if options.speculation == "off":
         return None
+    if (folder := options.draft) is None:
+        return _own_head(path, model)
+    return _drafter(folder, model) if _model_type(folder).endswith("_mtp") else _draft_model(folder, model)
+
+
+def _own_head(path: str, model: LoadedModel) -> PredictionHead | None:
+    if not _model_type(path).startswith(_WITH_HEADS):
+        return None
+    from orchard.backends import mtp
+
+    return mtp.own_head(model, Path(path))
+
+
+def _drafter(folder: str, model: LoadedModel) -> PredictionHead:
+    from orchard.backends import mtp  # it imports mlx-vlm, which models of text mostly don't need
+
+    if not (kind := _model_type(folder)).startswith(_WITH_HEADS):
+        raise OrchardError("model_failed", f"the drafter in {folder} is of the kind {kind!r}, which is not served")
+    return mtp.load_head(model, Path(folder))
+
+
+def _model_type(folder: str) -> str:
+    """Return what a folder's configuration says of its architecture; empty: nothing that can be read."""
+    try:
+        config: dict[str, Any] = mlx_lm.utils.load_config(Path(folder))
+    except (OSError, ValueError):
+        return ""
+    return str(config.get("model_type")) if isinstance(config, dict) else ""
+
+
+def _draft_model(folder: str, model: LoadedModel) -> TextModel:
     draft = load(folder)
     tokens, own = draft.tokenizer.get_vocab(), model.tokenizer.get_vocab()
     reason = _difference(own, tokens)

@@ -9,18 +9,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import mlx.core as mx
 import mlx_lm.utils
 from mlx.utils import tree_flatten
 from transformers import dynamic_module_utils
 
-from orchard.backends import cuda, fused, gated_delta
+from orchard.backends import cuda, fused
 from orchard.backends.output_layer import OutputLayer
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import absurd_size, context_window
 from orchard.core.tasks.text_options import SamplingDefaults, TextOptions
+from orchard.engine.batching.model import LanguageModel
 
 Progress = Callable[[float], None]
 
@@ -48,6 +49,18 @@ class FolderModel:
     max_new_tokens: int | None
     max_kv_size: int | None
     output: OutputLayer | None = None
+
+
+class LoadedModel(LanguageModel, Protocol):
+    """A loaded model that others guess for."""
+
+    @property
+    def network(self) -> Any:
+        """The library's network."""
+
+    @property
+    def tokenizer(self) -> Any:
+        """See `FolderModel`."""
 
 
 class Library(NamedTuple):
@@ -95,7 +108,6 @@ def load_folder(
         tokenizer = reading.result()
     mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
     cuda.adapt(network)
-    gated_delta.install()
     output = _output(folder, network, library) if options.embeddings else None
     defaults, max_new_tokens = _generation_config(folder)
     return FolderModel(
@@ -105,7 +117,7 @@ def load_folder(
         context_window=min(_window(config, tokenizer), options.context_length or _NO_LIMIT),
         defaults=defaults,
         max_new_tokens=max_new_tokens,
-        fingerprint=_fingerprint(folder, options.adapter_path, library.name),
+        fingerprint=fingerprint(folder, options.adapter_path, library.name),
         max_kv_size=options.max_kv_size,
         output=output,
     )
@@ -153,7 +165,7 @@ def _adapt(network: Any, adapter: Path, library: Library) -> None:
         raise OrchardError("model_failed", f"the adapter in {adapter} can't be applied: {reason}") from error
 
 
-def _fingerprint(folder: Path, adapter_path: str | None, library: str) -> str:
+def fingerprint(folder: Path, adapter_path: str | None, library: str) -> str:
     """Tell models apart by their folders' configurations, the sizes and times of their weights, and what runs them."""
     # The prompts that mlx-lm's models have cached were so named before there was another library.
     known = hashlib.blake2b(b"" if library == "mlx-lm" else library.encode(), digest_size=16)

@@ -23,6 +23,7 @@ from orchard.engine import memory
 from orchard.engine.batching.batch import BatchMode
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.batching.model import LanguageModel
+from orchard.engine.drafting.head import PredictionHead
 from orchard.engine.runner import Runner
 from orchard.engine.speculation.speculation import Speculation
 from orchard.engine.start import make_runner
@@ -51,11 +52,11 @@ class Engine(Generic[M]):
         deliver: Callable[[EngineStep], None],
         options: TextOptions,
         progress: Callable[[float], None] = lambda fraction: None,
-        load_draft: Callable[[M], LanguageModel | None] = lambda model: None,
+        load_draft: Callable[[M], LanguageModel | PredictionHead | None] = lambda model: None,
     ) -> None:
         """`load`, `deliver`, `progress` and `load_draft` are called in the engine's thread.
 
-        `load` may call `advance`. `load_draft` returns the draft of the model that was loaded, if it has one.
+        `load` may call `advance`. `load_draft` returns what guesses for the model that was loaded, if it has that.
         `deliver` gets each step with news, `progress` the fraction of the start so far.
         """
         self._load = load

@@ -27,7 +27,9 @@ from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel, on_cuda
 from orchard.engine.batching.prefill import warm_up_prefill
 from orchard.engine.batching.traced_pass import RUNS_BEFORE
-from orchard.engine.drafting.make_drafter import make_drafter
+from orchard.engine.drafting.head import HeadedModel, PredictionHead
+from orchard.engine.drafting.make_drafter import DRAFT_TOKENS, headed, make_drafter
+from orchard.engine.drafting.mtp_proposer import MtpProposer
 from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.scheduler import Limits
@@ -64,15 +66,17 @@ def make_runner(
     wake: Callable[[], None],
     progress: Callable[[float], None] = lambda fraction: None,
     *,
-    draft: LanguageModel | None = None,
+    draft: LanguageModel | PredictionHead | None = None,
 ) -> Runner:
     """Make a runner for a loaded model, and run what serving uses once, so that no request waits for compilation.
 
-    `draft`: its draft model. `weights_bytes`: what both take. `wake`: see `KVStore`. `progress` is called with the
-    fraction that is done.
+    `draft`: its draft model or its MTP head. `weights_bytes`: what both take. `wake`: see `KVStore`. `progress` is
+    called with the fraction that is done.
     Raise OrchardError where the model leaves no memory for requests.
     """
     attention.install()
+    if isinstance(draft, PredictionHead):
+        model, draft = headed(model, draft), None
     shares = _shares(options, weights_bytes)
     options = calibration.quantisable(model, options)
     name = calibration.key(model, options)
@@ -84,6 +88,9 @@ def make_runner(
     store = KVStore(model, options, shares.cache, wake, in_pieces=in_pieces)
     speculation = make_speculation(options, model.vocab_size)
     parts = _RunnerParts(model, options, known, speculation is not None, progress)
+    if isinstance(model, HeadedModel) and not parts.verifies:
+        log.warning("the model's MTP head is not used: the model can't verify its guesses")
+        return make_runner(model.plain, options, weights_bytes, wake, progress)
     if draft and speculation and parts.verifies:
         parts.adopt(draft, speculation, shares.cache)
         store.limit(speculation.limit(shares.cache))
@@ -135,6 +142,11 @@ class _RunnerParts:
         self.pieces = _PROMPTS_IN_A_PASS if self.batched else 4
         self._footprint = _footprint(model, options)
 
+    @property
+    def num_draft_tokens(self) -> int:
+        """The most tokens that a head may guess in a step."""
+        return self.options.num_draft_tokens or DRAFT_TOKENS
+
     def adopt(self, draft: LanguageModel, speculation: Speculation, cache_bytes: int) -> None:
         """Let a draft guess, if it can; then a row takes what it takes there, too."""
         if made := make_drafter(draft, self.options, self._footprint, cache_bytes):
@@ -150,6 +162,8 @@ class _RunnerParts:
         """Make a runner that keeps its prompts in `store`."""
         multiple, verifying = 8 if on_cuda() else 1, self.verifying or Verifying.NEVER
         batch = Batch(self.model, self.mode, multiple, traced=on_cuda(), verifying=verifying)
+        if speculation and isinstance(self.model, HeadedModel):
+            speculation.adopt(MtpProposer(self.model, batch, self.num_draft_tokens))
         footprint, batched = self._footprint, self.batched
         return Runner(self.model, store, batch, limits, footprint, batched_prefill=batched, speculation=speculation)
 
@@ -171,6 +185,9 @@ def _warm_up(parts: _RunnerParts, speculates: bool, name: str, known: bool, prog
         for count in proposed if speculates else ():
             progress(0.8)
             warm_up_verifying(parts.trial(rehearse(count, parts.model.vocab_size)), count)
+        if speculates and isinstance(parts.model, HeadedModel):
+            most = parts.num_draft_tokens
+            warm_up_verifying(parts.trial(rehearse(most, parts.model.vocab_size, drafted=True)), most)
     warmed_up.add(name)
 
 

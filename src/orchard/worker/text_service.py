@@ -107,7 +107,7 @@ class TextService(Service):
             self._on_loop(self._on_step),
             options,
             self._on_loop(lambda fraction: self._progress(fraction)),  # noqa: PLW0108 - `start` sets it
-            lambda model: load_draft(model, options),
+            lambda model: load_draft(path, model, options),
         )
         self._prompts = Lane("prompt")
         self._readers = Lane("media")

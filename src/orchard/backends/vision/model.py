@@ -18,11 +18,11 @@ from mlx_vlm.models.cache import make_prompt_cache
 from mlx_vlm.trainer.peft import apply_lora_layers
 
 from orchard.backends.model_folder import FolderModel, Library, Progress, load_folder, loading, without_code
+from orchard.backends.rotary import UNUSED, Rotary, install
 from orchard.backends.vision.cost import EncodingCost
 from orchard.backends.vision.encoder import MOST_FEATURE_BYTES, MediaEncoder, PlacedMedium, prompt_positions
 from orchard.backends.vision.inputs import MOST_INPUT_BYTES, MediaReader, Medium
 from orchard.backends.vision.position_scale import PositionScale, scale_by_row
-from orchard.backends.vision.rotary import UNUSED, Rotary, install
 from orchard.backends.vision.shared_keys import mend
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.model import Embedded, Sliced

@@ -177,16 +177,16 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["auto", "off"],
         setting(
             "concurrency",
-            "Whether to guess the next tokens, from earlier text or with a draft model, and verify several in one "
-            "step: auto does so where it is faster. The answers are the same.",
+            "Whether to guess the next tokens, from earlier text, with a draft model or an MTP head, and verify "
+            "several in one step: auto does so where it is faster. The answers are the same.",
         ),
     ] = "auto"
     draft_model_path: Annotated[
         Name | None,
         setting(
             "models",
-            "A smaller model with the same tokenizer that guesses the model's next tokens: a folder or a Hugging Face "
-            "id.",
+            "What guesses the model's next tokens: a smaller model with the same tokenizer, or a drafter with its MTP "
+            "head; a folder or a Hugging Face id.",
             scope="named",
         ),
         also("draft_model"),
@@ -194,7 +194,7 @@ class TextOptions(LoadOptions, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     num_draft_tokens: Annotated[
         Annotated[int, Meta(ge=1, le=15)] | None,
-        setting("models", "The most tokens that the draft model guesses in a step.", scope="named"),
+        setting("models", "The most tokens that the draft model or the MTP head guesses in a step.", scope="named"),
         unset("2", example="4"),
     ] = None
     max_kv_size: Annotated[

@@ -114,6 +114,18 @@ class _BatchGroup:
             layer.begin(lengths)
         return lengths
 
+    def begin_ahead(self, ahead: Sequence[int]) -> Lengths:
+        """Make room for a token of each row, so many places behind its end, and return where it goes.
+
+        All layers get it alike: a traced pass relies on that.
+        """
+        places = [slot.length + count for slot, count in zip(self.slots, ahead, strict=True)]
+        lengths = Lengths(places + places[:1] * self.spare)
+        for layer in self._batched:
+            if isinstance(layer, BatchedKVCache):
+                layer.begin(lengths)
+        return lengths
+
     def keep(self, real: Sequence[int], tokens: Sequence[int]) -> None:
         """Keep so many of the `real` tokens that each row got in the last pass; where it can't be so many, none."""
         if not all(KINDS[name].keeps_any for name in self.slots[0].kinds if name in KINDS):
@@ -129,13 +141,13 @@ class _BatchGroup:
         return list(self._batched) if own is None else [layer for _, layer in layers(own)]
 
 
-class _Pass:
+class Pass:
     """The groups that one forward pass serves."""
 
     def __init__(self, groups: list[_BatchGroup]) -> None:
         self.groups = groups
         self.slots = [slot for group in groups for slot in group.slots]
-        self._bounds = [0, *itertools.accumulate(len(group.slots) + group.spare for group in groups)]
+        self.bounds = [0, *itertools.accumulate(len(group.slots) + group.spare for group in groups)]
         spread: list[int] = []  # which slot's token each row reads
         real: list[int] = []  # which row each slot's logits are in
         for group in groups:
@@ -148,8 +160,7 @@ class _Pass:
 
     def run(self, model: LanguageModel, tokens: mx.array, traced: TracedPasses | None) -> mx.array:
         """Read one token a row, (rows,); return logits (rows, vocab_size) and counts the token."""
-        if self._padded:
-            tokens = tokens[self._spread]
+        tokens = self.spread(tokens)
         positions = None  # the rows' lengths
         if any(slot.position_delta for slot in self.slots):
             own = mx.array([slot.length + slot.position_delta for slot in self.slots], mx.int32)
@@ -162,7 +173,7 @@ class _Pass:
             logits = model.forward(tokens[:, None], alone, positions=positions)[:, -1]
         for slot in self.slots:
             slot.length += 1
-        return logits[self._real] if self._padded else logits
+        return self.real(logits)
 
     def verify(self, model: LanguageModel, tokens: Sequence[Sequence[int]], traced: TracedPasses | None) -> mx.array:
         """Read several tokens a row; return logits (rows, n, vocab_size), padded at their end. `keep` must follow."""
@@ -177,14 +188,46 @@ class _Pass:
             return model.forward(padded, self.slots[0].cache, positions=positions)
         parts = zip(self.groups, self._parts(), strict=True)
         lengths = [group.begin_pass(count, given[start:stop]) for group, (start, stop) in parts]
-        spread = padded[self._spread] if self._padded else padded
-        logits = self._run_batched(model, spread, positions, lengths, traced)
-        return logits[self._real] if self._padded else logits
+        return self.real(self._run_batched(model, self.spread(padded), positions, lengths, traced))
 
     def keep(self, tokens: Sequence[int]) -> None:
         """Keep so many of each row's tokens of the last `verify`."""
         for group, (first, stop) in zip(self.groups, self._parts(), strict=True):
             group.keep(self._given[first:stop], tokens[first:stop])
+
+    def layers(self, index: int) -> list[Any]:
+        """Return the caches of one layer, of each group."""
+        return [group.layers()[index] for group in self.groups]
+
+    def by_group(self, of_rows: Sequence[int]) -> list[Sequence[int]]:
+        """Divide what there is of each slot among the groups."""
+        return [of_rows[first:stop] for first, stop in self._parts()]
+
+    def spread(self, of_rows: mx.array) -> mx.array:
+        """Return what there is of each slot, (slots, ...), in the order of the pass, spare rows among them."""
+        return of_rows[self._spread] if self._padded else of_rows
+
+    def real(self, of_rows: mx.array) -> mx.array:
+        """Return what a pass has made, without that of spare rows."""
+        return of_rows[self._real] if self._padded else of_rows
+
+    def begin_ahead(self, ahead: Sequence[int]) -> mx.array:
+        """Get ready for a pass over one layer, which reads a token so many places behind each row's end.
+
+        Return those places, (rows,), in the order of the pass. `end_ahead` must follow, and nothing of it stays.
+        """
+        lengths = [group.begin_ahead(own) for group, own in zip(self.groups, self.by_group(ahead), strict=True)]
+        return mx.concatenate([of.array for of in lengths])
+
+    def end_ahead(self, caches: Sequence[Any]) -> None:
+        """Let the rows end where they did, in one layer's caches of each group."""
+        for group, cache in zip(self.groups, caches, strict=True):
+            if group.slots[0].cache is not None:
+                cache.offset = group.slots[0].length
+
+    def position_deltas(self) -> mx.array:
+        """Return how much further than its place each row's position is, (rows,), in the order of the pass."""
+        return self.spread(mx.array([slot.position_delta for slot in self.slots], mx.int32))
 
     def _parts(self) -> list[tuple[int, int]]:
         """Return where each group's slots begin and end among all of them."""
@@ -198,7 +241,7 @@ class _Pass:
         lengths: list[Lengths],
         traced: TracedPasses | None,
     ) -> mx.array:
-        forward = _Forward(model, self._bounds, self.slots[0].kinds, self.slots[0].nesting)
+        forward = _Forward(model, self.bounds, self.slots[0].kinds, self.slots[0].nesting)
         layers = [group.layers() for group in self.groups]
         if traced and all(slot.cache is None for slot in self.slots):
             logits = traced.run(forward, tokens, positions, lengths, layers)
@@ -259,8 +302,9 @@ class Batch:
         self._short = short
         self._traced = TracedPasses() if traced else None
         self._groups: list[_BatchGroup] = []
-        self._passes: list[_Pass] = []
-        self._ran: list[_Pass] = []  # in the last step, without an error
+        self.passes: list[Pass] = []
+        """The passes that a step takes."""
+        self._ran: list[Pass] = []  # in the last step, without an error
         self.slots: list[BatchSlot] = []
         """The rows, in the order of tokens and logits."""
 
@@ -285,8 +329,8 @@ class Batch:
             own = members[group.key]
             group.arrange(own, -len(own) % self._multiple if len(own) > 1 else 0)
         shared = [group for group in self._groups if self.mode is BatchMode.SHARED and group.key[0]]
-        self._passes = [_Pass(of) for of in [shared, *([group] for group in self._groups if group not in shared)] if of]
-        self.slots = [slot for one in self._passes for slot in one.slots]
+        self.passes = [Pass(of) for of in [shared, *([group] for group in self._groups if group not in shared)] if of]
+        self.slots = [slot for one in self.passes for slot in one.slots]
 
     def _key(self, slot: BatchSlot) -> tuple[Any, ...]:
         """Return what the rows of a group have in common; `()` instead of kinds: the row is on its own."""
@@ -310,8 +354,8 @@ class Batch:
         The logits lack the rows of passes that raised: those rows' caches are in no known state.
         """
 
-        def run(one: _Pass, start: int) -> mx.array:
-            own = tokens if len(self._passes) == 1 else tokens[start : start + len(one.slots)]
+        def run(one: Pass, start: int) -> mx.array:
+            own = tokens if len(self.passes) == 1 else tokens[start : start + len(one.slots)]
             return one.run(self._model, own, self._traced)
 
         return self._each(run)
@@ -326,7 +370,7 @@ class Batch:
         """
         most = max(drawn)
 
-        def run(one: _Pass, start: int) -> mx.array:
+        def run(one: Pass, start: int) -> mx.array:
             stop = start + len(one.slots)
             return _behind_last(
                 one.verify(self._model, tokens[start:stop], self._traced), tokens[start:stop], drawn[start:stop], most
@@ -369,14 +413,14 @@ class Batch:
         return back
 
     def _each(
-        self, run: Callable[[_Pass, int], mx.array]
+        self, run: Callable[[Pass, int], mx.array]
     ) -> tuple[mx.array | None, list[tuple[list[BatchSlot], Exception]]]:
         """Run each pass, given the number of its first row; return all logits, and what was raised by whose pass."""
         logits: list[mx.array] = []
         failed: list[tuple[list[BatchSlot], Exception]] = []
         start = 0
         self._ran = []
-        for one in self._passes:
+        for one in self.passes:
             try:
                 logits.append(run(one, start))
             except Exception as error:

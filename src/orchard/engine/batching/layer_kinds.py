@@ -8,6 +8,7 @@ take turns, and its prompts are not cached.
 | KVCache, QuantizedKVCache | BatchedKVCache | p |
 | RotatingKVCache | BatchedRotatingKVCache | p, and from the window's size on around in a ring behind the first few |
 | ArraysCache | BatchedArraysCache | - |
+| LastHidden, HeadKVCache | BatchedLastHidden, BatchedKVCache; see `head_cache` | p |
 
 A batched cache has the methods that models call on mlx-lm's own, is written as a whole in each step and is rebuilt when
 rows come and go. Into a BatchedKVCache a row may write several tokens at once: so prompts are read together. When a
@@ -23,6 +24,7 @@ import mlx.core as mx
 from msgspec import Struct
 
 from orchard.engine.batching.batched_cache import GROWTH, Lengths, PlacedArrays, gathered, room
+from orchard.engine.batching.head_cache import BatchedLastHidden, HeadView, LastHiddenView
 from orchard.engine.batching.layer_views import ArraysView, AttentionView
 
 
@@ -356,6 +358,12 @@ _KV = LayerKind(
     batches_prefill=True,
     keeps_any=True,
 )
+_ARRAYS = LayerKind(
+    batch=BatchedArraysCache,
+    view=ArraysView,
+    snapshot=lambda layer: [None if state is None else mx.contiguous(state) for state in layer.cache],
+    restore=_restore_arrays,
+)
 KINDS: dict[str, LayerKind] = {
     "KVCache": _KV._replace(quantize=lambda layer, group_size, bits: layer.to_quantized(group_size, bits)),
     "QuantizedKVCache": _KV,
@@ -368,12 +376,9 @@ KINDS: dict[str, LayerKind] = {
         keeps_any=True,
         most=lambda layer: int(layer.max_size - layer.keep),  # no two of them have one place
     ),
-    "ArraysCache": LayerKind(
-        batch=BatchedArraysCache,
-        view=ArraysView,
-        snapshot=lambda layer: [None if state is None else mx.contiguous(state) for state in layer.cache],
-        restore=_restore_arrays,
-    ),
+    "ArraysCache": _ARRAYS,
+    "LastHidden": _ARRAYS._replace(batch=BatchedLastHidden, view=LastHiddenView, keeps_any=True),
+    "HeadKVCache": _KV._replace(view=HeadView),
 }
 
 

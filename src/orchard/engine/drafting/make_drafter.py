@@ -13,6 +13,7 @@ from orchard.engine.batching.kv_cache import KVStore
 from orchard.engine.batching.layer_kinds import Footprint
 from orchard.engine.batching.model import LanguageModel, on_cuda
 from orchard.engine.drafting.draft_proposer import DraftProposer
+from orchard.engine.drafting.head import HeadedModel, PredictionHead
 from orchard.engine.sampling.grammar import GrammarState
 
 log = logging.getLogger("orchard.engine")
@@ -58,6 +59,15 @@ def make_drafter(
         log.warning("the draft model can't be used, and nothing is drafted", exc_info=error)
         return None
     return drafter, footprint.plus(own)
+
+
+def headed(model: LanguageModel, head: PredictionHead) -> LanguageModel:
+    """Return a model that feeds its head; as it is, and a warning: the head can't be used."""
+    try:
+        return HeadedModel(model, head)
+    except Exception as error:
+        log.warning("the model's MTP head can't be used, and nothing is drafted", exc_info=error)
+        return model
 
 
 def _batch(draft: LanguageModel) -> Batch:

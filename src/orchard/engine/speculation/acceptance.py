@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from orchard.engine.speculation.proposal import Proposal, Source
+from orchard.engine.speculation.proposal import DRAFTS, Proposal, Source
 
 _EXPECTED = 0.3  # of a guess of a kind that was never seen
 EXPECTED_OF_DRAFT = 0.7
@@ -47,7 +47,7 @@ class ModelAcceptance:
     def mean(self, kind: _Kind) -> float:
         """Return the share of right guesses; of a kind that is hardly known, what those with less behind them had."""
         source, most = kind
-        expected = EXPECTED_OF_DRAFT if source == "draft" else _EXPECTED
+        expected = EXPECTED_OF_DRAFT if source in DRAFTS else _EXPECTED
         for size in range(most + 1):
             expected = self._counts.mean((source, size), expected, _EXPECTED_WEIGHT)
         return expected

@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 
 from orchard.core.speculation_report import SourceTotals, SpeculationReport
 from orchard.engine.speculation.pass_costs import DraftCosts, PassCosts
-from orchard.engine.speculation.proposal import Proposal, Source
+from orchard.engine.speculation.proposal import DRAFTS, Proposal, Source
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 """How many tokens a row may bring into a pass: the proposed ones, and the one before them."""
@@ -162,7 +162,7 @@ class CostController:
         totals = dict(self.totals)
         for source, (proposed, accepted) in wide.verified.items():
             saved = plain * accepted / wide.choice.rows - (wide.seconds - plain) * proposed / all_proposed
-            saved -= wide.drafting if source == "draft" else 0.0
+            saved -= wide.drafting if source in DRAFTS else 0.0
             totals[source] = totals.get(source, SourceTotals()).plus(proposed, accepted, saved)
         self.totals = totals
 
@@ -194,7 +194,7 @@ class CostController:
     def _plans(self, offers: Sequence[Sequence[Proposal]]) -> list[_Plan]:
         """Return for each width the best that can be verified without the draft, and with it."""
         summed: _Pool = [[(one, [0.0, *itertools.accumulate(one.chances)]) for one in offered] for offered in offers]
-        pools = [[[of for of in offered if of[0].source != "draft"] for offered in summed]]
+        pools = [[[of for of in offered if of[0].source not in DRAFTS] for offered in summed]]
         if pools[0] != summed:
             self.drafts.ask()
             pools.append(summed)
@@ -214,7 +214,7 @@ class CostController:
                     best, worth = one, found
             chosen.append(best)
             tokens += max(worth, 0.0)
-        drafts = [one for one in chosen if one and one.source == "draft"]
+        drafts = [one for one in chosen if one and one.source in DRAFTS]
         drafting = 0.0
         if drafts:
             drafting = self.drafts.guessing(len(drafts), min(max(one.count for one in drafts), width - 1))

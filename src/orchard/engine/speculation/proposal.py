@@ -4,7 +4,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-Source = Literal["ngram", "prediction", "grammar", "draft"]
+Source = Literal["ngram", "prediction", "grammar", "draft", "mtp"]
+
+DRAFTS: frozenset[Source] = frozenset({"draft", "mtp"})
+"""The sources whose guesses take passes: of a draft model, or of the model's own MTP head."""
 
 
 class Proposal(Struct, frozen=True):

@@ -10,7 +10,7 @@ import pytest
 from mlx_vlm.models.cache import make_prompt_cache
 from mlx_vlm.utils import load_model
 
-from orchard.backends.vision import rotary
+from orchard.backends import rotary
 from orchard.backends.vision.model import load
 from tests.support.tiny_models import check_close
 

@@ -1,0 +1,134 @@
+"""What a multi-token-prediction head keeps of a row, beside the model's layers.
+
+The head reads each token together with the model's last hidden state before it. So of a row it keeps the last hidden
+state of the newest token, and keys and values of its own layer, at the places of the tokens. The first token of a row
+has nothing before it, and nobody looks at its place.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import mlx.core as mx
+from mlx_lm.models.cache import ArraysCache, KVCache
+
+from orchard.engine.batching.attention import GroupedArrays
+from orchard.engine.batching.batched_cache import Lengths, gathered
+from orchard.engine.batching.layer_views import AttentionView
+
+
+class LastHidden(ArraysCache):  # type: ignore[misc]  # mlx-lm has no types
+    """The last hidden state of a row's newest token, (1, 1, width)."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def push(self, hidden: mx.array) -> mx.array:
+        """Take the states of new tokens, (1, n, width); return those before each of them."""
+        first = mx.zeros_like(hidden[:, :1]) if self.cache[0] is None else self.cache[0]
+        states = mx.concatenate([first, hidden], axis=1)
+        self.cache[0] = mx.contiguous(states[:, -1:])
+        return states[:, :-1]
+
+    @property
+    def arrays(self) -> list[mx.array]:
+        """What must be computed with the pass under way."""
+        return list(self.cache)
+
+    def behind(self, places: Sequence[int]) -> mx.array:
+        """See `BatchedLastHidden`; nothing is kept apart here."""
+        state: mx.array = self.cache[0]
+        return state
+
+
+class BatchedLastHidden:
+    """Rows of LastHidden."""
+
+    lengths: Lengths
+
+    def __init__(self, like: Any) -> None:
+        self.arrays: list[mx.array] = []
+        self.apart: list[mx.array] = []
+        """The states of a pass of several tokens a row, (rows, 1 + n, width), from the one before them on."""
+
+    def begin(self, lengths: Lengths) -> None:
+        """See `BatchedLayerCache`. There is always room."""
+        self.lengths, self.apart = lengths, []
+
+    def push(self, hidden: mx.array) -> mx.array:
+        """Take the states of new tokens, (rows, n, width), padding behind them; return those before each."""
+        states = mx.concatenate([self.arrays[0], hidden], axis=1)
+        if self.lengths.count > 1:
+            self.apart = [states]
+        real = self.lengths.real_array
+        self.arrays = [states[:, -1:] if real is None else _at(states, real)]
+        return states[:, :-1]
+
+    def keep(self, tokens: Sequence[int]) -> None:
+        """See `BatchedLayerCache`. What is not kept stays apart: a row may read it again, and is guessed for before."""
+        self.arrays = [_at(self.apart[0], mx.array(self._padded(tokens), mx.int32))]
+
+    def behind(self, places: Sequence[int]) -> mx.array:
+        """Return each row's state, (rows, 1, width), behind so many of the last pass's tokens that were not kept."""
+        if not (any(places) and self.apart):
+            return self.arrays[0]
+        at = mx.array(self._padded(places), mx.int32)
+        return mx.where((at > 0)[:, None, None], _at(self.apart[0], at), self.arrays[0])
+
+    def _padded(self, of_rows: Sequence[int]) -> list[int]:
+        return [*of_rows, *[of_rows[0]] * (len(self.lengths.of) - len(of_rows))]
+
+    def rebuild(self, keep: Sequence[int], layers: Sequence[Any], spare: int, lengths: Sequence[int]) -> None:
+        """See `BatchedLayerCache`."""
+        stored = self.arrays[0] if self.arrays else None
+        self.arrays = [gathered(stored, keep, [layer.cache[0] for layer in layers], spare)]
+        self.apart = []
+
+    def extract(self, row: int, length: int) -> LastHidden:
+        """See `BatchedLayerCache`."""
+        layer = LastHidden()
+        layer.cache[0] = mx.contiguous(self.arrays[0][row : row + 1])
+        return layer
+
+
+def _at(states: mx.array, places: mx.array) -> mx.array:
+    """Return one state of each row, (rows, 1, width)."""
+    return mx.take_along_axis(states, places[:, None, None], axis=1)
+
+
+class LastHiddenView:
+    """What a head sees in place of a LastHidden in a pass over batched rows."""
+
+    def __init__(self, layers: list[Any], bounds: list[int], offset: mx.array) -> None:
+        self._layers = layers
+        self._bounds = bounds
+
+    def push(self, hidden: mx.array) -> mx.array:
+        """See `BatchedLastHidden`."""
+        rows = zip(self._layers, pairwise(self._bounds), strict=True)
+        return mx.concatenate([layer.push(hidden[first:stop]) for layer, (first, stop) in rows])
+
+    @property
+    def arrays(self) -> list[mx.array]:
+        """What must be computed with the pass under way."""
+        return [array for layer in self._layers for array in layer.arrays]
+
+
+class HeadKVCache(KVCache):  # type: ignore[misc]
+    """The keys and values of a head's layer. They are never quantised: they are few, and decide guesses only."""
+
+
+class HeadView(AttentionView):
+    """What a head's layer sees in place of a HeadKVCache in a pass over batched rows."""
+
+    def make_mask(self, n: int, window_size: int | None = None, return_array: bool = False) -> Any:
+        """Return the mask of a pass of one token a row, which hides the first token's place."""
+        masks = [self._hiding_first(layer, n) for layer in self._layers]
+        return masks[0] if len(masks) == 1 else GroupedArrays(masks, self._bounds, self._layers)
+
+    @staticmethod
+    def _hiding_first(layer: Any, n: int) -> mx.array:
+        mask: mx.array | None = layer.make_mask(n, window_size=None, return_array=False)
+        size = layer.offset + n if isinstance(layer, KVCache) else layer.lengths.reach
+        seen = (mx.arange(size) > 0)[None, None, None]
+        return seen if mask is None else mask & seen

@@ -1,0 +1,165 @@
+"""Multi-token-prediction heads: what the engine needs of one, and a model that feeds its head with what it reads.
+
+The head is a layer beside the model's. From the model's last hidden state of a token, and from the token behind it, it
+guesses the one behind that; and from its own output and its guess, the next one.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlx.core as mx
+
+from orchard.engine.batching.attention import GroupedArrays
+from orchard.engine.batching.head_cache import HeadKVCache, LastHidden
+from orchard.engine.batching.model import LanguageModel
+
+log = logging.getLogger("orchard.engine")
+
+
+class PredictionHead(ABC):
+    """A head of one layer that was loaded for a model. Only the engine's thread calls it."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Different for heads whose keys and values must not be mixed up."""
+
+    @abstractmethod
+    def watch(self, read: Callable[[], mx.array]) -> tuple[mx.array, mx.array]:
+        """Let the model `read` tokens; return its logits, and its last hidden states (rows, n, width)."""
+
+    @abstractmethod
+    def read(
+        self,
+        tokens: mx.array,
+        before: mx.array,
+        cache: Any,
+        first: int | mx.array,
+        *,
+        embeddings: mx.array | None = None,
+        positions: mx.array | None = None,
+    ) -> mx.array:
+        """Read tokens (rows, n) with the hidden states before them; return the head's own ones, (rows, n, width).
+
+        `first`: the position of the first token, of all rows or one each. `embeddings`, `positions`: see
+        `LanguageModel.forward`, where they are not the tokens' own and `first` and on.
+        """
+
+    @abstractmethod
+    def logits(self, hidden: mx.array) -> mx.array:
+        """Return the logits (rows, n, vocab_size) that hidden states of the model or the head give."""
+
+
+class _NewKeys:
+    """Takes a layer's new keys and values (rows, heads, n, width); nobody computes what they are attended for."""
+
+    offset = 0
+
+    def __init__(self) -> None:
+        self.taken: tuple[mx.array, mx.array] | None = None
+
+    def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
+        """Take them."""
+        self.taken = keys, values
+        return keys, values
+
+    def make_mask(self, n: int, **_: Any) -> None:
+        """Return no mask."""
+
+
+class HeadedModel:
+    """A language model whose caches hold, behind the model's layers, what its head keeps of the same tokens.
+
+    So that is kept, cut, moved and counted as the model's own keys and values are.
+    """
+
+    def __init__(self, model: LanguageModel, head: PredictionHead) -> None:
+        """Raise what the head raises for a token that the model reads."""
+        self.head = head
+        self.vocab_size = model.vocab_size
+        self.eos_token_ids = model.eos_token_ids
+        self.fingerprint = f"{model.fingerprint} {head.fingerprint}"
+        self.broken = False
+        """Whether the head has raised since, so that its keys and values are worth nothing."""
+        self.plain = model
+        """The model without its head."""
+        token = mx.array([[0]], mx.uint32)
+        _, hidden = head.watch(lambda: model.forward(token, model.new_cache()))
+        self._like = self._feed(token, hidden, 0, None, None)
+        mx.eval(self._like)
+
+    def new_cache(self) -> list[Any]:
+        """Return an empty cache: the model's, then the head's."""
+        return [*self.plain.new_cache(), LastHidden(), HeadKVCache()]
+
+    def forward(
+        self,
+        tokens: mx.array,
+        cache: list[Any],
+        *,
+        embeddings: mx.array | None = None,
+        positions: mx.array | None = None,
+        extras: dict[str, Any] | None = None,
+    ) -> mx.array:
+        """See `LanguageModel`. The logits come with the head's keys and values: else nothing would compute these."""
+        return self._read(tokens, cache, embeddings, positions, extras)[0]
+
+    def hidden(self, tokens: mx.array, cache: list[Any], **given: Any) -> mx.array:
+        """See `LanguageModel`."""
+        return self._read(tokens, cache, given.get("embeddings"), given.get("positions"), given.get("extras"))[1]
+
+    def _read(
+        self,
+        tokens: mx.array,
+        cache: list[Any],
+        embeddings: mx.array | None,
+        positions: mx.array | None,
+        extras: dict[str, Any] | None,
+    ) -> tuple[mx.array, mx.array]:
+        *own, last, kept = cache
+        logits, hidden = self.head.watch(
+            lambda: self.plain.forward(tokens, own, embeddings=embeddings, positions=positions, extras=extras)
+        )
+        new = self._fed(tokens, last.push(hidden), kept.offset, embeddings, positions)
+        written = [*last.arrays, *_arrays(kept.update_and_fetch(*new))]
+        return mx.depends(logits, written), hidden
+
+    def _fed(
+        self,
+        tokens: mx.array,
+        before: mx.array,
+        first: int | mx.array,
+        embeddings: mx.array | None,
+        positions: mx.array | None,
+    ) -> tuple[mx.array, mx.array]:
+        """Return the head's keys and values of new tokens; where it raises, nothing is guessed from then on."""
+        if not self.broken:
+            try:
+                return self._feed(tokens, before, first, embeddings, positions)
+            except Exception as error:
+                log.warning("the model's MTP head failed, and guesses nothing more", exc_info=error)
+                self.broken = True
+        keys, values = (mx.zeros((len(tokens), one.shape[1], tokens.shape[1], one.shape[3])) for one in self._like)
+        return keys.astype(self._like[0].dtype), values.astype(self._like[1].dtype)
+
+    def _feed(
+        self,
+        tokens: mx.array,
+        before: mx.array,
+        first: int | mx.array,
+        embeddings: mx.array | None,
+        positions: mx.array | None,
+    ) -> tuple[mx.array, mx.array]:
+        new = _NewKeys()
+        if positions is not None and positions.ndim == 1:
+            first, positions = positions.reshape(tokens.shape)[:, 0], None
+        self.head.read(tokens, before, new, first, embeddings=embeddings, positions=positions)
+        assert new.taken, "the head has no attention"
+        return new.taken
+
+
+def _arrays(fetched: Sequence[Any]) -> list[mx.array]:
+    """Return the arrays of keys and values that a cache has returned."""
+    return [array for one in fetched for array in (one.of if isinstance(one, GroupedArrays) else [one])]

@@ -1,0 +1,93 @@
+"""A model's own MTP head as a proposer: it guesses what mlx-vlm's pass over the same text guesses."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from orchard.engine.batching import traced_pass
+from orchard.engine.drafting.head import HeadedModel
+from orchard.engine.drafting.mtp_proposer import MtpProposer
+from orchard.engine.speculation.interface import SpeculatingRow
+from tests.support import heads
+from tests.support.engine_driver import greedy, prompt
+from tests.support.heads import OracleHead, head_runner, headed
+from tests.support.speculation import FixedController
+from tests.support.tiny_models import alone, run
+
+JOBS = [greedy("a", prompt(1, 30), 14), greedy("b", prompt(4, 9), 25, choices=2), greedy("c", prompt(3, 2), 14)]
+
+
+def guesses_of_library(text: Sequence[int], count: int) -> list[int]:
+    """What mlx-vlm guesses behind a text, whose last token the model has not read."""
+    plain, _, library = headed()
+    library.reset(plain.network)
+    read = mx.array([text[:-1]])
+    hidden = headed().model.hidden(read, headed().model.new_cache())
+    library.prefill_from_target_hidden(read, hidden, text[-1], None, greedy=True)
+    return library.draft_block(text[-1], hidden[:, -1:], None, count + 1, None, greedy=True)[0].tolist()  # type: ignore[no-any-return]
+
+
+class Noting(OracleHead):
+    """Notes the texts that it guesses behind, and what the head says there first."""
+
+    noted: list[tuple[list[int], int]]
+
+    def pick(self, rows: Sequence[SpeculatingRow | None], place: int, logits: mx.array) -> mx.array:
+        if place == 0:
+            said: Any = mx.argmax(logits, axis=-1).tolist()
+            self.noted += [(list(row.tokens), token) for row, token in zip(rows, said, strict=True) if row]
+        return super().pick(rows, place, logits)
+
+
+@pytest.mark.parametrize(("right", "traced"), [(0.6, False), (1.0, False), (1.0, True)])
+def test_guesses_are_those_of_the_library(right: float, traced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind tokens that were accepted or not, that share a pass or not, and that were read again."""
+    noted: list[tuple[list[int], int]] = []
+    monkeypatch.setattr(traced_pass, "RUNS_BEFORE", 1)
+    monkeypatch.setattr(heads, "OracleHead", Noting)
+    monkeypatch.setattr(Noting, "noted", noted, raising=False)
+    answers = {job.id: alone(headed().plain, job) for job in JOBS}
+    course = run(head_runner(headed().model, 3, answers=answers, right=right, traced=traced), JOBS)
+    assert {job.id: course.outcomes[job.id].tokens for job in JOBS} == answers
+    assert len(noted) > 12
+    for text, token in noted[::3]:
+        assert guesses_of_library(text, 1) == [token], text
+
+
+def test_later_guesses_follow_the_heads_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = FixedController(3)
+    run(head_runner(headed().model, 3, controller=controller), JOBS[:1])
+    answer = alone(headed().plain, JOBS[0])[0]
+    text = [*JOBS[0].prompt, *answer]
+    assert len(controller.results) > 3
+    place = len(JOBS[0].prompt) + 1  # one token comes before anything can be guessed
+    for proposal, proposed, accepted in controller.results:
+        assert proposal.source == "mtp"
+        assert proposal.tokens[:proposed] == guesses_of_library(text[:place], 3)[:proposed]
+        place += accepted + 1
+
+
+@pytest.mark.parametrize("breaks", ["feeding", "guessing"])
+def test_a_head_that_raises_fails_nobody(breaks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the rows that are there nor later ones, with prompts that were cached while it was well."""
+    plain, model, _ = headed()
+    fresh = HeadedModel(plain, model.head)
+    answers = {job.id: alone(plain, job) for job in JOBS}
+    runner = head_runner(fresh, 3, answers=answers, cache_bytes=2**22)
+
+    def unlucky(*args: Any, **named: Any) -> mx.array:
+        raise RuntimeError("unlucky")
+
+    def break_down(course: Any) -> Sequence[Any]:
+        if len(course.steps) == 4:
+            where: Any = fresh if breaks == "feeding" else MtpProposer
+            monkeypatch.setattr(where, "_feed" if breaks == "feeding" else "_guess", unlucky)
+        return ()
+
+    for _ in range(2):
+        course = run(runner, JOBS, break_down)
+        assert {job.id: course.outcomes[job.id].tokens for job in JOBS} == answers
+        assert not any(course.outcomes[job.id].broken for job in JOBS)
+    assert fresh.broken is (breaks == "feeding")
