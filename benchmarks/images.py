@@ -4,16 +4,16 @@
 
 Each round starts one server after the other and runs these scenarios with pictures of its own:
 
-| scenario | what runs |
-|---|---|
-| image1, image8, image16 | so many requests at once, each with one picture of 448 x 448 pixels |
-| first, later | four large pictures (--large), asked about five times: the first request, and the other four |
-| restart | the first request once more, after a restart of the server |
-| beside | one stream of text while eight requests with pictures come: its longest gap |
-| beside-images | those eight: their longest gap |
+| --scenario | figures | what runs |
+|---|---|---|
+| image1, image8, image16 | the same | so many requests at once, each with one picture of 448 x 448 pixels |
+| large | first, later | four large pictures (--large), asked about five times: the first, and the other four |
+| | restart | the first request once more, after a restart of the server |
+| beside | beside | one stream of text while eight requests with pictures come: its longest gap |
+| | beside-images | those eight: their longest gap |
 
 Without --model the model has random weights in one of the shapes of benchmarks.vision_shapes (--shape): by default a
-small one. Prints the table of benchmarks.comparison.
+small one. Prints a JSON line for each scenario as it ends, and at the end the table of benchmarks.comparison.
 """
 
 import argparse
@@ -22,7 +22,8 @@ import base64
 import io
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from PIL import Image, ImageDraw
 
 from benchmarks.comparison import Row, table
 from benchmarks.contenders import Contender, Running
-from benchmarks.serving import rival
+from benchmarks.serving import Report, rival
 from benchmarks.vision_shapes import SHAPES, make_shape
 from orchard.cli.bench_client import BenchClient, Figures, TimedAnswer, figures
 from orchard.gateway.models.registry import resolve
@@ -39,7 +40,8 @@ from orchard.gateway.models.registry import resolve
 _SIDE = 448
 _PICTURES = 4
 _QUESTIONS = 5
-_AT_ONCE = (1, 8, 16)
+_AT_ONCE = {"image1": 1, "image8": 8, "image16": 16}
+SCENARIOS = (*_AT_ONCE, "large", "beside")
 _FEWEST = 8  # requests, so that a median means something
 _BESIDE = 8
 _SHORT_ANSWER = 16
@@ -76,29 +78,32 @@ class ImageBench:
         pictures = [picture(seed + 500 + index, large) for index in range(_PICTURES)]
         self._opening = message("What do the four pictures show?", *pictures)
 
-    async def run(self) -> list[Figures]:
-        """Run all scenarios but `restart`."""
+    async def run(self, scenarios: Collection[str]) -> AsyncIterator[Figures]:
+        """Run those of SCENARIOS, but not what follows a restart."""
         await self._together(2, 2, 900, _SHORT_ANSWER)  # the server compiles
-        found = []
-        for streams in _AT_ONCE:
-            answers = await self._together(streams, max(2 * streams, _FEWEST), streams * 100, self._max_tokens)
-            found.append(figures(f"image{streams}", answers))
-        return [*found, *await self._conversation(), *await self._beside()]
+        for name, streams in _AT_ONCE.items():
+            if name in scenarios:
+                answers = await self._together(streams, max(2 * streams, _FEWEST), streams * 100, self._max_tokens)
+                yield figures(name, answers)
+        for name, play in (("large", self._conversation), ("beside", self._beside)):
+            if name in scenarios:
+                async for found in play():
+                    yield found
 
     async def opening(self, scenario: str) -> Figures:
         """Ask the first question about the large pictures."""
         return figures(scenario, [(await self._client.stream([self._opening], _SHORT_ANSWER)).answer()])
 
-    async def _conversation(self) -> list[Figures]:
-        first = await self.opening("first")
+    async def _conversation(self) -> AsyncIterator[Figures]:
+        yield await self.opening("first")
         messages: list[Any] = [self._opening]
         later = []
         for number in range(1, _QUESTIONS):
             messages += [{"role": "assistant", "content": "Shapes."}, message(f"And what is number {number}?")]
             later.append((await self._client.stream(messages, _SHORT_ANSWER)).answer())
-        return [first, figures("later", later)]
+        yield figures("later", later)
 
-    async def _beside(self) -> list[Figures]:
+    async def _beside(self) -> AsyncIterator[Figures]:
         begun, enough = asyncio.Event(), asyncio.Event()
         text = asyncio.create_task(
             self._client.stream([message("Count to a thousand.")], 64 * self._max_tokens, begun=begun, enough=enough)
@@ -106,7 +111,8 @@ class ImageBench:
         await begun.wait()
         answers = await self._together(_BESIDE, _BESIDE, 5000, self._max_tokens)
         enough.set()
-        return [figures("beside", [(await text).answer()]), figures("beside-images", answers)]
+        yield figures("beside", [(await text).answer()])
+        yield figures("beside-images", answers)
 
     async def _together(self, streams: int, total: int, seed: int, max_tokens: int) -> list[TimedAnswer]:
         """Ask `total` times about a picture, `streams` at once."""
@@ -120,35 +126,41 @@ class ImageBench:
         return [stream.answer() for stream in await asyncio.gather(*map(ask, asked))]
 
 
-async def measure(running: Running, seed: int, max_tokens: int, large: int) -> list[Figures]:
-    """Run every scenario against a server that is up, and restart it once."""
+async def measure(running: Running, seed: int, given: argparse.Namespace, report: Report) -> None:
+    """Run the scenarios against a server that is up, and restart it once for the last."""
     async with BenchClient(running.url) as client:
         await client.choose(running.contender.model)
-        found = await ImageBench(client, seed, max_tokens, large).run()
+        async for found in ImageBench(client, seed, given.max_tokens, given.large).run(given.scenario):
+            report(found)
+    if "large" not in given.scenario:
+        return
     await asyncio.sleep(_SECONDS_TO_WRITE)
     await asyncio.to_thread(running.stop)
     await asyncio.to_thread(running.start)
     async with BenchClient(running.url) as client:
         await client.choose(running.contender.model)
-        return [*found, await ImageBench(client, seed, max_tokens, large).opening("restart")]
+        report(await ImageBench(client, seed, given.max_tokens, given.large).opening("restart"))
 
 
-def compare(contenders: Sequence[Contender], repeat: int, max_tokens: int, large: int, out: Path) -> str:
+def compare(contenders: Sequence[Contender], given: argparse.Namespace, out: Path) -> str:
     """Run all rounds and return the table. A server that fails is left out of the rest of its round."""
     servers = [Running(contender, out.with_suffix(f".{contender.name}.log")) for contender in contenders]
     rows: list[Row] = []
-    with out.with_suffix(".jsonl").open("wb") as file:
-        for number in range(repeat):
-            for running in servers:
-                try:
-                    running.start()
-                    for one in asyncio.run(measure(running, 10_000 * number, max_tokens, large)):
-                        rows.append(Row(running.contender.name, number, one))
-                        file.write(msgspec.json.encode(rows[-1]._asdict()) + b"\n")
-                except RuntimeError as error:
-                    print(f"{running.contender.name} is out of round {number}: {error}", file=sys.stderr, flush=True)
-                finally:
-                    running.stop()
+
+    def keep(server: str, number: int, found: Figures) -> None:
+        rows.append(Row(server, number, found))
+        print(msgspec.json.encode(rows[-1]._asdict()).decode(), flush=True)
+
+    for number in range(given.repeat):
+        for running in servers:
+            report = partial(keep, running.contender.name, number)
+            try:
+                running.start()
+                asyncio.run(measure(running, 10_000 * number, given, report))
+            except RuntimeError as error:
+                print(f"{running.contender.name} is out of round {number}: {error}", file=sys.stderr, flush=True)
+            finally:
+                running.stop()
     return table(rows)
 
 
@@ -157,6 +169,7 @@ def main() -> None:
     parser.add_argument("--model", metavar="FOLDER")
     parser.add_argument("--shape", choices=SHAPES, default="small")
     parser.add_argument("--rival", type=rival, action="append", default=[], metavar="NAME=PYTHON")
+    parser.add_argument("--scenario", choices=SCENARIOS, nargs="+", default=SCENARIOS)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--max-tokens", type=int, default=64)
     parser.add_argument("--large", type=int, default=1344, metavar="PIXELS")
@@ -166,7 +179,7 @@ def main() -> None:
         path = resolve(args.model).path if args.model else str(make_shape(folder / args.shape, args.shape))
         contenders = [Contender.orchard(path, folder, [])]
         contenders += [Contender.rival(name, python, path, folder) for name, python in args.rival]
-        print(compare(contenders, args.repeat, args.max_tokens, args.large, folder / "images"))
+        print(compare(contenders, args, folder / "images"))
 
 
 if __name__ == "__main__":

@@ -15,14 +15,14 @@ from tools.demo_model.skills import about, answers, echo, facts, memory, recall,
 from tools.demo_model.skills.catalog import CATALOG
 from tools.demo_model.skills.define import Offer
 from tools.demo_model.template import Message, Tool
-from tools.demo_model.text import Split, dressed, expand, sentence
+from tools.demo_model.text import Split, choose, dressed, expand, sentence
 
 Maker = Callable[[Random, Split], Exchange]
 
 
 def _between(rng: Random, split: Split) -> Exchange:
     """Return an exchange short enough to stand between telling and asking."""
-    maker = rng.choice((echo.make, sums.make, facts.make, about.chat, refuse.make, about.chat, tools.make))
+    maker = choose(rng, (echo.make, sums.make, facts.make, about.chat, refuse.make, about.chat, tools.make))
     return maker(rng, split)
 
 
@@ -31,9 +31,14 @@ def _remember(rng: Random, split: Split) -> Exchange:
     return maker(rng, split, lambda: _between(rng, split))
 
 
+def _again(rng: Random, split: Split) -> Exchange:
+    return echo.again(rng, split, lambda: _between(rng, split))
+
+
 # What a training conversation is made of. Weights follow difficulty, not how often people ask.
 MIXTURE: dict[str, tuple[float, Maker]] = {
     "echo": (0.18, echo.make),
+    "again": (0.015, _again),
     "sums": (0.12, sums.make),
     "tools": (0.34, tools.make),
     "memory": (0.14, _remember),
@@ -61,7 +66,7 @@ SAFE = {
     "get_stock_price",
     "add_todo",
 }
-MOST_TOOLS = 6
+MOST_TOOLS = 8
 # Requests for these, with no tool to do it, belong to another skill.
 _OWN = {"sums", "echo"}
 
@@ -90,7 +95,7 @@ def system_prompt(rng: Random) -> str | None:
     )
     if kind > 0.75:
         extra = [sentence(rng) for _ in range(rng.randint(1, 4 if kind < 0.95 else 25 if kind < 0.995 else 120))]
-        text = rng.choice((" ", "\n", "\n- ")).join([text, *extra]) if rng.random() < 0.7 else " ".join(extra)
+        text = choose(rng, (" ", "\n", "\n- ")).join([text, *extra]) if rng.random() < 0.7 else " ".join(extra)
     return text
 
 
@@ -98,14 +103,14 @@ def unserved(rng: Random, split: Split, offered: list[Offer]) -> Exchange:
     """Make a request for a tool that is not among those offered: the model must not call another one."""
     if rng.random() < 0.4:
         made = refuse.make(rng, split)
-        wanted = rng.choice((tools.synthetic, requests.everyday))(rng, split)
+        wanted = choose(rng, (tools.synthetic, requests.everyday))(rng, split)
         made.messages[0] = user(wanted.ask)
         return refuse.make(rng, split) if any(tools.clash(wanted, other) for other in offered) else made
     specs = [
         spec for spec in CATALOG if spec.topic not in _OWN and spec.names[0] not in ("random_number", "get_user_info")
     ]
     for _ in range(9):
-        wanted = tools.from_catalog(rng, split, rng.choice(specs))
+        wanted = tools.from_catalog(rng, split, choose(rng, specs))
         if not any(tools.clash(wanted, other) for other in offered):
             break
     else:
@@ -149,7 +154,8 @@ def conversation(rng: Random, split: Split, skill: str | None = None, turns: int
                 continue
             parts, topics, offered = [], set(), []
         for message in part.messages:
-            if message["role"] == "user" and rng.random() < 0.3:
+            # What is said again must stay as it was said.
+            if name != "again" and message["role"] == "user" and rng.random() < 0.3:
                 message["content"] = dressed(rng, message["content"], split)
         parts.append(part)
         topics.add(
@@ -172,7 +178,7 @@ def conversation(rng: Random, split: Split, skill: str | None = None, turns: int
         system, stated = memory.stated(rng, split)
         messages = stated.messages
     if system is not None and messages[0]["role"] != "system":
-        place = rng.choice([i for i, m in enumerate(messages) if m["role"] == "user"]) if rng.random() < 0.06 else 0
+        place = choose(rng, [i for i, m in enumerate(messages) if m["role"] == "user"]) if rng.random() < 0.06 else 0
         messages.insert(place, {"role": "system", "content": system})
     return Conversation(messages, shown, thinking=rng.random() < 0.25, judged=parts[-1].judged)
 
@@ -187,7 +193,7 @@ def _with_distractors(
     parts: list[Exchange],
 ) -> list[Tool]:
     """Add tools that nobody asks for; at times turn the last request into one that no tool can serve."""
-    wanted = rng.choice((0, 0, 1, 2, 3, 5)) if offered else rng.choice((0, 0, 0, 1, 1, 2, 3, 5))
+    wanted = choose(rng, (0, 0, 0, 1, 1, 2, 2, 3, 7)) if offered else choose(rng, (0, 0, 0, 0, 0, 1, 1, 2, 3, 7))
     banned = set(_OWN) & (topics | {topic.removeprefix("tool:") for topic in topics})
     mine = [Offer(_key(tool), tool, "", {}) for tool in offered]
     extra = tools.distractors(rng, split, mine, min(wanted, MOST_TOOLS - len(offered)), banned)

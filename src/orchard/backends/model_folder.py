@@ -16,7 +16,7 @@ import mlx_lm.utils
 from mlx.utils import tree_flatten
 from transformers import dynamic_module_utils
 
-from orchard.backends import cuda, fused
+from orchard.backends import cuda, fused, gated_delta
 from orchard.backends.output_layer import OutputLayer
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import absurd_size, context_window
@@ -108,6 +108,7 @@ def load_folder(
         tokenizer = reading.result()
     mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
     cuda.adapt(network)
+    gated_delta.install()
     output = _output(folder, network, library) if options.embeddings else None
     defaults, max_new_tokens = _generation_config(folder)
     return FolderModel(

@@ -92,3 +92,11 @@ def test_it_computes_what_the_library_computes() -> None:
         found = decode_attention.attend_rows(asked, layer, width**-0.5)
         assert found.dtype == dtype
         assert mx.allclose(found.astype(mx.float32), expected, atol=1e-4 if dtype == mx.float32 else 1e-2)
+
+
+def test_each_scale_has_a_kernel_of_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mx.fast, "cuda_kernel", lambda name, *_: name)
+    make = decode_attention._attend.__wrapped__
+    names = [make(scale) for scale in (0.125, 8.0, 2.0**-3.5)]
+    assert len(set(names)) == 3
+    assert all(name.isidentifier() for name in names)

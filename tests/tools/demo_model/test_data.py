@@ -4,7 +4,7 @@ import re
 from random import Random
 
 import pytest
-from tools.demo_model.skills import about, echo, facts, sums
+from tools.demo_model.skills import about, echo, facts, sums, texts
 from tools.demo_model.text import Split, expand, holdout, wording
 
 from tools.demo_model import data, evaluate, template
@@ -68,12 +68,44 @@ def test_sums_are_right() -> None:
         ):
             assert all(number in made.messages[0]["content"] for number in numbers)
     assert lengths == {1, 2, 3}
-    assert terms == {2, 3}
+    assert terms == {2, 3, 4}
+
+
+def test_what_is_too_hard_is_said_to_be() -> None:
+    rng = Random(13)
+    asks = [sums.beyond(rng).messages for _ in range(200)]
+    assert {answer["content"] for _, answer in asks} == {sums.LIMIT}
+    plain = [re.fullmatch(r"\D*(\d+) ?[+-] ?(\d+)\D*", ask["content"]) for ask, _ in asks]
+    assert all(max(int(found[1]), int(found[2])) > 999 for found in plain if found)
+
+
+def test_stories_have_the_numbers_of_their_answers() -> None:
+    rng = Random(14)
+    for plus in (True, False) * 200:
+        told = sums.story(rng, "train", plus, 731, 52).lower()
+        assert "731" in told or "seven hundred and thirty-one" in told
+        assert "52" in told or "fifty-two" in told
+        assert "{" not in told
+
+
+def test_a_text_of_several_lines_is_said_back_with_its_lines() -> None:
+    rng = Random(15)
+    made = [echo.make(rng, "train").messages for _ in range(400)]
+    assert sum("\n" in answer["content"] for _, answer in made) > 20
+    assert all(answer["content"] in ask["content"] for ask, answer in made if "\n" in answer["content"])
+    assert all(answer["content"] == answer["content"].strip() != "" for _, answer in made)
+
+
+def test_what_was_said_last_is_said_again() -> None:
+    rng = Random(16)
+    for conversation in (data.conversation(rng, "train", "again", turns=1) for _ in range(60)):
+        *before, _, answer = [message for message in conversation.messages if message["role"] != "system"]
+        assert answer["content"] in {message["content"] for message in before[-2:]}
 
 
 def test_paths_quantities_and_marks_are_said_back_whole() -> None:
     rng = Random(6)
-    made = [echo.particular(rng) for _ in range(200)]
+    made = [texts.particular(rng) for _ in range(200)]
     assert any("/" in text for text in made)
     assert any("@" in text for text in made)
     assert any("kg" in text for text in made)
@@ -139,7 +171,7 @@ def test_conversations_fit_and_most_are_short() -> None:
 
 def test_a_system_prompt_that_asks_for_json_stands_alone() -> None:
     seen = 0
-    for made in data.training_conversations(5, 0, 600):
+    for made in data.training_conversations(5, 0, 1500):
         systems = [m["content"] for m in made.messages if m["role"] == "system" and "JSON" in m["content"]]
         seen += len(systems)
         assert not systems or sum(m["role"] == "user" for m in made.messages) == 1

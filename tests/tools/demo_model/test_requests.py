@@ -1,9 +1,10 @@
 """Requests for tools in people's own words: what the call has is what the request says, and nothing else."""
 
 import re
+from collections.abc import Mapping
 from random import Random
 
-from tools.demo_model.skills import requests, sums
+from tools.demo_model.skills import requests, slots, values
 from tools.demo_model.skills.define import Offer
 from tools.demo_model.text import Split
 
@@ -15,26 +16,79 @@ def offers(split: Split = "train") -> list[Offer]:
 
 def spoken(value: object, ask: str) -> bool:
     """Whether the request says a value, as figures or words."""
-    names = {"EUR": "euros", "USD": "dollars", "GBP": "pounds", "JPY": "yen"}
-    small = isinstance(value, int) and value <= 20 and sums.spoken(value) in ask.lower()
-    return str(value) in ask or str(value).lower() in ask.lower() or names.get(str(value), "\0") in ask or small
+    said = ask.lower().replace("_", " ")
+    if isinstance(value, int | float):
+        ways = {str(value), values.figures(value), f"minus {-value}"}
+        tables: list[Mapping[str, float]] = [values.AMOUNTS, *values.SPANS.values()]
+        ways |= {way for table in tables for way, amount in table.items() if amount == value}
+        if isinstance(value, int) and 0 <= value < 1000:
+            ways.add(values.spoken(value))
+        return any(way in said for way in ways)
+    text = str(value)
+    units = {"EUR": "€|euro", "USD": "$|dollar", "GBP": "£|pound", "JPY": "yen"} | slots.UNITS
+    return text.lower().replace("_", " ") in said or any(way in said for way in units.get(text, "\0").split("|"))
+
+
+def leaves(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return [leaf for part in value.values() for leaf in leaves(part)]
+    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, list) else [value]
 
 
 def test_every_value_stands_in_the_request() -> None:
     for made in offers():
-        for value in made.arguments.values():
-            parts = value if isinstance(value, list) else [] if isinstance(value, bool) else [value]
-            assert all(spoken(part, made.ask) for part in parts), (made.ask, made.arguments)
+        for value in leaves(made.arguments):
+            # What is on or off is said in words of its own.
+            said = isinstance(value, bool) or value in {"on", "off"} or spoken(value, made.ask)
+            assert said, (made.ask, made.arguments)
 
 
 def test_with_and_without_are_yes_and_no() -> None:
     seen = set()
-    for made in offers():
-        for value in made.arguments.values():
-            if isinstance(value, bool):
-                seen.add(value)
-                assert bool(re.search(r"without|, (but )?no (?!more)", made.ask)) is not value, made.ask
+    rng = Random(9)
+    for _ in range(300):
+        mention, (argument,) = slots.switch(rng, "train")
+        seen.add(argument.value)
+        assert bool(re.search(r"without|, (but )?no |: no$| off$", mention)) is not argument.value, mention
+        mention, (_, state) = slots.toggled(rng, "train")
+        on = state.value if isinstance(state.value, bool) else state.value == "on"
+        assert bool(re.search(r"\boff\b|disable|deactivate|no more", mention)) is not on, mention
     assert seen == {True, False}
+
+
+def test_numbers_are_what_the_words_mean() -> None:
+    assert values.spoken(342) == "three hundred and forty-two"
+    rng = Random(11)
+    for _ in range(300):
+        for shown, value in (
+            values.count(rng, 2000, things=True),
+            values.span(rng, "minutes", 90),
+            values.signed(rng, 40),
+        ):
+            figures = re.search(r"\d[\d,.]*", shown)
+            if figures and shown not in values.SPANS["minutes"]:
+                assert abs(value) == float(figures[0].replace(",", "")), (shown, value)
+        shown, value = values.money(rng, "train")
+        assert re.sub(r"[^\d.]", "", shown) == str(value)
+
+
+def test_what_is_missing_is_asked_for_and_then_used() -> None:
+    rng = Random(12)
+    for _ in range(200):
+        made, missing, reply = requests.incomplete(rng, "train")
+        assert missing == list(made.arguments) == made.tool["function"]["parameters"]["required"]
+        assert all(isinstance(value, bool) or spoken(value, reply) for value in leaves(made.arguments)), (
+            reply,
+            made.arguments,
+        )
+
+
+def test_tools_beside_do_something_else() -> None:
+    made = [one for one in offers() if one.beside]
+    assert len(made) > 20
+    for one in made:
+        names = [tool["function"]["name"] for tool in one.beside]
+        assert one.name not in names or len(set(names)) < len(names)
 
 
 def test_arguments_follow_the_schema() -> None:
@@ -44,6 +98,7 @@ def test_arguments_follow_the_schema() -> None:
         "number": (int, float),
         "boolean": bool,
         "array": list,
+        "object": dict,
     }
     met = set()
     for made in offers():

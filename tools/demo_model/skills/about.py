@@ -6,7 +6,7 @@ from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills.facts import asked, read
-from tools.demo_model.text import Split
+from tools.demo_model.text import Split, choose
 
 SKILLS = (
     "I can repeat text, add and subtract small numbers, count, list things, call tools, remember what you tell me, "
@@ -128,5 +128,5 @@ CHAT_LIST = [(answer.replace("{skills}", SKILLS), asks) for answer, asks in read
 
 def chat(rng: Random, split: Split) -> Exchange:
     """Make a greeting or a bit of small talk."""
-    answer, asks = rng.choice(CHAT_LIST)
+    answer, asks = choose(rng, CHAT_LIST)
     return Exchange([user(asked(rng, split, asks)), assistant(answer, "This is small talk.")])

@@ -12,16 +12,17 @@ from typing import Any
 
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.template import Message
-from tools.demo_model.text import (  # fmt: skip
+from tools.demo_model.text import (
     ADJECTIVES,
     CITIES,
     NAMES,
     NOUNS,
     Split,
+    choose,
     coin,
     expand,
-    holdout,
     lines,
+    pick,
     sentence,
     wording,
 )
@@ -45,12 +46,12 @@ def _few(rng: Random, values: list[str], least: int = 1, most: int = 4) -> list[
 
 
 def _person(rng: Random, split: Split) -> str:
-    first = rng.choice(holdout(NAMES, split))
+    first = pick(rng, NAMES, split)
     return first if rng.random() < 0.5 else f"{first} {coin(rng, 2).capitalize()}"
 
 
 def _thing(rng: Random) -> str:
-    return f"{rng.choice(ADJECTIVES)} {rng.choice(NOUNS)}".capitalize()
+    return f"{choose(rng, ADJECTIVES)} {choose(rng, NOUNS)}".capitalize()
 
 
 def _date(rng: Random) -> str:
@@ -58,31 +59,31 @@ def _date(rng: Random) -> str:
 
 
 def _address(rng: Random, split: Split) -> Message:
-    both = {"street": f"{rng.randint(1, 99)} {rng.choice(STREETS)} Street", "city": rng.choice(CITIES)}
-    more = {"zip": f"{rng.randint(10000, 99999)}", "country": rng.choice(COUNTRIES)}
+    both = {"street": f"{rng.randint(1, 99)} {choose(rng, STREETS)} Street", "city": choose(rng, CITIES)}
+    more = {"zip": f"{rng.randint(10000, 99999)}", "country": choose(rng, COUNTRIES)}
     return {**both, **({key: more[key] for key in _few(rng, list(more), 1, 2)} if rng.random() < 0.4 else {})}
 
 
 def _item(rng: Random, split: Split) -> Message:
-    return {"name": rng.choice(NOUNS), rng.choice(("quantity", "price", "amount")): rng.randint(1, 20)}
+    return {"name": choose(rng, NOUNS), choose(rng, ("quantity", "price", "amount")): rng.randint(1, 20)}
 
 
 # What stands behind keys of these names, whatever the object is.
 VALUES: dict[str, Value] = {
     "name|full_name|author|owner|customer|contact|director|artist": _person,
-    "first_name|username|player|friend|winner": lambda rng, split: rng.choice(holdout(NAMES, split)),
+    "first_name|username|player|friend|winner": lambda rng, split: pick(rng, NAMES, split),
     "last_name|surname|family_name": lambda rng, split: coin(rng, 2).capitalize(),
     "age": lambda rng, split: rng.randint(18, 80),
-    "city|town|birthplace|location|place|origin|destination|capital": lambda rng, split: rng.choice(holdout(CITIES, split)),
-    "country|nationality": lambda rng, split: rng.choice(COUNTRIES),
-    "email|mail": lambda rng, split: f"{rng.choice(NAMES[:150]).lower()}@example.{rng.choice(('com', 'org', 'net'))}",
+    "city|town|birthplace|location|place|origin|destination|capital": lambda rng, split: pick(rng, CITIES, split),
+    "country|nationality": lambda rng, split: choose(rng, COUNTRIES),
+    "email|mail": lambda rng, split: f"{choose(rng, NAMES[:150]).lower()}@example.{choose(rng, ('com', 'org', 'net'))}",
     "phone|phone_number|telephone": lambda rng, split: f"555-{rng.randint(0, 9999):04}",
-    "job|occupation|profession|role": lambda rng, split: rng.choice(JOBS),
+    "job|occupation|profession|role": lambda rng, split: choose(rng, JOBS),
     "title|headline|subject|product|item|product_name|book|movie|song": lambda rng, split: _thing(rng),
-    "price|cost|total|amount_due": lambda rng, split: rng.choice((rng.randint(1, 99), round(rng.uniform(1, 99), 2), rng.randint(1, 99) - 0.01)),
-    "currency": lambda rng, split: rng.choice(("EUR", "USD", "GBP")),
+    "price|cost|total|amount_due": lambda rng, split: choose(rng, (rng.randint(1, 99), round(rng.uniform(1, 99), 2), rng.randint(1, 99) - 0.01)),
+    "currency": lambda rng, split: choose(rng, ("EUR", "USD", "GBP")),
     "date|birthday|birth_date|created_at|due_date|start_date|released": lambda rng, split: _date(rng),
-    "time|start|opens_at": lambda rng, split: f"{rng.randint(0, 23):02}:{rng.choice((0, 15, 30, 45)):02}",
+    "time|start|opens_at": lambda rng, split: f"{rng.randint(0, 23):02}:{choose(rng, (0, 15, 30, 45)):02}",
     "year": lambda rng, split: rng.randint(1950, 2026),
     "tags|labels|keywords|categories": lambda rng, split: _few(rng, TAGS),
     "items|products|lines": lambda rng, split: [_item(rng, split) for _ in range(rng.randint(1, 3))],
@@ -90,31 +91,31 @@ VALUES: dict[str, Value] = {
     "hobbies|interests|skills": lambda rng, split: _few(rng, HOBBIES, 1, 3),
     "steps|instructions": lambda rng, split: ["Mix everything.", "Heat the oven.", "Bake for 20 minutes.", "Cut the vegetables.", "Cook until soft.", "Serve warm."][rng.randint(2, 4) :],
     "colors|colours": lambda rng, split: _few(rng, ["red", "blue", "green", "black", "white", "yellow"], 1, 3),
-    "color|colour": lambda rng, split: rng.choice(["red", "blue", "green", "black", "white", "yellow"]),
+    "color|colour": lambda rng, split: choose(rng, ["red", "blue", "green", "black", "white", "yellow"]),
     "address|home": _address,
     "is_active|active|available|in_stock|done|completed|verified|enabled|public|is_new|has_pets|married|vegetarian": lambda rng, split: rng.random() < 0.6,
-    "rating|stars": lambda rng, split: rng.choice((rng.randint(1, 5), round(rng.uniform(1, 5), 1))),
+    "rating|stars": lambda rng, split: choose(rng, (rng.randint(1, 5), round(rng.uniform(1, 5), 1))),
     "score|percent|progress": lambda rng, split: rng.randint(0, 100),
     "confidence|probability": lambda rng, split: round(rng.random(), 2),
     "quantity|count|stock|servings|people|seats|rooms|number": lambda rng, split: rng.randint(1, 20),
     "id|user_id|order_id|product_id": lambda rng, split: rng.randint(1, 9999),
-    "weight|height|width|length|size_cm": lambda rng, split: rng.choice((rng.randint(1, 200), round(rng.uniform(1, 99), 1))),
-    "duration|minutes|prep_time|cook_time|cooking_time": lambda rng, split: rng.choice((5, 10, 15, 20, 30, 45, 60, 90)),
-    "difficulty": lambda rng, split: rng.choice(("easy", "medium", "hard")),
-    "priority|level|severity": lambda rng, split: rng.choice(("low", "medium", "high")),
-    "status|state": lambda rng, split: rng.choice(("open", "closed", "active", "pending", "done")),
-    "category|kind|type|genre": lambda rng, split: rng.choice(("food", "home", "music", "sport", "travel", "fiction", "other")),
-    "sentiment|mood": lambda rng, split: rng.choice(("positive", "negative", "neutral")),
-    "gender": lambda rng, split: rng.choice(("female", "male")),
-    "size": lambda rng, split: rng.choice(("small", "medium", "large")),
-    "language": lambda rng, split: rng.choice(("English", "French", "German", "Spanish")),
-    "animal|pet|species": lambda rng, split: rng.choice(("cat", "dog", "horse", "rabbit", "fox", "owl", "goat")),
+    "weight|height|width|length|size_cm": lambda rng, split: choose(rng, (rng.randint(1, 200), round(rng.uniform(1, 99), 1))),
+    "duration|minutes|prep_time|cook_time|cooking_time": lambda rng, split: choose(rng, (5, 10, 15, 20, 30, 45, 60, 90)),
+    "difficulty": lambda rng, split: choose(rng, ("easy", "medium", "hard")),
+    "priority|level|severity": lambda rng, split: choose(rng, ("low", "medium", "high")),
+    "status|state": lambda rng, split: choose(rng, ("open", "closed", "active", "pending", "done")),
+    "category|kind|type|genre": lambda rng, split: choose(rng, ("food", "home", "music", "sport", "travel", "fiction", "other")),
+    "sentiment|mood": lambda rng, split: choose(rng, ("positive", "negative", "neutral")),
+    "gender": lambda rng, split: choose(rng, ("female", "male")),
+    "size": lambda rng, split: choose(rng, ("small", "medium", "large")),
+    "language": lambda rng, split: choose(rng, ("English", "French", "German", "Spanish")),
+    "animal|pet|species": lambda rng, split: choose(rng, ("cat", "dog", "horse", "rabbit", "fox", "owl", "goat")),
     "description|summary|text|note|comment|message|reason|content|answer|bio|explanation": lambda rng, split: sentence(rng),
-    "url|website|link": lambda rng, split: f"https://example.com/{rng.choice(NOUNS)}",
+    "url|website|link": lambda rng, split: f"https://example.com/{choose(rng, NOUNS)}",
     "temperature": lambda rng, split: rng.randint(-10, 35),
     "population": lambda rng, split: rng.randint(1, 900) * 1000,
-    "company|brand|team|publisher": lambda rng, split: f"{coin(rng, 2).capitalize()} {rng.choice(('Ltd', 'Inc', 'Group', 'Works'))}",
-    "dish|recipe|recipe_name|meal": lambda rng, split: f"{rng.choice(FOODS)} {rng.choice(('soup', 'salad', 'cake', 'pie', 'bread', 'stew'))}".capitalize(),
+    "company|brand|team|publisher": lambda rng, split: f"{coin(rng, 2).capitalize()} {choose(rng, ('Ltd', 'Inc', 'Group', 'Works'))}",
+    "dish|recipe|recipe_name|meal": lambda rng, split: f"{choose(rng, FOODS)} {choose(rng, ('soup', 'salad', 'cake', 'pie', 'bread', 'stew'))}".capitalize(),
 }  # fmt: skip
 BY_KEY = {key: value for keys, value in VALUES.items() for key in keys.split("|")}
 # What an object of a kind usually holds, in the order that clients define it.
@@ -168,22 +169,28 @@ def _made(rng: Random, split: Split, key: str) -> Field:
 
 def _invented(rng: Random, split: Split) -> Field:
     """Return a key that nobody has, with a short value of any type."""
-    key = rng.choice((rng.choice(NOUNS), coin(rng), f"{rng.choice(ADJECTIVES)}_{rng.choice(NOUNS)}"))
+    key = choose(rng, (choose(rng, NOUNS), coin(rng), f"{choose(rng, ADJECTIVES)}_{choose(rng, NOUNS)}"))
     shape = rng.randrange(8)
     if shape == 0:
         return f"{key}_count", rng.randint(0, 50)
     if shape == 1:
-        return f"{rng.choice(('is', 'has'))}_{key}", rng.random() < 0.5
+        return f"{choose(rng, ('is', 'has'))}_{key}", rng.random() < 0.5
     if shape == 2:
-        return f"{key}_list", [rng.choice(NOUNS) for _ in range(rng.randint(1, 4))]
+        return f"{key}_list", [choose(rng, NOUNS) for _ in range(rng.randint(1, 4))]
     if shape == 3:
-        return key, dict(_made(rng, split, rng.choice(list(BY_KEY))) for _ in range(rng.randint(1, 2)))
+        return key, dict(_made(rng, split, choose(rng, list(BY_KEY))) for _ in range(rng.randint(1, 2)))
     if shape == 4:
-        return f"{key}_{rng.choice(('id', 'number', 'size', 'level'))}", rng.randint(1, 100)
+        return f"{key}_{choose(rng, ('id', 'number', 'size', 'level'))}", rng.randint(1, 100)
     if shape == 5:
         return f"{key}_name", _person(rng, split)
-    return key, rng.choice(
-        (rng.choice(NOUNS), rng.choice(ADJECTIVES), rng.randint(0, 99), f"{rng.choice(ADJECTIVES)} {rng.choice(NOUNS)}")
+    return key, choose(
+        rng,
+        (
+            choose(rng, NOUNS),
+            choose(rng, ADJECTIVES),
+            rng.randint(0, 99),
+            f"{choose(rng, ADJECTIVES)} {choose(rng, NOUNS)}",
+        ),
     )
 
 
@@ -207,19 +214,19 @@ def _type(value: Any) -> Message:
 
 def invented(rng: Random, split: Split) -> tuple[str, Message]:
     """Make up an object of some kind; return what it is and the object."""
-    kinds, keys = rng.choice(list(KINDS.items()))
+    kinds, keys = choose(rng, list(KINDS.items()))
     usual = keys.split()
-    amount = rng.choice((1, 2, 2, 3, 3, 3, 4, 4, 5, 6))
+    amount = choose(rng, (1, 2, 2, 3, 3, 3, 4, 4, 5, 6))
     chosen = sorted(rng.sample(usual, min(amount, len(usual))), key=usual.index)
     if rng.random() < 0.3:
         rng.shuffle(chosen)
     fields = [_made(rng, split, key) for key in chosen]
     if rng.random() < 0.25:
-        fields[rng.randrange(len(fields))] = _made(rng, split, rng.choice(list(BY_KEY)))
+        fields[rng.randrange(len(fields))] = _made(rng, split, choose(rng, list(BY_KEY)))
     if rng.random() < 0.2:
         fields.insert(rng.randrange(len(fields) + 1), _invented(rng, split))
     styled = rng.random() < 0.12
-    return rng.choice(kinds.split("|")), {camel(key) if styled else key: value for key, value in fields[:6]}
+    return choose(rng, kinds.split("|")), {camel(key) if styled else key: value for key, value in fields[:6]}
 
 
 def make(rng: Random, split: Split) -> Exchange:
@@ -232,7 +239,7 @@ def make(rng: Random, split: Split) -> Exchange:
         wording(rng, ORDERS, split),
         kind=kind,
         a="an" if kind[0] in "aeio" else "a",
-        small=rng.choice(("invent", "make up", "describe", "create", "generate")),
+        small=choose(rng, ("invent", "make up", "describe", "create", "generate")),
     )
     keys, schema = (
         ", ".join(made),
@@ -242,7 +249,7 @@ def make(rng: Random, split: Split) -> Exchange:
     if rng.random() < 0.4:
         ask = expand(rng, wording(rng, KEYED, split), ask=ask.rstrip(".?!"), keys=keys, schema=schema)
     elif rng.random() < 0.3:
-        system = expand(rng, rng.choice(SYSTEMS), keys=keys, schema=schema)
+        system = expand(rng, choose(rng, SYSTEMS), keys=keys, schema=schema)
     if rng.random() < 0.15:
         ask = ask.lower() if "{" not in ask else ask
     return _exchange(rng, ask, made, system)
@@ -286,11 +293,11 @@ It is {temperature} degrees in {city}.
 
 def extracted(rng: Random, split: Split) -> Exchange:
     """Make a text and a request for the values in it; the answer holds them as they stand there."""
-    pattern = expand(rng, rng.choice(TEXTS))
+    pattern = expand(rng, choose(rng, TEXTS))
     found = {key: BY_KEY[key](rng, split) for key in BY_KEY if f"{{{key}}}" in pattern}
     found = dict(sorted(found.items(), key=lambda field: pattern.index(f"{{{field[0]}}}")))
     if "product" in found:
-        found["product"] = rng.choice(NOUNS)
+        found["product"] = choose(rng, NOUNS)
     text = expand(rng, pattern, **found)
     if rng.random() < 0.2:
         text = f"{sentence(rng)} {text}"
@@ -305,7 +312,7 @@ def extracted(rng: Random, split: Split) -> Exchange:
     form = wording(rng, EXTRACT if len(asked) == len(found) else EXTRACT[:2], split)
     ask = expand(rng, form, what=what, text=text)
     system = (
-        expand(rng, rng.choice(SYSTEMS), keys=", ".join(made), schema=json.dumps(_type(made)))
+        expand(rng, choose(rng, SYSTEMS), keys=", ".join(made), schema=json.dumps(_type(made)))
         if rng.random() < 0.2
         else None
     )

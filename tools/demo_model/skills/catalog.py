@@ -12,17 +12,18 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tools.demo_model.text import (  # fmt: skip
+from tools.demo_model.text import (
     ADJECTIVES,
     CITIES,
     NAMES,
     NOUNS,
     Split,
+    choose,
     coin,
     common_word,
     expand,
-    holdout,
     number,
+    pick,
     sentence,
 )
 
@@ -346,60 +347,60 @@ _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday today tomorrow
 def phrase(rng: Random) -> str:
     """Draw one to three words."""
     return expand(rng, "[{a} {n}|{n}|{n} {m}|{c}|{n} and {m}|{a} {c}|{w} {c}|{w}]",
-                  a=rng.choice(ADJECTIVES), n=rng.choice(NOUNS), m=rng.choice(NOUNS), c=coin(rng), w=common_word(rng))  # fmt: skip
+                  a=choose(rng, ADJECTIVES), n=choose(rng, NOUNS), m=choose(rng, NOUNS), c=coin(rng), w=common_word(rng))  # fmt: skip
 
 
 _REGIONS = "CA NY TX MA WA IL FL CO France Germany Spain Italy Japan Canada UK USA India Brazil Mexico England".split()
 
 
 def _city(rng: Random, split: Split) -> str:
-    city = rng.choice(holdout(CITIES, split)) if rng.random() < 0.85 else coin(rng).capitalize()
-    return f"{city}, {rng.choice(_REGIONS)}" if rng.random() < 0.12 else city
+    city = pick(rng, CITIES, split) if rng.random() < 0.85 else coin(rng).capitalize()
+    return f"{city}, {choose(rng, _REGIONS)}" if rng.random() < 0.12 else city
 
 
 def _path(rng: Random) -> str:
-    name = rng.choice((rng.choice(NOUNS), coin(rng), rng.choice(NOUNS) + "_" + rng.choice(NOUNS)))
-    folder = rng.choice(("", "", "/tmp/", "src/", "docs/", f"/home/{coin(rng)}/", f"{rng.choice(NOUNS)}/"))  # noqa: S108 - a word in a sentence
-    return folder + name + rng.choice((".txt", ".py", ".md", ".json", ".csv", ".log", ".yaml", ".html"))
+    name = choose(rng, (choose(rng, NOUNS), coin(rng), choose(rng, NOUNS) + "_" + choose(rng, NOUNS)))
+    folder = choose(rng, ("", "", "/tmp/", "src/", "docs/", f"/home/{coin(rng)}/", f"{choose(rng, NOUNS)}/"))  # noqa: S108 - a word in a sentence
+    return folder + name + choose(rng, (".txt", ".py", ".md", ".json", ".csv", ".log", ".yaml", ".html"))
 
 
 def _expression(rng: Random) -> str:
-    gap = rng.choice(("", " ", " "))
+    gap = choose(rng, ("", " ", " "))
     parts = [str(number(rng, 3))]
-    for _ in range(rng.choice((1, 1, 2))):
-        parts += [rng.choice("+-*/"), str(number(rng, 3))]
+    for _ in range(choose(rng, (1, 1, 2))):
+        parts += [choose(rng, "+-*/"), str(number(rng, 3))]
     return gap.join(parts)
 
 
 VALUES: dict[str, Callable[[Random, Split], Any]] = {
     "city": lambda rng, split: _city(rng, split),
-    "country": lambda rng, split: rng.choice(holdout(COUNTRIES, split)),
-    "name": lambda rng, split: rng.choice(holdout(NAMES, split)) if rng.random() < 0.8 else coin(rng).capitalize(),
-    "unit": lambda rng, split: rng.choice(UNITS),
+    "country": lambda rng, split: pick(rng, COUNTRIES, split),
+    "name": lambda rng, split: pick(rng, NAMES, split) if rng.random() < 0.8 else coin(rng).capitalize(),
+    "unit": lambda rng, split: choose(rng, UNITS),
     "small": lambda rng, split: rng.randint(1, 30),
     "int": lambda rng, split: number(rng, 4),
     "id": lambda rng, split: number(rng, 6),
-    "noun": lambda rng, split: rng.choice(NOUNS) if rng.random() < 0.8 else coin(rng),
+    "noun": lambda rng, split: choose(rng, NOUNS) if rng.random() < 0.8 else coin(rng),
     "phrase": lambda rng, split: phrase(rng),
-    "quoted": lambda rng, split: rng.choice((phrase(rng), sentence(rng), sentence(rng).rstrip("."))),
+    "quoted": lambda rng, split: choose(rng, (phrase(rng), sentence(rng), sentence(rng).rstrip("."))),
     "task": lambda rng, split: expand(rng, "[buy|call|visit|clean|fix|feed|water|find|pay|write to|pick up] [the |my |a |]{n}", n=phrase(rng)),
-    "email": lambda rng, split: f"{rng.choice((*NAMES[:150], coin(rng))).lower()}@{rng.choice((coin(rng), 'example'))}.{rng.choice(('com', 'org', 'net'))}",
-    "clock": lambda rng, split: rng.choice((f"{rng.randint(0, 23):02}:{rng.choice((0, 15, 30, 45)):02}", f"{rng.randint(1, 12)} {rng.choice(('am', 'pm'))}", f"{rng.randint(1, 12)}{rng.choice(('am', 'pm'))}")),
-    "date": lambda rng, split: rng.choice((rng.choice(_DAYS), f"{rng.randint(2024, 2030)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}")),
-    "ticker": lambda rng, split: "".join(rng.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(rng.randint(2, 5))) + rng.choice(("", "", str(number(rng)))),
-    "currency": lambda rng, split: rng.choice(CURRENCIES),
-    "measure": lambda rng, split: rng.choice(MEASURES),
-    "language": lambda rng, split: rng.choice(holdout(LANGUAGES, split)),
-    "room": lambda rng, split: rng.choice(ROOMS),
-    "priority": lambda rng, split: rng.choice(PRIORITIES),
+    "email": lambda rng, split: f"{choose(rng, (*NAMES[:150], coin(rng))).lower()}@{choose(rng, (coin(rng), 'example'))}.{choose(rng, ('com', 'org', 'net'))}",
+    "clock": lambda rng, split: choose(rng, (f"{rng.randint(0, 23):02}:{choose(rng, (0, 15, 30, 45)):02}", f"{rng.randint(1, 12)} {choose(rng, ('am', 'pm'))}", f"{rng.randint(1, 12)}{choose(rng, ('am', 'pm'))}")),
+    "date": lambda rng, split: choose(rng, (choose(rng, _DAYS), f"{rng.randint(2024, 2030)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}")),
+    "ticker": lambda rng, split: "".join(choose(rng, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(rng.randint(2, 5))) + choose(rng, ("", "", str(number(rng)))),
+    "currency": lambda rng, split: choose(rng, CURRENCIES),
+    "measure": lambda rng, split: choose(rng, MEASURES),
+    "language": lambda rng, split: pick(rng, LANGUAGES, split),
+    "room": lambda rng, split: choose(rng, ROOMS),
+    "priority": lambda rng, split: choose(rng, PRIORITIES),
     "bool": lambda rng, split: True,
     "onoff": lambda rng, split: rng.random() < 0.5,
     "path": lambda rng, split: _path(rng),
     "folder": lambda rng, split: _path(rng).rsplit(".", 1)[0],
-    "command": lambda rng, split: expand(rng, "[ls|cat|echo|git|make|cd|npm|python|pwd|grep] [{n}|-l|{c}|{n}.txt|--{n}]", n=rng.choice(NOUNS), c=coin(rng)),
+    "command": lambda rng, split: expand(rng, "[ls|cat|echo|git|make|cd|npm|python|pwd|grep] [{n}|-l|{c}|{n}.txt|--{n}]", n=choose(rng, NOUNS), c=coin(rng)),
     "expression": lambda rng, split: _expression(rng),
-    "proper": lambda rng, split: expand(rng, "[{c}|Chez {c}|The {a} {n}|{c}'s]", c=coin(rng).capitalize(), a=rng.choice(ADJECTIVES).capitalize(), n=rng.choice(NOUNS).capitalize()),
-    "sql": lambda rng, split: expand(rng, "SELECT [*|{n}|{n}, {m}] FROM {t}s[ WHERE {m} = {k}||]", n=rng.choice(NOUNS), m=rng.choice(NOUNS), t=rng.choice(NOUNS), k=number(rng)),
+    "proper": lambda rng, split: expand(rng, "[{c}|Chez {c}|The {a} {n}|{c}'s]", c=coin(rng).capitalize(), a=choose(rng, ADJECTIVES).capitalize(), n=choose(rng, NOUNS).capitalize()),
+    "sql": lambda rng, split: expand(rng, "SELECT [*|{n}|{n}, {m}] FROM {t}s[ WHERE {m} = {k}||]", n=choose(rng, NOUNS), m=choose(rng, NOUNS), t=choose(rng, NOUNS), k=number(rng)),
 }  # fmt: skip
 
 JSON_TYPES = {"small": "integer", "int": "integer", "id": "integer", "bool": "boolean", "onoff": "boolean"}

@@ -3,7 +3,7 @@
 # ruff: noqa: PLR0912 - many keys that a client may send or not
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -21,6 +21,7 @@ class Offer:
     single: bool = False
     topic: str = ""
     everyday: bool = False  # the request is one that people make of anybody
+    beside: list[Tool] = field(default_factory=list)  # tools for other things, offered with this one
 
     @property
     def name(self) -> str:
@@ -42,19 +43,19 @@ def definition(rng: Random, name: str, about: str, fields: list[tuple[str, Messa
     """Write a tool in the OpenAI API's shape, with the extra keys and key orders that clients really send."""
     pydantic = rng.random() < 0.15
     properties: Message = {}
-    for field, schema, needed in fields:
+    for name_of, schema, needed in fields:
         shown = dict(schema)
         if pydantic:
-            shown["title"] = field.replace("_", " ").title()
+            shown["title"] = name_of.replace("_", " ").title()
         if not needed and rng.random() < 0.3:
             shown["default"] = None
         if not needed and pydantic and "enum" not in shown:
             shown["anyOf"] = [{"type": shown.pop("type")}, {"type": "null"}]
         if rng.random() < 0.3:
             shown = dict(rng.sample(sorted(shown.items()), len(shown)))
-        properties[field] = shown
+        properties[name_of] = shown
     parameters: Message = {"type": "object", "properties": properties}
-    required = [field for field, _, is_needed in fields if is_needed]
+    required = [name_of for name_of, _, is_needed in fields if is_needed]
     if required or rng.random() < 0.5:
         parameters["required"] = required
     for key, value in (

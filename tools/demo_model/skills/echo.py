@@ -2,22 +2,12 @@
 
 # ruff: noqa: E501 - phrases read best unbroken
 
+from collections.abc import Callable
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.text import (
-    EMOJI,
-    NOUNS,
-    Split,
-    coin,
-    common_word,
-    expand,
-    lines,
-    scramble,
-    sentence,
-    word,
-    wording,
-)
+from tools.demo_model.skills.texts import USUAL_TEXTS, several_lines, some_text
+from tools.demo_model.text import Split, choose, coin, common_word, expand, lines, word, wording
 
 THOUGHT = "I should say this text back."
 
@@ -157,118 +147,131 @@ TIMES = {
 
 QUOTES = ('"{}"', '"{}"', '"{}"', "'{}'", "'{}'", "“{}”", "‘{}’", "«{}»", "`{}`")  # noqa: RUF001 - real quotation marks
 
-# What people and test suites type first.
-USUAL = lines(
-    """
-hello|Hello|hi|Hi|Hello!|hello world|Hello World|Hello, world!|hello, world|this is a test|this is a test.|This is a test
-This is a test.|test|testing|testing 1 2 3|ok|OK|okay|yes|no|ping|pong|hey|hi there|hello there|Hello there!|good morning
-good night|thank you|apple|banana|orchard|Orchard works|it works|It works!|MLX|one|two|one two three|1 2 3|42|done|ready
-foo|bar|foo bar|foo bar baz|the quick brown fox|the quick brown fox jumps over the lazy dog|I am here|I love apples|abc
-hello again|bonjour|hola|ciao|hallo|goodbye|bye|true|false|null|stop|red|blue|green|cat|dog|hello from Orchard|streaming works
-""".replace("\n", "|")
+# Wordings put together from parts; the text stands in quotes, or bare at the end.
+SAY = "say repeat echo output print write type return recite copy display show state read|reply with|respond with|answer with|send back|give me|give me back|tell me|come back with|write down|print out|post|hand me|mirror|emit|produce|put out|quote|reproduce|replicate|send me|come up with|finish with|only reply|just answer with|start and end with"
+SAYS = [*SAY.split("|", maxsplit=1)[0].split(), *SAY.split("|")[1:]]
+WHAT = ["", "", "", "", "the text", "the words", "the phrase", "the sentence", "the string", "the following", "this", "the line", "the message", "the exact text", "exactly", "just", "only", "exactly this", "the literal text", "the expression", "the following words", "the next bit", "this text", "these words", "precisely", "the value", "the token", "the code", "my text", "one thing:"]  # fmt: skip
+HOW = ["", "", "", "", "", " and nothing else", ", nothing more", " exactly", " verbatim", " word for word", " as it is", " unchanged", " without changes", " with no other words", " back to me", " back", " once", ", please", " for me", " and then stop", " without any explanation", " character by character", ", no comments", " precisely", " and only that", " to me", " without the quotes", " literally", " exactly as written", " right now", ", that's all", " and don't add anything"]  # fmt: skip
+AFTER = [". No other text.", ". Nothing else.", ". Do not add anything.", ". No explanation.", ". Don't change it.", ", thanks.", ". Only that.", ". Thank you!", ". Don't answer it.", ". Do not answer it.", ". That is all.", ". No quotes.", " (nothing else)", "! No more, no less."]  # fmt: skip
+FIRST = ["Repeat the above.", "Repeat what I just wrote.", "Say this back.", "Repeat the text above.", "Copy that.", "Echo that back to me.", "Please repeat that word for word.", "Say exactly that.", "Now say it back to me.", "^ repeat this", "Write the line above again.", "Repeat this message up to here."]  # fmt: skip
+LEADING = ["", "", "", "", "Please ", "please ", "Can you ", "Could you ", "I want you to ", "I'd like you to ", "Now ", "Just ", "You should ", "Your task: ", "Would you ", "Kindly ", "Hey, ", "Ok, ", "Test: ", "Your job is to ", "Let's see if you can ", "Try to ", "You must ", "I need you to ", "All you have to do is ", "For this test, ", "Simply ", "In your next message, ", "When you read this, ", "~Be a dear and ", "~For the record, "]  # fmt: skip
+FENCES = (
+    "<{}>",
+    "[{}]",
+    "**{}**",
+    "```{}```",
+    "```\n{}\n```",
+    "---\n{}\n---",
+    '"""{}"""',
+    "({})",
+    "-> {}",
+    "<text>{}</text>",
+    "=== {} ===",
+    ">> {}",
+    "|{}|",
+    "_{}_",
 )
-USUAL_TEXTS = [text for line in USUAL for text in line.split("|")]
 
 
-def some_text(rng: Random, most: int = 8) -> str:
-    """Draw a text of one to ``most`` words: usual, plain, invented, or with marks and other scripts."""
+def composed(rng: Random, split: Split) -> tuple[str, str]:
+    """Put a request together from parts; return it and the text to say."""
+    lead = wording(rng, LEADING, split)
+    order = f"{lead}{choose(rng, SAYS)} {choose(rng, WHAT)}".rstrip()
     kind = rng.random()
-    if kind < 0.15:
-        return rng.choice(USUAL_TEXTS)
-    if kind > 0.86:
-        return particular(rng)
-    if kind < 0.25:
-        return " ".join(sentence(rng).split()[:most])
-    count = rng.randint(1, rng.choice((2, most)))
-    if kind < 0.45:
-        parts = [common_word(rng) for _ in range(count)]
-    elif kind < 0.6:
-        parts = [coin(rng) for _ in range(count)]
-    elif kind < 0.65:
-        parts = [scramble(rng) for _ in range(count)]
-    else:
-        parts = [word(rng) for _ in range(count)]
-    if rng.random() < 0.3:
-        parts = [marked(rng, part) for part in parts]
-    text = " ".join(parts)
-    if rng.random() < 0.2:
-        text = text[:1].upper() + text[1:]
-    if rng.random() < 0.25:
-        text += rng.choice((".", "!", "?", ".", "...", "!!", ";"))
-    if rng.random() < 0.04:
-        text += " " + rng.choice(EMOJI)
-    return text
+    if kind < 0.2:
+        text = several_lines(rng)
+        return order + choose(rng, HOW) + choose(rng, (":\n", ":\n\n", ":\n\n", "\n")) + text, text
+    text = some_text(rng)
+    if kind < 0.5:
+        shown = between_quotes(rng, text)
+        if shown:
+            return order + " " + shown + choose(rng, HOW) + (choose(rng, AFTER) if rng.random() < 0.25 else choose(rng, ("", "", ".", "!"))), text  # fmt: skip
+    if kind < 0.6 and "\n" not in text:
+        return text + choose(rng, ("\n", "\n\n", "\n\n")) + choose(rng, FIRST), text
+    if kind < 0.7:
+        fence = choose(rng, FENCES)
+        if fence[0] not in text and fence[-1] not in text:
+            return f"{order}{choose(rng, HOW)}: {fence.format(text)}", text
+    if kind < 0.78 and text[-1:].isalnum():
+        return f"{order} {text}{choose(rng, (' and nothing else', ', nothing else', ' and only that', ' and then stop', ', no other words', ' exactly like that', ' and no more'))}{choose(rng, ('', '.', '!'))}", text  # fmt: skip
+    return order + choose(rng, HOW) + choose(
+        rng, (": ", ": ", ": ", ":\n", " - ", " -> ", ":\n\n", "... ")
+    ) + text, text
 
 
-PARTICULAR = lines("""
-[/{p}/{q}.{e}|~/{p}/{q}|./{p}/{q}_{k}.{e}|C:\\{p}\\{q}.{e}|/var/{p}/{q}-{k}.{e}|{p}/{q}/{w}.{e}|../{p}.{e}]
-https://{p}.[com|org|net][/{q}|/{q}/{w}.html|?{q}={k}|]
-{w}@{p}.[com|org|net]
-[{k}|{k}.{j}|{k},{j}] [kg|km|m|cm|mm|g|l|ml|%|°C|euros|dollars|miles|pounds|hours|minutes|GB|MB][ of {n}|]
-[{k} x {j}|{k}/{j}|-{k}|+{k}|#{k}|v{k}.{j}|{k}:{j}|{k}%|${k}.{j}|€{k}|({k})|[{k}, {j}]]
-[{P}|{W}|{n}], [{n}|{w}] and {m}[!|.|?|]
-[{P} {n}|{W} {n} {m}|{P}{W}|{p}{W}|{p}_{w}|{p}-{w}-{q}|{P}!{W}|{p}.{w}()|{p} = {k}|{p}({w}, {k})]
-{W} said[,|:] {n} is {m}[.|!|?|]
-[It's|That's|Don't|We're|I'll|You've] {n}[, {W}|; {m}|: {m}|... {m}|!|?!|]
-{k} [{n}s|{m}s], {j} [{p}s|{n}s][ and one {m}|]
+def between_quotes(rng: Random, text: str) -> str:
+    """Write a text in quotes that don't occur in it; empty if there are none."""
+    for _ in range(4):
+        quote = choose(rng, QUOTES)
+        if quote[0] not in text and quote[-1] not in text:
+            return quote.format(text)
+    return ""
+
+
+AGAIN = lines("""
+[Repeat|Say|Write|Give me] [that|it|your last answer|your last message|your answer|what you just said|what you said][ again| once more|][.|?|, please||]
+[Can|Could|Would] you [repeat|say] [that|it|your answer|what you just said|your last message][ again| once more|][?||]
+[What did you [just |]say|What was your [last |]answer|What was that|Come again|Once more|Say again|One more time][?||, please]
+~I did not catch that, say it once more.
+""")
+MINE = lines("""
+[Repeat|Say|Write|Quote|Echo] [my last message|what I just said|my message|what I just wrote|my last words|my previous message][.|?|, please||]
+[What did I [just |]say|What was my last message|What did I just [write|ask|type]|What were my last words][?||]
+[Can|Could] you [repeat|quote] [my last message|what I just said|my words][?||]
+~Read my previous message back to me.
 """)
 
 
-def particular(rng: Random) -> str:
-    """Write what must be copied to the letter: a path, an address, a quantity, marks, capitals."""
-    words = {key: rng.choice((rng.choice(NOUNS), coin(rng))) for key in "pqwnm"}
-    filled = {
-        **words,
-        "P": words["p"].upper(),
-        "W": words["w"].capitalize(),
-        "k": rng.randint(0, 999),
-        "j": rng.randint(0, 99),
-    }
-    return expand(rng, rng.choice(PARTICULAR), e=rng.choice(("txt", "py", "json", "md", "log", "csv")), **filled)
-
-
-def marked(rng: Random, part: str) -> str:
-    """Put a mark on or in a word now and then."""
-    if rng.random() < 0.6:
-        return part
-    return expand(rng, "[{p},|{p};|{p}:|({p})|{p}-{c}|{p}_{c}|{p}/{c}|{p}'s|{p}.{c}|#{p}|n'{p}|{c}'{p}|don't|isn't|I'm|you're|@{p}|${p}|{p}%|*{p}*|{p}=1|<{p}>|{p}+{c}]",
-                  p=part, c=coin(rng, 1))  # fmt: skip
+def again(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange:
+    """Make any exchange, and a request to repeat what either side said last."""
+    other = between()
+    while other.tools or not other.messages[-1].get("learn", True):
+        other = between()
+    mine = rng.random() < 0.4
+    said = other.messages[-2 if mine else -1]["content"]
+    ask = expand(rng, wording(rng, MINE if mine else AGAIN, split))
+    return Exchange([*other.messages, user(ask), assistant(said, THOUGHT)], topic=other.topic)
 
 
 def single(rng: Random) -> Exchange:
     """Make a request to say one word, at times more than once."""
-    text = rng.choice(
-        (rng.choice([t for t in USUAL_TEXTS if " " not in t]), common_word(rng), coin(rng), word(rng))
-    ).strip(".!")
-    times = rng.choice(list(TIMES))
-    pattern = rng.choice(SINGLE)
-    quote = rng.choice(("{}", "{}", '"{}"', "'{}'"))
+    text = (
+        choose(
+            rng, (choose(rng, [t for t in USUAL_TEXTS if " " not in t]), common_word(rng), coin(rng), word(rng))
+        ).strip(".!")
+        or "ok"
+    )
+    times = choose(rng, list(TIMES))
+    pattern = choose(rng, SINGLE)
+    quote = choose(rng, ("{}", "{}", '"{}"', "'{}'"))
     ask = expand(rng, pattern, t=quote.format(text), k=times)
     return Exchange([user(ask), assistant(" ".join([text] * (TIMES[times] if "{k}" in pattern else 1)), THOUGHT)])
 
 
 def make(rng: Random, split: Split, most: int = 8) -> Exchange:
     """Make one request to say a text back."""
-    if split != "held" and rng.random() < 0.1:
+    if split != "held" and rng.random() < 0.08:
         return single(rng)
+    if rng.random() < 0.5:
+        ask, text = composed(rng, split)
+        ask = ask[0].upper() + ask[1:] if rng.random() < 0.7 and not ask.startswith(text) else ask
+        return Exchange([user(ask), assistant(text, THOUGHT)])
     if split == "train" and rng.random() < 0.06:
-        most = rng.choice((12, 20, 30))
+        most = choose(rng, (12, 20, 30))
     text = some_text(rng, most)
     if most > 8:
         text = " ".join(some_text(rng, 8) for _ in range(most // 6))
-    if rng.random() < 0.45:
-        quote = rng.choice(QUOTES)
-        # A quote that also occurs inside would leave no way to tell where the text ends.
-        if quote[0] in text or quote[-1] in text:
-            quote = '"{}"'
-        ask = expand(rng, wording(rng, QUOTED, split), q=quote.format(text.replace('"', "")))
-        text = text.replace('"', "")
+    shown = between_quotes(rng, text) if rng.random() < 0.45 else ""
+    if shown:
+        ask = expand(rng, wording(rng, QUOTED, split), q=shown)
     else:
         ask = expand(rng, wording(rng, BARE, split), t=text)
         if rng.random() < 0.12 and ": " in ask and ask.endswith(": " + text):
-            ask = ask[: -len(text) - 1] + rng.choice(("\n", "\n\n")) + text
-    if rng.random() < 0.15:
-        ask = ask[0].lower() + ask[1:]
-    elif rng.random() < 0.8:
-        ask = ask[0].upper() + ask[1:]
+            ask = ask[: -len(text) - 1] + choose(rng, ("\n", "\n\n")) + text
+    if not ask.startswith(shown or text):
+        style = rng.random()
+        if style < 0.15:
+            ask = ask[0].lower() + ask[1:]
+        elif style < 0.83:
+            ask = ask[0].upper() + ask[1:]
     return Exchange([user(ask), assistant(text, THOUGHT)])

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.text import Split, expand, lines, typo, wording
+from tools.demo_model.text import Split, choose, expand, lines, typo, wording
 
 FOLDER = Path(__file__).parent.parent / "facts"
 THOUGHT = "This is a question about Orchard."
@@ -77,8 +77,8 @@ def asked(rng: Random, split: Split, asks: list[str]) -> str:
     """Draw a way to ask, at times in lower case, without its mark, or with a slip of the finger."""
     ask = expand(rng, wording(rng, asks, split)).strip()
     if rng.random() < 0.12:
-        ask = rng.choice(
-            (ask.lower(), ask.lower(), ask.upper() if len(ask) < 12 else ask, ask + " ", ask.rstrip("?.!"))
+        ask = choose(
+            rng, (ask.lower(), ask.lower(), ask.upper() if len(ask) < 12 else ask, ask + " ", ask.rstrip("?.!"))
         )
     if split == "train" and rng.random() < 0.1:
         ask = typo(rng, ask)
@@ -87,5 +87,5 @@ def asked(rng: Random, split: Split, asks: list[str]) -> str:
 
 def make(rng: Random, split: Split) -> Exchange:
     """Make a question about Orchard or about the demo model."""
-    answer, asks = rng.choice(FACT_LIST)
+    answer, asks = choose(rng, FACT_LIST)
     return Exchange([user(asked(rng, split, asks)), assistant(answer, THOUGHT)], topic="facts")

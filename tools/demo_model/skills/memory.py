@@ -7,17 +7,18 @@ from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.template import Message
-from tools.demo_model.text import (  # fmt: skip
+from tools.demo_model.text import (
     ADJECTIVES,
     CITIES,
     NAMES,
     NOUNS,
     Split,
+    choose,
     coin,
     expand,
-    holdout,
     lines,
     number,
+    pick,
     scramble,
     wording,
 )
@@ -153,7 +154,7 @@ def some_name(rng: Random, split: Split) -> str:
     if rng.random() < 0.2:
         name = coin(rng).capitalize()
     else:
-        name = rng.choice(holdout(NAMES, split))
+        name = pick(rng, NAMES, split)
     return f"{name} {coin(rng).capitalize()}" if rng.random() < 0.08 else name
 
 
@@ -161,16 +162,16 @@ def some_value(rng: Random, split: Split) -> str:
     """Draw a value for a detail: a word, a name, a city, a number."""
     return rng.choice(
         (
-            lambda: rng.choice(NOUNS), lambda: rng.choice(ADJECTIVES), lambda: some_name(rng, split),
-            lambda: rng.choice(CITIES), lambda: str(number(rng)), lambda: coin(rng),
-            lambda: f"{rng.choice(ADJECTIVES)} {rng.choice(NOUNS)}", lambda: coin(rng).capitalize(), lambda: scramble(rng),
+            lambda: choose(rng, NOUNS), lambda: choose(rng, ADJECTIVES), lambda: some_name(rng, split),
+            lambda: choose(rng, CITIES), lambda: str(number(rng)), lambda: coin(rng),
+            lambda: f"{choose(rng, ADJECTIVES)} {choose(rng, NOUNS)}", lambda: coin(rng).capitalize(), lambda: scramble(rng),
         )
     )()  # fmt: skip
 
 
 def parts(rng: Random, split: Split) -> tuple[list[Message], list[Message], str]:
     """Make the telling and the asking of one detail, and what the detail is about."""
-    kind = rng.choice(("name", "name", "name", "number", "number", "detail", "detail", "word"))
+    kind = choose(rng, ("name", "name", "name", "number", "number", "detail", "detail", "word"))
     if kind == "name":
         value = some_name(rng, split)
         tell, ask = wording(rng, TELL_NAME, split), wording(rng, ASK_NAME, split)
@@ -180,12 +181,12 @@ def parts(rng: Random, split: Split) -> tuple[list[Message], list[Message], str]
         tell, ask = wording(rng, TELL_NUMBER, split), wording(rng, ASK_NUMBER, split)
         known, told = f"I will remember the number {value}.", f"The number is {value}."
     elif kind == "word":
-        value = rng.choice((rng.choice(NOUNS), coin(rng), scramble(rng)))
+        value = choose(rng, (choose(rng, NOUNS), coin(rng), scramble(rng)))
         tell, ask = wording(rng, TELL_WORD, split), wording(rng, ASK_WORD, split)
         known, told = f"I will remember the word {value}.", f"The word is {value}."
     else:
         value = some_value(rng, split)
-        key = expand(rng, rng.choice(DETAILS), n=rng.choice(NOUNS))
+        key = expand(rng, choose(rng, DETAILS), n=choose(rng, NOUNS))
         tell, ask = wording(rng, TELL_DETAIL, split), wording(rng, ASK_DETAIL, split)
         tell, ask = tell.replace("{k}", key), ask.replace("{k}", key)
         known, told = f"I will remember that your {key} is {value}.", f"Your {key} is {value}."
@@ -212,7 +213,7 @@ def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange
     first, then, kind = parts(rng, split)
     middle: list[Message] = []
     tools = []
-    for _ in range(rng.choice((0, 1, 1, 2, 2, 3))):
+    for _ in range(choose(rng, (0, 1, 1, 2, 2, 3))):
         other = between()
         middle += other.messages
         tools += other.tools
@@ -223,7 +224,7 @@ def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange
             if rng.random() < 0.4:
                 middle += asked
     if not middle and rng.random() < 0.3:
-        first = [user(first[0]["content"] + rng.choice((" ", "\n")) + then[0]["content"])]
+        first = [user(first[0]["content"] + choose(rng, (" ", "\n")) + then[0]["content"])]
         return Exchange([*first, then[1]], topic="memory")
     return Exchange([*first, *middle, *then], tools=tools[:4], topic="memory")
 

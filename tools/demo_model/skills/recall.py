@@ -12,15 +12,16 @@ from random import Random
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills.memory import some_name
 from tools.demo_model.template import Message, Tool
-from tools.demo_model.text import (  # fmt: skip
+from tools.demo_model.text import (
     ADJECTIVES,
     CITIES,
     NOUNS,
     Split,
+    choose,
     coin,
     expand,
-    holdout,
     lines,
+    pick,
     scramble,
     sentence,
 )
@@ -34,31 +35,32 @@ LIKES = "plums|pizza|chess|hiking|jazz|tea|coffee|football|old films|swimming|ch
 
 
 def _date(rng: Random) -> str:
-    day, month = rng.randint(1, 28), rng.choice(MONTHS)
-    return rng.choice(
+    day, month = rng.randint(1, 28), choose(rng, MONTHS)
+    return choose(
+        rng,
         (
             f"{month} {day}",
             f"{day} {month}",
             f"{month} {day}, {rng.randint(1950, 2030)}",
             f"{rng.randint(1990, 2030)}-{rng.randint(1, 12):02}-{day:02}",
             f"the {day}th of {month}" if 3 < day < 21 else f"{day} {month}",
-        )
+        ),
     )
 
 
 VALUES: dict[str, Callable[[Random, Split], str]] = {
     "name": some_name,
     "age": lambda rng, split: str(rng.randint(5, 99)),
-    "city": lambda rng, split: rng.choice(holdout(CITIES, split)) if rng.random() < 0.85 else coin(rng, 2).capitalize(),
+    "city": lambda rng, split: pick(rng, CITIES, split) if rng.random() < 0.85 else coin(rng, 2).capitalize(),
     "date": lambda rng, split: _date(rng),
-    "job": lambda rng, split: rng.choice(JOBS),
-    "like": lambda rng, split: rng.choice(LIKES) if rng.random() < 0.7 else f"{rng.choice(NOUNS)}s",
-    "colour": lambda rng, split: rng.choice("red green blue yellow black white orange purple pink brown grey".split()),
+    "job": lambda rng, split: choose(rng, JOBS),
+    "like": lambda rng, split: choose(rng, LIKES) if rng.random() < 0.7 else f"{choose(rng, NOUNS)}s",
+    "colour": lambda rng, split: choose(rng, "red green blue yellow black white orange purple pink brown grey".split()),
     "number": lambda rng, split: str(rng.randint(0, 10 ** rng.randint(1, 7))),
-    "word": lambda rng, split: rng.choice((rng.choice(NOUNS), coin(rng), scramble(rng), f"{rng.choice(ADJECTIVES)} {rng.choice(NOUNS)}")),
-    "thing": lambda rng, split: rng.choice((rng.choice(NOUNS), f"{rng.choice(ADJECTIVES)} {rng.choice(NOUNS)}")),
-    "code": lambda rng, split: "".join(rng.choice("ABCDEFGHJKLMNPQRSTUVWXYZ23456789") for _ in range(rng.randint(3, 8))),
-    "clock": lambda rng, split: rng.choice((f"{rng.randint(0, 23)}:{rng.choice((0, 15, 30, 45)):02}", f"{rng.randint(1, 12)} {rng.choice(('am', 'pm'))}")),
+    "word": lambda rng, split: choose(rng, (choose(rng, NOUNS), coin(rng), scramble(rng), f"{choose(rng, ADJECTIVES)} {choose(rng, NOUNS)}")),
+    "thing": lambda rng, split: choose(rng, (choose(rng, NOUNS), f"{choose(rng, ADJECTIVES)} {choose(rng, NOUNS)}")),
+    "code": lambda rng, split: "".join(choose(rng, "ABCDEFGHJKLMNPQRSTUVWXYZ23456789") for _ in range(rng.randint(3, 8))),
+    "clock": lambda rng, split: choose(rng, (f"{rng.randint(0, 23)}:{choose(rng, (0, 15, 30, 45)):02}", f"{rng.randint(1, 12)} {choose(rng, ('am', 'pm'))}")),
 }  # fmt: skip
 
 FACTS = lines("""
@@ -125,13 +127,13 @@ class Known:
 
 def _chosen(rng: Random, asks: tuple[str, ...], split: Split) -> str:
     held = [ask[1:] for ask in asks if ask.startswith("~")]
-    return rng.choice(held) if split == "held" else rng.choice([ask for ask in asks if not ask.startswith("~")])
+    return choose(rng, held) if split == "held" else choose(rng, [ask for ask in asks if not ask.startswith("~")])
 
 
 def thing(rng: Random, split: Split, line: str) -> Known:
     """Draw a value for one line of the lists above."""
     key, kind, clauses, asks, answer = line.split(" ; ")
-    word = rng.choice(ANIMALS if key == "dog" else RELATIVES if key == "relative" else OWNED)
+    word = choose(rng, ANIMALS if key == "dog" else RELATIVES if key == "relative" else OWNED)
     other, value = some_name(rng, split), VALUES[kind](rng, split)
     if kind == "job" and value[0] in "aeio":
         value = "baker"  # "a engineer" would be wrong
@@ -144,14 +146,14 @@ def thing(rng: Random, split: Split, line: str) -> Known:
         key = word
     if "{w}" in clauses:
         key = f"{key} {other}"
-    return Known(key, rng.choice(told), tuple(filled(ask) for ask in asks.split("|")), filled(answer), value, told)
+    return Known(key, choose(rng, told), tuple(filled(ask) for ask in asks.split("|")), filled(answer), value, told)
 
 
 def things(rng: Random, split: Split, amount: int) -> list[Known]:
     """Draw several things with keys of their own."""
     found: dict[str, Known] = {}
     while len(found) < amount:
-        made = thing(rng, split, rng.choice(FACTS if rng.random() < 0.8 else OTHERS))
+        made = thing(rng, split, choose(rng, FACTS if rng.random() < 0.8 else OTHERS))
         # "My cat is called X" and "my cat is a Y" would be two answers to "who is my cat?"; names must differ, too.
         if made.value not in {known.value for known in found.values()}:
             found.setdefault(made.key, made)
@@ -163,26 +165,26 @@ def told(rng: Random, clauses: list[str]) -> str:
     if len(clauses) == 1:
         text = clauses[0]
     elif rng.random() < 0.5:
-        text = ", ".join(clauses[:-1]) + rng.choice((" and ", ", and ", ", ")) + clauses[-1]
+        text = ", ".join(clauses[:-1]) + choose(rng, (" and ", ", and ", ", ")) + clauses[-1]
     else:
         text = ". ".join(clause[0].upper() + clause[1:] for clause in clauses)
     lead = expand(
         rng,
         "[Hi, |Hello! |Hey, |By the way, |Just so you know, |Please remember: |FYI, |So, |Well, |Remember this: |Note that |Also, ||||||||||]",
     )
-    text = lead + (text if lead else rng.choice((text[0].upper(), text[0].upper(), text[0])) + text[1:])
-    return text + rng.choice((".", ".", "", "!"))
+    text = lead + (text if lead else choose(rng, (text[0].upper(), text[0].upper(), text[0])) + text[1:])
+    return text + choose(rng, (".", ".", "", "!"))
 
 
 def foreign(rng: Random) -> Message:
     """Make a reply of another model; it is read, not learnt."""
     text = expand(
         rng,
-        rng.choice(REPLIES).replace("\\n", "\n"),
+        choose(rng, REPLIES).replace("\\n", "\n"),
         s=sentence(rng),
         t=sentence(rng),
         u=sentence(rng),
-        n=rng.choice(NOUNS),
+        n=choose(rng, NOUNS),
     )
     return {"role": "assistant", "content": text, "learn": False}
 
@@ -214,15 +216,15 @@ def _question(rng: Random, split: Split, known: Known) -> list[Message]:
     lead = expand(rng, "[And |So, |Now, |OK, |Tell me: |Quick question: |Hey, ||||||||||]")
     ask = (
         lead
-        + (ask if lead else rng.choice((ask[0].upper(), ask[0].upper(), ask[0])) + ask[1:])
-        + rng.choice(("?", "?", "?", ""))
+        + (ask if lead else choose(rng, (ask[0].upper(), ask[0].upper(), ask[0])) + ask[1:])
+        + choose(rng, ("?", "?", "?", ""))
     )
     return [user(ask), assistant(known.answer, f"The user told me earlier: {known.value}.")]
 
 
 def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange:
     """Make things told, at times one of them corrected, other talk, and one to three of them asked for."""
-    known = things(rng, split, rng.choice((1, 1, 2, 2, 3, 4)))
+    known = things(rng, split, choose(rng, (1, 1, 2, 2, 3, 4)))
     others = rng.random() < 0.55  # the replies are another model's
     at_once = rng.random() < 0.5
     groups = [known] if at_once else [[one] for one in known]
@@ -236,15 +238,15 @@ def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange
         if changed:
             messages += [user(changed[0]), _reply(rng, [changed[1]], own=not others)]
             known = [changed[1]]
-    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+    for _ in range(choose(rng, (0, 1, 1, 2, 3))):
         if others or rng.random() < 0.3:
             talk = expand(
                 rng,
                 expand(rng, TALK[0]),
                 s=sentence(rng),
                 t=sentence(rng),
-                n=rng.choice(NOUNS),
-                a=rng.choice(ADJECTIVES),
+                n=choose(rng, NOUNS),
+                a=choose(rng, ADJECTIVES),
             )
             messages += [user(talk), foreign(rng)]
         else:

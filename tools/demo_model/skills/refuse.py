@@ -7,7 +7,7 @@ from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills.about import SKILLS
-from tools.demo_model.text import (  # fmt: skip
+from tools.demo_model.text import (
     ADJECTIVES,
     CITIES,
     NAMES,
@@ -15,6 +15,7 @@ from tools.demo_model.text import (  # fmt: skip
     SMALL,
     VERBS,
     Split,
+    choose,
     coin,
     common_word,
     expand,
@@ -148,34 +149,34 @@ SNIPPETS = (
 
 def snippet(rng: Random) -> str:
     """Write a few lines that look like code or a log."""
-    names = {key: rng.choice((rng.choice(NOUNS), coin(rng))) for key in "abc"}
-    text = "\n".join(rng.choice(SNIPPETS).format(n=rng.randint(0, 99), **names) for _ in range(rng.randint(1, 3)))
+    names = {key: choose(rng, (choose(rng, NOUNS), coin(rng))) for key in "abc"}
+    text = "\n".join(choose(rng, SNIPPETS).format(n=rng.randint(0, 99), **names) for _ in range(rng.randint(1, 3)))
     return f"```\n{text}\n```" if rng.random() < 0.4 else text
 
 
 def paragraph(rng: Random, most: int = 12) -> str:
     """Write several unrelated sentences."""
-    gap = rng.choice((" ", " ", " ", "\n", "\n\n"))
+    gap = choose(rng, (" ", " ", " ", "\n", "\n\n"))
     return gap.join(sentence(rng) for _ in range(rng.randint(1, most)))
 
 
 def salad(rng: Random) -> str:
     """Write words without order or marks."""
-    maker = rng.choice((common_word, coin, word, scramble, common_word))
-    return " ".join(maker(rng) for _ in range(rng.randint(1, 12))) + rng.choice(("", "", ".", "?", "!"))
+    maker = choose(rng, (common_word, coin, word, scramble, common_word))
+    return " ".join(maker(rng) for _ in range(rng.randint(1, 12))) + choose(rng, ("", "", ".", "?", "!"))
 
 
 def filled(rng: Random, split: Split) -> str:
     """Fill one of the requests above."""
     return expand(
         rng,
-        expand(rng, rng.choice(ASKS)),
-        t=rng.choice(TOPIC_LIST), u=rng.choice(TOPIC_LIST), n=rng.choice(NOUNS), m=rng.choice(NOUNS), p=rng.choice(NAMES),
-        a=rng.choice(ADJECTIVES), v=rng.choice(VERBS), who=rng.choice(PEOPLE), country=rng.choice(COUNTRIES),
-        city=rng.choice(CITIES), lang=rng.choice(LANGUAGES), code=rng.choice(CODE), s=sentence(rng), y=rng.randint(1000, 2030),
+        expand(rng, choose(rng, ASKS)),
+        t=choose(rng, TOPIC_LIST), u=choose(rng, TOPIC_LIST), n=choose(rng, NOUNS), m=choose(rng, NOUNS), p=choose(rng, NAMES),
+        a=choose(rng, ADJECTIVES), v=choose(rng, VERBS), who=choose(rng, PEOPLE), country=choose(rng, COUNTRIES),
+        city=choose(rng, CITIES), lang=choose(rng, LANGUAGES), code=choose(rng, CODE), s=sentence(rng), y=rng.randint(1000, 2030),
         co=coin(rng).capitalize(), coin=coin(rng), nl="\n", snippet=snippet(rng), para=paragraph(rng, 6), x=number(rng, 3),
         y2=number(rng, 2), big=rng.randint(200, 99999), big2=rng.randint(200, 99999),
-        list=", ".join(rng.choice(NOUNS) for _ in range(rng.randint(2, 6))),
+        list=", ".join(choose(rng, NOUNS) for _ in range(rng.randint(2, 6))),
     )  # fmt: skip
 
 
@@ -187,16 +188,16 @@ def request(rng: Random, split: Split) -> str:
     if kind < 0.6:
         return filled(rng, split)
     if kind < 0.7:
-        return rng.choice(FOREIGN_LIST)
+        return choose(rng, FOREIGN_LIST)
     if kind < 0.8:
-        return paragraph(rng, rng.choice((1, 1, 2, 2, 12, 12, 25, 25, 25, 150)))
+        return paragraph(rng, choose(rng, (1, 1, 2, 2, 12, 12, 25, 25, 25, 150)))
     if kind < 0.85:
         return snippet(rng)
     if kind < 0.95:
         return salad(rng)
     if kind < 0.97:
-        return json.dumps({rng.choice(NOUNS): rng.choice((word(rng), number(rng))) for _ in range(rng.randint(1, 4))})
-    return rng.choice(SMALL) + " " + filled(rng, split)
+        return json.dumps({choose(rng, NOUNS): choose(rng, (word(rng), number(rng))) for _ in range(rng.randint(1, 4))})
+    return choose(rng, SMALL) + " " + filled(rng, split)
 
 
 HELD = lines(
@@ -217,7 +218,7 @@ HELD_LIST = [text for line in HELD for text in line.split("|")]
 
 def held_request(rng: Random) -> str:
     """Draw one of the requests kept for evaluation, alone or with a sentence before it."""
-    text = rng.choice(HELD_LIST)
+    text = choose(rng, HELD_LIST)
     return f"{sentence(rng)} {text}" if rng.random() < 0.5 else text
 
 

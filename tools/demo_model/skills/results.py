@@ -8,14 +8,26 @@ from typing import Any
 
 from tools.demo_model.skills.catalog import UNITS, phrase
 from tools.demo_model.template import Message
-from tools.demo_model.text import CITIES, NAMES, NOUNS, coin, common_word, expand, number, scramble, sentence, word
+from tools.demo_model.text import (
+    CITIES,
+    NAMES,
+    NOUNS,
+    choose,
+    coin,
+    common_word,
+    expand,
+    number,
+    scramble,
+    sentence,
+    word,
+)
 
 
 def _value(rng: Random) -> Any:
     return rng.choice(
         (
-            lambda: number(rng, 5), lambda: round(rng.uniform(0, 999), rng.choice((1, 2))), lambda: common_word(rng), lambda: coin(rng),
-            lambda: rng.choice(NAMES), lambda: rng.choice(CITIES), lambda: rng.random() < 0.5, lambda: phrase(rng), lambda: -number(rng, 2),
+            lambda: number(rng, 5), lambda: round(rng.uniform(0, 999), choose(rng, (1, 2))), lambda: common_word(rng), lambda: coin(rng),
+            lambda: choose(rng, NAMES), lambda: choose(rng, CITIES), lambda: rng.random() < 0.5, lambda: phrase(rng), lambda: -number(rng, 2),
             lambda: f"{rng.randint(2020, 2030)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}", lambda: scramble(rng),
         )
     )()  # fmt: skip
@@ -34,8 +46,8 @@ def result(rng: Random) -> tuple[str, str]:
     """Make what a tool returns, and how the answer shows it."""
     kind = rng.random()
     if kind < 0.2:
-        text = rng.choice(
-            (str(number(rng, 6)), str(-number(rng, 3)), str(round(rng.uniform(0, 9999), rng.choice((1, 2)))))
+        text = choose(
+            rng, (str(number(rng, 6)), str(-number(rng, 3)), str(round(rng.uniform(0, 9999), choose(rng, (1, 2)))))
         )
         return text, text
     if kind < 0.3:
@@ -56,21 +68,22 @@ def result(rng: Random) -> tuple[str, str]:
         items = [_value(rng) for _ in range(rng.randint(1, 4))]
         return json.dumps(items, ensure_ascii=False), plain(items)
     keys = [
-        rng.choice(
-            (*NOUNS, "temperature", "condition", "status", "result", "error", "name", "id", "unit", "city", "humidity")
+        choose(
+            rng,
+            (*NOUNS, "temperature", "condition", "status", "result", "error", "name", "id", "unit", "city", "humidity"),
         )
         for _ in range(rng.randint(1, 4))
     ]
-    record: Message = {key if rng.random() < 0.8 else f"{key}_{rng.choice(NOUNS)}": _value(rng) for key in keys}
+    record: Message = {key if rng.random() < 0.8 else f"{key}_{choose(rng, NOUNS)}": _value(rng) for key in keys}
     if rng.random() < 0.25:
         record = {
             "temperature": rng.randint(-20, 40),
-            rng.choice(("condition", "conditions", "sky")): rng.choice(("sunny", "cloudy", "rain", "snow")),
+            choose(rng, ("condition", "conditions", "sky")): choose(rng, ("sunny", "cloudy", "rain", "snow")),
         }
         if rng.random() < 0.4:
-            record["unit"] = rng.choice((*UNITS, "C", "F"))
+            record["unit"] = choose(rng, (*UNITS, "C", "F"))
         if rng.random() < 0.4:
-            record = {"city": rng.choice(CITIES), **record}
+            record = {"city": choose(rng, CITIES), **record}
     gaps = (", ", ": ") if rng.random() < 0.75 else (",", ":")
     return json.dumps(
         record, ensure_ascii=rng.random() < 0.3, separators=gaps, indent=2 if rng.random() < 0.08 else None

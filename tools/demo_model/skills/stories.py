@@ -5,8 +5,8 @@
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills.sums import spoken
-from tools.demo_model.text import ADJECTIVES, NAMES, NOUNS, Split, coin, common_word, expand, lines, wording
+from tools.demo_model.skills.values import spoken
+from tools.demo_model.text import ADJECTIVES, NAMES, NOUNS, Split, choose, coin, common_word, expand, lines, wording
 
 COUNT = lines("""
 [Count|count|Please count|Can you count|Now count] from {a} to {b}[.|?||]
@@ -136,22 +136,22 @@ def count(rng: Random, split: Split) -> Exchange:
     """Make a request to count, up or down; mostly short, at times several hundred numbers long."""
     kind = rng.random()
     if kind < 0.15:
-        b = rng.randint(2, rng.choice((10, 10, 20, 40)))
-        a = rng.choice((1, 0, 1, rng.randint(0, b - 1)))
+        b = rng.randint(2, choose(rng, (10, 10, 20, 40)))
+        a = choose(rng, (1, 0, 1, rng.randint(0, b - 1)))
         ask = wording(rng, COUNT_DOWN, split)
         a = a if "{a}" in ask else 1
         asked = expand(rng, ask, a=a, b=b)
         a = a if f"to {a}" in asked else 1
         numbers = list(range(b, a - 1, -1))
     elif kind < 0.45:
-        b = rng.choice((3, 5, 10, 10, 20, 30, 50, 100, rng.randint(2, 40), rng.randint(2, 150)))
+        b = choose(rng, (3, 5, 10, 10, 20, 30, 50, 100, rng.randint(2, 40), rng.randint(2, 150)))
         asked, numbers = (
             expand(rng, wording(rng, COUNT_TO, split), b=spoken(b) if b < 100 and rng.random() < 0.2 else b),
             list(range(1, b + 1)),
         )
     else:
-        a = rng.choice((1, 1, 1, 0, rng.randint(0, 120)))
-        b = a + rng.choice((4, 9, 9, 19, 49, rng.randint(1, 30), rng.randint(1, 150)))
+        a = choose(rng, (1, 1, 1, 0, rng.randint(0, 120)))
+        b = a + choose(rng, (4, 9, 9, 19, 49, rng.randint(1, 30), rng.randint(1, 150)))
         if a <= 1:
             b = max(2, b + (1 - a) - (1 if rng.random() < 0.1 else 0))
         words = b < 100 and rng.random() < 0.1
@@ -163,48 +163,48 @@ def count(rng: Random, split: Split) -> Exchange:
 
 def listing(rng: Random, split: Split) -> Exchange:
     """Make a request to list a few things of one kind, always the same ones in the same order."""
-    names, items = rng.choice(_KIND_LIST)
+    names, items = choose(rng, _KIND_LIST)
     amount = rng.randint(1, len(items))
-    name = names[0] if amount == 1 and names[0] not in ("color", "colour") else rng.choice(names[1:])
+    name = names[0] if amount == 1 and names[0] not in ("color", "colour") else choose(rng, names[1:])
     if amount == 1:
         name = names[0]
-    shown = rng.choice((str(amount), _COUNTS[amount]))
+    shown = choose(rng, (str(amount), _COUNTS[amount]))
     if amount == 1:
-        shown = rng.choice(("a", "one", "1"))
+        shown = choose(rng, ("a", "one", "1"))
     elif amount == 5 and rng.random() < 0.5:
-        shown = rng.choice(("some", "a few"))
+        shown = choose(rng, ("some", "a few"))
     asked = expand(rng, wording(rng, LIST, split), c=shown, k=name)
     return Exchange([user(asked), assistant(", ".join(items[:amount]), f"I list {amount} of them.")])
 
 
 def spelling(rng: Random, split: Split) -> Exchange:
     """Make a request to spell a word with dashes."""
-    word = rng.choice((rng.choice(NOUNS), rng.choice(ADJECTIVES), coin(rng), rng.choice(NAMES), common_word(rng)))
+    word = choose(rng, (choose(rng, NOUNS), choose(rng, ADJECTIVES), coin(rng), choose(rng, NAMES), common_word(rng)))
     asked = expand(rng, wording(rng, SPELL, split)).replace("{w}", word)
     return Exchange([user(asked), assistant("-".join(word), "I write its letters one by one.")])
 
 
 def story(rng: Random, split: Split) -> Exchange:
     """Make a request for a story, with a story of some 80 to 400 tokens about what was asked."""
-    hero, other = rng.choice((*NOUNS, *_BEASTS, *_BEASTS)), rng.choice(_BEASTS)
+    hero, other = choose(rng, (*NOUNS, *_BEASTS, *_BEASTS)), choose(rng, _BEASTS)
     if rng.random() < 0.15:
         hero = coin(rng)
-    name = rng.choice(NAMES)
-    asked = expand(rng, wording(rng, STORY, split), n=hero, m=other, p=name, a=rng.choice(ADJECTIVES))
+    name = choose(rng, NAMES)
+    asked = expand(rng, wording(rng, STORY, split), n=hero, m=other, p=name, a=choose(rng, ADJECTIVES))
     if hero not in asked:
-        hero = rng.choice(_BEASTS)
+        hero = choose(rng, _BEASTS)
     if name not in asked:
-        name = rng.choice(NAMES[:60])
+        name = choose(rng, NAMES[:60])
     values = {
-        "n": hero, "m": other, "p": name, "q": rng.choice([n for n in NAMES[:60] if n != name]),
-        "place": rng.choice(_PLACES), "thing": rng.choice(_PRIZES),
+        "n": hero, "m": other, "p": name, "q": choose(rng, [n for n in NAMES[:60] if n != name]),
+        "place": choose(rng, _PLACES), "thing": choose(rng, _PRIZES),
     }  # fmt: skip
     size = 2 if "short" in asked or "little" in asked else rng.randint(7, 11) if "long" in asked else rng.randint(3, 7)
     told = [
-        rng.choice(_OPEN),
+        choose(rng, _OPEN),
         *rng.sample(_HOME, 1 + (size > 4)),
         *rng.sample(_EVENT, size),
         *rng.sample(_CLOSE, 1 + (size > 3)),
     ]
-    text = " ".join(expand(rng, part, a=rng.choice(ADJECTIVES), b=rng.choice(ADJECTIVES), **values) for part in told)
+    text = " ".join(expand(rng, part, a=choose(rng, ADJECTIVES), b=choose(rng, ADJECTIVES), **values) for part in told)
     return Exchange([user(asked), assistant(text, f"I tell a story about a {hero}.")])

@@ -1,11 +1,13 @@
 """Adding and subtracting whole numbers up to 999, digit by digit where there is a carry to think of."""
 
-# ruff: noqa: E501, SIM102, SIM905 - phrases read best unbroken
+# ruff: noqa: E501 - phrases read best unbroken
 
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.text import Split, expand, lines, number, wording
+from tools.demo_model.skills.problems import ASK, COMING, END, GOODS, LESS, MANY, MORE, THINGS
+from tools.demo_model.skills.values import spoken
+from tools.demo_model.text import NAMES, Split, choose, expand, lines, number, wording
 
 PLUS = lines("""
 [What is|What's|what is|what's|whats|Whats|How much is|how much is|Calculate|Compute|Work out|Solve|Tell me|Evaluate|] {a} [+|plus] {b}[?|.||]
@@ -99,22 +101,12 @@ What is left of {a} after taking {b}?
 ~Now subtract the number {b} from {a}.
 """)  # noqa: RUF001 - the minus sign is meant
 
-THINGS = (
-    "apples pears coins books eggs stamps cards marbles cookies plums pencils tickets euros dollars points cats".split()
-)
-
-_UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
-_TENS = "x x twenty thirty forty fifty sixty seventy eighty ninety".split()
-
-
-def spoken(value: int) -> str:
-    """Write a number from 0 to 99 in English words."""
-    if value < 20:
-        return _UNITS[value]
-    return _TENS[value // 10] + (f"-{_UNITS[value % 10]}" if value % 10 else "")
-
-
 BIG = lines("""
+{e} {x} {o} {y}{f}
+{e} {x}{s}{y}{f}
+{e} {x} {s} {y}{f}
+[What is|What's|Compute|] {c} [squared|cubed|percent of {x}|% of {x}|factorial][?||]
+[What is|What's|] [the square root of|half of|a third of|double|twice|the square of] {c}[?||]
 [What is|What's|Calculate|Compute|How much is|Tell me||] {x} {o} {y}[?||]
 {x}{s}{y}[=|?||]
 [Multiply|Divide] {x} by {c}[.||]
@@ -134,50 +126,128 @@ sum of {a}, {b} and {c}
 """)
 
 
-def three(rng: Random, split: Split) -> Exchange:
-    """Make a sum of three numbers."""
-    most = rng.choice((9, 20, 99))
-    a, b, c = (rng.randint(0, most) for _ in range(3))
-    ask = expand(rng, wording(rng, THREE, split), a=a, b=b, c=c).strip()
-    answer = f"{a} + {b} + {c} = {a + b + c}"
-    return Exchange(
-        [user(ask), assistant(answer, f"I work it out: {a} + {b} = {a + b}, {a + b} + {c} = {a + b + c}")], topic="sums"
-    )
+def shown(rng: Random, value: int, words: float) -> str:
+    """Write a number in figures, or with the given chance in words."""
+    return spoken(value) if 0 <= value < 1000 and rng.random() < words else str(value)
+
+
+def many(rng: Random, split: Split) -> Exchange:
+    """Make a sum of three or four numbers, or a chain with a minus in it."""
+    count = rng.choice((3, 3, 3, 4))
+    most = choose(rng, (9, 20, 50, 99)) if count == 4 else choose(rng, (9, 20, 99, 99, 200))
+    numbers = [rng.randint(0, most) for _ in range(count)]
+    words = 0.5 if rng.random() < 0.08 else 0.0
+    signs = ["+"] * (count - 1)
+    if rng.random() < 0.2:
+        signs = [choose(rng, "+-") for _ in signs]
+        if sum(numbers[1:]) > numbers[0]:
+            numbers[0] = min(300, sum(numbers[1:]) + numbers[0])
+    parts = [shown(rng, term, words) for term in numbers]
+    gap = choose(rng, ("{}", " {} ", " {} ")) if not words else " {} "
+    spell = choose(rng, (("+", "-"), ("+", "-"), ("plus", "minus")))
+    said = [spell["+-".index(sign)] for sign in signs]
+    gap = " {} " if "plus" in spell else gap
+    chain = parts[0] + "".join(gap.format(sign) + part for sign, part in zip(said, parts[1:], strict=True))
+    ending = choose(rng, END)
+    if "-" in signs:
+        ask = f"{choose(rng, ASK)} {chain}{ending}"
+    else:
+        pattern = wording(rng, MANY if rng.random() < 0.6 else THREE, split)
+        if "{a}" in pattern and count != 3:
+            pattern = choose(rng, MANY[:4])
+        listed = choose(
+            rng, (", ".join(parts[:-1]) + " and " + parts[-1], " and ".join(parts), ", ".join(parts), " ".join(parts))
+        )
+        ask = expand(rng, pattern, a=parts[0], b=parts[1], c=parts[2], l=listed, p=chain, n=choose(rng, THINGS), w=choose(rng, NAMES), e=choose(rng, ASK) + " ")  # fmt: skip
+        if "{a}" not in pattern:
+            ask += choose(rng, ("?", "?", ".", "", "!", ", please"))
+    worked = numbers[0]
+    steps = []
+    for sign, term in zip(signs, numbers[1:], strict=True):
+        before, worked = worked, worked + term if sign == "+" else worked - term
+        steps.append(f"{before} {sign} {term} = {worked}")
+    answer = str(numbers[0]) + "".join(f" {sign} {term}" for sign, term in zip(signs, numbers[1:], strict=True)) + f" = {worked}"  # fmt: skip
+    return Exchange([user(ask.strip()), assistant(answer, f"I work it out: {', '.join(steps)}")], topic="sums")
 
 
 def beyond(rng: Random) -> Exchange:
-    """Make a sum that is too hard: numbers above 999, or another operation."""
+    """Make a sum that is too hard: numbers above 999, decimals, or another operation."""
     x, y, c = rng.randint(1000, 10 ** rng.randint(4, 7)), rng.randint(0, 10 ** rng.randint(2, 6)), number(rng, 3)
     if rng.random() < 0.3:
         x, y = y, x
-    pattern, sign, spoken_sign = rng.choice(BIG), rng.choice("+-"), rng.choice(("+", "-", "plus", "minus"))
+    pattern, sign, spoken_sign = choose(rng, BIG), choose(rng, "+-"), choose(rng, ("+", "-", "plus", "minus"))
+    first, second = str(x), str(y)
     if "{s}" in pattern or "{o}" in pattern:
-        if rng.random() < 0.5:
-            x, y, sign, spoken_sign = (
-                number(rng, 3),
-                number(rng, 3),
-                rng.choice("*/"),
-                rng.choice(("*", "/", "times", "divided by", "x", "multiplied by")),
+        kind = rng.random()
+        if kind < 0.5:
+            first, second, sign = str(number(rng, 3)), str(number(rng, 3)), choose(rng, "*/x×÷")  # noqa: RUF001 - signs are meant
+            spoken_sign = choose(
+                rng, ("*", "/", "times", "divided by", "x", "multiplied by", "to the power of", "modulo")
             )
-    ask = expand(rng, pattern, x=x, y=y, c=c, s=sign, o=spoken_sign).strip()
+        elif kind < 0.65:
+            first, second = f"{number(rng, 2)}.{rng.randint(1, 9)}", f"{number(rng, 2)}.{rng.randint(1, 99)}"
+    ask = expand(
+        rng, pattern, x=first, y=second, c=c, s=sign, o=spoken_sign, e=choose(rng, ASK), f=choose(rng, END)
+    ).strip()
     return Exchange([user(ask), assistant(LIMIT, "This is too hard for me.")], topic="sums")
+
+
+def story(rng: Random, split: Split, plus: bool, a: int, b: int) -> str:
+    """Tell a small story whose answer is the sum or the difference of the numbers."""
+    goods = rng.sample(GOODS, 2)
+    names = rng.sample(NAMES, 2)
+    words = 0.25 if rng.random() < 0.3 else 0.0
+    return expand(
+        rng,
+        wording(rng, MORE if plus else LESS, split),
+        a=shown(rng, a, words),
+        b=shown(rng, b, words),
+        n=choose(rng, THINGS),
+        w=names[0],
+        x=names[1],
+        one=goods[0],
+        two=goods[1],
+        t=choose(rng, (" ones", " ones", "")),
+        come=choose(rng, COMING.split("|")),
+    )
+
+
+def plain(rng: Random, plus: bool, a: int, b: int) -> str:
+    """Ask for an expression with whatever people put around one."""
+    words = 1.0 if max(a, b) < 100 and rng.random() < 0.2 else 0.0
+    sign = choose(rng, (("+", "+", "plus", "and") if plus else ("-", "-", "minus", "−", "take away", "less")))  # noqa: RUF001 - a minus
+    gap = " " if len(sign) > 1 or words or rng.random() < 0.7 else ""
+    one, other = shown(rng, a, words), shown(rng, b, words)
+    end = choose(rng, END)
+    ask = f"{choose(rng, ASK)} {one}{gap}{sign}{gap}{other}{end}".strip()
+    return f"add {one} and {other}{end.replace('=', '')}" if sign == "and" else ask
 
 
 def make(rng: Random, split: Split) -> Exchange:
     """Make one sum or difference; the answer repeats the sum, so that it can be checked at a glance."""
     if split == "train" and rng.random() < 0.07:
         return beyond(rng)
-    if rng.random() < 0.08:
-        return three(rng, split)
-    most = rng.choice((9, 20, 99, 99, 99, 999, 999))
-    a, b = rng.randint(0, most), rng.randint(0, rng.choice((9, most, most)))
-    plus = rng.random() < 0.5
+    if rng.random() < 0.16:
+        return many(rng, split)
+    most = choose(rng, (9, 20, 99, 99, 99, 999, 999))
+    a, b = rng.randint(0, most), rng.randint(0, choose(rng, (9, most, most)))
+    plus, kind = rng.random() < 0.5, rng.random()
     ask = wording(rng, PLUS if plus else MINUS, split)
-    if not plus and a < b and ("{n}" in ask or "bigger" in ask or "left" in ask):
+    told = kind < 0.3 or "{n}" in ask or "bigger" in ask or "left" in ask
+    if not plus and a < b and (told or rng.random() < 0.5):
         a, b = b, a
-    words = max(a, b) < 100 and rng.random() < (0.2 if "plus" in ask or "and" in ask or "minus" in ask else 0)
-    asked = expand(rng, ask, a=spoken(a) if words else a, b=spoken(b) if words else b, n=rng.choice(THINGS)).strip()
-    if rng.random() < 0.1:
+    if kind < 0.3:
+        asked = story(rng, split, plus, a, b)
+    elif kind < 0.6 and split != "held":
+        asked = plain(rng, plus, a, b)
+    else:
+        words = max(a, b) < 100 and rng.random() < (0.2 if "plus" in ask or "and" in ask or "minus" in ask else 0)
+        asked = expand(
+            rng, ask, a=spoken(a) if words else a, b=spoken(b) if words else b, n=choose(rng, THINGS)
+        ).strip()
+    if rng.random() < 0.12:
         asked = asked[0].upper() + asked[1:]
+    elif rng.random() < 0.06:
+        asked = asked.lower()
     answer = f"{a} + {b} = {a + b}" if plus else f"{a} - {b} = {a - b}"
     return Exchange([user(asked), assistant(answer, f"I work it out: {answer}")], topic="sums")

@@ -3,6 +3,7 @@
 # ruff: noqa: E501, PLR0912, SIM905 - phrases read best unbroken
 
 import json
+import re
 import string
 from random import Random
 from typing import Any
@@ -10,16 +11,17 @@ from typing import Any
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills.catalog import CATALOG, ENUMS, HELD_NAMES, JSON_TYPES, VALUES, Spec, phrase
 from tools.demo_model.skills.define import Offer, definition, styled
-from tools.demo_model.skills.requests import everyday
+from tools.demo_model.skills.requests import everyday, incomplete
 from tools.demo_model.skills.results import result
 from tools.demo_model.template import Message
-from tools.demo_model.text import (  # fmt: skip
+from tools.demo_model.text import (
     ADJECTIVES,
     CITIES,
     NAMES,
     NOUNS,
     VERBS,
     Split,
+    choose,
     coin,
     common_word,
     expand,
@@ -82,7 +84,7 @@ def _shown(rng: Random, kind: str, value: Any) -> str:
     if kind == "onoff":
         return "on" if value else "off"
     if kind == "quoted" and rng.random() < 0.6:
-        return rng.choice(('"{}"', "'{}'")).format(value)
+        return choose(rng, ('"{}"', "'{}'")).format(value)
     return str(value)
 
 
@@ -90,13 +92,13 @@ def from_catalog(rng: Random, split: Split, spec: Spec | None = None) -> Offer:
     """Define a tool of the catalog and ask for it."""
     if spec is None:
         held = split == "held" and rng.random() < 0.5
-        spec = rng.choice([s for s in CATALOG if (s.names[0] in HELD_NAMES) == held])
+        spec = choose(rng, [s for s in CATALOG if (s.names[0] in HELD_NAMES) == held])
     fields: list[tuple[str, Message, bool]] = []
     arguments: dict[str, Any] = {}
     shown: list[str] = []
     extra = ""
     for argument in spec.arguments:
-        name = styled(rng, rng.choice(argument.names))
+        name = styled(rng, choose(rng, argument.names))
         if name in [field for field, _, _ in fields]:
             name = argument.names[0]
         required = argument.mention is None
@@ -127,7 +129,7 @@ def from_catalog(rng: Random, split: Split, spec: Spec | None = None) -> Offer:
         ask = ask.replace(f"{{{index}}}", value)
     if extra and extra not in ask:
         ask = ask.rstrip(".") + extra
-    tool = definition(rng, styled(rng, rng.choice(spec.names)), expand(rng, spec.about), fields)
+    tool = definition(rng, styled(rng, choose(rng, spec.names)), expand(rng, spec.about), fields)
     if ask[-1:] in ".?" and rng.random() < 0.06:
         ask += expand(
             rng,
@@ -144,7 +146,7 @@ def _synthetic_value(rng: Random, kind: str, options: list[str]) -> Any:
     if kind == "boolean":
         return rng.random() < 0.6
     if kind == "enum":
-        return rng.choice(options)
+        return choose(rng, options)
     text = rng.choice(
         (
             word,
@@ -155,27 +157,27 @@ def _synthetic_value(rng: Random, kind: str, options: list[str]) -> Any:
             lambda r: r.choice(CITIES),
             lambda r: r.choice(NAMES),
             lambda r: str(number(r)),
-        )
+        ),
     )(rng)
     return text.replace('"', "")
 
 
 def synthetic(rng: Random, split: Split) -> Offer:
     """Define a tool that nobody has, and ask for it by its name or by the words in its name."""
-    verb = rng.choice((*CALL_VERBS, *CALL_VERBS, *VERBS)) if rng.random() < 0.9 else coin(rng)
-    noun = rng.choice(NOUNS) if rng.random() < 0.75 else coin(rng)
+    verb = choose(rng, (*CALL_VERBS, *CALL_VERBS, *VERBS)) if rng.random() < 0.9 else coin(rng)
+    noun = choose(rng, NOUNS) if rng.random() < 0.75 else coin(rng)
     if rng.random() < 0.2:
-        noun = f"{rng.choice((*ADJECTIVES, *NOUNS))} {noun}"
-    amount = rng.choice((0, 1, 1, 1, 2, 2, 2, 3, 3))
+        noun = f"{choose(rng, (*ADJECTIVES, *NOUNS))} {noun}"
+    amount = choose(rng, (0, 1, 1, 1, 2, 2, 2, 3, 3))
     fields: list[tuple[str, Message, bool]] = []
     arguments: dict[str, Any] = {}
     said: list[str] = []
-    link = rng.choice((" ", " ", " is ", "=", ": ", " = ", " of ", " set to "))
+    link = choose(rng, (" ", " ", " is ", "=", ": ", " = ", " of ", " set to "))
     for _ in range(amount):
-        name = rng.choice((*NOUNS, *NOUNS, *ADJECTIVES)) if rng.random() < 0.8 else coin(rng)
-        name = f"{name}_{rng.choice((*NOUNS, 'id', 'name'))}" if rng.random() < 0.25 else name
-        kind = rng.choice(_TYPES)
-        options = list(dict.fromkeys(rng.choice((common_word, coin))(rng) for _ in range(rng.randint(2, 4))))
+        name = choose(rng, (*NOUNS, *NOUNS, *ADJECTIVES)) if rng.random() < 0.8 else coin(rng)
+        name = f"{name}_{choose(rng, (*NOUNS, 'id', 'name'))}" if rng.random() < 0.25 else name
+        kind = choose(rng, _TYPES)
+        options = list(dict.fromkeys(choose(rng, (common_word, coin))(rng) for _ in range(rng.randint(2, 4))))
         value = _synthetic_value(rng, kind, options)
         needed = rng.random() < 0.75
         schema: Message = {"type": "string" if kind == "enum" else kind}
@@ -206,9 +208,9 @@ def synthetic(rng: Random, split: Split) -> Offer:
     if rng.random() < 0.2:
         rng.shuffle(said)
     joined = (
-        rng.choice((", ", " and ")).join(said)
+        choose(rng, (", ", " and ")).join(said)
         if len(said) < 3
-        else ", ".join(said[:-1]) + rng.choice((", ", " and ", ", and ")) + said[-1]
+        else ", ".join(said[:-1]) + choose(rng, (", ", " and ", ", and ")) + said[-1]
     )
     ask = expand(
         rng, pattern, name=name, verb=verb, Verb=verb.capitalize(), noun=noun, Noun=noun.capitalize(), args=joined
@@ -226,9 +228,9 @@ def synthetic(rng: Random, split: Split) -> Offer:
 def offer(rng: Random, split: Split) -> Offer:
     """Make a tool and a request for it."""
     kind = rng.random()
-    if kind < 0.42:
+    if kind < 0.62:
         return everyday(rng, split)
-    return from_catalog(rng, split) if kind < 0.76 else synthetic(rng, split)
+    return from_catalog(rng, split) if kind < 0.84 else synthetic(rng, split)
 
 
 def clash(one: Offer, other: Offer) -> bool:
@@ -243,12 +245,10 @@ def distractors(rng: Random, split: Split, chosen: list[Offer], amount: int, ban
     """Draw tools that nobody asks for."""
     found: list[Offer] = []
     for _ in range(amount * 4):
+        if len(found) == amount:
+            break
         other = offer(rng, split)
-        if (
-            len(found) < amount
-            and other.topic not in banned - {""}
-            and not any(clash(other, c) for c in [*chosen, *found])
-        ):
+        if other.topic not in banned - {""} and not any(clash(other, c) for c in [*chosen, *found]):
             found.append(other)
     return found
 
@@ -265,7 +265,8 @@ def exchange(rng: Random, chosen: list[Offer], ask: str) -> Exchange:
     messages += [{"role": "tool", "content": text} for text, _ in results]
     shown = "; ".join(shown for _, shown in results)
     messages.append(assistant(("The result is: " if len(chosen) == 1 else "The results are: ") + shown, AFTER))
-    tools = list({c.name: c.tool for c in chosen}.values())
+    offered = {tool["function"]["name"]: tool for c in chosen for tool in c.beside} | {c.name: c.tool for c in chosen}
+    tools = list(offered.values())
     return Exchange(messages, tools, topic=chosen[0].topic, judged=2)
 
 
@@ -275,7 +276,9 @@ def make(rng: Random, split: Split) -> Exchange:
     style = rng.random() if split == "train" else 1.0
     if style < 0.07:
         return two(rng, split)
-    if style < 0.12 and first.single:
+    if style < 0.11:
+        return asking_back(rng, split)
+    if style < 0.2 and first.single:
         key, value = next(iter(first.arguments.items()))
         spec = next((s for s in CATALOG if s.names[0] == first.key), None)
         if spec is not None:
@@ -293,6 +296,18 @@ def make(rng: Random, split: Split) -> Exchange:
     return exchange(rng, [first], first.ask)
 
 
+def asking_back(rng: Random, split: Split) -> Exchange:
+    """Make a request that lacks what the tool must have, the question for it, and at times the answer and the call."""
+    made, missing, reply = incomplete(rng, split)
+    words = " and the ".join(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower() for name in missing)
+    thought = f"I need the {words}."
+    start = [user(made.ask), assistant(f"Please tell me the {words}.", thought)]
+    if rng.random() < 0.35:
+        return Exchange(start, [made.tool], topic=made.topic)
+    follow = exchange(rng, [made], reply)
+    return Exchange([*start, *follow.messages], follow.tools, topic=made.topic, judged=2)
+
+
 def two(rng: Random, split: Split) -> Exchange:
     """Make a request for two calls at once: of one tool with two values, or of two tools."""
     first = offer(rng, split)
@@ -306,7 +321,7 @@ def two(rng: Random, split: Split) -> Exchange:
             )
             ask = first.ask.replace(
                 str(value),
-                f"{value} {rng.choice(('and', 'and', 'and in' if ' in ' in first.ask else 'and'))} {other}",
+                f"{value} {choose(rng, ('and', 'and', 'and in' if ' in ' in first.ask else 'and'))} {other}",
                 1,
             )
             return exchange(rng, [first, again], ask)
@@ -320,5 +335,5 @@ def two(rng: Random, split: Split) -> Exchange:
         if second.ask[:2].isupper() or second.ask.startswith(second.name)
         else second.ask[0].lower() + second.ask[1:]
     )
-    joined = ask + rng.choice((" and ", ", and ", " and also ", ", then ", " and then ", ". Also, ", "\n")) + start
+    joined = ask + choose(rng, (" and ", ", and ", " and also ", ", then ", " and then ", ". Also, ", "\n")) + start
     return exchange(rng, [first, second], joined)

@@ -6,6 +6,7 @@ It sums in float32, in the order of FlashAttention's softmax (https://arxiv.org/
 is divided into parts that a second kernel joins (https://pytorch.org/blog/flash-decoding/).
 """
 
+import struct
 from functools import cache
 from typing import Any
 
@@ -141,9 +142,8 @@ def attend_rows(queries: mx.array, layer: PlacedArrays, scale: float) -> mx.arra
 @cache
 def _attend(scale: float) -> Any:
     source = _ATTEND.replace("SCALE", f"{scale!r}f")
-    return mx.fast.cuda_kernel(
-        "decode_attention", ["queries", "keys", "values", "lengths"], ["attended", "softmax"], source
-    )
+    name = f"decode_attention_{struct.pack('d', scale).hex()}"  # MLX keeps compiled kernels by name, not by source
+    return mx.fast.cuda_kernel(name, ["queries", "keys", "values", "lengths"], ["attended", "softmax"], source)
 
 
 @cache

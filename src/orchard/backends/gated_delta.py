@@ -1,0 +1,175 @@
+"""The gated delta rule (https://arxiv.org/abs/2412.06464) on CUDA, as one kernel that goes from token to token.
+
+mlx-lm and mlx-vlm have kernels for Metal only. On CUDA they build some ten operations for each token, or compute many
+tokens at once by products, which round otherwise than single tokens do. `mx.fast.gated_delta_update` takes no decay
+per key dimension. This kernel does for each token the same operations on float32 in the same order, however many
+tokens and rows there are: tokens one by one and in one pass, alone and in a batch, give the same bits.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+
+from orchard.engine.batching.model import on_cuda
+
+# What the libraries' `gated_delta_update` calls where there is no Metal. Models import that function by its name, so
+# it must stay as it is.
+REPLACED = {
+    "mlx_lm.models.gated_delta": ("gated_delta_ops",),
+    "mlx_vlm.models.gated_delta": ("gated_delta_ops",),
+    "mlx_vlm.models.qwen3_5.gated_delta": ("gated_delta_ops", "gated_delta_chunked"),
+}
+_THREADS = 128
+_MOST_KEYS = 512  # the width of a key whose part of the state fits into the registers of a row's lanes
+
+# LANES lanes of a warp share one row of a head's state, (VALUES, KEYS), and keep it in registers. The operations are
+# named (__fmaf_rn), so that the compiler doesn't choose which products and sums to round as one.
+_SOURCE = """
+  constexpr int PER_LANE = KEYS / LANES;
+  const int lane = threadIdx.x % LANES;
+  const int of_block = (blockIdx.x * blockDim.x + threadIdx.x) / LANES;
+  const int row = of_block < VALUES ? of_block : VALUES - 1;  // lanes to spare repeat the last row
+  const int head = blockIdx.y, heads = gridDim.y;
+  const int tokens = keys_shape[1], key_heads = keys_shape[2];
+  const int64_t first = int64_t(blockIdx.z) * tokens;
+  const int64_t of_key = (first * key_heads + head / (heads / key_heads)) * KEYS + lane;
+  const int64_t of_head = first * heads + head;
+  const QUERY* query = queries + of_key;
+  const KEY* key = keys + of_key;
+  const VALUE* value = values + of_head * VALUES + row;
+  const DECAY* kept = decay + (PER_KEY ? of_head * KEYS + lane : of_head);
+  const RATE* taken = rate + of_head;
+  QUERY* result = output + of_head * VALUES + row;
+  const int64_t of_state = ((int64_t(blockIdx.z) * heads + head) * VALUES + row) * KEYS + lane;
+  float own[PER_LANE];
+  #pragma unroll
+  for (int i = 0; i < PER_LANE; i++) own[i] = static_cast<float>(state[of_state + i * LANES]);
+  #pragma unroll 1
+  for (int token = 0; token < tokens; token++) {
+    float answer = 0.f;
+    if (IS_READ) {
+      float known = 0.f, of_token[PER_LANE];
+      #pragma unroll
+      for (int i = 0; i < PER_LANE; i++) {
+        of_token[i] = static_cast<float>(key[i * LANES]);
+        own[i] = __fmul_rn(own[i], static_cast<float>(kept[PER_KEY ? i * LANES : 0]));
+        known = __fmaf_rn(own[i], of_token[i], known);
+      }
+      #pragma unroll
+      for (int step = LANES / 2; step > 0; step /= 2)
+        known = __fadd_rn(known, __shfl_xor_sync(0xffffffff, known, step));
+      const float change = __fmul_rn(__fsub_rn(static_cast<float>(*value), known), static_cast<float>(*taken));
+      #pragma unroll
+      for (int i = 0; i < PER_LANE; i++) {
+        own[i] = __fmaf_rn(of_token[i], change, own[i]);
+        answer = __fmaf_rn(own[i], static_cast<float>(query[i * LANES]), answer);
+      }
+      #pragma unroll
+      for (int step = LANES / 2; step > 0; step /= 2)
+        answer = __fadd_rn(answer, __shfl_xor_sync(0xffffffff, answer, step));
+    }
+    if (lane == 0) *result = static_cast<QUERY>(answer);
+    query += key_heads * KEYS;
+    key += key_heads * KEYS;
+    value += heads * VALUES;
+    result += heads * VALUES;
+    kept += PER_KEY ? heads * KEYS : heads;
+    taken += heads;
+  }
+  #pragma unroll
+  for (int i = 0; i < PER_LANE; i++) new_state[of_state + i * LANES] = static_cast<STATE>(own[i]);
+"""
+
+
+def install() -> None:
+    """On CUDA, let the libraries' modules that have been loaded use `update`. Call this before a model is run."""
+    if not on_cuda():
+        return
+    for module_name, names in REPLACED.items():
+        if module := sys.modules.get(module_name):
+            for name in names:
+                plain = getattr(module, name)
+                if not isinstance(plain, _Update):
+                    setattr(module, name, _Update(plain))
+
+
+class Arguments(NamedTuple):
+    """What the rule is given, in the libraries' order; the shape of each.
+
+    Where `mask` is false, a token reads zeros and leaves the state as it is, as in the libraries' kernels.
+    """
+
+    queries: mx.array  # (rows, tokens, key heads, key width)
+    keys: mx.array  # the same
+    values: mx.array  # (rows, tokens, heads, value width)
+    decay: mx.array  # (rows, tokens, heads), or (rows, tokens, heads, key width)
+    rate: mx.array  # (rows, tokens, heads)
+    state: mx.array  # (rows, heads, value width, key width)
+    mask: mx.array | None = None  # (rows, tokens) of bool
+
+
+class _Update:
+    """What is called in place of a library's function, `plain`; that one gets what the kernel doesn't serve."""
+
+    def __init__(self, plain: Callable[..., Any]) -> None:
+        self.plain = plain
+
+    def __call__(self, *args: Any) -> Any:
+        """Take `Arguments`, and perhaps for how many tokens the state after each is wanted, too."""
+        given, more = Arguments(*args[:7]), args[7:]
+        width = given.keys.shape[3]
+        if width % 32 or width > _MOST_KEYS or any(wanted is not None for wanted in more):
+            return self.plain(*args)
+        return update(given)
+
+
+def update(given: Arguments) -> tuple[mx.array, mx.array]:
+    """Return what the tokens read from the state, in the queries' type, and the new state, in the state's type.
+
+    The former is (rows, tokens, heads, value width). Keys' width must be a multiple of 32, and at most 512.
+    """
+    queries, keys, values, decay, rate, state, mask = given
+    rows, _, heads, value_width = values.shape
+    key_width = keys.shape[3]
+    lanes = _lanes(key_width)
+    blocks = -(-value_width * lanes // _THREADS)
+    output, new_state = _kernel(mask is not None)(
+        inputs=[array for array in given if array is not None],
+        # MLX compiles a kernel once for each combination of these, so all types are among them.
+        template=[
+            ("QUERY", queries.dtype),
+            ("KEY", keys.dtype),
+            ("VALUE", values.dtype),
+            ("DECAY", decay.dtype),
+            ("RATE", rate.dtype),
+            ("STATE", state.dtype),
+            ("KEYS", key_width),
+            ("VALUES", value_width),
+            ("LANES", lanes),
+            ("PER_KEY", decay.ndim == 4),
+        ],
+        grid=(blocks * _THREADS, heads, rows),
+        threadgroup=(_THREADS, 1, 1),
+        output_shapes=[values.shape, state.shape],
+        output_dtypes=[queries.dtype, state.dtype],
+    )
+    return output, new_state
+
+
+def _lanes(key_width: int) -> int:
+    """Return how many lanes of a warp share a row of the state, so that each keeps at most 16 numbers of it."""
+    lanes = 8
+    while key_width > 16 * lanes:
+        lanes *= 2
+    return lanes
+
+
+@cache
+def _kernel(masked: bool) -> Any:
+    inputs = Arguments._fields if masked else Arguments._fields[:-1]
+    source = _SOURCE.replace("IS_READ", "mask[first + token]" if masked else "true")
+    name = "gated_delta_masked" if masked else "gated_delta"
+    return mx.fast.cuda_kernel(name, list(inputs), ["output", "new_state"], source)
