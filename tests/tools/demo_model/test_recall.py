@@ -3,24 +3,48 @@
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills import recall
+from tools.demo_model.skills import attributes, recall
 from tools.demo_model.text import Split
 
 from tools.demo_model import template
 
 
+def between() -> Exchange:
+    return Exchange([user("hi"), assistant("Hello!", "")])
+
+
 def made(split: Split = "train") -> list[Exchange]:
     rng = Random(8)
-    return [recall.make(rng, split, lambda: Exchange([user("hi"), assistant("Hello!", "")])) for _ in range(400)]
+    return [recall.make(rng, split, between) for _ in range(400)]
 
 
 def test_the_answer_says_what_was_told() -> None:
     for one in made():
         *before, question, answer = one.messages
-        value = answer["reasoning_content"].removeprefix("The user told me earlier: ").removesuffix(".")
-        assert value in answer["content"]
-        assert any(value in message["content"] for message in before if message["role"] == "user")
-        assert value not in question["content"] or len(value) < 4
+        if answer["content"] == recall.UNKNOWN:
+            continue
+        for value in (
+            answer["reasoning_content"].removeprefix("The user told me earlier: ").removesuffix(".").split("; ")
+        ):
+            assert value in answer["content"]
+            assert any(value in message["content"] for message in before if message["role"] == "user")
+            assert value not in question["content"] or len(value) < 4
+
+
+def test_some_questions_are_for_several_things_and_some_for_what_was_not_told() -> None:
+    rng = Random(9)
+    answers = [recall.make(rng, "train", between).messages[-1] for _ in range(600)]
+    assert sum(answer["content"] == recall.UNKNOWN for answer in answers) > 10
+    assert sum("; " in answer["reasoning_content"] for answer in answers) > 20
+
+
+def test_what_is_told_has_a_question_of_its_own() -> None:
+    rng = Random(10)
+    for _ in range(300):
+        known = recall.things(rng, "train", 4)
+        asks = [ask for one in known for ask in set(one.asks)]
+        assert len(asks) == len(set(asks))
+        assert len({one.value for one in known}) == 4
 
 
 def test_replies_of_other_models_are_not_learnt() -> None:
@@ -36,18 +60,18 @@ def test_replies_of_other_models_are_not_learnt() -> None:
 
 def test_a_correction_counts() -> None:
     rng = Random(2)
-    lines = {line.split(" ; ")[0]: line for line in recall.FACTS}
-    for _ in range(100):
-        known = recall.thing(rng, "train", lines["city"])
-        changed = recall._corrected(rng, "train", known, lines["city"])
+    for _ in range(200):
+        (known,) = recall.things(rng, "train", 1)
+        changed = recall._corrected(rng, "train", known)
         if changed:
             assert changed[1].value in changed[0]
             assert changed[1].value in changed[1].answer
             assert changed[1].value != known.value
+            assert changed[1].key == known.key
 
 
 def test_questions_for_evaluation_are_held_out() -> None:
-    for line in recall.FACTS + recall.OTHERS:
+    for line in attributes.FACTS + attributes.OTHERS:
         assert "~" in line.split(" ; ")[3], line
     train = {one.messages[-2]["content"].lower().rstrip("?") for one in made()}
     held = {one.messages[-2]["content"].lower().rstrip("?") for one in made("held")}
