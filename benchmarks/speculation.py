@@ -9,7 +9,7 @@ others run with any weights and sample at temperature 1. oracle: guesses are rig
 answer of the run without speculation tells; adversarial: they are always wrong. edit: a prediction of which 90% is the
 answer. json: a schema with long names; guesses come from the grammar alone. draft: --draft guesses; its passes run and
 count, but its tokens are replaced by an oracle's, which are right with the chance --acceptance. Without --draft, it is
-the model itself with some noise in its weights.
+the model itself with some noise in its weights. mtp: the same with the MTP head in the model's folder.
 
 Random weights need --steady: without it, answers with and without speculation differ after some tokens (`steady_copy`).
 """
@@ -42,6 +42,7 @@ from orchard.core.tasks.generate import Grammar as Wanted
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import EngineStep, Job
 from orchard.engine.drafting.draft_proposer import DraftProposer
+from orchard.engine.drafting.mtp_proposer import MtpProposer
 from orchard.engine.engine import Engine
 from orchard.engine.sampling.grammar import BoundGrammar
 from orchard.engine.sampling.params import SamplingParams
@@ -71,7 +72,6 @@ _SENTENCES = (
     "Most of the visitors come in spring, when the cherry trees along the canal are in blossom.",
     "The report says that the new pump uses half as much power and makes hardly any noise.",
 )
-_PLAIN = TextOptions()
 _USUAL_TOKENS = 30_000
 _QUESTIONS = ("Why is the sky blue?", "How do I learn to cook?", "What makes a good friend?", "Tell me about bees.")
 
@@ -113,6 +113,15 @@ class Oracle:
         place -= row.prompt_length
         return self._said(answer[place]) if place < len(answer) else None
 
+    def replaced(self, rows: Sequence[SpeculatingRow | None], place: int, picked: mx.array) -> mx.array:
+        """Return its guesses in the place of those that a model has picked for a place behind each row's text.
+
+        Where it knows none, the model's stay. The guesses depend on these, so the model's pass is computed.
+        """
+        told = [self.guess_at(row, len(row.tokens) + place) if row else None for row in rows]
+        known = mx.array([one is not None for one in told])
+        return mx.where(known, mx.array([one or 0 for one in told], mx.uint32), picked)
+
     def _said(self, token: int) -> int:
         return token if self._random.random() < self._chance else (token + 1) % 256
 
@@ -125,10 +134,20 @@ class DraftOracle(DraftProposer):
         self._oracle = oracle
 
     def pick(self, rows: Sequence[SpeculatingRow], place: int, logits: mx.array) -> mx.array:
-        """See `DraftProposer`. The guesses depend on the logits, so these are computed."""
-        told = [self._oracle.guess_at(row, len(row.tokens) + place) for row in rows]
-        known = mx.array([one is not None for one in told])
-        return mx.where(known, mx.array([one or 0 for one in told], mx.uint32), super().pick(rows, place, logits))
+        """See `DraftProposer`."""
+        return self._oracle.replaced(rows, place, super().pick(rows, place, logits))
+
+
+class MtpOracle(MtpProposer):
+    """The same of an MTP head."""
+
+    def __init__(self, *given: Any, oracle: Oracle) -> None:
+        super().__init__(*given)
+        self._oracle = oracle
+
+    def pick(self, rows: Sequence[SpeculatingRow | None], place: int, logits: mx.array) -> mx.array:
+        """See `MtpProposer`."""
+        return self._oracle.replaced(rows, place, super().pick(rows, place, logits))
 
 
 @dataclass
@@ -150,14 +169,17 @@ def _maker(proposers: list[Proposer] | None) -> Callable[[TextOptions, int], Spe
 
 
 class Contender:
-    """An engine with proposers, or without; with an oracle in the place of a draft's tokens, if `draft` names one."""
+    """An engine with proposers, or without; if it has `options`, with the draft or the head that these lead to.
+
+    What that guesses is replaced by an oracle's tokens.
+    """
 
     def __init__(
         self,
         path: str,
         proposers: list[Proposer] | None,
         *,
-        options: TextOptions = _PLAIN,
+        options: TextOptions | None = None,
         oracle: Oracle | None = None,
     ) -> None:
         self._steps: queue.SimpleQueue[tuple[float, EngineStep]] = queue.SimpleQueue()
@@ -166,12 +188,13 @@ class Contender:
         with (
             patch("orchard.engine.start.make_speculation", _maker(proposers)),
             patch("orchard.engine.drafting.make_drafter.DraftProposer", drafts),
+            patch("orchard.engine.start.MtpProposer", partial(MtpOracle, oracle=oracle or Oracle(0.0))),
         ):
             self._engine: Engine[TextModel] = Engine(
                 lambda: load(path),
                 lambda step: self._steps.put((time.perf_counter(), step)),
-                options,
-                load_draft=lambda model: load_draft(path, model, options),
+                options or TextOptions(),
+                load_draft=lambda model: load_draft(path, model, options) if options else None,
             )
             self.model = self._engine.start().result()
         self.verified: dict[str, list[int]] = {}
@@ -255,7 +278,7 @@ class Asker:
         prompt = [rng.randrange(min(self._model.vocab_size, _USUAL_TOKENS)) for _ in range(self._context)]
         return Asked(prompt, self._tokens, SamplingParams(seed=rng.randrange(10**6)))
 
-    _oracle = _adversarial = _edit = _draft = _random
+    _oracle = _adversarial = _edit = _draft = _mtp = _random
 
     def _json(self, rng: random.Random) -> Asked:
         asked = self._said(rng, f"Describe the object {rng.randrange(10**6)} as JSON.")
@@ -308,7 +331,7 @@ def proposers_of(case: str, oracle: Oracle) -> list[Proposer]:
     """Return who proposes in a case."""
     if case in ("oracle", "adversarial"):
         return [oracle]
-    if case == "draft":
+    if case in ("draft", "mtp"):
         return []
     return [ForcedProposer()] if case == "json" else [NgramProposer()]
 
@@ -316,7 +339,7 @@ def proposers_of(case: str, oracle: Oracle) -> list[Proposer]:
 def measure(path: str, case: str, streams: int, given: argparse.Namespace) -> dict[str, Any]:
     """Run the pairs of a case; return its figures."""
     oracle = Oracle(0.0 if case == "adversarial" else given.acceptance)
-    options = TextOptions()
+    options = TextOptions(num_draft_tokens=given.draft_tokens) if case == "mtp" else None
     if case == "draft":
         options = TextOptions(draft_model_path=given.draft, num_draft_tokens=given.draft_tokens)
     off = Contender(path, None)
@@ -326,7 +349,7 @@ def measure(path: str, case: str, streams: int, given: argparse.Namespace) -> di
     same = 0
     for pair in range(given.settle + given.pairs):
         asked = [asker.ask(1000 * pair + stream) for stream in range(streams)]
-        if case in ("oracle", "adversarial", "edit", "draft"):
+        if case in ("oracle", "adversarial", "edit", "draft", "mtp"):
             known = off.run(asked)[1]
             oracle.answers = {tuple(one.prompt): answer for one, answer in zip(asked, known, strict=True)}
         if case == "edit":
@@ -366,7 +389,7 @@ def main() -> None:
     parser.add_argument("--acceptance", type=float, default=0.8, help="of the oracle")
     parser.add_argument("--steady", action="store_true", help="make random weights certain of the next token")
     parser.add_argument("--draft", help="the draft model: a name, an id or a folder")
-    parser.add_argument("--draft-tokens", type=int, default=4, help="the most that it guesses in a step")
+    parser.add_argument("--draft-tokens", type=int, default=4, help="the most that it, or the head, guesses in a step")
     given = parser.parse_args()
     entry = resolve(given.model)
     with tempfile.TemporaryDirectory() as folder:
@@ -379,7 +402,7 @@ def _measure_all(name: str, path: str, given: argparse.Namespace) -> None:
     for case in given.cases:
         for streams in given.streams:
             line = {"benchmark": "speculation", "model": name, "case": case, "streams": streams}
-            if case in ("oracle", "draft"):
+            if case in ("oracle", "draft", "mtp"):
                 line["acceptance"] = given.acceptance
             print(json.dumps(line | measure(path, case, streams, given)), flush=True)
 

@@ -26,9 +26,10 @@ def steady_copy(path: str, folder: Path) -> str:
     """
     shutil.copytree(path, folder, ignore=shutil.ignore_patterns("*.safetensors"))
     for file in sorted(Path(path).glob("*.safetensors")):
-        weights = mx.load(str(file))
+        weights, metadata = mx.load(str(file), return_metadata=True)
         assert isinstance(weights, dict)
-        mx.save_safetensors(str(folder / file.name), _steady(weights))
+        assert isinstance(metadata, dict)
+        mx.save_safetensors(str(folder / file.name), _steady(weights), metadata)
     config: dict[str, Any] = json.loads((folder / "config.json").read_text())
     for part in (config, config.get("text_config", {})):
         part["tie_word_embeddings"] = False

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.support.models import add_head
 from tests.support.vision_families import FAMILIES
 from tests.support.vision_models import make_vision_model
 
@@ -90,8 +91,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shape", choices=SHAPES)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--head", action="store_true", help="with an MTP head (qwen3.5-4b)")
     args = parser.parse_args()
     make_shape(args.folder, args.shape)
+    if args.head:
+        add_head(args.folder)
 
 
 if __name__ == "__main__":

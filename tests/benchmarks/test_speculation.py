@@ -6,15 +6,19 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 from benchmarks.noisy_copy import noisy_copy
-from benchmarks.speculation import DraftOracle, Oracle, median_interval
+from benchmarks.speculation import DraftOracle, MtpOracle, Oracle, median_interval
 from benchmarks.steady_copy import steady_copy
 
 from orchard.backends.text import load
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.batch import Batch
 from orchard.engine.batching.kv_cache import KVStore
+from orchard.engine.speculation.speculation import Speculation
+from tests.support.engine_driver import greedy, prompt
+from tests.support.heads import headed
 from tests.support.models import model_folder
-from tests.support.tiny_models import Other, network
+from tests.support.speculation import FixedController
+from tests.support.tiny_models import Other, alone, make_runner, network, run
 
 __all__ = ["model_folder"]
 
@@ -63,6 +67,22 @@ def test_the_drafts_own_pass_runs_and_only_its_tokens_are_replaced(chance: float
     draft.promise([row], [3])
     assert draft.draft([row], [3]) == [[6, 7, 8] if right else [7, 8, 9]]
     assert passes == [(1, 1)] * 3
+
+
+@pytest.mark.parametrize(("chance", "right"), [(1.0, True), (0.0, False)])
+def test_the_heads_own_pass_runs_and_only_its_tokens_are_replaced(chance: float, right: bool) -> None:
+    plain, model, _ = headed()
+    job = greedy("a", prompt(1, 30), 14)
+    [answer] = alone(plain, job)
+    oracle = Oracle(chance)
+    oracle.answers[tuple(job.prompt)] = answer
+    runner = make_runner(model, speculation=Speculation([], FixedController(2), model.vocab_size))
+    assert runner.speculation
+    runner.speculation.adopt(MtpOracle(model, runner._rows._batch, 2, oracle=oracle))
+    course = run(runner, [job])
+    assert course.outcomes["a"].tokens == [answer]
+    assert isinstance(controller := runner.speculation.controller, FixedController)
+    assert (controller.accepted()["mtp"] > 5) == right
 
 
 def weights_of(folder: str) -> dict[str, mx.array]:

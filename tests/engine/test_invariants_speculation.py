@@ -197,16 +197,19 @@ def test_a_draft_changes_no_token(kind: str, draft: str, jobs: list[Job], data: 
 def test_a_head_changes_no_token(jobs: list[Job], data: Any) -> None:
     """Over prompts, ways to draw, guesses, joins, leaves, pauses, preemptions and cached prompts."""
     plain, model, _ = headed()
-    answers = {job.id: alone(plain, replace(job, id="")) for job in jobs}
+    options: dict[str, Any] = data.draw(st.sampled_from([{}, KINDS["quantised from a place on"][1]]))
+    answers = {job.id: alone(plain, replace(job, id=""), **options) for job in jobs}
     limits = LOOSE
     if data.draw(st.booleans()):
-        size = footprint(model, TextOptions())
+        size = footprint(model, TextOptions(**options))
         growth = size.bytes(2) - size.bytes(1)
         most = max(job.choices * (size.bytes(len(job.prompt)) + (258 + job.max_tokens) * growth) for job in jobs)
         limits = Limits(max_rows=4, memory_bytes=most, chunk=16, idle_chunk=64, room=4)
     cache_bytes = data.draw(st.sampled_from([0, 2**22]))
     most, right = data.draw(st.sampled_from([1, 2, 5])), data.draw(st.sampled_from([0.5, 0.9, 1.0]))
-    runner = head_runner(model, most, answers=answers, right=right, limits=limits, cache_bytes=cache_bytes, short=16)
+    runner = head_runner(
+        model, most, answers=answers, right=right, limits=limits, cache_bytes=cache_bytes, short=16, **options
+    )
     for _ in range(2 if cache_bytes else 1):
         course, gone = play(runner, jobs, data, ["join", "wait", "wait", "wait", "cancel", "pause"])
         for job in jobs:

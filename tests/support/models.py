@@ -8,6 +8,7 @@ from typing import Any
 
 import mlx.core as mx
 import pytest
+from mlx import nn
 from mlx.utils import tree_flatten
 from mlx_lm.models import qwen3
 from mlx_vlm.speculative.drafters.qwen3_5_mtp import Model as HeadNetwork
@@ -194,11 +195,14 @@ def make_architecture(folder: Path, kind: str, dtype: mx.Dtype = mx.float32) -> 
 
 
 def add_head(folder: Path, *, layers: int = 1) -> None:
-    """Write a random MTP head of so many layers into a folder of the Qwen3.5 family."""
-    text = json.loads((folder / "config.json").read_text())["text_config"] | {"mtp_num_hidden_layers": layers}
-    head = HeadNetwork(HeadConfig.from_dict({"text_config": text}))
+    """Write a random MTP head of so many layers into a folder of the Qwen3.5 family, quantised as the model is."""
+    config = json.loads((folder / "config.json").read_text())
+    head = HeadNetwork(HeadConfig.from_dict({"text_config": config["text_config"] | {"mtp_num_hidden_layers": layers}}))
+    if quantization := config.get("quantization"):
+        head.set_dtype(mx.bfloat16)
+        nn.quantize(head, **quantization)
     shapes: list[tuple[str, mx.array]] = tree_flatten(head.parameters())
-    weights = {f"mtp.{name}": _random(name, weight) for name, weight in shapes}
+    weights = {f"mtp.{name}": weight if quantization else _random(name, weight) for name, weight in shapes}
     mx.save_safetensors(str(folder / "model-mtp.safetensors"), weights, metadata={"format": "mlx"})
 
 

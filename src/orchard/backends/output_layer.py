@@ -4,6 +4,7 @@ Which layer that is, is seen in a pass over the network, not guessed from names:
 embeddings of the tokens once more.
 """
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -43,28 +44,32 @@ class OutputLayer:
 @contextmanager
 def _watched(layers: Sequence[nn.Module], note: Note) -> Iterator[None]:
     """Call `note` with each layer that is called, what it reads and what it makes of it."""
-    kinds = [type(layer) for layer in layers]
-    watching = {kind: _watching(kind, note) for kind in set(kinds)}
+    kinds: list[Any] = [type(layer) for layer in layers]
     try:
         for layer, kind in zip(layers, kinds, strict=True):
-            layer.__class__ = watching[kind]
+            layer.__class__ = _watching(kind)
+            layer._note = note
         yield
     finally:
         for layer, kind in zip(layers, kinds, strict=True):
             layer.__class__ = kind
+            vars(layer).pop("_note", None)
 
 
-def _watching(kind: Any, note: Note) -> type:
+@functools.cache
+def _watching(kind: Any) -> type:
     class Watching(kind):  # type: ignore[misc]
+        _note: Note
+
         def __call__(self, inputs: mx.array, *args: Any, **named: Any) -> Any:
             made = super().__call__(inputs, *args, **named)
             if isinstance(made, mx.array):
-                note(self, inputs, made)
+                self._note(self, inputs, made)
             return made
 
         def as_linear(self, inputs: mx.array) -> mx.array:
             made: mx.array = super().as_linear(inputs)
-            note(self, inputs, made)
+            self._note(self, inputs, made)
             return made
 
     return Watching

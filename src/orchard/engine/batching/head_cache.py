@@ -65,7 +65,12 @@ class BatchedLastHidden:
         return states[:, :-1]
 
     def keep(self, tokens: Sequence[int]) -> None:
-        """See `BatchedLayerCache`. What is not kept stays apart: a row may read it again, and is guessed for before."""
+        """See `BatchedLayerCache`. What is not kept stays apart: a row may read it again, and is guessed for before.
+
+        A pass of one token a row is kept as it is.
+        """
+        if not self.apart:
+            return
         self.arrays = [_at(self.apart[0], mx.array(self._padded(tokens), mx.int32))]
 
     def behind(self, places: Sequence[int]) -> mx.array:

@@ -52,18 +52,22 @@ class PredictionHead(ABC):
         """Return the logits (rows, n, vocab_size) that hidden states of the model or the head give."""
 
 
+class _Taken(Exception):
+    """A layer's new keys and values (rows, heads, n, width), at which its reading ends: nothing else is wanted."""
+
+    def __init__(self, keys: mx.array, values: mx.array) -> None:
+        super().__init__()
+        self.arrays = keys, values
+
+
 class _NewKeys:
-    """Takes a layer's new keys and values (rows, heads, n, width); nobody computes what they are attended for."""
+    """A cache that takes new keys and values from the layer that writes them."""
 
     offset = 0
 
-    def __init__(self) -> None:
-        self.taken: tuple[mx.array, mx.array] | None = None
-
     def update_and_fetch(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
-        """Take them."""
-        self.taken = keys, values
-        return keys, values
+        """Raise what was written: building the rest of a layer would take longer than all before it."""
+        raise _Taken(keys, values)
 
     def make_mask(self, n: int, **_: Any) -> None:
         """Return no mask."""
@@ -152,12 +156,13 @@ class HeadedModel:
         embeddings: mx.array | None,
         positions: mx.array | None,
     ) -> tuple[mx.array, mx.array]:
-        new = _NewKeys()
         if positions is not None and positions.ndim == 1:
             first, positions = positions.reshape(tokens.shape)[:, 0], None
-        self.head.read(tokens, before, new, first, embeddings=embeddings, positions=positions)
-        assert new.taken, "the head has no attention"
-        return new.taken
+        try:
+            self.head.read(tokens, before, _NewKeys(), first, embeddings=embeddings, positions=positions)
+        except _Taken as taken:
+            return taken.arrays
+        raise RuntimeError("the head has no attention")
 
 
 def _arrays(fetched: Sequence[Any]) -> list[mx.array]:
