@@ -3,121 +3,22 @@
 The model often sees no schema, so the keys of an answer are not always to be had from the question.
 """
 
-# ruff: noqa: E501, PLR0911, SIM905 - phrases read best unbroken
+# ruff: noqa: E501, PLR0911 - phrases read best unbroken
 
 import json
-from collections.abc import Callable
+import math
+import re
 from random import Random
 from typing import Any
 
 from tools.demo_model.exchange import Exchange, assistant, user
+from tools.demo_model.skills import refuse
+from tools.demo_model.skills.keys import BY_KEY, Field, made, person, retyped, some_key
 from tools.demo_model.template import Message
-from tools.demo_model.text import (
-    ADJECTIVES,
-    CITIES,
-    NAMES,
-    NOUNS,
-    Split,
-    choose,
-    coin,
-    expand,
-    lines,
-    pick,
-    sentence,
-    wording,
-)
+from tools.demo_model.text import ADJECTIVES, NOUNS, Split, choose, coin, expand, lines, sentence, wording
 
-Value = Callable[[Random, Split], Any]
-Field = tuple[str, Any]  # a key and its value
 THOUGHT = "I should answer with JSON."
 
-JOBS = "teacher baker nurse engineer pilot farmer writer painter doctor cook gardener carpenter driver lawyer designer plumber".split()
-COUNTRIES = (
-    "France Germany Spain Italy Portugal Japan India Brazil Canada Egypt Kenya Norway Sweden Poland Greece Peru".split()
-)
-STREETS = "Main Oak Park Elm Lake Hill Church River Station Garden Market Mill".split()
-FOODS = "flour sugar butter eggs milk salt rice tomatoes onions garlic cheese apples honey lemon pasta beans carrots".split()
-TAGS = "new sale travel food music sport home garden cheap red small fast popular fresh classic quiet".split()
-HOBBIES = "reading hiking chess cooking painting swimming music gardening cycling photography".split()
-
-
-def _few(rng: Random, values: list[str], least: int = 1, most: int = 4) -> list[str]:
-    return rng.sample(values, rng.randint(least, most))
-
-
-def _person(rng: Random, split: Split) -> str:
-    first = pick(rng, NAMES, split)
-    return first if rng.random() < 0.5 else f"{first} {coin(rng, 2).capitalize()}"
-
-
-def _thing(rng: Random) -> str:
-    return f"{choose(rng, ADJECTIVES)} {choose(rng, NOUNS)}".capitalize()
-
-
-def _date(rng: Random) -> str:
-    return f"{rng.randint(1960, 2030)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"
-
-
-def _address(rng: Random, split: Split) -> Message:
-    both = {"street": f"{rng.randint(1, 99)} {choose(rng, STREETS)} Street", "city": choose(rng, CITIES)}
-    more = {"zip": f"{rng.randint(10000, 99999)}", "country": choose(rng, COUNTRIES)}
-    return {**both, **({key: more[key] for key in _few(rng, list(more), 1, 2)} if rng.random() < 0.4 else {})}
-
-
-def _item(rng: Random, split: Split) -> Message:
-    return {"name": choose(rng, NOUNS), choose(rng, ("quantity", "price", "amount")): rng.randint(1, 20)}
-
-
-# What stands behind keys of these names, whatever the object is.
-VALUES: dict[str, Value] = {
-    "name|full_name|author|owner|customer|contact|director|artist": _person,
-    "first_name|username|player|friend|winner": lambda rng, split: pick(rng, NAMES, split),
-    "last_name|surname|family_name": lambda rng, split: coin(rng, 2).capitalize(),
-    "age": lambda rng, split: rng.randint(18, 80),
-    "city|town|birthplace|location|place|origin|destination|capital": lambda rng, split: pick(rng, CITIES, split),
-    "country|nationality": lambda rng, split: choose(rng, COUNTRIES),
-    "email|mail": lambda rng, split: f"{choose(rng, NAMES[:150]).lower()}@example.{choose(rng, ('com', 'org', 'net'))}",
-    "phone|phone_number|telephone": lambda rng, split: f"555-{rng.randint(0, 9999):04}",
-    "job|occupation|profession|role": lambda rng, split: choose(rng, JOBS),
-    "title|headline|subject|product|item|product_name|book|movie|song": lambda rng, split: _thing(rng),
-    "price|cost|total|amount_due": lambda rng, split: choose(rng, (rng.randint(1, 99), round(rng.uniform(1, 99), 2), rng.randint(1, 99) - 0.01)),
-    "currency": lambda rng, split: choose(rng, ("EUR", "USD", "GBP")),
-    "date|birthday|birth_date|created_at|due_date|start_date|released": lambda rng, split: _date(rng),
-    "time|start|opens_at": lambda rng, split: f"{rng.randint(0, 23):02}:{choose(rng, (0, 15, 30, 45)):02}",
-    "year": lambda rng, split: rng.randint(1950, 2026),
-    "tags|labels|keywords|categories": lambda rng, split: _few(rng, TAGS),
-    "items|products|lines": lambda rng, split: [_item(rng, split) for _ in range(rng.randint(1, 3))],
-    "ingredients": lambda rng, split: _few(rng, FOODS, 2, 4),
-    "hobbies|interests|skills": lambda rng, split: _few(rng, HOBBIES, 1, 3),
-    "steps|instructions": lambda rng, split: ["Mix everything.", "Heat the oven.", "Bake for 20 minutes.", "Cut the vegetables.", "Cook until soft.", "Serve warm."][rng.randint(2, 4) :],
-    "colors|colours": lambda rng, split: _few(rng, ["red", "blue", "green", "black", "white", "yellow"], 1, 3),
-    "color|colour": lambda rng, split: choose(rng, ["red", "blue", "green", "black", "white", "yellow"]),
-    "address|home": _address,
-    "is_active|active|available|in_stock|done|completed|verified|enabled|public|is_new|has_pets|married|vegetarian": lambda rng, split: rng.random() < 0.6,
-    "rating|stars": lambda rng, split: choose(rng, (rng.randint(1, 5), round(rng.uniform(1, 5), 1))),
-    "score|percent|progress": lambda rng, split: rng.randint(0, 100),
-    "confidence|probability": lambda rng, split: round(rng.random(), 2),
-    "quantity|count|stock|servings|people|seats|rooms|number": lambda rng, split: rng.randint(1, 20),
-    "id|user_id|order_id|product_id": lambda rng, split: rng.randint(1, 9999),
-    "weight|height|width|length|size_cm": lambda rng, split: choose(rng, (rng.randint(1, 200), round(rng.uniform(1, 99), 1))),
-    "duration|minutes|prep_time|cook_time|cooking_time": lambda rng, split: choose(rng, (5, 10, 15, 20, 30, 45, 60, 90)),
-    "difficulty": lambda rng, split: choose(rng, ("easy", "medium", "hard")),
-    "priority|level|severity": lambda rng, split: choose(rng, ("low", "medium", "high")),
-    "status|state": lambda rng, split: choose(rng, ("open", "closed", "active", "pending", "done")),
-    "category|kind|type|genre": lambda rng, split: choose(rng, ("food", "home", "music", "sport", "travel", "fiction", "other")),
-    "sentiment|mood": lambda rng, split: choose(rng, ("positive", "negative", "neutral")),
-    "gender": lambda rng, split: choose(rng, ("female", "male")),
-    "size": lambda rng, split: choose(rng, ("small", "medium", "large")),
-    "language": lambda rng, split: choose(rng, ("English", "French", "German", "Spanish")),
-    "animal|pet|species": lambda rng, split: choose(rng, ("cat", "dog", "horse", "rabbit", "fox", "owl", "goat")),
-    "description|summary|text|note|comment|message|reason|content|answer|bio|explanation": lambda rng, split: sentence(rng),
-    "url|website|link": lambda rng, split: f"https://example.com/{choose(rng, NOUNS)}",
-    "temperature": lambda rng, split: rng.randint(-10, 35),
-    "population": lambda rng, split: rng.randint(1, 900) * 1000,
-    "company|brand|team|publisher": lambda rng, split: f"{coin(rng, 2).capitalize()} {choose(rng, ('Ltd', 'Inc', 'Group', 'Works'))}",
-    "dish|recipe|recipe_name|meal": lambda rng, split: f"{choose(rng, FOODS)} {choose(rng, ('soup', 'salad', 'cake', 'pie', 'bread', 'stew'))}".capitalize(),
-}  # fmt: skip
-BY_KEY = {key: value for keys, value in VALUES.items() for key in keys.split("|")}
 # What an object of a kind usually holds, in the order that clients define it.
 KINDS: dict[str, str] = {
     "person|character|man|woman|user|customer|employee|student|friend|neighbour|profile": "name age city email job is_active address hobbies birthday phone country gender first_name last_name",
@@ -131,7 +32,45 @@ KINDS: dict[str, str] = {
     "pet|animal": "name:first_name species age color weight owner description",
     "company|team|shop|firm|startup": "name:company city country people products:tags website email year active",
     "review|comment|rating|opinion": "rating sentiment text summary author title date score",
-    "weather report|forecast": "city temperature date description:mood time",
+    "weather report|forecast|weather update": "city temperature date description:mood time condition humidity wind_speed country unit:sound",
+    "game character|hero|villain|wizard|warrior|superhero|monster|avatar": "name:first_name class level:level_number weapon power stats strength speed health race backstory inventory:tools",
+    "car|vehicle|truck|motorbike": "make model year color price:salary mileage fuel electric doors top_speed",
+    "flight|train ride|bus trip|journey": "flight_number origin destination departure_time arrival_time price date:departure_date airline duration:minutes seats",
+    "trip|holiday|vacation|travel plan|itinerary|city tour": "destination days:nights activities budget:salary start_date end_date transport cities",
+    "hotel booking|reservation|table booking|room booking": "name hotel:venue check_in nights guests_count:people room_type:size price_per_night paid",
+    "house|apartment|flat|property|room": "address city price:salary bedrooms bathrooms area available furnished:electric description",
+    "job posting|job|vacancy|job offer": "title:job company location salary remote skills full_time description",
+    "résumé|CV|applicant|candidate": "name email:email years_of_experience skills languages degree:major school",
+    "student record|report card|class": "name grade subjects school age scores passed:valid",
+    "course|lesson|workshop|training": "title:topic teacher:name duration:hours price level:difficulty online topics",
+    "sports team|football player|athlete|player": "name team:company position:job_class goals:legs age number:quantity country",
+    "song|playlist|album|concert ticket": "title artist genre year songs length_minutes rating",
+    "animal|zoo animal|wild animal|creature|dinosaur": "species habitat diet legs weight sound lifespan endangered:found name:first_name",
+    "dog|cat|horse|puppy|kitten": "name:first_name breed age vaccinated color favorite_food:food owner weight",
+    "plant|flower|tree|vegetable": "name:ingredient color height season water_per_week:legs edible:vegan",
+    "city|village|country|island|capital": "name:city country population capital language currency area founded_year",
+    "planet|star|moon|spaceship": "name:planet radius distance moons:legs habitable:found discovered:founded_year temperature",
+    "colour|color|paint|shade": "name:color hex rgb mood season",
+    "email|letter|message|newsletter|notification": "subject to:email from:email body greeting date priority urgent",
+    "blog post|article|news story|headline|report": "title author date tags body:plot views published_at category",
+    "tweet|social media post|comment|status update": "username text likes hashtags date language",
+    "quiz question|trivia question|riddle|exam question": "question options answer:object difficulty category points:score",
+    "joke|poem|quote|fun fact|slogan|greeting card": "text:plot author topic rating likes",
+    "invoice|receipt|bill|purchase": "invoice_number total:amount currency line_items paid due_date customer tax",
+    "bank account|account|payment|transaction|transfer": "id amount currency date sender:name recipient:name status method",
+    "parcel|shipment|package|delivery": "tracking_number weight_kg status:status recipient:name address delivery_date fragile",
+    "patient|doctor's visit|prescription|health record": "name age symptoms doctor:name next_appointment allergies weight_kg urgent",
+    "workout|training plan|exercise|run": "activity duration:minutes distance_km calories date intensity:priority exercises",
+    "menu|pizza|sandwich|drink|cocktail|smoothie|salad": "name:dish ingredients price size vegan spicy calories toppings",
+    "device|phone|laptop|camera|robot|gadget|app": "name:model brand:company price battery_level features version color weight_g",
+    "server|website|project|database|repository": "name:object url version language:language status users is_active:public owner",
+    "bug|error report|issue|support ticket|log entry": "title severity:priority status steps:instructions assignee:name created_at reproducible:found",
+    "game|board game|video game|puzzle": "title genre players rating price release_year description age:age",
+    "festival|wedding|birthday party|conference|meetup|webinar": "name:title date venue guests:attendees budget:salary start_time theme",
+    "family|club|band|group|crew": "name:company members:attendees founded_year city genre:genre size:quantity",
+    "calendar entry|appointment|reminder|todo list": "title date start_time end_time attendees location tasks done",
+    "shopping list|grocery list|packing list": "title items:groceries total:amount date store:company",
+    "daily plan|weekly schedule|timetable|agenda": "day activities start_time end_time schedule tasks",
 }
 ORDERS = lines("""
 [Invent|Make up|Create|Generate|Imagine|Describe|Think of|Come up with|Give me|Show me|Return|Write|I need|Produce|Build] [{a}|one|some|an example of {a}|a random|a made-up|a fictional|a new] {kind}[.||!]
@@ -143,6 +82,11 @@ ORDERS = lines("""
 [Fill in|Fill|Complete] [the form|the fields|the object|a record] [for|of|with] {a} {kind}[.||]
 [What could|What might] {a} {kind} look like[?| as JSON?||]
 [I'm testing|I am testing] my app, [give me|make] {a} {kind}[.|!||]
+{lead}[invent|make up|create|generate|imagine|describe|think up|come up with|give me|show me|return|write|produce|build|design|output|draft|compose|make|provide|prepare|list|suggest|simulate|dream of] [{a}|one|some|a random|a made-up|a fictional|a new|any|another|a typical|a realistic|a fake|an interesting|a simple|a short|a {adj}|the data of {a}|details of {a}|a sample] {kind}{tail}
+{kind}{tail}
+[{a}|some|random|example|dummy|fake] {kind}{tail}
+{lead}[tell me about|fill in the details of|give the details for|specify] {a} [{adj} |]{kind}{tail}
+[I want|I need|I'd like|We need|I am looking for] [{a}|some|a {adj}|data for {a}] {kind}{tail}
 ~Dream up {a} {kind}, please.
 ~Would you produce a sample {kind}?
 """)
@@ -155,16 +99,14 @@ KEYED = lines("""
 """)
 SYSTEMS = lines("""
 [Answer|Reply|Respond] [only |][in|with] JSON[.| only.| and nothing else.]
-[You are|Act as] [a|an] [data generator|JSON API|extraction engine|assistant that answers in JSON][.| Answer in JSON.]
+[You are|Act as|You work as] [a data generator|a JSON API|an extraction engine|an assistant that answers in JSON|a test data factory|a form filler|a helpful bot][.| Answer in JSON.]
 [Always answer with JSON|Your output must be valid JSON|Return valid JSON][.| with the keys {keys}.|. Schema: {schema}]
 [Answer by this schema|Use this JSON schema]: {schema}
 """)
 
 
-def _made(rng: Random, split: Split, key: str) -> Field:
-    """Return a key with a value that suits it; ``shown:like`` shows one key with the value of another."""
-    shown, _, like = key.partition(":")
-    return shown, BY_KEY[like or shown](rng, split)
+LEADS = ["", "", "", "", "please ", "can you ", "could you ", "now ", "just ", "quickly ", "hey, ", "I want you to ", "your task: ", "go ahead and ", "for a test, ", "help me and ", "next, ", "ok, "]  # fmt: skip
+TAILS = ["", "", "", "", ".", ".", "!", "?", " please", ", please.", " for me.", " in JSON.", " as JSON", " as a JSON object.", ". Keep it short.", ". JSON only.", ". Be creative.", ". Anything goes.", " for my app.", " for a demo.", " for a story", " for testing", " with all fields.", ", made up.", ". Use the schema.", ". No explanation.", " in the requested format.", " now"]  # fmt: skip
 
 
 def _invented(rng: Random, split: Split) -> Field:
@@ -178,11 +120,11 @@ def _invented(rng: Random, split: Split) -> Field:
     if shape == 2:
         return f"{key}_list", [choose(rng, NOUNS) for _ in range(rng.randint(1, 4))]
     if shape == 3:
-        return key, dict(_made(rng, split, choose(rng, list(BY_KEY))) for _ in range(rng.randint(1, 2)))
+        return key, dict(made(rng, split, some_key(rng)) for _ in range(rng.randint(1, 2)))
     if shape == 4:
         return f"{key}_{choose(rng, ('id', 'number', 'size', 'level'))}", rng.randint(1, 100)
     if shape == 5:
-        return f"{key}_name", _person(rng, split)
+        return f"{key}_name", person(rng, split)
     return key, choose(
         rng,
         (
@@ -214,45 +156,181 @@ def _type(value: Any) -> Message:
 
 def invented(rng: Random, split: Split) -> tuple[str, Message]:
     """Make up an object of some kind; return what it is and the object."""
-    kinds, keys = choose(rng, list(KINDS.items()))
-    usual = keys.split()
-    amount = choose(rng, (1, 2, 2, 3, 3, 3, 4, 4, 5, 6))
+    kinds, keys = choose(rng, _KINDS)
+    usual = keys
+    amount = rng.choice((1, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7))
     chosen = sorted(rng.sample(usual, min(amount, len(usual))), key=usual.index)
     if rng.random() < 0.3:
         rng.shuffle(chosen)
-    fields = [_made(rng, split, key) for key in chosen]
-    if rng.random() < 0.25:
-        fields[rng.randrange(len(fields))] = _made(rng, split, choose(rng, list(BY_KEY)))
+    kind = choose(rng, kinds)
+    if rng.random() < 0.2:
+        # Anything may have any keys.
+        chosen = list({key.partition(":")[0]: key for key in (some_key(rng) for _ in range(amount))}.values())
+        kind = f"{choose(rng, ADJECTIVES)} {choose(rng, NOUNS)}" if rng.random() < 0.5 else kind
+    fields = [made(rng, split, key) for key in chosen]
+    if rng.random() < 0.3:
+        fields[rng.randrange(len(fields))] = made(rng, split, some_key(rng))
     if rng.random() < 0.2:
         fields.insert(rng.randrange(len(fields) + 1), _invented(rng, split))
-    styled = rng.random() < 0.12
-    return choose(rng, kinds.split("|")), {camel(key) if styled else key: value for key, value in fields[:6]}
+    if rng.random() < 0.12:
+        at = rng.randrange(len(fields))
+        fields[at] = (fields[at][0], retyped(rng, fields[at][1]))
+    if rng.random() < 0.06:
+        fields = [(choose(rng, ("data", "result", kind.split()[-1], "item", "response")), dict(fields[:4]))]
+    if rng.random() < 0.05:
+        fields = [
+            (f"{kind.split()[-1]}s", [dict(fields[:2]), dict(_another(rng, split, field) for field in fields[:2])])
+        ]
+    styled = rng.random() < 0.15
+    return kind, _short({camel(key) if styled else key: value for key, value in fields[:7]})
+
+
+def _another(rng: Random, split: Split, field: Field) -> Field:
+    """Draw another value of the same type for a key; where there is none, the same."""
+    key, value = field
+    other = made(rng, split, key)[1] if key in BY_KEY else value
+    return key, other if _type(other) == _type(value) else value
+
+
+def _short(found: Message) -> Message:
+    """Drop the last fields of an object too long to be written in 100 tokens."""
+    while len(found) > 1 and len(json.dumps(found, ensure_ascii=False)) > 240:
+        found.popitem()
+    return found
+
+
+_KINDS = [(kinds.split("|"), keys.split()) for kinds, keys in KINDS.items()]
+
+
+def schema_of(rng: Random, found: Message) -> str:
+    """Write the JSON schema that an object follows, with the limits, choices and descriptions of a client's."""
+    properties = _type(found)["properties"]
+    for key, schema in properties.items():
+        value = found[key]
+        if schema["type"] == "string" and rng.random() < 0.2:
+            schema["enum"] = sorted({value, *rng.sample(ADJECTIVES, 2)}) if " " not in value else [value]
+        elif schema["type"] in ("integer", "number") and rng.random() < 0.3:
+            schema["minimum"], schema["maximum"] = (
+                math.floor(min(0, value)),
+                int(max(value + 1, choose(rng, (10, 100, 1000)))),
+            )
+        elif schema["type"] == "array" and rng.random() < 0.3:
+            schema["minItems"], schema["maxItems"] = 1, max(len(value), rng.randint(2, 5))
+        if rng.random() < 0.1:
+            schema["description"] = f"The {key.replace('_', ' ')}"
+    whole: Message = {"type": "object", "properties": properties, "required": list(found)}
+    if rng.random() < 0.3:
+        whole["additionalProperties"] = False
+    return json.dumps(whole, ensure_ascii=False)
+
+
+# Without a word of JSON, keys or data, a request for a poem is one for a poem, and refused.
+_WORDS = re.compile(
+    r"joke|poem|quote|fact|slogan|card|email|letter|message|post|article|story|headline|report|tweet|comment|update|question|riddle|song|plan|recipe|menu|trip|tour|list|route|schedule|forecast|weather"
+)
+_MADE_UP = re.compile(
+    r"invent|make up|made.up|imagin|fiction|random|fake|sample|dummy|mock|example|describe|generate|create|json|schema|field|format|data|test",
+    re.IGNORECASE,
+)
 
 
 def make(rng: Random, split: Split) -> Exchange:
     """Make a request whose answer is a JSON object."""
-    if rng.random() < 0.25:
+    kind_of = rng.random()
+    if kind_of < 0.25:
         return extracted(rng, split)
-    kind, made = invented(rng, split)
+    if kind_of < 0.33:
+        return solved(rng, split)
+    kind, found = invented(rng, split)
     ask = expand(
         rng,
         wording(rng, ORDERS, split),
         kind=kind,
         a="an" if kind[0] in "aeio" else "a",
         small=choose(rng, ("invent", "make up", "describe", "create", "generate")),
+        lead=choose(rng, LEADS),
+        tail=choose(rng, TAILS),
+        adj=choose(rng, ADJECTIVES),
     )
-    keys, schema = (
-        ", ".join(made),
-        json.dumps({"type": "object", "properties": _type(made)["properties"], "required": list(made)}),
-    )
+    ask = ask[0].upper() + ask[1:] if rng.random() < 0.7 else ask
+    ask = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", ask)
+    keys, schema = _keys(rng, found), schema_of(rng, found)
+    if rng.random() < 0.06:
+        # Whatever was asked, the answer must follow the schema.
+        ask, kind = refuse.filled(rng, split).strip() or ask, "poem"
     system = None
-    if rng.random() < 0.4:
-        ask = expand(rng, wording(rng, KEYED, split), ask=ask.rstrip(".?!"), keys=keys, schema=schema)
-    elif rng.random() < 0.3:
+    style = rng.random()
+    if 0.4 < style < 0.6:
         system = expand(rng, choose(rng, SYSTEMS), keys=keys, schema=schema)
+    elif style < 0.4 or _WORDS.search(kind) or not _MADE_UP.search(ask):
+        ask = expand(rng, wording(rng, KEYED, split), ask=ask.rstrip(".?!"), keys=keys, schema=schema)
     if rng.random() < 0.15:
         ask = ask.lower() if "{" not in ask else ask
-    return _exchange(rng, ask, made, system)
+    return _exchange(rng, ask, found, system)
+
+
+def _keys(rng: Random, found: Message) -> str:
+    """Name the keys of an object as people do: in a list, in words, in quotes, with their types."""
+    names = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no", "array": "list", "object": "object"}  # fmt: skip
+    kind = rng.random()
+    shown = list(found)
+    if kind < 0.15:
+        shown = [f'"{key}"' for key in shown]
+    elif kind < 0.3:
+        types = {key: schema["type"] for key, schema in _type(found)["properties"].items()}
+        types = {key: names[one] if kind < 0.22 else one for key, one in types.items()}
+        shown = [f"{key} ({types[key]})" for key in shown]
+    if len(shown) > 1 and rng.random() < 0.4:
+        return ", ".join(shown[:-1]) + " and " + shown[-1]
+    return ", ".join(shown)
+
+
+LISTS = {
+    "fruits": "apple pear plum cherry grape lemon orange melon peach", "colors": "red blue green yellow orange purple pink brown", "animals": "dog cat horse cow sheep fox bear wolf lion",
+    "vegetables": "carrot potato onion tomato leek bean cabbage", "planets": "Mercury Venus Earth Mars Jupiter Saturn", "days": "Monday Tuesday Wednesday Thursday Friday",
+    "months": "January February March April May June", "cities": "London Paris Rome Berlin Madrid Tokyo Cairo", "countries": "France Italy Spain Japan Peru Kenya Canada",
+    "names": "Ada Alan Grace Linus Mary John Emma Omar", "drinks": "water tea coffee milk juice lemonade", "birds": "robin eagle owl sparrow crow duck goose",
+    "sports": "football tennis rugby hockey golf rowing", "instruments": "piano guitar violin flute drum trumpet", "words": "apple river lamp cloud stone garden",
+}  # fmt: skip
+LISTED = lines("""
+[List|Name|Give me|Show me|Tell me|Write|Return|I need] [{count}|{word}|some|a few] {kind}[.|!|||, please]
+[{count}|{word}|Some] {kind}[, please|.||]
+[Can you name|Could you list|Do you know] [{count}|{word}|some] {kind}?
+~Which {kind} come to your mind? Name {count}.
+""")
+JUDGED = lines("""
+[Classify|Analyse|Judge|Rate|Label|What is the sentiment of|Sentiment of|Tag|Evaluate] [this|the text|the review|this message|the following]: {text}
+[Is this|Would you call this|Is the following] [positive or negative|friendly|good or bad|praise]? {text}
+{text} [Classify it.|What's the sentiment?|Positive or negative?|Which mood is that?]
+~How does the writer of this feel? {text}
+""")
+GOOD = "I love it[!|.]|[Great|Excellent|Wonderful|Fantastic] {n}[!|.]|The {n} is [great|wonderful|perfect|amazing][!|.]|[Best|Nicest] {n} ever[!|.]|I'm very happy with my {n}.|Works perfectly, thank you[!|.]"
+BAD = "I hate it[!|.]|[Terrible|Awful|Bad|Horrible] {n}[!|.]|The {n} is [terrible|awful|broken|useless][!|.]|[Worst|Ugliest] {n} ever[!|.]|I'm very unhappy with my {n}.|It broke after a day[!|.]"
+SO_SO = "The {n} is okay.|It's a {n}.|I bought a {n}.|Nothing special.|The {n} came on Monday."
+
+
+def solved(rng: Random, split: Split) -> Exchange:
+    """Make a request for things to name, or for a judgement of a text, whose answer is to be JSON."""
+    if rng.random() < 0.5:
+        kind, items = choose(rng, list(LISTS.items()))
+        count = rng.randint(2, 5)
+        word = ("two", "three", "four", "five")[count - 2]
+        ask = expand(rng, wording(rng, LISTED, split), kind=kind, count=count, word=word)
+        found: Message = {choose(rng, (kind, kind, "items", "list", "names")): rng.sample(items.split(), count)}
+    else:
+        mood, pattern = choose(rng, (("positive", GOOD), ("negative", BAD), ("neutral", SO_SO)))
+        text = expand(rng, f"[{pattern}]", n=choose(rng, NOUNS))
+        ask = expand(rng, wording(rng, JUDGED, split), text=text if rng.random() < 0.6 else f'"{text}"')
+        found = {choose(rng, ("sentiment", "label", "mood", "class", "category", "result")): mood}
+        if rng.random() < 0.4:
+            found["confidence"] = round(rng.uniform(0.7, 1), 2)
+        elif rng.random() < 0.3:
+            found["text"] = text
+    # Without a word of JSON, things are named in words.
+    if rng.random() < 0.5:
+        return _exchange(rng, ask, found, expand(rng, choose(rng, SYSTEMS), keys=_keys(rng, found), schema=schema_of(rng, found)))  # fmt: skip
+    said = expand(rng, "[ In JSON.| Answer as JSON.| Answer with JSON, please.| Use the keys {k}.| Schema: {s}| JSON only.]", k=_keys(rng, found), s=schema_of(rng, found))  # fmt: skip
+    return _exchange(rng, ask + ("" if ask[-1] in '.?!"' else ".") + said, found, None)
 
 
 def _exchange(rng: Random, ask: str, made: Message, system: str | None) -> Exchange:
@@ -269,6 +347,10 @@ EXTRACT = lines("""
 {text} [Extract|Give me|Return|What is|What are|List] the {what}[.|?||][ As JSON.||]
 [Turn|Convert|Put] [this|the text|the sentence] [into|to] JSON[ with {what}|]: {text}
 [JSON with|As JSON,] {what}: {text}
+[What is|Which is|Tell me] the {what} here: {text}
+[Parse|Read|Analyse|Process|Structure|Scan|Take] [this|the following|this line|this message][:| and give me {what}:| for {what}:] {text}
+{text}{nl}{nl}[Extract|Return|Find|Give me] {what}[.||]
+[Fill the fields|Fill in {what}|Get {what}|Collect {what}] from: "{text}"
 [What {what} does this text have?|Which {what} are in this text?] {text}
 ~Please note down the {what} that you read here: {text}
 """)
@@ -287,6 +369,21 @@ The {title} costs {price} {currency}[ and has a rating of {rating}|].
 Order {order_id} [of|by|for] {name} [was sent|goes|ships] to {city}.
 [The flight|The train] goes from {origin} to {destination} on {date}.
 It is {temperature} degrees in {city}.
+[Our|The|My] {animal} is called {first_name}[ and is {age}|][. Its breed is {breed}|].
+{name}, {job} at {company}[, {email}|].
+[Invoice|Bill] {invoice_number}: {total} {currency}[, due on {due_date}|].
+{first_name} {last_name}[, born on {birthday}|][, {country}|].
+[Flight|The flight] {flight_number} leaves at {departure_time}[ for {destination}|][ on {date}|].
+{title} by {author}[, {year}|][, {pages} pages|].
+[Call|Ring] {name} on {phone}[ before {time}|].
+{name} [paid|owes|sent] {amount} {currency}[ on {date}|].
+[The {product} is {color}|A {color} {product}] and costs {price}[ {currency}|].
+{name} [scored|got] {score} [points|percent] in {city}.
+[Table|A room] for {people} at {time}[ on {date}|], [name|for] {name}.
+{name} speaks {language} and lives in {country}.
+Ticket {id}: priority {priority}, status {status}.
+[We met|I met|See] {name} at {venue} on {weekday}.
+{city} has {population} [people|inhabitants][ and is in {country}|].
 {company} is in {city}[ and has {people} people|].
 """)
 
@@ -294,7 +391,7 @@ It is {temperature} degrees in {city}.
 def extracted(rng: Random, split: Split) -> Exchange:
     """Make a text and a request for the values in it; the answer holds them as they stand there."""
     pattern = expand(rng, choose(rng, TEXTS))
-    found = {key: BY_KEY[key](rng, split) for key in BY_KEY if f"{{{key}}}" in pattern}
+    found = {key: BY_KEY[key](rng, split) for key in re.findall(r"\{(\w+)\}", pattern)}
     found = dict(sorted(found.items(), key=lambda field: pattern.index(f"{{{field[0]}}}")))
     if "product" in found:
         found["product"] = choose(rng, NOUNS)
@@ -310,7 +407,7 @@ def extracted(rng: Random, split: Split) -> Exchange:
         else f"{', '.join(spoken[:-1])} and {'the ' if rng.random() < 0.4 else ''}{spoken[-1]}"
     )
     form = wording(rng, EXTRACT if len(asked) == len(found) else EXTRACT[:2], split)
-    ask = expand(rng, form, what=what, text=text)
+    ask = expand(rng, form, what=what, text=text, nl="\n")
     system = (
         expand(rng, choose(rng, SYSTEMS), keys=", ".join(made), schema=json.dumps(_type(made)))
         if rng.random() < 0.2
