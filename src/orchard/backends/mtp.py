@@ -108,6 +108,7 @@ def load_head(model: LoadedModel, folder: Path) -> MtpHead:
         raise OrchardError("model_failed", f"the MTP head in {folder} can't guess for this model: {reason}")
     evaluate(folder, draft, lambda fraction: None, _LIBRARY)
     cuda.adapt(draft)
+    log.info("the MTP head in %s guesses next tokens", folder)
     return MtpHead(draft, model.network, output, f"mtp {fingerprint(folder, None, _LIBRARY)}")
 
 

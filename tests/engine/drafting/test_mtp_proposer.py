@@ -1,6 +1,8 @@
 """A model's own MTP head as a proposer: it guesses what mlx-vlm's pass over the same text guesses."""
 
+import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
@@ -91,3 +93,33 @@ def test_a_head_that_raises_fails_nobody(breaks: str, monkeypatch: pytest.Monkey
         assert {job.id: course.outcomes[job.id].tokens for job in JOBS} == answers
         assert not any(course.outcomes[job.id].broken for job in JOBS)
     assert fresh.broken is (breaks == "feeding")
+
+
+@pytest.mark.parametrize("where", ["memory", "disk"])
+def test_cached_prompts_bring_what_the_head_has_read(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[tuple[list[int], int]] = []
+    monkeypatch.setattr(heads, "OracleHead", Noting)
+    monkeypatch.setattr(Noting, "noted", noted, raising=False)
+    first = JOBS[0]
+    [answer] = alone(headed().plain, first)
+    again = greedy("again", [*first.prompt, *answer, *prompt(5, 3)], 8)
+    answers = {job.id: alone(headed().plain, job) for job in (first, again)}
+    options: dict[str, Any] = {"cache_bytes": 2**22} | ({"prompt_cache_dir": str(tmp_path)} if where == "disk" else {})
+    runner = head_runner(headed().model, 3, answers=answers, **options)
+    run(runner, [first])
+    if where == "disk":
+        runner.store.close(5.0)
+        runner = head_runner(headed().model, 3, answers=answers, **options)
+        runner.store.wait_for_files(5.0)
+        fetched = threading.Event()
+        assert runner.store.fetch(again.prompt, fetched.set)
+        assert fetched.wait(5.0)
+    noted.clear()
+    course = run(runner, [again])
+    assert course.outcomes["again"].begun[0].cached_tokens >= len(first.prompt)
+    assert course.outcomes["again"].tokens == answers["again"]
+    assert noted
+    for text, token in noted:
+        assert guesses_of_library(text, 1) == [token]
