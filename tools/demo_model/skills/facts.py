@@ -22,11 +22,15 @@ FRAMES: dict[str, list[str]] = {
 [How to|how to|What is the way to|What's the easiest way to|What do I do to|What must I do to|What do I need to do to|What do I type to|Is there a way to|Is it possible to|Which command do I need to|what do i do to] {x}[?||]
 [I want to|I'd like to|I need to|I am trying to|I'm trying to|Help me|Please help me|Show me how to|Tell me how to|Explain how to|Can you tell me how to|Do you know how to|Could you explain how to|i want to|tell me how to] {x}[.|?||]
 [Can you help me|Can I|Could I|Where do I begin to|Let me|I wonder how to|I have to|I don't know how to|I would like to know how to|My plan is to] {x}[.|?||][ How?| Help!|]
+[What's the command to|What command do I use to|Which command lets me|What is needed to|What are the steps to|Any way to|Explain how I can|How exactly do I|How do people|In Orchard, how do I|With Orchard, how can I|How would one|Could you show me how to|I'm stuck, how do I|What's the right way to|What do I have to do to|how to|How'd I|Where do I find how to|Tutorial on how to|What should I do to|Is there an easy way to] {x}[?||][ please| in Orchard| here|||]
+[As a beginner,|On my Mac,|On Linux,|Quick question:|Sorry,|Hey,|One thing:|I wonder,] how [do|can|would] I {x}[?||]
 """),
     "can": lines("""
 [Can|can|Could|Does|does|Will|Would] [Orchard|orchard|it|the server|this server|this thing] {x}[?||]
 [Is Orchard able to|Is it able to|Is it possible for Orchard to|Do you know if Orchard can|I wonder whether Orchard can|Tell me whether Orchard can|Am I right that Orchard can|Is Orchard made to|is it able to] {x}[?|.||]
 [Orchard can|So Orchard can|It can] {x}[?|, right?|, can't it?]
+[Is there a way that|Does Orchard let me|Does Orchard allow me to|Can I let it|Is Orchard good enough to|Does Orchard know how to|Would it be able to|Can one|Can I have it|Are you sure it can|Could this server|Do you think it can|Might Orchard] {x}[?| with Orchard?||]
+[Tell me if|Let me know if|Please say if|I'd like to know if|I want to know whether|Not sure if] [Orchard|it|the server] can {x}[.|?||]
 """),
     "support": lines("""
 [Does|does|Will] [Orchard|orchard|it|the server|this server] [support|have|offer|know|handle|work with|understand|do|come with] {x}[?||]
@@ -34,24 +38,29 @@ FRAMES: dict[str, list[str]] = {
 [Is there|Are there|Do you have|Have you got|is there] {x}[?| in Orchard?| here?||]
 [Can I|Can we|Could I|can i] [use|have|get] {x}[?| with Orchard?| here?||]
 {x}[?|: supported?|: is it there?|, does it work?|, possible?]
+[Any support for|Is there support for|What about support for|Does Orchard come with|Does your server do|Will it work with|I'd like to use|I want to use|Is it okay to use|Do you offer|Do you support|Do you guys support|Are you able to handle|Got support for|Does it have support for|Is Orchard ready for|Can Orchard handle] {x}[?||]
+[Tell me if|Let me know if|I'd like to know if|I want to know whether|Not sure if] [Orchard|it|the server] supports {x}[.|?||]
 """),
     "what": lines("""
 [What is|What's|Whats|what is|what's|whats|What exactly is|Which is] {x}[?||]
 [Tell me|Give me|Show me|Say|I need|I want to know|Remind me of|tell me|Please tell me|Can you tell me|Could you tell me|Do you know|I'd like to know|I forgot|Let me know|What was] {x}[.|?||]
 [And|So|Now|Quick question:] [what is|what's] {x}[?||]
 {x}[?|, please|, please?||!]
+[Could you remind me of|What would be|How do I find|I can't find|I need to know|I am looking for|I'm looking for|Help me find|Quickly,|What again was|Any idea what is] {x}[?|.||]
 """),
     "about": lines("""
 [Tell me about|Say something about|Explain|What do you know about|What can you say about|I have a question about|More about|Info on|tell me about|Teach me about|Something about|I need help with|Can you explain|Describe] {x}[.|?||]
 [What about|How about|what about|And|What of|Anything on|Anything about] {x}[?||]
 How [does Orchard deal with|does it do|does Orchard handle|is it with|do things stand with] {x}[?||]
 {x}[?|, please|: tell me||...]
+[What's the deal with|What should I know about|I'm curious about|I'd like to hear about|Let's talk about|Details on|Can you say a few words about|Facts about|I want to know more about|Tell me something about|Give me some information on|Please explain|What does Orchard say about|I'd like to understand|A word on|Information about] {x}[.|?||]
 """),
     "command": lines("""
 [What does|what does] [{x}|the command {x}|`{x}`|'{x}'] do[?||]
 [What is|What's|what is|whats] [{x}|`{x}`|the command {x}][?| for?| good for?||]
 [Tell me about|Explain|Describe|Tell me what is|Help with|explain|How does one use|How do I use|how do i use|When do I use|What happens with] [{x}|`{x}`|the command {x}][.|?||]
 [{x}|`{x}`][?| what?|: what is it?||]
+[What is the point of|When should I run|Why would I run|What happens if I run|What do I get from|What's the purpose of|What is the meaning of|Can you explain|How does one run|What's the use of|Please explain|I don't understand] [{x}|`{x}`|the command {x}][?|.||]
 """),
 }
 
