@@ -192,7 +192,7 @@ def test_a_draft_changes_no_token(kind: str, draft: str, jobs: list[Job], data: 
             assert not course.outcomes[job.id].broken
 
 
-@examples(10, derandomize=True, database=None)
+@examples(7, derandomize=True, database=None)
 @given(jobs=mixes(), data=st.data())
 def test_a_head_changes_no_token(jobs: list[Job], data: Any) -> None:
     """Over prompts, ways to draw, guesses, joins, leaves, pauses, preemptions and cached prompts."""

