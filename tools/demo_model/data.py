@@ -193,7 +193,7 @@ def _with_distractors(
     parts: list[Exchange],
 ) -> list[Tool]:
     """Add tools that nobody asks for; at times turn the last request into one that no tool can serve."""
-    wanted = choose(rng, (0, 0, 0, 1, 1, 2, 2, 3, 7)) if offered else choose(rng, (0, 0, 0, 0, 0, 1, 1, 2, 3, 7))
+    wanted = choose(rng, (0, 0, 0, 1, 1, 2, 2, 3, 6)) if offered else choose(rng, (0, 0, 0, 0, 0, 1, 1, 2, 3, 7))
     banned = set(_OWN) & (topics | {topic.removeprefix("tool:") for topic in topics})
     mine = [Offer(_key(tool), tool, "", {}) for tool in offered]
     extra = tools.distractors(rng, split, mine, min(wanted, MOST_TOOLS - len(offered)), banned)

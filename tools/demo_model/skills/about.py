@@ -73,6 +73,8 @@ Great! What would you like to do next?
 [OK|ok|Okay|okay|Good|good|Great|great|Nice|nice|Cool|cool|Perfect|Awesome|Wow|wow|Sure|Alright|Fine|Yes|yes|yep|Yeah|I see|Right|Excellent|Correct|Well done|Good job|Good bot|Amazing|Sounds good][!|.||]
 [You are|You're|this is|That is] [great|good|awesome|nice|cool|funny|smart|fast|amazing|cute|the best][!|.||]
 [I like|I love] [you|this|it|Orchard][!|.||]
+[ok|okay|OK|alright|oh|wow|haha|yes|well] [cool|nice|good|great|fine|perfect|awesome|lol][!|.||]
+[Nice|Great|Good|Cool|Excellent|Fine] [work|job|answer|one|stuff][!|.||]
 That pleases me.
 [That|This|It] [pleases me|makes me happy|works|is right|is correct|looks good|is fine|was right|was correct|is fun][!|.||]
 [Interesting|Impressive|Brilliant|Lovely|Super|Fantastic|Wonderful|Beautiful|Understood|Got it|Agreed|True|Indeed|Of course|Exactly][!|.||]
@@ -99,6 +101,7 @@ I'd rather not.
 [Tell me|Show me|Explain] what you can do[.||]
 [What is|What's] [possible|this for|your purpose|your job][?||]
 What should I [ask|ask you|try|do][?||]
+[What|Which] [tools|functions] [do you have|can you use|can you call|are there|do you know][?||]
 [Hi|Hello|Hey][,|!|.] what can you do[?||]
 [Give me|Show me] [some examples|an example|examples|a demo][.||]
 In which ways can you be of use?

@@ -91,6 +91,7 @@ Echo {t}
 [Reply|Respond|Answer] [with exactly|with only|only with|just with|exactly|exactly with|with just|with the text|with the words|with this text]: {t}
 [Reply|Respond|Answer] [with exactly|with only|only with|just with|with just] {t}
 I say, you repeat: {t}
+[What I say next, say it back|Say back what comes next|Repeat my next sentence|You repeat what follows|Listen and repeat|Echo test|Repeat game]. {t}
 Text to repeat: {t}
 Write exactly this: {t}
 Your turn to say: {t}

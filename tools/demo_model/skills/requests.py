@@ -6,14 +6,16 @@ that what is learnt is where values stand in a sentence, not the sentences.
 
 # ruff: noqa: E501, PLR0917 - phrases read best unbroken
 
+import json
 import re
 from functools import cache
 from random import Random
 from typing import Any
 
+from tools.demo_model.skills import values
 from tools.demo_model.skills.actions import ACTIONS, AFTERWARDS, ASKING, BEFORE, LEADS, ORDERS, POLITE, VERBS
 from tools.demo_model.skills.define import Offer, definition, styled
-from tools.demo_model.skills.slots import FAMILY, KEYS, SEVERAL, SLOTS, Argument, filled
+from tools.demo_model.skills.slots import FAMILY, KEYS, SEVERAL, SLOTS, Argument, filled, valued
 from tools.demo_model.template import Message, Tool
 from tools.demo_model.text import ADJECTIVES, NAMES, NOUNS, Split, choose, coin, expand, sentence, typo, wording
 
@@ -64,7 +66,8 @@ def composed(rng: Random, split: Split) -> Offer:
     verb = choose(rng, spoken)
     thing = noun.replace("_", " ") + ("s" if rng.random() < 0.1 else "")
     if rng.random() < 0.25:
-        lead = f"{verb.capitalize()} {{{choose(rng, _DIRECT)}}}"
+        key = choose(rng, _DIRECT)
+        lead = f"{verb.capitalize()} {'the ' if key == 'thing' and rng.random() < 0.6 else ''}{{{key}}}"
         if rng.random() < 0.3:
             lead += expand(rng, "[ from| in| of| on| out of| for] [the|my|our] {n}", n=thing)
     elif verb.startswith(("what", "how")):
@@ -73,7 +76,8 @@ def composed(rng: Random, split: Split) -> Offer:
         lead = _lead(rng, split, verb, thing)
     offer = _offer(rng, split, choose(rng, names), noun, lead, KEYS, choose(rng, names))
     if rng.random() < 0.3:
-        offer.beside = beside(rng, split, {*names, *spoken}, noun)
+        others = beside(rng, split, {*names, *spoken}, noun)
+        offer.beside = [tool for tool in others if tool["function"]["name"] != offer.name]
     return offer
 
 
@@ -113,6 +117,28 @@ def incomplete(rng: Random, split: Split) -> tuple[Offer, list[str], str]:
         list(arguments),
         reply + choose(rng, ("", "", ".", ", please")),
     )
+
+
+def several(rng: Random, split: Split) -> list[Offer]:
+    """Define a tool, and ask for it with two or three values at once: a call for each."""
+    names, spoken, noun = _words(rng, split)
+    key = choose(rng, _DIRECT[:10])
+    drawn = [SLOTS[key].value(rng, split) for _ in range(rng.choice((2, 2, 3)))]
+    shown = list(dict.fromkeys(str(value) for _, value in drawn))
+    verb = choose(rng, spoken)
+    thing = noun.replace("_", " ")
+    lead = expand(rng, "[{V} {v}|{V} the {n} of {v}|{V} {v} on the {n}|{V} the {n}s {v}|I want to {w} {v}|{V} both {v}|{V} [the {n} |]for {v}]",
+                  V=verb.capitalize(), w=verb, n=thing, v=values.join(rng, shown) if len(shown) > 1 else shown[0])  # fmt: skip
+    offer = _offer(rng, split, choose(rng, names), noun, "", [], names[0])
+    fields: list[Field] = []
+    arguments: dict[str, Any] = {}
+    slot = SLOTS[key]
+    one = Argument(choose(rng, slot.names.split("|")), slot.about, slot.schema, drawn[0][1])
+    _define(rng, fields, arguments, one, needed=True, said=True)
+    tool = definition(rng, offer.name, expand(rng, "[{v} [a|the] {n}[.|]|]", v=names[0].capitalize(), n=thing), fields)
+    ask = _said(rng, lead, [], verbatim=False, spare="{")
+    found = dict.fromkeys(json.dumps(value) for _, value in drawn)
+    return [Offer(offer.key, tool, ask, {fields[0][0]: json.loads(value)}, everyday=True) for value in found]
 
 
 def beside(rng: Random, split: Split, used: set[str], noun: str) -> list[Tool]:
@@ -184,9 +210,8 @@ def _placed(rng: Random, split: Split, key: str, apart: bool) -> tuple[str, list
     if key in SEVERAL:
         mention, made = filled(rng, split, key)
         return (mention.lstrip(" ,:") if apart else mention), made
-    slot = SLOTS[key]
-    shown, value = slot.value(rng, split)
-    return shown, [Argument(choose(rng, slot.names.split("|")), slot.about, slot.schema, value)]
+    shown, one = valued(rng, split, SLOTS[key])
+    return shown, [one]
 
 
 def _define(

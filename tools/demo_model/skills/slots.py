@@ -58,15 +58,17 @@ def choice(names: str, about: str, options: str, mentions: str) -> Slot:
 _WHEN = "[ {v}| {v}|, {v}| {v}]"
 SLOTS: dict[str, Slot] = {
     "date": Slot("date|day|when|on_date|event_date|date_string", "[The |][date|day][.||, e.g. 2025-01-31]", TEXT, lambda rng, split: values.day(rng), _WHEN),
+    "moment": Slot("when|datetime|time|date_time|at|remind_at|start", "[When it is|The |][date and time][.|]", TEXT, lambda rng, split: _moment(rng), "[ {v}| {v}|, {v}| {v}]"),
     "due": Slot("due|deadline|due_date|until|finish_by|expires", "[The |]day by which it must be done[.|]|[Deadline|Due date][.|]", TEXT, lambda rng, split: _bare(values.day(rng)), "[, due {v}|, by {v}| until {v}|, it has to be done by {v}| before {v}|, deadline {v}|, no later than {v}]"),
     "time": Slot("time|at|start_time|hour|when|starts_at|clock_time", "[The |][time|hour][.||, e.g. 14:30]", TEXT, lambda rng, split: values.clock(rng), "[ at {v}| at {v}| for {v}|, {v}| from {v} on]"),
     "minutes": Slot("minutes|duration|length|duration_minutes|mins|how_long", "[How long it takes, in minutes|Duration in minutes|Minutes][.|]", INT, lambda rng, split: values.span(rng, "minutes", 120), "[ for {v}|, {v} long| lasting {v}| of {v}|, it takes {v}| for about {v}]"),
-    "seconds": Slot("seconds|duration_seconds|delay|timeout|wait_seconds|interval_seconds", "[Time in seconds|Seconds|How many seconds][.|]", INT, lambda rng, split: values.span(rng, "seconds", 300), "[ for {v}| in {v}| after {v}| with a delay of {v}|, {v}|, wait {v}]"),
+    "seconds": Slot("seconds|duration_seconds|delay|timeout|wait_seconds|interval_seconds", "[Time in seconds|Seconds|How many seconds][.|]", INT, lambda rng, split: values.span(rng, "seconds", 300), "[ for {v}| in {v}| after {v}| for the next {v}| with a delay of {v}|, {v}|, wait {v}]"),
     "hours": Slot("hours|num_hours|duration_hours|hour_count", "[Hours|How many hours|Length in hours][.|]", NUMBER, lambda rng, split: values.span(rng, "hours", 48), "[ for {v}| for the next {v}| lasting {v}|, {v} long| of {v}]"),
     "days": Slot("days|num_days|day_count|period_days|number_of_days", "[How many days|The number of days][.|]", INT, lambda rng, split: values.span(rng, "days", 30), "[ for {v}| for the next {v}| over {v}|, {v}| within {v}| for the last {v}]"),
     "nights": Slot("nights|num_nights|stay|night_count", "[How many nights|Number of nights][.|]", INT, lambda rng, split: values.count(rng, 14), "[ for {v} nights| for {v} nights|, {v} nights|, staying {v} nights]"),
-    "people": Slot("people|guests|party_size|persons|seats|adults|passengers|num_people|group_size", "[How many people|The number of guests|Number of persons][.|]", INT, lambda rng, split: values.count(rng, 12), "[ for {v} people| for {v}| for {v} guests|, {v} persons|, we are {v}|, we will be {v} people| for a group of {v}| for {v} of us]"),
+    "people": Slot("people|guests|party_size|persons|seats|adults|passengers|num_people|group_size", "[How many people|The number of guests|Number of persons][.|]", INT, lambda rng, split: values.count(rng, 12), "[ for {v} people| for {v}| for {v} guests| for {v} adults| for {v} passengers|, {v} persons|, we are {v}|, we will be {v} people| for a group of {v}| for {v} of us]"),
     "quantity": Slot("quantity|count|amount|number|how_many|qty|units|copies", "[How many|The quantity|Number of pieces|Quantity][.|]", INT, lambda rng, split: values.count(rng, 60), "[, {v} of them|, {v} pieces|, {v} times|, {v} copies|, quantity {v}|, {v} in total| x {v}]"),
+    "pieces": Slot("quantity|count|amount|number|how_many|qty|units|copies", "[How many|The quantity|Quantity][.|]", INT, lambda rng, split: values.count(rng, 60, things=True), "[, {v}]"),
     "limit": Slot("limit|max_results|top|n|max_items|page_size|num_results|count", "[The most results|How many results|Maximum number of entries][.|, default 10|]", INT, lambda rng, split: values.count(rng, 50), "[, the first {v}|, at most {v}|, no more than {v}| (only {v})|, {v} results|, top {v}|, up to {v}|, just {v}]"),
     "lines": Slot("lines|num_lines|n|line_count|rows|max_lines", "[How many lines|Number of lines][.|]", INT, lambda rng, split: values.count(rng, 500), "[, {v} lines|, the last {v} lines|, only {v} lines|, the first {v} rows|, {v} rows]"),
     "weight": Slot("weight|weight_kg|kilograms|mass|load_kg", "[Weight in kg|The weight in kilograms][.|]", NUMBER, lambda rng, split: values.decimal(rng, 80), "[ of {v} kg| weighing {v} kg|, {v} kilos|, it weighs {v} kg|, {v}kg]"),
@@ -98,7 +100,7 @@ SLOTS: dict[str, Slot] = {
     "id": Slot("id|number|ticket_id|record_id|item_id|user_id|order_number", "[The |][id|number|identifier][.|]", INT, lambda rng, split: same(rng.randint(1, 10 ** rng.randint(1, 6))), "[ {v}| number {v}| #{v}| with id {v}| no. {v}|, id {v}]"),
     "text_id": Slot("id|order_id|user_id|customer_id|account|number", "[The |][id|number|identifier][.|]", TEXT, lambda rng, split: _text_id(rng), "[ {v}| number {v}| #{v}| with id {v}| no. {v}|, id {v}]"),
     "title": Slot("title|name|label|subject|heading|event_name|task_name|summary", "[The |][title|name][.|]", TEXT, lambda rng, split: values.quoted(rng, values.title(rng)), "[ called {v}| named {v}| titled {v}| with the title {v}|: {v}| with the subject {v}|, title {v}]"),
-    "text": Slot("text|message|body|content|note|description|comment|details", "[The |][text|message|content][.|]", TEXT, lambda rng, split: values.quoted(rng, values.note(rng, split)), "[ saying {v}| that says {v}|: {v}| with the text {v}| that reads {v}| with the message {v}|, text: {v}]"),
+    "text": Slot("text|message|body|content|note|description|comment|details", "[The |][text|message|content][.|]", TEXT, lambda rng, split: values.quoted(rng, values.note(rng, split)), "[ saying {v}| that says {v}| and tell them {v}| and tell her that {v}| and say {v}| telling him {v}|: {v}| with the text {v}| that reads {v}| with the message {v}|, text: {v}]"),
     "reason": Slot("reason|cause|comment|explanation|purpose", "[The |][reason|cause][.|]", TEXT, lambda rng, split: values.quoted(rng, expand(rng, "[too {a}|bad {n}|broken {n}|{a} {n}|wrong {n}|no {n}|the {n} is {a}]", a=choose(rng, ADJECTIVES), n=choose(rng, NOUNS))), "[ because of {v}|, reason: {v}|, the reason is {v}| due to {v}| for the reason {v}]"),
     "topic": Slot("topic|query|subject|search|keyword|term|about|search_term|q", "[The |][topic|query|search term][.|, what to look for|]", TEXT, lambda rng, split: values.quoted(rng, _topic(rng)), "[ about {v}| on {v}| matching {v}| for {v}| with {v} in it| containing {v}]"),
     "thing": Slot("item|product|thing|article|object|product_name|item_name", "[The |][item|product|thing][.|]", TEXT, lambda rng, split: same(_thing(rng)), "[ for the {v}| with the {v}| of {v}|, item {v}|: {v}]"),
@@ -111,6 +113,7 @@ SLOTS: dict[str, Slot] = {
     "zone": Slot("timezone|time_zone|tz|zone", "[The |]time zone[.|]", TEXT, lambda rng, split: same(choose(rng, "UTC CET EST PST GMT Europe/Paris America/New_York Asia/Tokyo UTC+2 Europe/London".split())), "[ in {v}| ({v})|, {v} time| in the time zone {v}]"),
     "currency": Slot("currency|unit|money|currency_code", "[The |]currency[.|]", {"type": "string", "enum": ["EUR", "USD", "GBP", "JPY", "CHF"]}, lambda rng, split: choose(rng, list(_CURRENCY.items())), "[ in {v}| paid in {v}|, in {v} please|, currency {v}]"),
     "degree_unit": Slot("unit|units|scale|temperature_unit|format", "[The |][unit|temperature unit][.|]", {"type": "string", "enum": ["celsius", "fahrenheit"]}, lambda rng, split: choose(rng, (("celsius", "celsius"), ("Celsius", "celsius"), ("fahrenheit", "fahrenheit"), ("Fahrenheit", "fahrenheit"))), "[ in {v}|, in {v}| in degrees {v}|, use {v}|, {v} please]"),
+    "target": Slot("to_currency|to|target|target_currency|into", "[The |][target |]currency[.|]", TEXT, lambda rng, split: same(choose(rng, "EUR USD GBP JPY CHF euros dollars pounds yen SEK CAD AUD INR francs".split())), "[ into {v}]"),
     "priority": choice("priority|urgency|importance|severity", "[How urgent it is|Priority][.|]", "low|medium|high|urgent", "[ with {v} priority|, priority {v}|, it's {v} priority| with priority {v}|, urgency {v}]"),
     "size": choice("size|format_size|cup_size|pizza_size", "[The |]size[.|]", "small|medium|large", "[, {v} size| in {v}|, make it {v}|, the {v} one|, size {v}|, {v}]"),
     "color": choice("color|colour", "[The |]colour[.|]", "red|green|blue|black|white|yellow", "[ in {v}|, {v} please|, colour {v}|, make it {v}|, the {v} one]"),
@@ -124,6 +127,13 @@ SLOTS: dict[str, Slot] = {
     "sort": choice("sort_by|order_by|sort|order", "[How to sort|The order][.|]", "price|rating|distance|date|name|relevance", "[ sorted by {v}|, ordered by {v}|, sort by {v}| by {v}]"),
     "direction": choice("direction|side|heading|move_to", "[The |]direction[.|]", "left|right|up|down|north|south|east|west", "[ to the {v}| {v}|, direction {v}|, towards the {v}]"),
 }  # fmt: skip
+
+
+def _moment(rng: Random) -> Said:
+    shown, text = values.day(rng)
+    clock = values.clock(rng)[0]
+    order = rng.random() < 0.8
+    return (f"{shown} at {clock}", f"{text} at {clock}") if order else (f"at {clock} {shown}", f"{clock} {shown}")
 
 
 def _bare(said: Said) -> Said:
@@ -173,11 +183,22 @@ def _argument(rng: Random, names: str, about: str, schema: Message, value: Any) 
     return Argument(choose(rng, names.split("|")), about, schema, value)
 
 
+_ONE = {"kilos": "kilo", "litres": "litre", "liters": "liter", "miles": "mile", "hours": "hour", "cups": "cup", "metres": "metre", "meters": "meter", "pounds": "pound", "ounces": "ounce", "days": "day", "boxes": "box", "kilometres": "kilometre", "kilometers": "kilometer"}  # fmt: skip
+PARTS = [("half a {u}", 0.5), ("a {u}", 1), ("one and a half {us}", 1.5), ("a {u} and a half", 1.5), ("two and a half {us}", 2.5), ("a quarter of a {u}", 0.25), ("three quarters of a {u}", 0.75), ("two {us}", 2), ("three and a half {us}", 3.5), ("a dozen {us}", 12)]  # fmt: skip
+
+
 def dose(rng: Random, split: Split) -> Several:
     """Mention an amount with its unit, as two arguments or as one text."""
     unit, said = choose(rng, list(UNITS.items()))
-    shown, value = values.decimal(rng, choose(rng, (9, 99, 2000)))
     name = choose(rng, said.split("|"))
+    if name in _ONE and rng.random() < 0.25:
+        words, value = choose(rng, PARTS)
+        one = _ONE[name]
+        both = words.replace("{us}", name).replace("a {u}", f"an {one}" if one in {"hour", "ounce"} else f"a {one}")
+        return both, _measured(rng, both, value, unit, name if "{us}" in words else one)
+    shown, value = values.decimal(rng, choose(rng, (9, 99, 2000)))
+    if isinstance(value, int) and value < 100 and len(name) > 2 and rng.random() < 0.2:
+        shown = values.spoken(value)
     both = f"{shown}{'' if len(name) < 3 and rng.random() < 0.3 else ' '}{name}"
     return both, _measured(rng, both, value, unit, name)
 
@@ -213,7 +234,10 @@ def route(rng: Random, split: Split) -> Several:
 def files(rng: Random, split: Split) -> Several:
     """Mention a file and where it goes."""
     names = "source|from|src|old_path|source_path|old_name|from_path|path|file", "destination|to|dest|new_path|target_path|new_name|to_path|target"  # fmt: skip
-    target = values.path(rng)[1] if rng.random() < 0.5 else values.folder(rng)
+    kind = rng.random()
+    if kind < 0.2:
+        return _pair(rng, (values.path(rng)[1], choose(rng, NOUNS)), names, "[ {a} to the {b} folder| {a} into the {b} folder| {a} to my {b} folder| {a} into the folder {b}]")  # fmt: skip
+    target = values.path(rng)[1] if kind < 0.6 else values.folder(rng)
     return _pair(rng, (values.path(rng)[1], target), names, "[ {a} to {b}| {a} to {b}| from {a} to {b}| {a} into {b}| {a} as {b}| {a} -> {b}]")  # fmt: skip
 
 
@@ -221,6 +245,52 @@ def people(rng: Random, split: Split) -> Several:
     """Mention who gives and who gets."""
     names = "from|sender|from_user|from_account|giver", "to|receiver|to_user|to_account|taker|recipient"
     return _pair(rng, (values.person(rng, split), values.person(rng, split)), names, "[ from {a} to {b}| from {a} to {b}|, from {a} to {b}]")  # fmt: skip
+
+
+MONEY = {"EUR": "{v} euros|€{v}|{v} EUR|{v}€|{v} euro", "USD": "${v}|${v}|{v} dollars|{v} USD|{v} bucks", "GBP": "£{v}|{v} pounds|{v} GBP", "JPY": "{v} yen|¥{v}", "CHF": "{v} francs|CHF {v}"}  # fmt: skip
+
+
+def cash(rng: Random, split: Split) -> Several:
+    """Mention a sum of money, as an amount and its currency."""
+    currency, ways = choose(rng, list(MONEY.items()))
+    shown, value = values.decimal(rng, choose(rng, (10, 99, 999, 5000)), 2)
+    said = choose(rng, ways.split("|")).replace("{v}", shown)
+    schema: Message = {"type": "string", "enum": list(MONEY)} if rng.random() < 0.5 else TEXT
+    return said, [
+        _argument(rng, "amount|sum|value|total|price", "[The |]amount[.|]", NUMBER, value),
+        _argument(rng, "currency|currency_code|unit", "[The |]currency[ code|, e.g. EUR|][.|]", schema, currency),
+    ]
+
+
+def basket(rng: Random, split: Split) -> Several:
+    """Mention several things with how many there are of each, as a list of objects."""
+    name, number = choose(rng, ("name", "item", "product")), choose(rng, ("quantity", "count", "amount"))
+    things = rng.sample(NOUNS, rng.choice((1, 2, 2, 3)))
+    made = [(values.count(rng, 20), f"{noun}s") for noun in things]
+    said = [f"{shown} {thing}" for (shown, _), thing in made]
+    mention = values.join(rng, said) if len(said) > 1 else said[0]
+    schema = {
+        "type": "array",
+        "items": {"type": "object", "properties": {name: TEXT, number: INT}, "required": [name, number]},
+    }
+    listed = [{name: thing, number: value} for (_, value), thing in made]
+    return mention, [
+        _argument(rng, "items|products|order|lines|cart|articles", "[The things|What to order][.|]", schema, listed)
+    ]
+
+
+def dice(rng: Random, split: Split) -> Several:
+    """Mention how many dice to roll, and how many sides they have."""
+    (shown, value), sides = values.count(rng, 12), choose(rng, (4, 6, 8, 10, 12, 20, 100))
+    mention = expand(
+        rng,
+        "[{n} {w}-sided dice|{n} {s}-sided dice|{d}d{s}|{n} dice with {s} sides|{n} dice with {w} sides]",
+        n=shown,
+        d=value,
+        w=values.spoken(sides),
+        s=sides,
+    )
+    return mention, [_argument(rng, "count|dice|number|quantity|n", "[How many dice|The number][.|]", INT, value), _argument(rng, "sides|faces|num_sides", "[The |]sides[ of a die|][.|]", INT, sides)]  # fmt: skip
 
 
 def size(rng: Random, split: Split) -> Several:
@@ -365,17 +435,17 @@ def invented(rng: Random, split: Split) -> Several:
     return mention, [Argument(name, "[The |][{w}|{w} of it][.|]".replace("{w}", name.replace("_", " ")), schema, value)]
 
 
-SEVERAL: dict[str, Callable[[Random, Split], Several]] = {"measure": measure, "route": route, "files": files, "people_pair": people, "dose": dose, "pixels": size, "bounds": bounds, "full_name": full_name, "address": address, "switch": switch, "flag": flag, "toggled": toggled, "dims": dims, "invented": invented}  # fmt: skip
+SEVERAL: dict[str, Callable[[Random, Split], Several]] = {"measure": measure, "route": route, "files": files, "people_pair": people, "dose": dose, "cash": cash, "basket": basket, "dice": dice, "pixels": size, "bounds": bounds, "full_name": full_name, "address": address, "switch": switch, "flag": flag, "toggled": toggled, "dims": dims, "invented": invented}  # fmt: skip
 # Of one line, a tool takes one only: their values can't be told from each other.
 _FAMILIES = lines("""
 path folder output files url host
 id code text_id phone
 person recipient people_pair full_name people_list
 city to from route address
-date due bounds
+date due bounds moment
 minutes seconds hours days
-quantity limit lines people nights stars
-price sum
+quantity limit lines people nights stars pieces basket dice
+price sum cash
 percent discount
 title text reason topic thing command task plural
 goods tags numbers
@@ -384,7 +454,7 @@ weight distance measure dose degrees
 FAMILY = {key: number for number, line in enumerate(_FAMILIES) for key in line.split()}
 
 # What any tool may take; others only stand in sentences made for them.
-KEYS = [*(key for key in SLOTS if key not in {"task", "plural", "activity"}), *(key for key in SEVERAL if key not in {"dose", "toggled"} for _ in range(2)), *["invented"] * 8]  # fmt: skip
+KEYS = [*(key for key in SLOTS if key not in {"task", "plural", "activity", "pieces", "target"}), *(key for key in SEVERAL if key not in {"dose", "toggled", "cash", "basket", "dice"} for _ in range(2)), *["invented"] * 8]  # fmt: skip
 
 
 def filled(rng: Random, split: Split, key: str) -> Several:
@@ -392,5 +462,15 @@ def filled(rng: Random, split: Split, key: str) -> Several:
     if key in SEVERAL:
         return SEVERAL[key](rng, split)
     slot = SLOTS[key]
+    shown, one = valued(rng, split, slot)
+    return expand(rng, slot.mentions, v=shown), [one]
+
+
+def valued(rng: Random, split: Split, slot: Slot) -> tuple[str, Argument]:
+    """Draw a slot's value as it is said, and its argument; a choice may be in capitals in the schema."""
     shown, value = slot.value(rng, split)
-    return expand(rng, slot.mentions, v=shown), [_argument(rng, slot.names, slot.about, slot.schema, value)]
+    schema = slot.schema
+    if "enum" in schema and schema["enum"][0].islower() and rng.random() < 0.2:
+        style = choose(rng, (str.upper, str.capitalize))
+        schema, value = schema | {"enum": [style(option) for option in schema["enum"]]}, style(value)
+    return shown, _argument(rng, slot.names, slot.about, schema, value)

@@ -113,6 +113,17 @@ BIG = lines("""
 [Add|Subtract] {x} and {y}[.||]
 [What is|Find|Compute] the [sum|product|difference|quotient] of {x} and {y}[?||]
 """)
+# Small stories, too, whose sum needs another operation.
+BIG += lines("""
+[A|Each|One] [box|bag|bus|shelf|pack|row] [holds|has] {c} {n}. How many {n} [are in|do I have in|are there in] {d} [boxes|bags|buses|shelves|packs|rows]?
+[Split|Share|Divide] {c} {n} [among|between] {d} [children|people|friends]. How many [does each get|for each|each]?
+[If a|A|One] [ticket|book|pizza|lamp] costs {c} [euros|dollars][,|.] [what|how much] do {d} [cost|come to]?
+({c} + {d}) [*|/|x] {c}[?| =|]
+{c} [*|x|/] {d} [+|-] {c}[?| =|]
+[What is|Compute|] {c} [times|multiplied by|divided by|over] {d} [plus|minus] {c}[?||]
+[Double|Triple|Halve|Square] {c}[.|?||]
+{w} works {c} hours a day for {d} days. How many hours is that?
+""")
 LIMIT = "I can only add and subtract whole numbers up to 999."
 THREE = lines("""
 [What is|What's|what's|Find|Compute|Give me||] the [sum|total] of {a}, {b} and {c}[?|.||]
@@ -187,7 +198,18 @@ def beyond(rng: Random) -> Exchange:
         elif kind < 0.65:
             first, second = f"{number(rng, 2)}.{rng.randint(1, 9)}", f"{number(rng, 2)}.{rng.randint(1, 99)}"
     ask = expand(
-        rng, pattern, x=first, y=second, c=c, s=sign, o=spoken_sign, e=choose(rng, ASK), f=choose(rng, END)
+        rng,
+        pattern,
+        x=first,
+        y=second,
+        c=c,
+        d=rng.randint(2, 99),
+        n=choose(rng, THINGS),
+        w=choose(rng, NAMES),
+        s=sign,
+        o=spoken_sign,
+        e=choose(rng, ASK),
+        f=choose(rng, END),
     ).strip()
     return Exchange([user(ask), assistant(LIMIT, "This is too hard for me.")], topic="sums")
 

@@ -11,7 +11,7 @@ from typing import Any
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills.catalog import CATALOG, ENUMS, HELD_NAMES, JSON_TYPES, VALUES, Spec, phrase
 from tools.demo_model.skills.define import Offer, definition, styled
-from tools.demo_model.skills.requests import everyday, incomplete
+from tools.demo_model.skills.requests import everyday, incomplete, several
 from tools.demo_model.skills.results import result
 from tools.demo_model.template import Message
 from tools.demo_model.text import (
@@ -309,7 +309,10 @@ def asking_back(rng: Random, split: Split) -> Exchange:
 
 
 def two(rng: Random, split: Split) -> Exchange:
-    """Make a request for two calls at once: of one tool with two values, or of two tools."""
+    """Make a request for two calls or more at once: of one tool with several values, or of two tools."""
+    if rng.random() < 0.4:
+        chosen = several(rng, split)
+        return exchange(rng, chosen, chosen[0].ask)
     first = offer(rng, split)
     spec = next((s for s in CATALOG if s.names[0] == first.key), None)
     if spec is not None and first.single and spec.topic != "sums" and rng.random() < 0.6:

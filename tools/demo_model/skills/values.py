@@ -87,6 +87,8 @@ def money(rng: Random, split: Split) -> Said:
 def signed(rng: Random, most: int) -> Said:
     """Draw a number that may be below zero."""
     value = rng.randint(-most, most) if rng.random() < 0.7 else round(rng.uniform(-most, most), 1)
+    if isinstance(value, int) and rng.random() < 0.12:
+        return ("minus " if value < 0 else "") + spoken(abs(value)), value
     return (f"minus {-value}" if value < 0 and rng.random() < 0.3 else str(value)), value
 
 
@@ -130,7 +132,7 @@ def clock(rng: Random) -> Said:
     return same(
         expand(
             rng,
-            "[{h}:{m}|{h}:{m}|{s} {p}|{s}{p}|{s}:{m} {p}|{s}:{m}{p}|{s} o'clock|noon|midnight|half past {w}|quarter to {w}]",
+            "[{h}:{m}|{h}:{m}|{s}|{s} {p}|{s}{p}|{s}:{m} {p}|{s}:{m}{p}|{s} o'clock|noon|midnight|half past {w}|quarter to {w}]",
             h=f"{rng.randint(0, 23):02}" if rng.random() < 0.7 else rng.randint(0, 23),
             m=choose(rng, ("00", "10", "15", "20", "30", "40", "45", "55")),
             s=rng.randint(1, 12),
@@ -218,7 +220,7 @@ def code(rng: Random) -> Said:
     return same(
         expand(
             rng,
-            "[{l}{k}|{l}-{k}|{l}{k}{m}|{s}-{k}|{k}-{l}|{l}{k}-{s}|{s}{k}|{l}|{s}_{k}|{k}{l}{m}]",
+            "[{l}{k}|{l}-{k}|{k}{l}{k}{l}{k}|{l}{k}{m}|{s}-{k}|{k}-{l}|{l}{k}-{s}|{s}{k}|{l}|{s}_{k}|{k}{l}{m}]",
             l=letters,
             s=letters.lower(),
             k=rng.randint(0, 10 ** rng.randint(1, 6)),
@@ -255,7 +257,8 @@ def title(rng: Random) -> str:
     """Draw the name of something: a song, a task, a meeting."""
     return expand(
         rng,
-        "[{A} {n}|{N}|{c} {n}|{N} and {M}|the {a} {n}|The {A} {N}|{N} of the {M}|{a} {n}|{n} {m}|{C}|My {N}|{V} the {n}|{N} {k}|{A} {N}]",
+        "[{A} {n}|{N}|{c} {n}|{N} and {M}|the {a} {n}|The {A} {N}|{N} of the {M}|{a} {n}|{n} {m}|{C}|My {N}|{V} the {n}|{N} {k}|{A} {N}|{C}'s|Chez {C}|{C} {N}|{A} {n} {m}|{C} {C2}]",
+        C2=coin(rng).capitalize(),
         A=choose(rng, ADJECTIVES).capitalize(),
         a=choose(rng, ADJECTIVES),
         N=choose(rng, NOUNS).capitalize(),
@@ -283,7 +286,11 @@ _NOTES = lines("""
 def note(rng: Random, split: Split) -> str:
     """Write what one person tells another in a message."""
     if rng.random() < 0.2:
-        return sentence(rng).rstrip(".")
+        return (
+            sentence(rng).rstrip(".")
+            if rng.random() < 0.6
+            else choose(rng, (choose(rng, NOUNS), coin(rng), "hello", "done", "test", "yes", "ok"))
+        )
     text = expand(rng, choose(rng, _NOTES), n=choose(rng, NOUNS), m=choose(rng, NOUNS), a=choose(rng, ADJECTIVES), t=clock(rng)[0], d=choose(rng, DAYS), w=pick(rng, NAMES, split), c=pick(rng, CITIES, split))  # fmt: skip
     return text if rng.random() < 0.5 else text[0].upper() + text[1:]
 
