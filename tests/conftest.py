@@ -1,5 +1,6 @@
 import gc
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ settings.register_profile("deep", max_examples=100, **_ANY_SPEED)
 settings.load_profile("fast")
 # Float32 means float32 on CUDA, too.
 os.environ.setdefault("MLX_ENABLE_TF32", "0")
+# The threads of numpy's BLAS wait in a busy loop, while the tests beside this one need the cores.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -26,7 +29,13 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["SSL_CERT_DIR"] = str(tmp_path_factory.mktemp("no-certificates"))
 
 
-def pytest_collection_finish() -> None:
-    """Let no full garbage collection (an engine's end has one) walk over the thousands of tests that were collected."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Let no garbage collection walk over the thousands of tests: not while they become more, nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
