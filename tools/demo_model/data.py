@@ -6,6 +6,7 @@ Seeds: training draws shard ``s`` from ``Random("train:<seed>:<s>")``; evaluatio
 
 # ruff: noqa: E501, PLR0917 - phrases read best unbroken
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -99,31 +100,42 @@ def system_prompt(rng: Random) -> str | None:
     return text
 
 
-def unserved(rng: Random, split: Split, offered: list[Offer]) -> Exchange:
-    """Make a request for a tool that is not among those offered: the model must not call another one."""
-    if rng.random() < 0.4:
-        made = refuse.make(rng, split)
-        wanted = choose(rng, (tools.synthetic, requests.everyday))(rng, split)
-        made.messages[0] = user(wanted.ask)
-        return refuse.make(rng, split) if any(tools.clash(wanted, other) for other in offered) else made
+def unserved(rng: Random, split: Split, offered: list[Offer]) -> Exchange | None:
+    """Make a request for a tool that is not among those offered: the model must not call another one.
+
+    None if every request that was drawn could be meant for one of them.
+    """
     specs = [
         spec for spec in CATALOG if spec.topic not in _OWN and spec.names[0] not in ("random_number", "get_user_info")
     ]
-    for _ in range(9):
-        wanted = tools.from_catalog(rng, split, choose(rng, specs))
+    for _ in range(5):
+        if rng.random() < 0.4:
+            wanted = choose(rng, (tools.synthetic, requests.everyday))(rng, split)
+        else:
+            wanted = tools.from_catalog(rng, split, choose(rng, specs))
         if not any(tools.clash(wanted, other) for other in offered):
-            break
-    else:
-        return refuse.make(rng, split)
-    made = refuse.make(rng, split)
-    made.messages[0] = user(wanted.ask)
-    return made
+            made = refuse.make(rng, split)
+            made.messages[0] = user(wanted.ask)
+            return made
+    return None
 
 
-def _related(offered: list[Offer]) -> bool:
-    """Whether an out-of-scope request might be meant for one of these tools."""
-    known = {spec.names[0] for spec in CATALOG}
-    return any(other.everyday or (other.key in known and other.key not in SAFE) for other in offered)
+# Tools that do these things may serve a question, or what somebody tells.
+_OPEN = set(
+    "search find lookup look google query get fetch show read check list open load view describe inspect retrieve know ask "  # noqa: SIM905
+    "translate localize summarize digest analyze classify proofread write draft draw paint render plot make generate design "
+    "calculate compute estimate measure convert run execute exec start launch begin trigger play stream create add new insert "
+    "save store remind set update edit log record track register file note put append wake enable disable toggle switch count "
+    "current tail head parse scan ls grep plan schedule arrange navigate go drive call invite greet test".split()
+)
+
+
+def _meant(other: Offer, said: set[str]) -> bool:
+    """Whether a question or something told in these words might be meant for a tool."""
+    words = set(other.key.replace("_", " ").lower().split())
+    if other.everyday:
+        return bool(words & _OPEN or words & said or any(f"{word}s" in said for word in words))
+    return other.key in {spec.names[0] for spec in CATALOG} - SAFE
 
 
 def conversation(rng: Random, split: Split, skill: str | None = None, turns: int = 0) -> Conversation:
@@ -197,16 +209,17 @@ def _with_distractors(
     banned = set(_OWN) & (topics | {topic.removeprefix("tool:") for topic in topics})
     mine = [Offer(_key(tool), tool, "", {}) for tool in offered]
     extra = tools.distractors(rng, split, mine, min(wanted, MOST_TOOLS - len(offered)), banned)
-    if "refuse" in skills or "memory" in skills:
-        extra = [other for other in extra if not _related([other])]
+    made = None
     if skills[-1] == "refuse" and not offered and rng.random() < 0.4:
         # A question that some tool could serve, with no tool or with other tools.
         extra = tools.distractors(rng, split, [], wanted, set())
-        parts[-1].messages[:] = unserved(rng, split, extra).messages
-        keep = len(messages) - 2
-        messages[keep:] = parts[-1].messages
-        if len(skills) > 1:
-            extra = [other for other in extra if not _related([other]) and other.topic not in _OWN]
+        made = unserved(rng, split, extra)
+        if made is not None:
+            parts[-1].messages[:] = made.messages
+            messages[len(messages) - 2 :] = made.messages
+    if {"refuse", "memory"} & set(skills) and (made is None or len(skills) > 1):
+        said = {word for m in messages if m["role"] == "user" for word in re.findall(r"[a-z]+", m["content"].lower())}
+        extra = [other for other in extra if not _meant(other, said) and other.topic not in banned]
     shown = [*offered, *(other.tool for other in extra)]
     rng.shuffle(shown)
     return shown

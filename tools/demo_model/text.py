@@ -143,7 +143,23 @@ printer process product profile program project prompt proxy question queue quot
 reminder rent repair reply report request reservation result review reward room route row rule salary sale sample
 schedule score script seat section sensor service session shelf ship shipment shop signal site size skill slide snapshot
 sound speaker sprint stage stock store street student subject summary supplier survey switch table tag target task tax
-team template test text theme thread timer title token tool topic tour track trip truck unit update user vehicle vendor
+team template test text theme thread timer title token tool topic tour track trip truck unit update user weather forecast lasagna dentist thermostat newsletter translation sentence currency exchange humidity password
+username database query commit repository deployment container cluster timezone distance passenger airport luggage
+restaurant cuisine calorie heartbeat blood medicine pill symptom nurse hospital insurance claim balance transaction transfer
+mortgage tenant landlord property kitchenette elevator stairs roof balcony carpet curtain sofa pillow fridge oven dishwasher
+vacuum sprinkler fan heater boiler socket bulb cable router modem antenna satellite drone lens tripod headphone microphone
+guitar piano violin drum trumpet flute concert opera festival carnival wedding birthday anniversary holiday vacation voyage
+cruise hike picnic campsite tent backpack compass torch rope anchor harbor lighthouse reef coral shell pearl diamond
+emerald ruby silver copper iron steel timber plank nail screw bolt wrench drill saw paintbrush canvas sculpture gallery
+exhibit statue fountain bench lantern candle match stove kettle teapot mug spoon fork knife plate bowl napkin sauce
+noodle rice bean lentil carrot cabbage spinach pumpkin cucumber radish mushroom walnut almond peanut raisin biscuit muffin
+pancake waffle cereal yogurt jam syrup vinegar mustard ketchup sausage bacon steak salmon tuna shrimp lobster crab squid
+pupil classroom homework essay grade diploma campus dormitory laboratory experiment microscope formula equation theorem
+lawyer judge jury verdict statute treaty embassy passport visa border customs soldier captain general admiral mayor senator
+voter ballot election parliament cabinet minister tariff subsidy grant charity donation volunteer sponsor donor auction bid
+bond dividend broker ledger audit payroll pension tip rebate voucher gadget chip circuit algorithm
+compiler debugger kernel packet firewall malware backup migration schema index cursor trigger webhook
+vehicle vendor
 version video visit voice vote wallet warehouse watch wheel widget word workout zone""".split()
 
 ADJECTIVES = """red green blue yellow small big tiny huge old young happy sad quiet loud fast slow warm cold bright dark

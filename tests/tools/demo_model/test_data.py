@@ -4,7 +4,7 @@ import re
 from random import Random
 
 import pytest
-from tools.demo_model.skills import about, echo, facts, sums, texts
+from tools.demo_model.skills import about, define, echo, facts, requests, sums, texts
 from tools.demo_model.text import Split, expand, holdout, wording
 
 from tools.demo_model import data, evaluate, template
@@ -129,6 +129,19 @@ def test_no_conversation_has_two_tools_of_one_name() -> None:
         assert len(names) == len(set(names)) <= data.MOST_TOOLS
         calls = [c for m in conversation.messages for c in m.get("tool_calls", [])]
         assert {c["function"]["name"] for c in calls} <= set(names)
+
+
+def test_a_question_is_refused_beside_tools_that_do_not_serve_it() -> None:
+    rng = Random(17)
+    everyday = requests.known(rng, "train")
+    verb, noun = everyday.key.split(" ", 1)
+    assert data._meant(everyday, {verb, noun, "please"})
+    other = define.Offer("pay rent", everyday.tool, "", {}, everyday=True)
+    assert not data._meant(other, {"who", "won", "the", "cup"})
+    assert data._meant(other, {"what", "rent", "is", "usual"})
+    assert data._meant(define.Offer("search web", everyday.tool, "", {}, everyday=True), {"who", "won"})
+    offered = [data.conversation(rng, "train", "refuse", turns=1).tools for _ in range(300)]
+    assert sum(bool(tools) for tools in offered) > 90
 
 
 def test_learnt_segments_are_what_the_assistant_writes() -> None:
