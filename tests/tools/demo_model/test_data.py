@@ -178,7 +178,7 @@ def test_a_call_is_wrong_where_none_is_needed() -> None:
 def test_conversations_fit_and_most_are_short() -> None:
     made = data.training_conversations(4, 0, 1000)
     lengths = [sum(len(part) for part, _ in template.render(c.messages, c.tools, c.thinking)) for c in made]
-    assert sum(length < 512 * 3 for length in lengths) > len(lengths) * 0.6  # three characters a token, or more
+    assert sum(length < 512 * 3 for length in lengths) > len(lengths) * 0.5  # three characters a token, or more
     assert max(lengths) < 4096 * 3
 
 

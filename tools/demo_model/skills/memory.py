@@ -155,6 +155,8 @@ def some_name(rng: Random, split: Split) -> str:
         name = coin(rng).capitalize()
     else:
         name = pick(rng, NAMES, split)
+    if rng.random() < 0.06:
+        return name.lower()
     return f"{name} {coin(rng).capitalize()}" if rng.random() < 0.08 else name
 
 

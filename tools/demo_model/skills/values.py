@@ -105,7 +105,8 @@ def join(rng: Random, parts: list[str]) -> str:
 
 def quoted(rng: Random, text: str) -> Said:
     """Write a text in quotes or without."""
-    return choose(rng, ('"{}"', '"{}"', "'{}'", "“{}”", "{}", "{}")).format(text), text
+    marks = choose(rng, ('"{}"', '"{}"', "'{}'", "“{}”", "{}", "{}"))
+    return ('"{}"' if marks == "'{}'" and "'" in text else marks).format(text), text
 
 
 def day(rng: Random) -> Said:
@@ -240,6 +241,8 @@ def person(rng: Random, split: Split) -> str:
     """Draw a first name, a whole name, or one with a title."""
     first = pick(rng, NAMES, split) if rng.random() < 0.85 else coin(rng, 2).capitalize()
     kind = rng.random()
+    if kind < 0.05:
+        return first.lower()
     if kind < 0.65:
         return first
     if kind < 0.93:
@@ -250,6 +253,8 @@ def person(rng: Random, split: Split) -> str:
 def place(rng: Random, split: Split) -> str:
     """Draw a city, at times one that nobody knows, or with its country."""
     city = pick(rng, CITIES, split) if rng.random() < 0.8 else coin(rng, 2).capitalize()
+    if rng.random() < 0.06:
+        return city.lower()
     return f"{city}, {choose(rng, ('France', 'Texas', 'UK', 'Japan', 'CA', 'Spain', 'Germany', 'NY'))}" if rng.random() < 0.06 else city  # fmt: skip
 
 
