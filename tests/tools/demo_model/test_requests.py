@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from random import Random
 
-from tools.demo_model.skills import requests, slots, values
+from tools.demo_model.skills import requests, together, values
 from tools.demo_model.skills.define import Offer
 from tools.demo_model.text import Split
 
@@ -24,10 +24,12 @@ def spoken(value: object, ask: str) -> bool:
         if isinstance(value, int) and abs(value) < 1000:
             ways.add(values.spoken(abs(value)))
         # "half a litre", "one and a half hours": what stands before the unit.
-        ways |= {words.split(" {u")[0].removesuffix(" a") for words, amount in slots.PARTS if amount == value}
+        ways |= {words.split(" {u")[0].removesuffix(" a") for words, amount in together.PARTS if amount == value}
         return any(way in said for way in ways)
     text = str(value)
-    units = {currency: ways.replace("{v}", "").replace(" ", "") for currency, ways in slots.MONEY.items()} | slots.UNITS
+    units = {
+        currency: ways.replace("{v}", "").replace(" ", "") for currency, ways in together.MONEY.items()
+    } | together.UNITS
     return text.lower().replace("_", " ") in said or any(
         way.rstrip("es") in said for way in units.get(text, "\0").split("|")
     )
@@ -51,10 +53,10 @@ def test_with_and_without_are_yes_and_no() -> None:
     seen = set()
     rng = Random(9)
     for _ in range(300):
-        mention, (argument,) = slots.switch(rng, "train")
+        mention, (argument,) = together.switch(rng, "train")
         seen.add(argument.value)
         assert bool(re.search(r"without|, (but )?no |: no$| off$", mention)) is not argument.value, mention
-        mention, (_, state) = slots.toggled(rng, "train")
+        mention, (_, state) = together.toggled(rng, "train")
         on = state.value if isinstance(state.value, bool) else state.value == "on"
         assert bool(re.search(r"\boff\b|disable|deactivate|no more", mention)) is not on, mention
     assert seen == {True, False}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from tools.demo_model.skills.slots import plural
 from tools.demo_model.text import (
     ADJECTIVES,
     CITIES,
@@ -281,11 +282,10 @@ priority? : priority : [The |]priority[.|] :  with [priority {v}|{v} priority]
 Add {0} to my [todo|to-do|task] list{+}[.||]
 
 add_to_cart|cart_add|buy|order_item ; [Add|Put] [a product|an item] [to|into] the [cart|basket][.|]
-product|item|name|product_name : noun : [The |][product|item][.|]
+product|item|name|product_name : plural : [The |][product|item][.|]
 quantity|count|amount|qty : small : [How many|The quantity][.|]
-[Add|Put] {1} {0}s [to|into|in] [my|the] [cart|basket][.||]
-[Buy|Order] {1} {0}s[.||]
-I want to [buy|order] {1} {0}s[.||]
+[Add|Put] {1} {0} [to|into|in] [my|the] [cart|basket][.||]
+[Buy|Order|I want to buy|I want to order] {1} {0}[.||]
 
 random_number|roll_dice|get_random|rand ; [Get|Return] a random number[ between two bounds|][.|]
 min|low|minimum|start : small : [The |][smallest number|lower bound|minimum][.|]
@@ -320,8 +320,7 @@ How do I [cook|make] {0}{+}?
 
 track_package|track|parcel_status|tracking ; Track a [package|parcel][.|]
 tracking_number|code|number|id : ticker : [The |][tracking |][number|code][.|]
-[Where is|Track] [my |the |]package {0}[?||]
-[Where is|Track] [my |the |]parcel {0}[?||]
+[Where is|Track] [my |the |][package|parcel] {0}[?||]
 
 set_volume|volume|change_volume ; Set the volume[.|]
 level|volume|value|percent : int : [The |][level|volume][ from 0 to 100|][.|]
@@ -381,6 +380,7 @@ VALUES: dict[str, Callable[[Random, Split], Any]] = {
     "int": lambda rng, split: number(rng, 4),
     "id": lambda rng, split: number(rng, 6),
     "noun": lambda rng, split: choose(rng, NOUNS) if rng.random() < 0.8 else coin(rng),
+    "plural": lambda rng, split: plural(rng),
     "phrase": lambda rng, split: phrase(rng),
     "quoted": lambda rng, split: choose(rng, (phrase(rng), sentence(rng), sentence(rng).rstrip("."))),
     "task": lambda rng, split: expand(rng, "[buy|call|visit|clean|fix|feed|water|find|pay|write to|pick up] [the |my |a |]{n}", n=phrase(rng)),

@@ -15,7 +15,8 @@ from typing import Any
 from tools.demo_model.skills import values
 from tools.demo_model.skills.actions import ACTIONS, AFTERWARDS, ASKING, BEFORE, LEADS, ORDERS, POLITE, VERBS
 from tools.demo_model.skills.define import Offer, definition, styled
-from tools.demo_model.skills.slots import FAMILY, KEYS, SEVERAL, SLOTS, Argument, filled, valued
+from tools.demo_model.skills.slots import SLOTS, Argument, valued
+from tools.demo_model.skills.together import FAMILY, KEYS, SEVERAL, filled
 from tools.demo_model.template import Message, Tool
 from tools.demo_model.text import ADJECTIVES, NAMES, NOUNS, Split, choose, coin, expand, sentence, typo, wording
 

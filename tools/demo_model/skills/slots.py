@@ -1,7 +1,4 @@
-"""The arguments of tools: their names, schemas and values, and how a sentence mentions them.
-
-A slot may stand for several arguments that are said together: an amount and its unit, a start and an end.
-"""
+"""The arguments of tools: their names, schemas and values, and how a sentence mentions them."""
 
 # ruff: noqa: E501, SIM905 - phrases read best unbroken
 
@@ -13,7 +10,7 @@ from typing import Any
 from tools.demo_model.skills import values
 from tools.demo_model.skills.values import Said, same
 from tools.demo_model.template import Message
-from tools.demo_model.text import ADJECTIVES, NAMES, NOUNS, Split, choose, coin, expand, holdout, lines, pick
+from tools.demo_model.text import ADJECTIVES, NAMES, NOUNS, Split, choose, coin, expand, holdout, pick
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +37,6 @@ class Slot:
 TEXT, INT, NUMBER, BOOL = ({"type": kind} for kind in ("string", "integer", "number", "boolean"))
 LIST: Message = {"type": "array", "items": {"type": "string"}}
 _CURRENCY = {"euros": "EUR", "dollars": "USD", "pounds": "GBP", "yen": "JPY", "EUR": "EUR", "USD": "USD", "CHF": "CHF", "GBP": "GBP"}  # fmt: skip
-# Units as an argument has them, and as people say them.
-UNITS = {"kg": "kg|kilos|kilograms", "g": "g|grams", "lb": "lb|pounds|lbs", "l": "l|litres|liters", "ml": "ml|millilitres", "km": "km|kilometres|kilometers", "m": "m|metres|meters", "cm": "cm|centimetres", "mi": "mi|miles", "oz": "oz|ounces", "cups": "cups", "pieces": "pieces", "boxes": "boxes", "hours": "hours|h", "minutes": "minutes|min", "days": "days"}  # fmt: skip
 
 
 def choice(names: str, about: str, options: str, mentions: str) -> Slot:
@@ -59,7 +54,7 @@ _WHEN = "[ {v}| {v}|, {v}| {v}]"
 SLOTS: dict[str, Slot] = {
     "date": Slot("date|day|when|on_date|event_date|date_string", "[The |][date|day][.||, e.g. 2025-01-31]", TEXT, lambda rng, split: values.day(rng), _WHEN),
     "moment": Slot("when|datetime|time|date_time|at|remind_at|start", "[When it is|The |][date and time][.|]", TEXT, lambda rng, split: _moment(rng), "[ {v}| {v}|, {v}| {v}]"),
-    "due": Slot("due|deadline|due_date|until|finish_by|expires", "[The |]day by which it must be done[.|]|[Deadline|Due date][.|]", TEXT, lambda rng, split: _bare(values.day(rng)), "[, due {v}|, by {v}| until {v}|, it has to be done by {v}| before {v}|, deadline {v}|, no later than {v}]"),
+    "due": Slot("due|deadline|due_date|until|finish_by|expires", "[The |]day by which it must be done[.|]|[Deadline|Due date][.|]", TEXT, lambda rng, split: bare(values.day(rng)), "[, due {v}|, by {v}| until {v}|, it has to be done by {v}| before {v}|, deadline {v}|, no later than {v}]"),
     "time": Slot("time|at|start_time|hour|when|starts_at|clock_time", "[The |][time|hour][.||, e.g. 14:30]", TEXT, lambda rng, split: values.clock(rng), "[ at {v}| at {v}| for {v}|, {v}| from {v} on]"),
     "minutes": Slot("minutes|duration|length|duration_minutes|mins|how_long", "[How long it takes, in minutes|Duration in minutes|Minutes][.|]", INT, lambda rng, split: values.span(rng, "minutes", 120), "[ for {v}|, {v} long| lasting {v}| of {v}|, it takes {v}| for about {v}]"),
     "seconds": Slot("seconds|duration_seconds|delay|timeout|wait_seconds|interval_seconds", "[Time in seconds|Seconds|How many seconds][.|]", INT, lambda rng, split: values.span(rng, "seconds", 300), "[ for {v}| in {v}| after {v}| for the next {v}| with a delay of {v}|, {v}|, wait {v}]"),
@@ -102,10 +97,15 @@ SLOTS: dict[str, Slot] = {
     "title": Slot("title|name|label|subject|heading|event_name|task_name|summary", "[The |][title|name][.|]", TEXT, lambda rng, split: values.quoted(rng, values.title(rng)), "[ called {v}| named {v}| titled {v}| with the title {v}|: {v}| with the subject {v}|, title {v}]"),
     "text": Slot("text|message|body|content|note|description|comment|details", "[The |][text|message|content][.|]", TEXT, lambda rng, split: values.quoted(rng, values.note(rng, split)), "[ saying {v}| that says {v}| and tell them {v}| and tell her that {v}| and say {v}| telling him {v}|: {v}| with the text {v}| that reads {v}| with the message {v}|, text: {v}]"),
     "reason": Slot("reason|cause|comment|explanation|purpose", "[The |][reason|cause][.|]", TEXT, lambda rng, split: values.quoted(rng, expand(rng, "[too {a}|bad {n}|broken {n}|{a} {n}|wrong {n}|no {n}|the {n} is {a}]", a=choose(rng, ADJECTIVES), n=choose(rng, NOUNS))), "[ because of {v}|, reason: {v}|, the reason is {v}| due to {v}| for the reason {v}]"),
-    "topic": Slot("topic|query|subject|search|keyword|term|about|search_term|q", "[The |][topic|query|search term][.|, what to look for|]", TEXT, lambda rng, split: values.quoted(rng, _topic(rng)), "[ about {v}| on {v}| matching {v}| for {v}| with {v} in it| containing {v}]"),
+    "topic": Slot("topic|query|subject|search|keyword|term|about|search_term|q", "[The |][topic|query|search term][.|, what to look for|]", TEXT, lambda rng, split: values.quoted(rng, topic(rng)), "[ about {v}| on {v}| matching {v}| for {v}| with {v} in it| containing {v}]"),
     "thing": Slot("item|product|thing|article|object|product_name|item_name", "[The |][item|product|thing][.|]", TEXT, lambda rng, split: same(_thing(rng)), "[ for the {v}| with the {v}| of {v}|, item {v}|: {v}]"),
     "plural": Slot("item|product|thing|article|items|product_name", "[The |][item|product][.|]", TEXT, lambda rng, split: same(plural(rng)), "[ of {v}]"),
     "task": Slot("task|text|title|what|reminder|todo|message|description", "[What to do|The task|The text][.|]", TEXT, lambda rng, split: same(task(rng, split)), "[ to {v}]"),
+    "channel": Slot("channel|room|chat|group|channel_name", "[The |]channel[.|]", TEXT, lambda rng, split: same(f"{choose(rng, ('#', '#', ''))}{choose(rng, (choose(rng, NOUNS), f'{choose(rng, NOUNS)}-{choose(rng, NOUNS)}', 'general', 'random', coin(rng)))}"), "[ in {v}| to {v}| on {v}|, channel {v}]"),
+    "repo": Slot("repo|repository|project|repo_name", "[The |]repository[.|, as owner/name|]", TEXT, lambda rng, split: same(expand(rng, "[{c}/{n}|{n}/{m}|{c}-{n}|{n}-{m}|{c}]", c=coin(rng), n=choose(rng, NOUNS), m=choose(rng, NOUNS))), "[ in {v}| of {v}| for {v}| in the repo {v}| of the repository {v}]"),
+    "handle": Slot("user|username|handle|account|login|to", "[The |]user[ name|][.|]", TEXT, lambda rng, split: same(f"{choose(rng, ('@', '', ''))}{choose(rng, (coin(rng, 2), f'{choose(rng, NOUNS)}{rng.randint(1, 99)}', f'{coin(rng, 1)}_{choose(rng, NOUNS)}'))}"), "[ of {v}| for {v}| by {v}| as {v}| from the user {v}]"),
+    "stem": Slot("name|folder_name|directory|folder|title|dirname", "[The |]name[.|]", TEXT, lambda rng, split: values.quoted(rng, values.stem(rng)), "[ called {v}| named {v}|: {v}]"),
+    "years": Slot("years|term|num_years|duration_years|term_years", "[How many years|Years][.|]", INT, lambda rng, split: values.count(rng, 40), "[ for {v} years| over {v} years|, {v} years]"),
     "activity": Slot("activity|sport|kind|type|exercise", "[What was done|The kind of sport][.|]", TEXT, lambda rng, split: same(choose(rng, "swimming running cycling yoga rowing tennis dancing skiing climbing boxing hiking football reading gardening".split())), "[, {v}|: {v}| of {v}]"),
     "stars": Slot("stars|rating|score|points|grade", "[Stars|Points|The rating][.|]", INT, lambda rng, split: values.count(rng, 10), "[, {v} stars| with {v} points]"),
     "command": Slot("command|cmd|code|script|input|statement|query", "[The |][command|statement|code][ to run|][.|]", TEXT, lambda rng, split: _ticked(rng, values.command(rng)), "[: {v}| {v}| with {v}| with the command {v}]"),
@@ -136,7 +136,8 @@ def _moment(rng: Random) -> Said:
     return (f"{shown} at {clock}", f"{text} at {clock}") if order else (f"at {clock} {shown}", f"{clock} {shown}")
 
 
-def _bare(said: Said) -> Said:
+def bare(said: Said) -> Said:
+    """Say a date without its "on"."""
     return said[0].removeprefix("on "), said[1]
 
 
@@ -151,7 +152,8 @@ def _text_id(rng: Random) -> Said:
     return same(str(rng.randint(1, 10 ** rng.randint(2, 6))) if rng.random() < 0.6 else values.code(rng)[1])
 
 
-def _topic(rng: Random) -> str:
+def topic(rng: Random) -> str:
+    """Name something to look for."""
     return expand(rng, "[{n}|{a} {n}s|{n} {m}|{c}|{n} and {m}|{a} {m} {n}s|{C} {n}|best {n} for {m}s|how to {v} a {n}|{n} in {c}|{a} {n}]", n=choose(rng, NOUNS), m=choose(rng, NOUNS), a=choose(rng, ADJECTIVES), c=coin(rng), C=coin(rng).capitalize(), v=choose(rng, ("fix", "grow", "build", "paint", "clean", "cook")))  # fmt: skip
 
 
@@ -176,294 +178,9 @@ def _ticked(rng: Random, text: str) -> Said:
     return choose(rng, ("`{}`", "`{}`", '"{}"', "{}")).format(text), text
 
 
-Several = tuple[str, list[Argument]]
-
-
-def _argument(rng: Random, names: str, about: str, schema: Message, value: Any) -> Argument:
+def argument(rng: Random, names: str, about: str, schema: Message, value: Any) -> Argument:
+    """Make an argument with one of the names."""
     return Argument(choose(rng, names.split("|")), about, schema, value)
-
-
-_ONE = {"kilos": "kilo", "litres": "litre", "liters": "liter", "miles": "mile", "hours": "hour", "cups": "cup", "metres": "metre", "meters": "meter", "pounds": "pound", "ounces": "ounce", "days": "day", "boxes": "box", "kilometres": "kilometre", "kilometers": "kilometer"}  # fmt: skip
-PARTS = [("half a {u}", 0.5), ("a {u}", 1), ("one and a half {us}", 1.5), ("a {u} and a half", 1.5), ("two and a half {us}", 2.5), ("a quarter of a {u}", 0.25), ("three quarters of a {u}", 0.75), ("two {us}", 2), ("three and a half {us}", 3.5), ("a dozen {us}", 12)]  # fmt: skip
-
-
-def dose(rng: Random, split: Split) -> Several:
-    """Mention an amount with its unit, as two arguments or as one text."""
-    unit, said = choose(rng, list(UNITS.items()))
-    name = choose(rng, said.split("|"))
-    if name in _ONE and rng.random() < 0.25:
-        words, value = choose(rng, PARTS)
-        one = _ONE[name]
-        both = words.replace("{us}", name).replace("a {u}", f"an {one}" if one in {"hour", "ounce"} else f"a {one}")
-        return both, _measured(rng, both, value, unit, name if "{us}" in words else one)
-    shown, value = values.decimal(rng, choose(rng, (9, 99, 2000)))
-    if isinstance(value, int) and value < 100 and len(name) > 2 and rng.random() < 0.2:
-        shown = values.spoken(value)
-    both = f"{shown}{'' if len(name) < 3 and rng.random() < 0.3 else ' '}{name}"
-    return both, _measured(rng, both, value, unit, name)
-
-
-def measure(rng: Random, split: Split) -> Several:
-    """Mention an amount with its unit after what it is the amount of."""
-    both, arguments = dose(rng, split)
-    return expand(rng, "[, {b}| of {b}| with {b}|, {b} of it|: {b}| for {b}]", b=both), arguments
-
-
-def _measured(rng: Random, both: str, value: float, unit: str, name: str) -> list[Argument]:
-    if rng.random() < 0.3:
-        return [_argument(rng, "quantity|amount|size|dose", "[The amount with its unit|How much][.|]", TEXT, both)]
-    units = sorted({unit, *rng.sample(list(UNITS), 3)})
-    schema, value_unit = ({"type": "string", "enum": units}, unit) if rng.random() < 0.6 else (TEXT, name)
-    return [
-        _argument(rng, "amount|quantity|value|number", "[How much|The amount][.|]", NUMBER, value),
-        _argument(rng, "unit|units|measure|unit_of_measure", "[The |]unit[.|]", schema, value_unit),
-    ]
-
-
-def _pair(rng: Random, said: tuple[str, str], names: tuple[str, str], mentions: str) -> Several:
-    mention = expand(rng, mentions, a=said[0], b=said[1])
-    return mention, [_argument(rng, names[0], "[Where it starts|The source][.|]", TEXT, said[0]), _argument(rng, names[1], "[Where it ends|The target][.|]", TEXT, said[1])]  # fmt: skip
-
-
-def route(rng: Random, split: Split) -> Several:
-    """Mention the place where something starts and the one where it ends."""
-    names = "origin|from|start|from_city|departure|source", "destination|to|end|to_city|arrival|target"
-    return _pair(rng, (values.place(rng, split), values.place(rng, split)), names, "[ from {a} to {b}| from {a} to {b}|, from {a} to {b}| from {a} over to {b}]")  # fmt: skip
-
-
-def files(rng: Random, split: Split) -> Several:
-    """Mention a file and where it goes."""
-    names = "source|from|src|old_path|source_path|old_name|from_path|path|file", "destination|to|dest|new_path|target_path|new_name|to_path|target"  # fmt: skip
-    kind = rng.random()
-    if kind < 0.2:
-        return _pair(rng, (values.path(rng)[1], choose(rng, NOUNS)), names, "[ {a} to the {b} folder| {a} into the {b} folder| {a} to my {b} folder| {a} into the folder {b}]")  # fmt: skip
-    target = values.path(rng)[1] if kind < 0.6 else values.folder(rng)
-    return _pair(rng, (values.path(rng)[1], target), names, "[ {a} to {b}| {a} to {b}| from {a} to {b}| {a} into {b}| {a} as {b}| {a} -> {b}]")  # fmt: skip
-
-
-def people(rng: Random, split: Split) -> Several:
-    """Mention who gives and who gets."""
-    names = "from|sender|from_user|from_account|giver", "to|receiver|to_user|to_account|taker|recipient"
-    return _pair(rng, (values.person(rng, split), values.person(rng, split)), names, "[ from {a} to {b}| from {a} to {b}|, from {a} to {b}]")  # fmt: skip
-
-
-MONEY = {"EUR": "{v} euros|€{v}|{v} EUR|{v}€|{v} euro", "USD": "${v}|${v}|{v} dollars|{v} USD|{v} bucks", "GBP": "£{v}|{v} pounds|{v} GBP", "JPY": "{v} yen|¥{v}", "CHF": "{v} francs|CHF {v}"}  # fmt: skip
-
-
-def cash(rng: Random, split: Split) -> Several:
-    """Mention a sum of money, as an amount and its currency."""
-    currency, ways = choose(rng, list(MONEY.items()))
-    shown, value = values.decimal(rng, choose(rng, (10, 99, 999, 5000)), 2)
-    said = choose(rng, ways.split("|")).replace("{v}", shown)
-    schema: Message = {"type": "string", "enum": list(MONEY)} if rng.random() < 0.5 else TEXT
-    return said, [
-        _argument(rng, "amount|sum|value|total|price", "[The |]amount[.|]", NUMBER, value),
-        _argument(rng, "currency|currency_code|unit", "[The |]currency[ code|, e.g. EUR|][.|]", schema, currency),
-    ]
-
-
-def basket(rng: Random, split: Split) -> Several:
-    """Mention several things with how many there are of each, as a list of objects."""
-    name, number = choose(rng, ("name", "item", "product")), choose(rng, ("quantity", "count", "amount"))
-    things = rng.sample(NOUNS, rng.choice((1, 2, 2, 3)))
-    made = [(values.count(rng, 20), f"{noun}s") for noun in things]
-    said = [f"{shown} {thing}" for (shown, _), thing in made]
-    mention = values.join(rng, said) if len(said) > 1 else said[0]
-    schema = {
-        "type": "array",
-        "items": {"type": "object", "properties": {name: TEXT, number: INT}, "required": [name, number]},
-    }
-    listed = [{name: thing, number: value} for (_, value), thing in made]
-    return mention, [
-        _argument(rng, "items|products|order|lines|cart|articles", "[The things|What to order][.|]", schema, listed)
-    ]
-
-
-def dice(rng: Random, split: Split) -> Several:
-    """Mention how many dice to roll, and how many sides they have."""
-    (shown, value), sides = values.count(rng, 12), choose(rng, (4, 6, 8, 10, 12, 20, 100))
-    mention = expand(
-        rng,
-        "[{n} {w}-sided dice|{n} {s}-sided dice|{d}d{s}|{n} dice with {s} sides|{n} dice with {w} sides]",
-        n=shown,
-        d=value,
-        w=values.spoken(sides),
-        s=sides,
-    )
-    return mention, [_argument(rng, "count|dice|number|quantity|n", "[How many dice|The number][.|]", INT, value), _argument(rng, "sides|faces|num_sides", "[The |]sides[ of a die|][.|]", INT, sides)]  # fmt: skip
-
-
-def size(rng: Random, split: Split) -> Several:
-    """Mention a width and a height."""
-    a, b = (rng.randint(1, choose(rng, (20, 999, 4000))) for _ in range(2))
-    mention = expand(
-        rng,
-        "[ to {a} by {b}| {a}x{b}| at {a} x {b}| with {a} by {b} pixels|, {a} wide and {b} high|, width {a}, height {b}| with a width of {a} and a height of {b}]",
-        a=a,
-        b=b,
-    )
-    return mention, [_argument(rng, "width|w|columns|width_px", "[The |]width[.|]", INT, a), _argument(rng, "height|h|rows|height_px", "[The |]height[.|]", INT, b)]  # fmt: skip
-
-
-def bounds(rng: Random, split: Split) -> Several:
-    """Mention a lower and an upper end: of numbers, of days, of hours."""
-    kind = rng.randrange(3)
-    said = [
-        choose(
-            rng,
-            (lambda: same(rng.randint(0, 500)), lambda: _bare(values.day(rng)), lambda: values.clock(rng))[
-                kind : kind + 1
-            ],
-        )()
-        for _ in range(2)
-    ]
-    mention = expand(
-        rng, "[ between {a} and {b}| from {a} to {b}|, {a} to {b}| from {a} until {b}]", a=said[0][0], b=said[1][0]
-    )
-    names = (("min|minimum|low|lower|from", "max|maximum|high|upper|to"), ("start_date|from|start|check_in|begin", "end_date|to|end|check_out|until"), ("start_time|from|start|opens", "end_time|to|end|closes"))[kind]  # fmt: skip
-    schema = INT if kind == 0 else TEXT
-    return mention, [_argument(rng, names[0], "[The |][start|lower end][.|]", schema, said[0][1]), _argument(rng, names[1], "[The |][end|upper end][.|]", schema, said[1][1])]  # fmt: skip
-
-
-def full_name(rng: Random, split: Split) -> Several:
-    """Mention a person by first and last name, as two arguments."""
-    first, last = pick(rng, NAMES, split), coin(rng, 2).capitalize()
-    mention = expand(rng, "[ for {a} {b}| named {a} {b}|: {a} {b}| called {a} {b}|, {a} {b}]", a=first, b=last)
-    return mention, [_argument(rng, "first_name|given_name|firstname", "[The |]first name[.|]", TEXT, first), _argument(rng, "last_name|family_name|surname", "[The |]last name[.|]", TEXT, last)]  # fmt: skip
-
-
-def address(rng: Random, split: Split) -> Several:
-    """Mention an address, as one object."""
-    made: Message = {
-        "street": f"{rng.randint(1, 199)} {coin(rng, 2).capitalize()} {choose(rng, ('Street', 'Road', 'Avenue', 'Lane'))}",
-        "city": values.place(rng, split),
-    }
-    if rng.random() < 0.5:
-        made["zip"] = f"{rng.randint(10000, 99999)}"
-    mention = expand(rng, "[ to {a}|, the address is {a}| at {a}|: {a}|, address {a}]", a=", ".join(made.values()))
-    schema = {"type": "object", "properties": dict.fromkeys(made, TEXT), "required": list(made)}
-    return mention, [
-        _argument(rng, "address|location|shipping_address|delivery_address", "[The |]address[.|]", schema, made)
-    ]
-
-
-def switch(rng: Random, split: Split) -> Several:
-    """Mention something that is there or not, wanted or not, on or off."""
-    thing = choose(rng, _EXTRAS) if rng.random() < 0.5 else choose(rng, NOUNS) + "s"
-    value = rng.random() < 0.5
-    yes = "[ with {t}| including {t}|, {t} included| and {t}|, {t}: yes|, {t} on]"
-    no = "[ without {t}|, no {t}|, but no {t}| without any {t}|, {t}: no|, {t} off]"
-    mention = expand(rng, yes if value else no, t=thing.replace("_", " "))
-    names = f"{thing}|include_{thing}|with_{thing}|has_{thing}|{thing}_enabled"
-    return mention, [
-        _argument(rng, names, f"[Whether there [is|are] {thing}|With {thing}|Include {thing}][.|]", BOOL, value)
-    ]
-
-
-_EXTRAS = "breakfast wifi parking insurance subtitles pictures comments headers sound milk sugar delivery notifications luggage receipts cheese animations details attachments subfolders hidden_files".split()
-FLAGS = lines("""
-recursive|recurse|include_subfolders ; [Recurse|Include subfolders][.|] ; [ recursively| and all its subfolders|, recursively]
-urgent|is_urgent|asap ; [Whether it is urgent][.|] ; [, it's urgent| urgently|, urgent]
-private|is_private|secret ; [Whether it is private][.|] ; [, make it private|, keep it private| privately]
-force|overwrite|forced ; [Force it|Overwrite what is there][.|] ; [ by force|, overwrite what is there|, force it]
-verbose|detailed|full ; [Tell more|More output][.|] ; [, verbosely|, in full detail| with all details]
-dry_run|test_mode|simulate ; [Only try it][.|] ; [ as a dry run|, only as a test|, just simulate it]
-""")
-
-
-_DEVICES = "lamp|fan|TV|radio|heating|dark mode|the alarm|bluetooth|wifi|airplane mode|coffee machine|notifications|autosave|the lights|sprinkler|oven|night mode|two-factor login|the heater|subtitles|location sharing|auto updates|kitchen light|garage door|spell check".split("|")  # fmt: skip
-
-
-def toggled(rng: Random, split: Split) -> Several:
-    """Ask for something to be on or off, as a whole sentence."""
-    device = choose(rng, _DEVICES) if rng.random() < 0.7 else f"{choose(rng, NOUNS)} {choose(rng, ('mode', 'light', 'sync', 'filter', 'alarm'))}"  # fmt: skip
-    device, value = device.removeprefix("the "), rng.random() < 0.5
-    yes = "[[turn|switch] on [the |my |]{x}|[turn|switch] [the |my |]{x} on|[enable|activate] [the |]{x}|I want [the |my |]{x} on|{x} on[, please|]|set [the |]{x} to on]"
-    no = "[[turn|switch] off [the |my |]{x}|[turn|switch] [the |my |]{x} off|[disable|deactivate] [the |]{x}|I want [the |my |]{x} off|{x} off[, please|]|set [the |]{x} to off|no more {x}]"
-    on = rng.random() < 0.75
-    state: Message = BOOL if on else {"type": "string", "enum": ["on", "off"]}
-    return expand(rng, yes if value else no, x=device), [
-        _argument(rng, "device|name|setting|feature|item|target|option", "[The |][device|setting][.|]", TEXT, device),
-        _argument(rng, "on|enabled|state|active|value|power" if on else "state|power|mode|value", "[On or off|Whether it is on|The state][.|]", state, value if on else "on" if value else "off"),
-    ]  # fmt: skip
-
-
-_MEASURES = "radius width height length depth side base speed time mass rate principal years term angle distance price bill tip x y a b weight voltage current".split()
-
-
-def dims(rng: Random, split: Split) -> Several:
-    """Mention numbers by their names: "with radius 5.5", "width 3 and height 4"."""
-    names = rng.sample(_MEASURES, rng.choice((1, 1, 2, 2, 3)))
-    numbers = [values.decimal(rng, choose(rng, (9, 99, 999)), rng.choice((1, 2))) for _ in names]
-    link = choose(rng, (" {v}", " {v}", " of {v}", " = {v}", ": {v}"))
-    said = values.join(rng, [name + link.replace("{v}", shown) for name, (shown, _) in zip(names, numbers, strict=True)]) if len(names) > 1 else names[0] + link.replace("{v}", numbers[0][0])  # fmt: skip
-    mention = expand(rng, "[ with {s}| for {s}|, {s}| given {s}]", s=said)
-    return mention, [
-        Argument(name, f"[The |]{name}[.| of it|]", NUMBER, value)
-        for name, (_, value) in zip(names, numbers, strict=True)
-    ]
-
-
-def flag(rng: Random, split: Split) -> Several:
-    """Mention that something shall be so: "recursively", "it's urgent"."""
-    names, about, said = choose(rng, FLAGS).split(" ; ")
-    return expand(rng, said), [_argument(rng, names, about, BOOL, True)]
-
-
-def invented(rng: Random, split: Split) -> Several:
-    """Mention an argument that no other tool has, by the words of its name."""
-    name = choose(rng, (*NOUNS, *NOUNS, *ADJECTIVES)) if rng.random() < 0.85 else coin(rng)
-    if rng.random() < 0.4:
-        name = f"{name}_{choose(rng, (*NOUNS, 'id', 'name', 'type', 'level', 'code', 'size'))}"
-    kind = rng.randrange(6)
-    schema: Message = TEXT
-    if kind < 2:
-        schema, (shown, value) = INT, values.count(rng, choose(rng, (9, 99, 9999)))
-    elif kind == 2:
-        schema, (shown, value) = NUMBER, choose(rng, (values.decimal(rng, 99, 2), values.signed(rng, 50)))
-    elif kind == 3:
-        options = rng.sample(choose(rng, (NOUNS, ADJECTIVES)), rng.randint(2, 5))
-        schema, (shown, value) = {"type": "string", "enum": options}, same(choose(rng, options))
-    else:
-        shown, value = choose(rng, (values.quoted(rng, values.title(rng)), values.code(rng), same(coin(rng)), same(choose(rng, NOUNS)), same(_topic(rng))))  # fmt: skip
-    mention = expand(
-        rng,
-        "[ with {w} {v}|, {w} {v}|, {w}: {v}| with a {w} of {v}| where the {w} is {v}| using {v} as {w}|, the {w} is {v}| and {w} {v}|, {w} = {v}| with {v} as the {w}]",
-        w=name.replace("_", " "),
-        v=shown,
-    )
-    return mention, [Argument(name, "[The |][{w}|{w} of it][.|]".replace("{w}", name.replace("_", " ")), schema, value)]
-
-
-SEVERAL: dict[str, Callable[[Random, Split], Several]] = {"measure": measure, "route": route, "files": files, "people_pair": people, "dose": dose, "cash": cash, "basket": basket, "dice": dice, "pixels": size, "bounds": bounds, "full_name": full_name, "address": address, "switch": switch, "flag": flag, "toggled": toggled, "dims": dims, "invented": invented}  # fmt: skip
-# Of one line, a tool takes one only: their values can't be told from each other.
-_FAMILIES = lines("""
-path folder output files url host
-id code text_id phone
-person recipient people_pair full_name people_list
-city to from route address
-date due bounds moment
-minutes seconds hours days
-quantity limit lines people nights stars pieces basket dice
-price sum cash
-percent discount
-title text reason topic thing command task plural
-goods tags numbers
-weight distance measure dose degrees
-""")
-FAMILY = {key: number for number, line in enumerate(_FAMILIES) for key in line.split()}
-
-# What any tool may take; others only stand in sentences made for them.
-KEYS = [*(key for key in SLOTS if key not in {"task", "plural", "activity", "pieces", "target"}), *(key for key in SEVERAL if key not in {"dose", "toggled", "cash", "basket", "dice"} for _ in range(2)), *["invented"] * 8]  # fmt: skip
-
-
-def filled(rng: Random, split: Split, key: str) -> Several:
-    """Draw values for a slot; return its mention and its arguments."""
-    if key in SEVERAL:
-        return SEVERAL[key](rng, split)
-    slot = SLOTS[key]
-    shown, one = valued(rng, split, slot)
-    return expand(rng, slot.mentions, v=shown), [one]
 
 
 def valued(rng: Random, split: Split, slot: Slot) -> tuple[str, Argument]:
@@ -473,4 +190,4 @@ def valued(rng: Random, split: Split, slot: Slot) -> tuple[str, Argument]:
     if "enum" in schema and schema["enum"][0].islower() and rng.random() < 0.2:
         style = choose(rng, (str.upper, str.capitalize))
         schema, value = schema | {"enum": [style(option) for option in schema["enum"]]}, style(value)
-    return shown, _argument(rng, slot.names, slot.about, schema, value)
+    return shown, argument(rng, slot.names, slot.about, schema, value)
