@@ -11,6 +11,7 @@ from orchard.backends.vision.decode import brief
 from orchard.backends.vision.inputs import Medium
 from orchard.backends.vision.kept import Kept
 from orchard.backends.vision.positions import TokenGrid, positions_of
+from orchard.backends.vision.qwen_tower import QwenTower
 from orchard.core.errors import OrchardError
 from orchard.engine.batching.model import Embedded, PlacedRows, Sliced
 
@@ -81,6 +82,7 @@ class MediaEncoder:
     def __init__(self, network: Any, feature_ids: frozenset[int], most_bytes: int = MOST_FEATURE_BYTES) -> None:
         self._network = network
         self._feature_ids = feature_ids
+        self._tower = QwenTower(network) if QwenTower.serves(network) else None
         self._kept: Kept[Features] = Kept(most_bytes)
         self.dense_deepstack = False
         """Whether the model wants deepstack's rows of all tokens, not only of visual ones."""
@@ -97,6 +99,11 @@ class MediaEncoder:
             raise OrchardError("invalid_request", message, param=placed.param) from error
 
     def _encoded(self, medium: Medium) -> Features:
+        features = Features(*self._tower(medium.inputs)) if self._tower else self._encoded_by_model(medium)
+        mx.eval(features.rows, features.deepstack)
+        return features
+
+    def _encoded_by_model(self, medium: Medium) -> Features:
         # One medium at a time and only its own tokens: mlx-vlm puts its features in their places among them. Its own
         # cache of features is not used: it loses those of deepstack.
         ids = mx.array([medium.tokens], mx.int32)
@@ -110,9 +117,7 @@ class MediaEncoder:
             raise ValueError("mlx-vlm's model has other tokens for the medium than its processor")
         own = np.flatnonzero(np.isin(np.array(medium.tokens), list(self._feature_ids)))
         places = mx.array(own, mx.uint32)
-        features = Features(made.inputs_embeds[0][places], self._deepstack(made.deepstack_visual_embeds, places))
-        mx.eval(features.rows, features.deepstack)
-        return features
+        return Features(made.inputs_embeds[0][places], self._deepstack(made.deepstack_visual_embeds, places))
 
     def _deepstack(self, found: Any, places: mx.array) -> list[mx.array]:
         """Return the rows of each deepstack layer; families give them for visual tokens or for all tokens."""

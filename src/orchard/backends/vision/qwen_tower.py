@@ -1,0 +1,68 @@
+"""The encoder of pictures and films of Qwen3-VL and Qwen3.5, without waits for the device between its layers.
+
+mlx-vlm's asks the device for what the host knows, the sizes of the pictures, three times in each layer and a dozen
+times before, and its model once more around it. Each such wait leaves a GPU idle.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+import numpy as np
+from mlx_vlm.models import qwen3_vl, qwen3_vl_moe
+
+from orchard.backends.vision.kept import Kept
+
+_MOST_PLACES_BYTES = 32 * 2**20
+_INPUTS = (("pixel_values", "image_grid_thw"), ("pixel_values_videos", "video_grid_thw"))
+
+
+class _Places(NamedTuple):
+    """What an encoder adds to patches and turns them by: (patches, width) and (patches, half a head)."""
+
+    embeddings: mx.array
+    rotary: mx.array
+
+    @property
+    def bytes(self) -> int:
+        """What it takes."""
+        return int(self.embeddings.nbytes + self.rotary.nbytes)
+
+
+class QwenTower:
+    """Runs the encoder of a network of mlx-vlm, if `serves` says so. It lives in one thread.
+
+    What depends only on the size of a picture is kept for the sizes that were asked for last.
+    """
+
+    def __init__(self, network: Any) -> None:
+        self._tower = network.vision_tower
+        self._places: Kept[_Places] = Kept(_MOST_PLACES_BYTES)
+
+    @staticmethod
+    def serves(network: Any) -> bool:
+        """Return whether a network's encoder is one of these."""
+        return isinstance(getattr(network, "vision_tower", None), qwen3_vl.VisionModel | qwen3_vl_moe.VisionModel)
+
+    def __call__(self, inputs: Mapping[str, Any]) -> tuple[mx.array, list[mx.array]]:
+        """Encode the one picture or film that a processor has prepared.
+
+        Return its rows (tokens, width), and those of each deepstack layer.
+        """
+        tower = self._tower
+        pixels, grid = next((inputs[pixels], inputs[grid]) for pixels, grid in _INPUTS if grid in inputs)
+        times, rows, columns = (int(size) for size in np.asarray(grid).reshape(3))
+        places = self._places.get((times, rows, columns), lambda: self._placed(times, rows, columns))
+        hidden = tower.patch_embed(mx.array(pixels).astype(tower.patch_embed.proj.weight.dtype)) + places.embeddings
+        ends = np.arange(times + 1) * rows * columns  # the patches of a time attend to each other
+        deepstack = []
+        for layer, block in enumerate(tower.blocks):
+            hidden = block(hidden, cu_seqlens=ends, rotary_pos_emb=places.rotary)
+            if layer in tower.deepstack_visual_indexes:
+                merger = tower.deepstack_merger_list[tower.deepstack_visual_indexes.index(layer)]
+                deepstack.append(merger(hidden))
+        return tower.merger(hidden), deepstack
+
+    def _placed(self, times: int, rows: int, columns: int) -> _Places:
+        grid = mx.array([[times, rows, columns]])
+        return _Places(self._tower.fast_pos_embed_interpolate(grid), self._tower.rot_pos_emb(grid))
