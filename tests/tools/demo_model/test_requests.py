@@ -101,6 +101,13 @@ def test_several_values_are_several_calls_of_one_tool() -> None:
     assert amounts >= {2, 3}
 
 
+def test_a_value_may_follow_in_a_request_of_its_own() -> None:
+    rng = Random(14)
+    for _ in range(100):
+        for one in requests.several(rng, "train", apart=True):
+            assert all(spoken(value, one.ask) for value in leaves(one.arguments))
+
+
 def test_tools_beside_do_something_else() -> None:
     made = [one for one in offers() if one.beside]
     assert len(made) > 20

@@ -120,16 +120,19 @@ def incomplete(rng: Random, split: Split) -> tuple[Offer, list[str], str]:
     )
 
 
-def several(rng: Random, split: Split) -> list[Offer]:
-    """Define a tool, and ask for it with two or three values at once: a call for each."""
+def several(rng: Random, split: Split, apart: bool = False) -> list[Offer]:
+    """Define a tool, and ask for it with two or three values: a call for each.
+
+    The values stand in one request, or each in one of its own (``apart``).
+    """
     names, spoken, noun = _words(rng, split)
-    key = choose(rng, _DIRECT[:10])
+    key = choose(rng, [key for key in _DIRECT if key not in {"title", "topic", "goods", "phone"}])
     drawn = [SLOTS[key].value(rng, split) for _ in range(rng.choice((2, 2, 3)))]
     shown = list(dict.fromkeys(str(value) for _, value in drawn))
     verb = choose(rng, spoken)
     thing = noun.replace("_", " ")
-    lead = expand(rng, "[{V} {v}|{V} the {n} of {v}|{V} {v} on the {n}|{V} the {n}s {v}|I want to {w} {v}|{V} both {v}|{V} [the {n} |]for {v}]",
-                  V=verb.capitalize(), w=verb, n=thing, v=values.join(rng, shown) if len(shown) > 1 else shown[0])  # fmt: skip
+    lead = expand(rng, "[{V} {v}|{V} the {n} of {v}|{V} {v} on the {n}|{V} the {n}s {v}|I want to {w} {v}|{V} [the {n} |]for {v}]",
+                  V=verb.capitalize(), w=verb, n=thing, v=shown[0] if apart or len(shown) == 1 else values.join(rng, shown))  # fmt: skip
     offer = _offer(rng, split, choose(rng, names), noun, "", [], names[0])
     fields: list[Field] = []
     arguments: dict[str, Any] = {}
@@ -138,8 +141,16 @@ def several(rng: Random, split: Split) -> list[Offer]:
     _define(rng, fields, arguments, one, needed=True, said=True)
     tool = definition(rng, offer.name, expand(rng, "[{v} [a|the] {n}[.|]|]", v=names[0].capitalize(), n=thing), fields)
     ask = _said(rng, lead, [], verbatim=False, spare="{")
-    found = dict.fromkeys(json.dumps(value) for _, value in drawn)
-    return [Offer(offer.key, tool, ask, {fields[0][0]: json.loads(value)}, everyday=True) for value in found]
+    offers: list[Offer] = []
+    for value in dict.fromkeys(json.dumps(value) for _, value in drawn):
+        said = json.loads(value)
+        if apart and offers:
+            ask = expand(rng, FOLLOW, v=said)
+        offers.append(Offer(offer.key, tool, ask, {fields[0][0]: said}, everyday=True))
+    return offers
+
+
+FOLLOW = "[And|What about|How about|And for|Now|Same for|Then|Also|The same with|Next:|And then|Do the same for|Now for|Once more for|And now] {v}[?|.||, please|!]"
 
 
 def beside(rng: Random, split: Split, used: set[str], noun: str) -> list[Tool]:

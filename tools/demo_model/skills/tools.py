@@ -278,7 +278,11 @@ def make(rng: Random, split: Split) -> Exchange:
         return two(rng, split)
     if style < 0.11:
         return asking_back(rng, split)
-    if style < 0.2 and first.single:
+    if style < 0.14:
+        first, *others = several(rng, split, apart=True)
+        parts = [exchange(rng, [one], one.ask) for one in (first, *others)]
+        return Exchange([message for part in parts for message in part.messages], parts[0].tools, judged=2)
+    if style < 0.22 and first.single:
         key, value = next(iter(first.arguments.items()))
         spec = next((s for s in CATALOG if s.names[0] == first.key), None)
         if spec is not None:
