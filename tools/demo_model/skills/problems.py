@@ -35,7 +35,7 @@ LESS = lines("""
 {w} is {a} and {x} is {b}. [How much older is {w}|What's the age difference|By how many years is {w} older][?||]
 {w} has {a} {n}, {x} has {b}. How many more does {w} have[?||]
 [The temperature|The price|The score|The level] was {a} and [fell|dropped|went down|sank|decreased] by {b}. [What is it now|How much is it now|Where is it now|And now][?||]
-[I need|We need|The goal is] {a} {n} and [have|we have|I have] {b}. How many [are missing|more do I need|more][?||]
+[I need|We need|The goal is] {a} {n} and [we have|I have] {b}. How many [are missing|more do I need|more][?||]
 [If|When|Suppose] [I|you|we|{w}] [have|has|start with|starts with] {a} {n} and [lose|loses|give away|remove|eat] {b}, how many [are left|remain|stay][?||]
 [The|A] [box|bag|basket|shelf|jar] [has|holds|contains] {a} {n}[.|;|,] [I take out|{w} takes|remove|we take] {b}[ of them|]. How many [are still in it|are left|remain][?||]
 ~A farmer owns {a} {n} and sells {b} at the market. How many does he keep?

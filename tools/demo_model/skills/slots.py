@@ -190,4 +190,9 @@ def valued(rng: Random, split: Split, slot: Slot) -> tuple[str, Argument]:
     if "enum" in schema and schema["enum"][0].islower() and rng.random() < 0.2:
         style = choose(rng, (str.upper, str.capitalize))
         schema, value = schema | {"enum": [style(option) for option in schema["enum"]]}, style(value)
+    elif "enum" in schema and shown == value and rng.random() < 0.15:
+        # Some clients name the options in the description only.
+        options = list(schema["enum"])
+        about = f"[One of|Either|Can be|Options:|Allowed:] {', '.join(options[:-1])} or {options[-1]}[.|]"
+        return shown, argument(rng, slot.names, about, TEXT, value)
     return shown, argument(rng, slot.names, slot.about, schema, value)
