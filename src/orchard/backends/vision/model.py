@@ -152,6 +152,8 @@ class VisionModel(FolderModel):
                 break
             now.append(placed)
         stop = now[-1].stop
+        if len(now) == len(left) and len(tokens) - known <= _LEAST_TOKENS:
+            stop = len(tokens)  # the few tokens behind the last medium need no pass of their own
         made = self.encoder.embed(tokens, known, stop, now)
         own = None if positions is None else positions[..., known:stop]
         extras = made.extras | ({"mm_token_type_ids": _types(known, stop, now)} if self.attends_both_ways else {})
