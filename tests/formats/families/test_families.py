@@ -14,7 +14,8 @@ from tests.support.examples import some
 from tests.support.format_reading import TOOLS, Call, cut, marked, parse, whole
 from tests.support.specimens.one import SPECIMENS, TEMPLATES, Specimen
 
-each = pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda one: f"{one.parser}-{one.text[:40]!r}")
+# One test for all specimens of a parser: what pytest does for a test takes longer than what most specimens need.
+each = pytest.mark.parametrize("parser", dict.fromkeys(one.parser for one in SPECIMENS))
 places = st.lists(st.integers(0, 1000), max_size=12)
 _FRAGMENT = re.compile(r"<[^<>\n]*>|\[[A-Z_/]+\]|[\w.]+|\s+|.")
 
@@ -23,33 +24,41 @@ def family(specimen: Specimen) -> Family:
     return choose("", tool_call_parser=specimen.parser, reasoning_parser=specimen.reasoning)
 
 
+def specimens(parser: str) -> list[Specimen]:
+    return [one for one in SPECIMENS if one.parser == parser]
+
+
 def begin(specimen: Specimen) -> Format:
     return family(specimen).begin(specimen.prompt, TOOLS)
 
 
 @each
-def test_an_answer_means(specimen: Specimen) -> None:
-    assert whole(parse(begin(specimen), specimen.text)) == specimen.expected
+def test_an_answer_means(parser: str) -> None:
+    for specimen in specimens(parser):
+        assert whole(parse(begin(specimen), specimen.text)) == specimen.expected, specimen.text
 
 
 @each
-def test_arguments_are_json_objects(specimen: Specimen) -> None:
-    calls = [one for one in whole(parse(begin(specimen), specimen.text)) if isinstance(one, Call)]
-    assert all(isinstance(json.loads(call.arguments), dict) and call.over for call in calls)
+def test_arguments_are_json_objects(parser: str) -> None:
+    for specimen in specimens(parser):
+        calls = [one for one in whole(parse(begin(specimen), specimen.text)) if isinstance(one, Call)]
+        assert all(isinstance(json.loads(call.arguments), dict) and call.over for call in calls), specimen.text
 
 
 @each
-def test_cuts_change_nothing(specimen: Specimen) -> None:
-    uncut = parse(begin(specimen), specimen.text)
-    pieces = parse(begin(specimen), *specimen.text)
-    assert whole(pieces) == whole(uncut)
-    assert marked(pieces) == marked(uncut)
+def test_cuts_change_nothing(parser: str) -> None:
+    for specimen in specimens(parser):
+        uncut = parse(begin(specimen), specimen.text)
+        pieces = parse(begin(specimen), *specimen.text)
+        assert whole(pieces) == whole(uncut), specimen.text
+        assert marked(pieces) == marked(uncut), specimen.text
 
 
 @each
-def test_wherever_the_end_comes_nothing_is_lost(specimen: Specimen) -> None:
-    for length in some(range(len(specimen.text))):
-        check(specimen, specimen.text[:length], [length // 2])
+def test_wherever_the_end_comes_nothing_is_lost(parser: str) -> None:
+    for specimen in specimens(parser):
+        for length in some(range(len(specimen.text))):
+            check(specimen, specimen.text[:length], [length // 2])
 
 
 @given(data=st.data(), specimen=st.sampled_from(SPECIMENS), places=places)
@@ -77,8 +86,8 @@ def test_damaged_answers_are_read_the_same_however_they_are_cut(
 def check(specimen: Specimen, text: str, places: list[int]) -> None:
     uncut = parse(begin(specimen), text)
     pieces = parse(begin(specimen), *cut(text, places))
-    assert whole(pieces) == whole(uncut) == whole(parse(begin(specimen), *text))
-    assert marked(pieces) == marked(uncut)
+    assert whole(pieces) == whole(uncut) == whole(parse(begin(specimen), *text)), text
+    assert marked(pieces) == marked(uncut), text
     in_order(text, pieces)
     if specimen.reasoning == "none":
         what_is_no_content_is_a_call(specimen, text, pieces)
@@ -112,11 +121,12 @@ def what_is_no_content_is_a_call(specimen: Specimen, text: str, pieces: list[Pie
 
 
 @each
-def test_without_tools_calls_are_text(specimen: Specimen) -> None:
-    pieces = parse(family(specimen).begin(specimen.prompt), specimen.text)
-    assert not any(isinstance(piece, CallStart) for piece in pieces)
-    if specimen.reasoning == "none":
-        assert whole(pieces) == [specimen.text]
+def test_without_tools_calls_are_text(parser: str) -> None:
+    for specimen in specimens(parser):
+        pieces = parse(family(specimen).begin(specimen.prompt), specimen.text)
+        assert not any(isinstance(piece, CallStart) for piece in pieces), specimen.text
+        if specimen.reasoning == "none":
+            assert whole(pieces) == [specimen.text]
 
 
 @pytest.mark.parametrize(("template", "tokens", "calls", "reasoning"), TEMPLATES)
