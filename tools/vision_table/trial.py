@@ -146,20 +146,14 @@ def _logprobs(model: VisionModel, kind: MediaKind, data: bytes, text: str, place
     """Return the log-probabilities after a text in which a medium stands."""
     medium = model.reader.read(MediaPart(kind, "", "", data=data), placeholder)
     tokens: list[int] = model.tokenizer.encode(text.replace(placeholder, medium.text), add_special_tokens=False)
-    embedded = model.embed(tokens, place(tokens, [medium], model.reader.feature_ids), 0)
-    stop = embedded.stop or len(tokens)
-    piece = embedded.cut(0, stop)
-    cache = model.new_cache()
-    model.forward(
-        mx.array([tokens[:stop]]),
-        cache,
+    piece = model.embed(tokens, place(tokens, [medium], model.reader.feature_ids), 0).cut(0, len(tokens))
+    logits = model.forward(
+        mx.array([tokens]),
+        model.new_cache(),
         embeddings=piece.embeddings,
         positions=piece.positions,
         extras=piece.extras,
-    )
-    after = [n + embedded.position_delta for n in range(stop, len(tokens))]
-    positions = mx.array(after) if model.mrope else None
-    logits = model.forward(mx.array([tokens[stop:]]), cache, positions=positions)[0, -1]
+    )[0, -1]
     return logits - mx.logsumexp(logits)
 
 
