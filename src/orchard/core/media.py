@@ -33,9 +33,10 @@ _READERS = "it takes a vision model, and the extra mlx-orchard[vision]"
 class MediaOptions(Struct, frozen=True, kw_only=True):
     """How a model is to look at a medium; None: as its own processor does.
 
-    `detail` "low" caps a picture at 512 x 512 pixels. `resize_shape` (height, width) in pixels is applied before the
-    model's processor; `min_pixels` and `max_pixels` bound height times width of what the processor makes of a picture
-    or of a frame. `fps` and `max_frames`: how many frames of a film are looked at, a second and in all.
+    `resize_shape` (height, width) in pixels is applied before the model's processor; then `detail` "low" caps a picture
+    at 512 x 512 pixels. `min_pixels` and `max_pixels` bound height times width of a picture or a frame: what the
+    processor gets, or, where it has such bounds of its own for pictures, what it makes of one. `fps` and `max_frames`:
+    how many frames of a film are looked at, a second and in all.
     """
 
     detail: Literal["low", "high", "auto"] | None = None

@@ -1,6 +1,7 @@
 """From bytes to pixels and samples: what is taken, how it is resized, and what is refused before it is decoded."""
 
 import io
+import logging
 import math
 import struct
 import wave
@@ -114,6 +115,8 @@ def test_pictures_that_are_refused(data: bytes, words: str) -> None:
         ((60, 80), {"min_pixels": 480_000}, (600, 800)),
         ((60, 80), {"min_pixels": 4_800}, (60, 80)),
         ((600, 800), {"detail": "low", "max_pixels": 49_152}, (192, 256)),
+        ((600, 800), {"detail": "low", "resize_shape": (1200, 1600)}, (384, 512)),
+        ((600, 800), {"detail": "low", "resize_shape": (300, 400)}, (300, 400)),
     ],
 )
 def test_sizes(size: tuple[int, int], options: dict[str, Any], expected: tuple[int, int]) -> None:
@@ -253,6 +256,24 @@ def test_frames_are_resized(film_file: Path) -> None:
 def test_what_is_no_film_is_refused(film_file: Path, damage: object) -> None:
     assert callable(damage)
     assert "video that can be read" in refused(damage(film_file.read_bytes()), "video")
+
+
+@pytest.mark.parametrize(
+    ("frames", "words"), [(1, "`max_frames` is 1, and this model looks at 2"), (None, "it has 20 frames, and")]
+)
+def test_a_film_of_too_few_frames_is_refused(film_file: Path, frames: int | None, words: str) -> None:
+    data = part(film_file.read_bytes(), "video")
+    wanted = VideoSampling(max_frames=frames, frame_factor=2 if frames else 21).merge(DEFAULT_VIDEO_SAMPLING)
+    with pytest.raises(OrchardError, match=words):
+        decode_video(data, wanted)
+
+
+def test_what_is_resized_is_in_the_log(film_file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "orchard.worker"):
+        decode_image(part(png(picture(1, 600, 800)), detail="low"))
+        decode_video(part(film_file.read_bytes(), "video", resize_shape=(16, 16)), DEFAULT_VIDEO_SAMPLING)
+    assert "a picture of 800 x 600 pixels, as 512 x 384" in caplog.text
+    assert "8 of 20 frames of 48 x 32 pixels, as 16 x 10" in caplog.text
 
 
 def test_a_truncated_film_is_refused(film_file: Path) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mlx_vlm.models.paddleocr_vl.processing_paddleocr_vl import ImageProcessor as PaddleImages
+from mlx_vlm.models.paddleocr_vl.processing_paddleocr_vl import PaddleOCRVLProcessor as PaddleProcessor
 from mlx_vlm.utils import prepare_inputs
 from msgspec.structs import replace
 
@@ -83,12 +85,44 @@ def test_pixels_are_bounded_by_a_processor_that_can(qwen: VisionModel) -> None:
     assert read(qwen, of(png(picture(1, 64, 96)), max_pixels=32 * 48)).grid == (1, 4, 6)
 
 
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [({}, 8), ({"max_pixels": 32 * 32}, 4), ({"min_pixels": 128 * 128}, 16), ({"max_pixels": 96 * 96}, 8)],
+)
+def test_a_processors_own_bound_gives_way(vision_folder: Folders, options: dict[str, Any], rows: int) -> None:
+    """One that contradicts the bound that is asked for, and only for that picture."""
+    reader = load(str(vision_folder("qwen3_vl"))).reader
+    reader._images.min_pixels = reader._images.max_pixels = 64 * 64
+    medium = reader.read(of(png(picture(1, 16, 16)), **options), FAMILIES["qwen3_vl"].image)
+    assert medium.grid == (1, rows, rows)
+    assert reader._images.min_pixels == reader._images.max_pixels == 64 * 64
+
+
+def test_pixels_are_bounded_by_a_processor_that_takes_no_arguments(qwen: VisionModel, vision_folder: Folders) -> None:
+    """As those of PaddleOCR-VL, GLM-OCR, Hunyuan and ERNIE, which resize pictures as Qwen's do."""
+    images = PaddleImages(min_pixels=16, patch_size=4, merge_size=2)
+    _, qwens = load_reference(vision_folder("qwen3_vl"))
+    processor = PaddleProcessor(images, qwens.tokenizer)
+    processor.image_token = qwens.image_token
+    reader = MediaReader(processor, qwen.network)
+    data = png(picture(1, 64, 96))
+    whole, small = of(data), of(data, max_pixels=32 * 48)
+    assert reader.read(whole, processor.image_token).grid == (1, 8, 12)
+    assert reader.read(small, processor.image_token).grid == (1, 4, 6)
+
+
 def test_pixels_are_bounded_for_a_processor_that_can_not(vision_folder: Folders) -> None:
     reader = load(str(vision_folder("idefics3"))).reader
     data = png(picture(1, 64, 96))
     large, small = reader.read(of(data), "<image>"), reader.read(of(data, max_pixels=600), "<image>")
     assert large.digest != small.digest
     assert not np.array_equal(large.inputs["pixel_values"], small.inputs["pixel_values"])
+
+
+def test_a_sound_of_which_nothing_is_heard_is_refused(omni: VisionModel) -> None:
+    with pytest.raises(OrchardError, match="too short or too small") as caught:
+        read(omni, of(wav(sound(1)[:30]), "audio"))
+    assert (caught.value.kind, caught.value.param) == ("invalid_request", PARAM)
 
 
 def test_one_sample_makes_another_sound(omni: VisionModel) -> None:

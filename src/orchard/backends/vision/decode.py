@@ -1,5 +1,6 @@
 """Images, audio and video as bytes become pixels and samples. All of it may be hostile: what is taken is bounded."""
 
+import logging
 import math
 import struct
 import tempfile
@@ -18,6 +19,8 @@ from PIL import Image, ImageOps
 
 from orchard.core.errors import OrchardError
 from orchard.core.media import MAX_FRAMES, MAX_PIXELS, MediaOptions, MediaPart
+
+log = logging.getLogger("orchard.worker")
 
 MOST_FILM_BYTES = 2 * 2**30
 MOST_SOUND_SECONDS = 1800
@@ -63,7 +66,9 @@ def decode_image(part: MediaPart, *, bounded: bool = True) -> Image.Image:
         upright = ImageOps.exif_transpose(image).convert("RGB")
     except Exception as error:
         raise refusal(part, f"it is broken or truncated ({brief(error)})") from error
-    return _resized(upright, part.options, bounded)
+    resized = _resized(upright, part.options, bounded)
+    log.debug("%s: a picture of %d x %d pixels, as %d x %d", part.param, *upright.size, *resized.size)
+    return resized
 
 
 def decode_audio(part: MediaPart, sample_rate: int) -> NDArray[np.float32]:
@@ -145,7 +150,9 @@ def _frames(part: MediaPart, film: Any, sampling: VideoSampling) -> Film:
         raise refusal(part, f"one side is more than {_MOST_RATIO} times the other")
     wanted = sampled_frames(count, rate, sampling)
     if not wanted:
-        raise refusal(part, f"it has {count} frames, too few for this model")
+        least = sampling.frame_factor or 1
+        few = f"it has {count} frames" if count < least else f"`max_frames` is {sampling.max_frames}"
+        raise refusal(part, f"{few}, and this model looks at {least} at least")
     size = fitted((height, width), part.options)
     if (taken := 3 * size[0] * size[1] * len(wanted)) > MOST_FILM_BYTES:
         most = f"{MOST_FILM_BYTES:,}; lower fps or max_frames, or set resize_shape"
@@ -157,6 +164,8 @@ def _frames(part: MediaPart, film: Any, sampling: VideoSampling) -> Film:
     if len(frames) < len(wanted):
         raise refusal(part, f"it is broken or truncated: frame {wanted[len(frames)]} of {count} can't be read")
     stacked = np.stack(frames)
+    shown = f"{stacked.shape[3]} x {stacked.shape[2]}"
+    log.debug("%s: %d of %d frames of %d x %d pixels, as %s", part.param, len(wanted), count, width, height, shown)
     metadata = VideoMetadata(count, rate, wanted, stacked.shape[3], stacked.shape[2], count / rate)
     return Film(stacked, metadata)
 
@@ -212,8 +221,8 @@ def fitted(size: tuple[int, int], options: MediaOptions, *, bounded: bool = True
     ratio = 1.0
     if options.resize_shape is not None:
         ratio = min(options.resize_shape[0] / height, options.resize_shape[1] / width)
-    elif options.detail == "low":
-        ratio = min(LOW_DETAIL[0] / height, LOW_DETAIL[1] / width, 1.0)
+    if options.detail == "low":
+        ratio = min(LOW_DETAIL[0] / height, LOW_DETAIL[1] / width, ratio)
     pixels = height * width * ratio**2
     if bounded and options.max_pixels is not None and pixels > options.max_pixels:
         ratio *= math.sqrt(options.max_pixels / pixels)

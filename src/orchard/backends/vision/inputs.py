@@ -19,7 +19,7 @@ from PIL import Image
 from orchard.backends.vision.decode import decode_audio, decode_image, decode_video, refusal
 from orchard.backends.vision.kept import Kept
 from orchard.core.errors import OrchardError
-from orchard.core.media import MediaKind, MediaPart
+from orchard.core.media import MAX_PIXELS, MediaKind, MediaPart
 
 log = logging.getLogger("orchard.worker")
 
@@ -71,10 +71,10 @@ class MediaReader:
         """The tokens of a prompt whose embeddings are replaced by media."""
         self.takes = self._kinds(network)
         """What the model takes."""
-        images = getattr(processor, "image_processor", None)
-        self._merge = int(getattr(images, "merge_size", None) or 1)
-        # Qwen's, which round to whole patches.
-        self._sizes_images = hasattr(images, "min_pixels") and hasattr(images, "max_pixels")
+        self._images: Any = getattr(processor, "image_processor", None)
+        self._merge = int(getattr(self._images, "merge_size", None) or 1)
+        # Those of Qwen's kind, which round to whole patches.
+        self._sizes_images = hasattr(self._images, "min_pixels") and hasattr(self._images, "max_pixels")
         extractor = getattr(processor, "feature_extractor", None)
         self._sample_rate = int(getattr(extractor, "sampling_rate", None) or _SAMPLE_RATE)
 
@@ -120,15 +120,14 @@ class MediaReader:
 
     def _read(self, part: MediaPart, placeholder: str) -> Medium:
         given, known, seconds = self._decoded(part)
-        sizes = {"min_pixels": part.options.min_pixels, "max_pixels": part.options.max_pixels}
-        told = part.kind == "image" and self._sizes_images
-        options = {name: value for name, value in sizes.items() if told and value is not None}
+        bounds = self._bounds(part)
         digest = hashlib.sha256(part.kind.encode())
         for piece in known:
             digest.update(np.ascontiguousarray(piece).data if isinstance(piece, np.ndarray) else repr(piece).encode())
-        digest.update(repr(sorted(options.items())).encode())
+        digest.update(repr(sorted(bounds.items())).encode())
         try:
-            made = self._prepared(placeholder, given | options)
+            with self._bounded(bounds):
+                made = self._prepared(placeholder, given)
         except OrchardError:
             raise
         except Exception as error:
@@ -137,11 +136,40 @@ class MediaReader:
         text, inputs = made
         tokens = self._tokenizer.encode(text, add_special_tokens=False)
         features = sum(token in self.feature_ids for token in tokens)
+        if not features:
+            raise refusal(part, "it is too short or too small: the model would see nothing of it")
         grid = self._grid(inputs)
+        shapes = {name: value.shape for name, value in inputs.items() if hasattr(value, "shape")}
+        what = [str(one)[:40] for one in known[1:]]
         log.debug(
-            "a medium of %s takes %d tokens, in a grid of %s", [str(one)[:40] for one in known[1:]], features, grid
+            "a medium of %s takes %d tokens, in a grid of %s, and is encoded from %s", what, features, grid, shapes
         )
         return Medium(part.kind, digest.digest(), text, tokens, features, inputs, grid, seconds)
+
+    def _bounds(self, part: MediaPart) -> dict[str, int]:
+        """Return within which pixels a processor that sizes pictures itself is to do so; {}: within its own.
+
+        Its own bound gives way to the one that is asked for.
+        """
+        least, most = part.options.min_pixels, part.options.max_pixels
+        if part.kind != "image" or not self._sizes_images or (least is None and most is None):
+            return {}
+        own_least, own_most = self._images.min_pixels or 1, self._images.max_pixels or MAX_PIXELS
+        if least is None:
+            least = min(own_least, most or own_least)
+        return {"min_pixels": least, "max_pixels": most or max(own_most, least)}
+
+    @contextlib.contextmanager
+    def _bounded(self, bounds: Mapping[str, int]) -> Iterator[None]:
+        """Let the processor of pictures keep to these bounds: few processors of mlx-vlm pass it arguments for that."""
+        own = {name: getattr(self._images, name) for name in bounds}
+        for name, bound in bounds.items():
+            setattr(self._images, name, bound)
+        try:
+            yield
+        finally:
+            for name, bound in own.items():
+                setattr(self._images, name, bound)
 
     def _decoded(self, part: MediaPart) -> tuple[dict[str, Any], list[Any], float]:
         """Return a medium as the processor's argument, all that tells it from others, and the seconds of a time."""
