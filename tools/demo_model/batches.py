@@ -5,8 +5,7 @@ A row is one whole conversation, padded to one of a few lengths, so that each st
 
 import multiprocessing
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +22,6 @@ LEARN = 0x8000
 BATCH = 122_880
 LENGTHS = (96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 1024, 2048, 4096)
 _SHARDS = 100_000
-_BETWEEN = 1000  # batches from one that is used to its second use
 
 Rows = list[tuple[int, NDArray[np.uint16]]]
 
@@ -62,13 +60,3 @@ def batches(folder: Path, seed: int, workers: int) -> Iterator[NDArray[np.uint16
                 if len(waiting[length]) * length == BATCH:
                     yield np.stack(waiting[length])
                     waiting[length] = []
-
-
-def twice(made: Iterable[NDArray[np.uint16]]) -> Iterator[NDArray[np.uint16]]:
-    """Yield each batch a second time, after many others: to make one takes many processors as long as two steps."""
-    kept: deque[NDArray[np.uint16]] = deque()
-    for batch in made:
-        yield batch
-        kept.append(batch)
-        if len(kept) > _BETWEEN:
-            yield kept.popleft()

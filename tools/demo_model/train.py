@@ -23,7 +23,8 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 
 from orchard.demo import MODEL_PATH
-from tools.demo_model.batches import LEARN, batches, twice
+from tools.demo_model.batches import LEARN, batches
+from tools.twice import twice
 
 CONFIG: dict[str, Any] = {
     "model_type": "qwen3",
@@ -51,6 +52,7 @@ CONFIG: dict[str, Any] = {
 DRAFT_CONFIG = CONFIG | {"hidden_size": 128, "num_hidden_layers": 2, "intermediate_size": 384}
 _HEADS, _KV, _DIM = CONFIG["num_attention_heads"], CONFIG["num_key_value_heads"], CONFIG["head_dim"]
 _EPS = CONFIG["rms_norm_eps"]
+_BETWEEN = 1000  # batches until one is used again
 
 Weights = dict[str, torch.Tensor]
 
@@ -191,7 +193,7 @@ def run(arguments: argparse.Namespace) -> None:
     begun = last = time.perf_counter()
     seen = recent = 0
     losses: list[torch.Tensor] = []
-    for step, batch in enumerate(twice(batches(arguments.out, arguments.seed, arguments.workers))):
+    for step, batch in enumerate(twice(batches(arguments.out, arguments.seed, arguments.workers), _BETWEEN)):
         if step == arguments.steps:
             break
         losses.append(

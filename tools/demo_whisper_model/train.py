@@ -11,6 +11,7 @@ import math
 import os
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,9 +25,11 @@ from tools.demo_whisper_model.clips import FILE, Clips
 from tools.demo_whisper_model.config import ALIGNMENT_HEADS, CONFIG
 from tools.demo_whisper_model.model import Whisper, log_mel
 from tools.demo_whisper_model.tokenizer import END
+from tools.twice import twice
 
 WEIGHTS = "weights.safetensors"
 _ALIGNING = 0.2  # of the loss
+_BETWEEN = 200  # batches, of 60 MB each, until one is used again, with other noise
 _HEADS = [head for _, head in ALIGNMENT_HEADS]
 
 
@@ -51,6 +54,17 @@ def coded(mel: Tensor) -> Tensor:
     return torch.where(drawn(0.0, 1.0) < 0.5, lossy, mel)
 
 
+class OnDevice(NamedTuple):
+    """A batch on the device that trains; see `Batch`."""
+
+    sound: Tensor
+    tokens: Tensor
+    learn: Tensor
+    spans: Tensor
+    frames: Tensor
+    noise: Tensor
+
+
 class Trainer:
     """The model, its optimizer, and a step."""
 
@@ -63,26 +77,28 @@ class Trainer:
         groups = [{"params": matrices, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}]
         self.optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.98), fused=device == "cuda")
 
-    def _told(self, batch: Batch, *, varied: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def moved(self, batch: Batch) -> OnDevice:
+        """Copy a batch to the device."""
+        return OnDevice(*(torch.from_numpy(array.copy()).to(self.device) for array in batch))
+
+    def _told(self, batch: OnDevice, *, varied: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return logits, the tokens that come next, which are learnt, and the logarithms of the attention."""
-        sound = torch.from_numpy(batch.sound).to(self.device).float() / 2**15
-        noise = torch.from_numpy(batch.noise.copy()).to(self.device)[:, None]
-        mel = log_mel(sound + torch.randn_like(sound) * noise, self._filters)
+        sound = batch.sound.float() / 2**15
+        mel = log_mel(sound + torch.randn_like(sound) * batch.noise[:, None], self._filters)
         if varied:
             mel = coded(mel)
-        frames = torch.from_numpy(batch.frames.astype(np.int64)).to(self.device)
-        mel = mel.masked_fill((torch.arange(mel.shape[1], device=self.device) >= frames[:, None])[..., None], 0.0)
-        tokens = torch.from_numpy(batch.tokens.astype(np.int64)).to(self.device)
-        learn = torch.from_numpy(batch.learn).to(self.device)[:, 1:]
+        after = torch.arange(mel.shape[1], device=self.device) >= batch.frames[:, None]
+        mel = mel.masked_fill(after[..., None], 0.0)
+        tokens, learn = batch.tokens.long(), batch.learn[:, 1:]
         with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):
             logits, attention = self.model(mel, tokens[:, :-1])
         return logits.float(), tokens[:, 1:], learn, attention
 
-    def step(self, batch: Batch, rate: float) -> Tensor:
+    def step(self, batch: OnDevice, rate: float) -> Tensor:
         """Take one step and return the losses: of the tokens, and of the attention to each word's sound."""
         logits, tokens, learn, attention = self._told(batch, varied=True)
         written = F.cross_entropy(logits[learn], tokens[learn])
-        spans = torch.from_numpy(batch.spans[:, 1:].astype(np.int64)).to(self.device)
+        spans = batch.spans[:, 1:].long()
         has = spans[..., 1] > 0
         places = torch.arange(attention.shape[-1], device=self.device)
         inside = (places >= spans[has][:, :1]) & (places < spans[has][:, 1:])
@@ -97,7 +113,7 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         return torch.stack([written.detach(), aligned.detach()])
 
-    def right(self, held: list[Batch]) -> tuple[float, float]:
+    def right(self, held: list[OnDevice]) -> tuple[float, float]:
         """Return the shares of words, and of all tokens, that the model would write, given the tokens before them."""
         hits, totals = [0, 0], [0, 0]
         for batch in held:
@@ -125,11 +141,14 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.start:
         trainer.model.load_state_dict(load_file(arguments.start))
     unheard = Clips(arguments.clips, "held")
-    held = [make(unheard, np.random.default_rng((arguments.seed, at)), arguments.held) for at in range(4)]
+    held = [
+        trainer.moved(make(unheard, np.random.default_rng((arguments.seed, at)), arguments.held)) for at in range(4)
+    ]
     arguments.out.mkdir(parents=True, exist_ok=True)
     best = -1.0
     losses: list[Tensor] = []
-    for step, batch in enumerate(batches(arguments.clips, arguments.seed, arguments.rows, arguments.workers)):
+    new = map(trainer.moved, batches(arguments.clips, arguments.seed, arguments.rows, arguments.workers))
+    for step, batch in enumerate(twice(new, _BETWEEN)):
         done = (time.perf_counter() - begun) / (60 * arguments.minutes)
         losses.append(trainer.step(batch, rate_at(step, done, arguments.rate)))
         if done >= 1 or step % arguments.every == arguments.every - 1:
