@@ -89,10 +89,17 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
     assert "it is truncated: it has 63,044 of 64,044 bytes" in _refusal(tmp_path, sound[:-1000])
     assert "not supported (Invalid data" in _refusal(tmp_path, b"fLaC" + bytes(range(200)))
     assert "it is truncated: it has" in _refusal(tmp_path, encoded(sound, "-f", "flac")[:-5000])
+    assert "it is truncated: it has" in _refusal(tmp_path, encoded(sound, "-f", "mp3")[:-5000])
     assert "not supported" in _refusal(tmp_path, encoded(sound, "-f", "mp4")[:-1000])
     assert _refusal(tmp_path, wav(noise(0.05))) == "it lasts less than 0.1 seconds"
     assert _refusal(tmp_path, wav(noise(1) * 0)) == "it is silent: no sample is louder than -80 dB"
     assert "99 channels" in _refusal(tmp_path, sound[:22] + struct.pack("<H", 99) + sound[24:])
+
+
+@pytest.mark.parametrize("tag", [b"TAG" + bytes(125), b"APETAGEX" + bytes(24), bytes(2000)])
+def test_an_mp3_file_may_end_with_tags_or_padding(tmp_path: Path, tag: bytes) -> None:
+    found = _decoded(tmp_path, encoded(wav(noise(2)), "-f", "mp3") + tag)
+    assert len(found) == pytest.approx(2 * RATE, abs=1152)
 
 
 def test_a_recording_that_is_too_long_is_refused_when_the_limit_is_passed(

@@ -66,6 +66,24 @@ def test_a_failure_says_why_and_names_no_path(tmp_path: Path) -> None:
         list(decoder.rest())
 
 
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            "[aist#0:0/aac @ 0x5f] [dec:aac @ 0x6a] Terminating thread with return code -22 (Invalid argument)",
+            "Invalid argument",
+        ),
+        ("[out#0/f32le @ 0x5f] Nothing was written into output file.", "Nothing was written into output file."),
+        ("Error opening input files: End of file", "End of file"),
+    ],
+)
+def test_a_reason_has_no_address_and_no_code(stub: Path, said: str, why: str) -> None:
+    program_called(stub, "ffmpeg", f"echo '{said}' >&2; exit 3")
+    with Ffmpeg([]) as encoder, pytest.raises(FfmpegError) as caught:
+        list(encoder.rest())
+    assert str(caught.value) == why
+
+
 def test_a_failure_while_it_is_fed_says_why() -> None:
     arguments = ["-f", "nonsense", "-i", "pipe:0", "pipe:1"]
     with Ffmpeg(arguments) as encoder, pytest.raises(FfmpegError, match="Invalid argument"):

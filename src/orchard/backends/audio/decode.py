@@ -22,6 +22,7 @@ _BLOCK = 30 * RATE
 _SAMPLE_RATES = range(4_000, 384_001)
 _MOST_CHANNELS = 8
 _UNKNOWN_SIZE = 0x7FFF_0000  # of a WAV file whose writer could not go back to its header
+_MP3_FRAME = 1152  # samples; miniaudio drops the last frame where a tag stands behind it
 _FILTER_ZEROS = 64  # of the resampling filter of mlx-audio, on each side
 # What ffmpeg may read. A playlist would make it open other files.
 _FORMATS = "aac,ac3,aiff,amr,asf,au,avi,caf,eac3,flac,flv,matroska,webm,mov,mp4,m4a,mp3,mpeg,mpegts,ogg,w64,wav,wv"
@@ -113,7 +114,8 @@ def _by_miniaudio(path: str, param: str, info: Any) -> Iterator[Samples]:
             yield np.frombuffer(piece, np.int16).astype(np.float32) / np.float32(32768)
     except miniaudio.MiniaudioError as error:
         raise refusal(param, f"it is broken ({str(error)[:200]})") from error
-    if taken < info.num_frames:
+    droppable = _MP3_FRAME if info.file_format == miniaudio.FileFormat.MP3 else 0
+    if taken + droppable < info.num_frames:
         raise refusal(param, f"it is truncated: it has {taken:,} of {info.num_frames:,} samples")
 
 

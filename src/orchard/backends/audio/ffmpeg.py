@@ -1,6 +1,7 @@
 """ffmpeg, which reads and writes the formats of sound that no library here does: a process whose pipes never block."""
 
 import os
+import re
 import selectors
 import shutil
 import subprocess
@@ -15,6 +16,9 @@ MISSING = (
 _FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")  # a server that launchd starts has neither in its PATH
 _PIECE_BYTES = 65_536
 _WORDS_BYTES = 4_096
+# "[in#0/mov @ 0x55] [dec:aac @ 0x56] ", and "Terminating thread with return code -22 (Invalid argument)".
+_WHERE = re.compile(r"(\[[^\]]* @ 0x[0-9a-f]+\] )+")
+_CODE = re.compile(r".* -?\d+ \((.+)\)")
 _MOST_ALLOCATED = 512 * 2**20  # in one block
 
 
@@ -124,6 +128,10 @@ class Ffmpeg:
         return written
 
     def _reason(self) -> str:
-        """Return the last line of what it said, without the paths and addresses that it begins with."""
+        """Return why it failed: the last line of what it said, without the paths, addresses and codes before that."""
         lines = self._words.decode(errors="replace").strip().splitlines()
-        return lines[-1].rpartition(": ")[2][:200] if lines else f"ffmpeg ended with {self._process.returncode}"
+        if not lines:
+            return f"ffmpeg ended with {self._process.returncode}"
+        said = _WHERE.sub("", lines[-1], count=1).rpartition(": ")[2]
+        coded = _CODE.fullmatch(said)
+        return (coded[1] if coded else said)[:200]

@@ -333,14 +333,15 @@ def _align(model: Any, folder: Path, heads: mx.array | None) -> None:
 
 def _tokenizer(folder: Path, size: int) -> Any:
     """Load the tokenizer. Raise OrchardError("model_failed") if it is missing or not Whisper's."""
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
+        files = "tokenizer.json and tokenizer_config.json of the model that it was converted from"
+        reason = f"{folder} has no tokenizer. Copy into it {files}, such as openai/whisper-tiny"
+        raise OrchardError("model_failed", reason)
     try:
         found = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
         known = found.get_vocab()
     except Exception as error:
         reason = f"the tokenizer in {folder} is missing or can't be loaded: {str(error).splitlines()[0][:200]}"
-        if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
-            files = "tokenizer.json and tokenizer_config.json of the model that it was converted from"
-            reason = f"{folder} has no tokenizer. Copy into it {files}, such as openai/whisper-tiny"
         raise OrchardError("model_failed", reason) from error
     needed = ("<|startoftranscript|>", "<|transcribe|>", "<|notimestamps|>", "<|0.00|>", "<|30.00|>")
     if missing := [name for name in needed if known.get(name, size) >= size]:
