@@ -57,6 +57,7 @@ _PICTURE_VALUES: dict[str, list[str]] = {
     "seed": ["7", "-1", "4294967296", "1e999", "0x1"],
     "steps": ["3", "0", "201", "2.0", "9" * 400],
     "guidance": ["4", "0", "101", "NaN", "Infinity"],
+    "guidance_scale": ["4", "101"],
     "negative_prompt": ["", "dogs"],
     "quality": ["high", "x" * 2000],
     "input_fidelity": ["low"],

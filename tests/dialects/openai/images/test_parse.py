@@ -66,6 +66,11 @@ def test_null_and_neutral_values_are_absent() -> None:
     assert parsed(response_format="url").urls
 
 
+def test_guidance_has_another_name() -> None:
+    assert parsed(guidance_scale=2.5).task == parsed(guidance=2.5).task == GenerateImages(prompt="a cat", guidance=2.5)
+    assert form(guidance_scale="0").task == form(guidance="0").task
+
+
 def test_who_is_asked_and_how_urgently() -> None:
     body = b'{"prompt": "a cat"}'
     assert parse(body, "r", "interactive", default="only").request.model == "only"
@@ -101,6 +106,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"steps": 201}, "steps", "from 1 to 200"),
     ({"guidance": -0.1}, "guidance", "from 0"),
     ({"guidance": 100.5}, "guidance", "to 100"),
+    ({"guidance_scale": 100.5}, "guidance_scale", "to 100"),
+    ({"guidance": 4, "guidance_scale": 4}, "guidance_scale", "is another name of `guidance`: send one of them"),
+    ({"num_inference_steps": 4}, "num_inference_steps", "its name is `steps` here"),
+    *(({name: 512}, name, "`size` has both sides") for name in ("width", "height")),
+    *(({name: 0.4}, name, "no model here uses it") for name in ("scheduler", "image_strength")),
     ({"negative_prompt": "x" * 32_001}, "negative_prompt", "at most 32000 characters"),
     *(({name: "x"}, name, "/v1/images/edits") for name in ("image", "mask")),
     *(({name: "4"}, name, "a setting") for name in ("config_name", "quantize", "lora_paths", "lora_scales")),

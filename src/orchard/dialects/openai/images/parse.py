@@ -13,10 +13,12 @@ from orchard.dialects.common.json_body import invalid, refuse_set
 from orchard.dialects.openai.images.encode import ImagesCall
 from orchard.dialects.openai.images.schema import BODY, ImagesBody
 
-_NUMBERS = ("n", "output_compression", "partial_images", "seed", "steps", "guidance", "ttl")
+_NUMBERS = ("n", "output_compression", "partial_images", "seed", "steps", "guidance", "guidance_scale", "ttl")
 _SIZE = re.compile(r"([0-9]{1,5})x([0-9]{1,5})")
 _FILES = "pictures and masks are files of a form, which /v1/images/edits takes"
 _SETTING = "it is a setting of the model, and not of a request"
+_SIDE = "`size` has both sides, such as '1024x768'"
+_UNUSED = "no model here uses it"
 _UNSUPPORTED = {
     "image": _FILES,
     "mask": _FILES,
@@ -24,6 +26,11 @@ _UNSUPPORTED = {
     "quantize": _SETTING,
     "lora_paths": _SETTING,
     "lora_scales": _SETTING,
+    "num_inference_steps": "its name is `steps` here",
+    "width": _SIDE,
+    "height": _SIDE,
+    "scheduler": _UNUSED,
+    "image_strength": _UNUSED,
 }
 _WHOLE = 100  # the compression that changes nothing, which clients send with PNG too
 
@@ -65,7 +72,7 @@ def _wishes(asked: ImagesBody) -> dict[str, Any]:
         "width": width,
         "height": height,
         "steps": asked.steps,
-        "guidance": asked.guidance,
+        "guidance": _guidance(asked),
         "negative_prompt": asked.negative_prompt or None,
         "seed": asked.seed,
         "format": asked.output_format or "png",
@@ -85,6 +92,13 @@ def _size(size: str | None) -> tuple[int, int] | tuple[None, None]:
         sides_are = f"must have sides that are multiples of {SIDE_STEP} and at least {LEAST_SIDE}"
         raise invalid("size", f"{sides_are}, and at most {MOST_PIXELS:,} pixels in all, not {size}.")
     return width, height
+
+
+def _guidance(asked: ImagesBody) -> float | None:
+    """Return what either name of it says. Raise OrchardError where both say something."""
+    if asked.guidance is not None and asked.guidance_scale is not None:
+        raise invalid("guidance_scale", "is another name of `guidance`: send one of them.")
+    return asked.guidance_scale if asked.guidance is None else asked.guidance
 
 
 def _compression(asked: ImagesBody) -> int | None:

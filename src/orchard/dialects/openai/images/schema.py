@@ -14,6 +14,7 @@ MAX_SEED = 2**32 - 1
 _IGNORED = ("input_fidelity", "moderation", "quality", "safety_identifier", "style", "user")
 
 Prompt = Annotated[str, Meta(min_length=1, max_length=MAX_PROMPT_CHARS)]
+Guidance = Annotated[float, Meta(ge=0, le=100)]
 
 
 class ImagesBody(ServingFields, kw_only=True):
@@ -30,7 +31,8 @@ class ImagesBody(ServingFields, kw_only=True):
     partial_images: Annotated[int, Meta(ge=0, le=3)] | None = None
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | None = None
     steps: Annotated[int, Meta(ge=1, le=200)] | None = None
-    guidance: Annotated[float, Meta(ge=0, le=100)] | None = None
+    guidance: Guidance | None = None
+    guidance_scale: Annotated[Guidance, Meta(description="mlx-openai-server's name for `guidance`.")] | None = None
     negative_prompt: Annotated[str, Meta(max_length=MAX_PROMPT_CHARS)] | None = None
 
     image: Refused = None
@@ -39,6 +41,11 @@ class ImagesBody(ServingFields, kw_only=True):
     quantize: Refused = None
     lora_paths: Refused = None
     lora_scales: Refused = None
+    num_inference_steps: Refused = None
+    width: Refused = None
+    height: Refused = None
+    scheduler: Refused = None
+    image_strength: Refused = None
 
 
 BODY = BodyType(ImagesBody, _IGNORED, asked="model of images")
