@@ -2,6 +2,9 @@
 
 .venv/bin/orchard serve demo demo-vision MINILM --embeddings      (MINILM: the folder that examples/README.md names)
 .venv/bin/python -m tools.notebooks [--url http://127.0.0.1:8000] [NAME ...]
+
+Those about images need the environment for images, so `make test-images` runs them; tests/images/test_notebooks.py says
+how their outputs are kept.
 """
 
 import argparse
@@ -17,10 +20,16 @@ from nbformat import NotebookNode
 
 FOLDER = Path(__file__).parents[1] / "examples"
 _SECONDS_A_CELL = 120
+_IMAGES = "image_"
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+
+
+def names(*, images: bool) -> list[str]:
+    """Return the names of the notebooks that need the environment for images, or those of all others."""
+    return sorted(path.stem for path in FOLDER.glob("*.ipynb") if path.stem.startswith(_IMAGES) == images)
 
 
 @contextmanager
@@ -49,7 +58,8 @@ def executed(path: Path, manager: KernelManager) -> NotebookNode:
             output.pop("execution_count", None)
             if output.output_type == "execute_result":
                 output.execution_count = count
-            output.get("data", {}).pop("image/jpeg", None)  # there is a PNG as well
+            if "image/png" in output.get("data", {}):
+                output.data.pop("image/jpeg", None)  # the same picture
     return notebook
 
 
@@ -57,14 +67,17 @@ def main() -> None:
     """Run notebooks, and write them with their outputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "names", metavar="NAME", nargs="*", help="notebooks, without .ipynb; all of them if none is named"
+        "names",
+        metavar="NAME",
+        nargs="*",
+        help="notebooks, without .ipynb; all but those about images if none is named",
     )
     parser.add_argument("--out", type=Path, default=FOLDER, help="the folder to write them to")
     parser.add_argument("--url", default="http://127.0.0.1:8000", help="the server's address")
     arguments = parser.parse_args()
-    paths = [FOLDER / f"{name}.ipynb" for name in arguments.names] or sorted(FOLDER.glob("*.ipynb"))
     with kernel(arguments.url) as manager:
-        for path in paths:
+        for name in arguments.names or names(images=False):
+            path = FOLDER / f"{name}.ipynb"
             nbformat.write(executed(path, manager), arguments.out / path.name)
             print(path.name)
 

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
+import shlex
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from orchard.config import Settings
+from orchard.config import ModelSettings, Settings
 from orchard.core.events import Event, Output
 from orchard.core.request import Priority, Request, Task
 from orchard.core.tasks.images import EditImages, GenerateImages, ImageOptions
@@ -23,6 +25,7 @@ from orchard.environments.environment import IMAGES, Environment
 from orchard.gateway.pool.worker_process import WorkerProcess
 from orchard.gateway.replies.event_stream import EventStream
 from orchard.kinds import Backend
+from tests.support.serving import Server, serve
 
 TINY = str(Path(__file__).parents[1] / "support" / "tiny_mflux.py")
 _SECONDS = 120
@@ -106,6 +109,20 @@ def python() -> str:
     with pytest.MonkeyPatch.context() as patch:  # that of a test may not be there yet
         patch.setenv("ORCHARD_CACHE_DIR", os.environ["IMAGES_CACHE_DIR"])
         return IMAGES.command[0]
+
+
+@contextmanager
+def serve_tiny(cache: Path, *models: ModelSettings) -> Iterator[Server]:
+    """Run a server with a cache folder whose environment for images has a Python that makes mflux narrow."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ORCHARD_CACHE_DIR", str(cache))
+        narrow = IMAGES.folder / "bin" / "python"
+    narrow.parent.mkdir(parents=True)
+    # Of the worker's command, "-I" and the path of the script are dropped.
+    narrow.write_text(f'#!/bin/sh\nshift 2\nexec {shlex.quote(python())} -I {shlex.quote(TINY)} "$@"\n')
+    narrow.chmod(0o700)
+    with serve((), env={"ORCHARD_CACHE_DIR": str(cache)}, models=models, spare=False) as running:
+        yield running
 
 
 def run_tiny(*arguments: str, told: str = "") -> None:

@@ -1,7 +1,6 @@
 """Images through a real server and OpenAI's own client, compared with those of mflux called directly."""
 
 import base64
-import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ from openai import OpenAI
 
 from orchard.config import ModelSettings
 from orchard.core.tasks.images import ImageOptions
-from orchard.environments.environment import IMAGES
-from tests.images.conftest import TINY, draw, noise, pixels, python
-from tests.support.serving import Server, serve
+from tests.images.conftest import draw, noise, pixels, serve_tiny
+from tests.support.serving import Server
 
 Z_IMAGE = {"type": "mflux.models.z_image.variants.z_image:ZImage", "alias": "z-image-turbo"}
 FILL = {"type": "mflux.models.flux.variants.fill.flux_fill:Flux1Fill", "alias": "dev-fill"}
@@ -24,20 +22,11 @@ MODELS = {"painter": ("z-image", "z-image-turbo"), "filler": ("flux1-fill", "flu
 
 @pytest.fixture(scope="module")
 def server(tiny: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose environment for images has a Python that makes mflux narrow."""
-    cache = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ORCHARD_CACHE_DIR", str(cache))
-        narrow = IMAGES.folder / "bin" / "python"
-    narrow.parent.mkdir(parents=True)
-    # Of the worker's command, "-I" and the path of the script are dropped.
-    narrow.write_text(f'#!/bin/sh\nshift 2\nexec {shlex.quote(python())} -I {shlex.quote(TINY)} "$@"\n')
-    narrow.chmod(0o700)
     models = [
         ModelSettings(model_path=str(tiny(family)), served_model_name=name, images=ImageOptions(config_name=preset))
         for name, (family, preset) in MODELS.items()
     ]
-    with serve((), env={"ORCHARD_CACHE_DIR": str(cache)}, models=tuple(models), spare=False) as running:
+    with serve_tiny(tmp_path_factory.mktemp("cache"), *models) as running:
         yield running
 
 
