@@ -436,11 +436,16 @@ async def test_a_language_model_reads_the_prompt_that_it_was_trained_with(tmp_pa
     other = await scores(folder, replace(TASK, instruction="w50"))
     assert isinstance(found, list)
     assert found != other
+
+
+async def test_a_query_leaves_room_for_documents_or_is_refused(tmp_path: Path) -> None:
+    folder = make_model(tmp_path, "qwen3_ranker")
     file = folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"max_position_embeddings": 30}))
-    failed = await scores(folder, TASK)
-    assert isinstance(failed, Failed)
-    assert (failed.kind, failed.param) == ("context_length_exceeded", "documents[0]")
+    for truncate in (False, True):
+        failed = await scores(folder, replace(TASK, truncate=truncate))
+        assert isinstance(failed, Failed)
+        assert (failed.kind, failed.param) == ("context_length_exceeded", "query")
 
 
 @pytest.mark.parametrize("name", ["bert_ranker", "qwen3_ranker"])

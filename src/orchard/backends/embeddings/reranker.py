@@ -72,13 +72,18 @@ class AnsweringRanker(_Ranker):
     def read(self, task: Rerank) -> list[ReadText]:
         """Return a prompt for each document, in tokens. Raise OrchardError."""
         instruction = _INSTRUCTION if task.instruction is None else task.instruction
-        room = self._texts.most - len(self._head) - len(self._tail)
+        question = f"<Instruct>: {instruction}\n<Query>: {task.query}\n<Document>: "
+        around = len(self._head) + len(self._tail)
+        room = self._texts.most - around
+        if (asked := len(self._texts.plain(question))) >= room:
+            message = f"`query` leaves no room for a document: it has {asked + around} tokens with the instruction and "
+            message += f"the rest of the prompt; this model reads at most {self._texts.most}."
+            raise OrchardError("context_length_exceeded", message, param="query")
         found = []
         for param, document in zip(_params(task), task.documents, strict=True):
-            text = f"<Instruct>: {instruction}\n<Query>: {task.query}\n<Document>: {document}"
-            tokens = self._texts.plain(text)
+            tokens = self._texts.plain(question + document)
             if len(tokens) > room and not task.truncate:
-                raise too_long(param, len(tokens) + len(self._head) + len(self._tail), self._texts.most)
+                raise too_long(param, len(tokens) + around, self._texts.most)
             found.append(ReadText([*self._head, *tokens[:room], *self._tail]))
         return found
 
