@@ -3,7 +3,9 @@
 import base64
 import io
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -15,6 +17,8 @@ from orchard.demo import VISION_MODEL_PATH
 from orchard.gateway.models.registry import resolve
 from tests.support.serving import Server, serve
 from tools.demo_vision_model import template
+
+ROOT = Path(__file__).parents[2]
 
 Shape = tuple[Literal["circle", "square", "triangle"], str, tuple[int, int]]
 
@@ -94,6 +98,17 @@ def test_it_tells_what_one_picture_shows(server: Server, ask: Any, file: str) ->
         (two, "What do you see?"): "I see a blue square and a green triangle.",
     }
     assert {asked: ask(server, asked[1], asked[0]) for asked in answers} == answers
+
+
+def test_the_example_of_the_readme(
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It prints what its last comment says."""
+    monkeypatch.chdir(ROOT)  # where the example has its picture
+    (example,) = re.findall(r"```python\n([^`]*demo-vision[^`]*)```", Path("README.md").read_text())
+    with OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+        exec(example, {"client": client})  # noqa: S102
+    assert capsys.readouterr().out.strip() == example.rpartition("# ")[2].strip()
 
 
 @ASK
