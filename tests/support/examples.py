@@ -1,4 +1,4 @@
-"""How much a test tries: a tenth of its own number in `make test`, all in `make test-deep`."""
+"""How much a test tries: a fifth of its own number in `make test`, all in `make test-deep`."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
