@@ -18,10 +18,12 @@ os.environ.setdefault("MLX_ENABLE_TF32", "0")
 # The threads of numpy's BLAS wait in a busy loop, while the tests beside this one need the cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Python and MLX's thread wait for each other at each operation. With other tests beside them, that takes a quarter less
-# time on one core than on two. Threads and processes that come later stay there, too.
+# time on one core than on two; and a third less again where the one that is woken doesn't interrupt the other, so that
+# MLX's thread takes many operations at a time. Threads and processes that come later are bound by this, too.
 if (_worker := os.environ.get("PYTEST_XDIST_WORKER")) and sys.platform == "linux":
     _cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {_cores[int(_worker.removeprefix("gw")) % len(_cores)]})
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 @pytest.fixture(scope="session", autouse=True)
