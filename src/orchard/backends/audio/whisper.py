@@ -16,7 +16,6 @@ import numpy as np
 from mlx.utils import tree_flatten
 from mlx_audio.stt.models.whisper.audio import HOP_LENGTH, N_FRAMES, SAMPLE_RATE
 from mlx_audio.stt.models.whisper.decoding import DecodingOptions, DecodingResult, DecodingTask, LogitFilter
-from mlx_audio.stt.models.whisper.timing import add_word_timestamps
 from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES, TO_LANGUAGE_CODE
 from mlx_audio.stt.models.whisper.whisper import Model, ModelDimensions
 from mlx_audio.utils import apply_quantization
@@ -27,6 +26,7 @@ from orchard.backends.audio import decode, whisper_cpu
 from orchard.backends.audio.detection import speech_frames
 from orchard.backends.audio.mel import FRAMES_PER_SECOND, MelFile
 from orchard.backends.audio.recognizer import Advance, Beat
+from orchard.backends.audio.word_times import time_words
 from orchard.backends.model_folder import loading
 from orchard.core.errors import OrchardError
 from orchard.core.tasks.transcribe import Recording, Segment, Transcribe, Word
@@ -191,10 +191,15 @@ class _Windows:
         return segments, self._seek + step, complete
 
     def _made(self, start: int, end: int, tokens: list[int]) -> dict[str, Any]:
-        """Return a segment as mlx-audio's timing of words takes it; it lies so many frames after the window's begin."""
+        """Return a segment without words; it lies so many frames after the window's begin.
+
+        `told` is the second of the timestamp before it: a window's only segment begins with the window all the same.
+        """
+        told = max(0, tokens[0] - self._tokenizer.timestamp_begin) * self._stride if tokens else 0
         return {
             "seek": self._seek,
             "start": _seconds(self._seek + start),
+            "told": _seconds(self._seek + told),
             "end": _seconds(self._seek + end),
             "text": self._tokenizer.decode([token for token in tokens if token < self._tokenizer.eot]),
             "tokens": tokens,
@@ -204,27 +209,12 @@ class _Windows:
     def _time_words(self, segments: list[dict[str, Any]], heard: mx.array, size: int, complete: bool) -> None:
         """Find out when each word was spoken, and go on after the last one."""
         begin = segments[0]["seek"]
-        add_word_timestamps(
-            segments=segments,
-            model=_Aligning(self._model),
-            tokenizer=self._tokenizer,
-            mel=heard,
-            num_frames=size,
-            last_speech_timestamp=self._last_speech,
-        )
-        self._move_first_word(segments[0])
+        time_words(segments, _Aligning(self._model), self._tokenizer, heard, size, last_speech=self._last_speech)
         ends = [word["end"] for one in segments for word in one["words"]]
         end = ends[-1] if ends else segments[-1]["end"]
         if not complete and end > _seconds(begin):
             self._seek = round(end * FRAMES_PER_SECOND)
         self._last_speech = end
-
-    def _move_first_word(self, segment: dict[str, Any]) -> None:
-        """Begin a window's first word where the timestamp before it says: it always begins with the window else."""
-        token = segment["tokens"][0]
-        told = _seconds(segment["seek"] + (token - self._tokenizer.timestamp_begin) * self._stride)
-        if (words := segment["words"]) and words[0]["start"] < told < words[0]["end"]:
-            segment["start"] = words[0]["start"] = told
 
 
 class _Aligning:
