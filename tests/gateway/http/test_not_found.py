@@ -1,7 +1,10 @@
 """What is said of addresses that are not served."""
 
+import functools
+
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from orchard.config import Settings
 from orchard.gateway.http.not_found import advice, shown
@@ -27,11 +30,15 @@ KNOWN = [
 ]
 
 
-def client() -> httpx.AsyncClient:
-    """A client of an application without any process."""
+@functools.cache
+def app() -> FastAPI:
+    """An application without any process."""
     settings = Settings(responses_path=":memory:")
-    app = create_app(Pool(Registry((), settings), settings), settings)
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1")
+    return create_app(Pool(Registry((), settings), settings), settings)
+
+
+def client() -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app()), base_url="http://127.0.0.1")
 
 
 @pytest.mark.parametrize(

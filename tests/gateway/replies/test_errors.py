@@ -60,36 +60,34 @@ async def test_a_model_named_like_a_dialect_gets_the_words_of_the_route(pool: Po
             assert (refused.status_code, dialect(refused)) == (400, "anthropic")
 
 
-@pytest.mark.parametrize(
-    ("path", "headers", "told"),
-    [
-        (f"{DEPLOYMENT}/chat/completions", {}, "azure"),
-        (f"{DEPLOYMENT}/responses", ANTHROPIC, "azure"),
-        ("/openai/v1/models/org/messages", {}, "azure"),
-        ("/openai/nowhere", {}, "azure"),
-        ("/v1/messages", {}, "anthropic"),
-        ("/v1/messages/nowhere", {}, "anthropic"),
-        (f"/anthropic/v1/models/{NAME}", {}, "anthropic"),
-        ("/anthropic/nowhere", {}, "anthropic"),
-        (f"/v1/models/{NAME}", ANTHROPIC, "anthropic"),
-        ("/v1/chat/completions", ANTHROPIC, "anthropic"),
-        ("/v1/responses", ANTHROPIC, "anthropic"),
-        (f"/v1/models/{NAME}", {}, "openai"),
-        ("/v1/models/openai/v1/messages", {}, "openai"),
-        ("/models/chat/completions", {}, "openai"),
-        ("/v1/responses", {}, "openai"),
-        ("/unload", {}, "openai"),
-        ("/nowhere", {}, "openai"),
-    ],
-)
-async def test_who_has_no_key_is_told_so_in_the_dialect_of_the_route(
-    pool: Pool, path: str, headers: dict[str, str], told: str
-) -> None:
+ROUTES: list[tuple[str, dict[str, str], str]] = [
+    (f"{DEPLOYMENT}/chat/completions", {}, "azure"),
+    (f"{DEPLOYMENT}/responses", ANTHROPIC, "azure"),
+    ("/openai/v1/models/org/messages", {}, "azure"),
+    ("/openai/nowhere", {}, "azure"),
+    ("/v1/messages", {}, "anthropic"),
+    ("/v1/messages/nowhere", {}, "anthropic"),
+    (f"/anthropic/v1/models/{NAME}", {}, "anthropic"),
+    ("/anthropic/nowhere", {}, "anthropic"),
+    (f"/v1/models/{NAME}", ANTHROPIC, "anthropic"),
+    ("/v1/chat/completions", ANTHROPIC, "anthropic"),
+    ("/v1/responses", ANTHROPIC, "anthropic"),
+    (f"/v1/models/{NAME}", {}, "openai"),
+    ("/v1/models/openai/v1/messages", {}, "openai"),
+    ("/models/chat/completions", {}, "openai"),
+    ("/v1/responses", {}, "openai"),
+    ("/unload", {}, "openai"),
+    ("/nowhere", {}, "openai"),
+]
+
+
+async def test_who_has_no_key_is_told_so_in_the_dialect_of_the_route(pool: Pool) -> None:
     """Before the route is found, and also where it takes another method."""
     async with client(pool, api_keys=("key",)) as http:
-        for method in ("POST", "GET", "PATCH"):
-            response = await http.request(method, path, headers=headers)
-            assert (response.status_code, dialect(response)) == (401, told), method
+        for path, headers, told in ROUTES:
+            for method in ("POST", "GET", "PATCH"):
+                response = await http.request(method, path, headers=headers)
+                assert (response.status_code, dialect(response)) == (401, told), (method, path, headers)
 
 
 def test_a_route_of_the_method_goes_before_one_of_another() -> None:
