@@ -137,5 +137,6 @@ def _is_block(path: str, value: Any) -> bool:
 @contextmanager
 def server(model: str = "fake", **settings: Any) -> Iterator[Server]:
     """Run a server with the scripted model, or the bundled one, that stores responses for ever."""
-    with serve([FAKE if model == "fake" else resolve(model)], responses_ttl=_FOR_EVER, **settings) as running:
+    entry = FAKE if model == "fake" else resolve(model)
+    with serve([entry], spare=False, responses_ttl=_FOR_EVER, **settings) as running:
         yield running

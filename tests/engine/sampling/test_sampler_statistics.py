@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from orchard.engine.sampling import categorical
 from orchard.engine.sampling.params import SamplingParams
 from orchard.engine.sampling.sampler import Sampler
-from tests.support.examples import examples
+from tests.support.examples import examples, some
 
 DRAWS = 6000
 
@@ -77,8 +77,11 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("size", [30, 300])
-@pytest.mark.parametrize("given_", SETTINGS, ids=str)
+@pytest.mark.parametrize(
+    ("given_", "size"),
+    some([(given_, (30, 300)[(place + turn) % 2]) for place, given_ in enumerate(SETTINGS) for turn in (0, 1)], 2),
+    ids=str,
+)
 def test_draws_follow_the_distribution(given_: dict[str, Any], size: int) -> None:
     params = SamplingParams(seed=11, **given_)
     logits = (np.random.default_rng(4).normal(size=size) * 2).astype(np.float32)
