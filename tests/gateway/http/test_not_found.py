@@ -4,7 +4,7 @@ import functools
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from orchard.config import Settings
 from orchard.gateway.http.not_found import advice, shown
@@ -31,7 +31,7 @@ KNOWN = [
 
 
 @functools.cache
-def app() -> FastAPI:
+def app() -> ASGIApp:
     """An application without any process."""
     settings = Settings(responses_path=":memory:")
     return create_app(Pool(Registry((), settings), settings), settings)
