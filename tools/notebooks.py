@@ -47,7 +47,7 @@ def kernel(url: str) -> Iterator[KernelManager]:
 def executed(path: Path, manager: KernelManager) -> NotebookNode:
     """Return a notebook with its new outputs. Raise nbclient's CellExecutionError if a cell fails."""
     notebook = nbformat.read(path, as_version=4)
-    forget = nbformat.v4.new_code_cell("%reset -f")
+    forget = nbformat.v4.new_code_cell("%reset_selective -f .")
     notebook.cells.insert(0, forget)  # what the last notebook has left in the kernel
     NotebookClient(notebook, km=manager, timeout=_SECONDS_A_CELL, record_timing=False, coalesce_streams=True).execute()
     del notebook.cells[0]
