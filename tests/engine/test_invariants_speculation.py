@@ -19,12 +19,14 @@ from orchard.engine.runner import Runner
 from orchard.engine.sampling.params import Sample, SamplingParams
 from orchard.engine.scheduler import Limits
 from orchard.engine.speculation import make
+from orchard.engine.speculation.forced import ForcedProposer
+from orchard.engine.speculation.speculation import Speculation
 from tests.engine.sampling.test_grammar import sampled, some_jobs
 from tests.engine.test_invariants import EDGES, params
 from tests.support.drafting import Wrong, drafting
 from tests.support.engine_driver import Engines, greedy, prompt
 from tests.support.examples import examples, some
-from tests.support.grammars import lark, text
+from tests.support.grammars import HEAD, lark, text
 from tests.support.heads import OracleHead, head_runner, headed
 from tests.support.speculation import FixedController, speculation
 from tests.support.tiny_models import LOOSE, Course, Other, alone, footprint, make_runner, network, run
@@ -240,6 +242,21 @@ def test_grammars_are_kept(right: float, place: int) -> None:
     for job in jobs:
         assert course.outcomes[job.id].tokens == answers[job.id], job.id
         assert not course.outcomes[job.id].broken
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+def test_what_a_grammar_forces_is_always_right(temperature: float) -> None:
+    """However unlikely the model finds it, and the way in which the tokenizer cuts it."""
+    model, controller = network("qwen3"), FixedController(5)
+    named = lark(f'{HEAD}start: "the user and the assistant: " /[a-z]{{3}}/ " thank you than the sky is blue"')
+    jobs = [sampled(f"{seed}", seed, named, temperature=temperature) for seed in range(3)]
+    proposing = Speculation([ForcedProposer()], controller, model.vocab_size)
+    course = run(make_runner(model, speculation=proposing), jobs)
+    for job in jobs:
+        assert course.outcomes[job.id].tokens == alone(model, job)
+    proposed = sum(count for _, count, _ in controller.results)
+    assert controller.accepted() == {"grammar": proposed}
+    assert proposed > 3 * 10
 
 
 def test_a_grammar_that_gets_stuck_behind_proposed_tokens() -> None:

@@ -10,6 +10,8 @@ from orchard.engine.sampling.grammar import BoundGrammar, CompiledGrammar, Gramm
 from orchard.worker.output import Vocabulary
 from tests.support.tiny_models import network
 
+HEAD = '%llguidance {"no_forcing": true}\n'
+"""How the grammars begin that the worker writes."""
 THINK_START, THINK_END, CALL = 315, 316, 317
 SCHEMA = {
     "type": "object",

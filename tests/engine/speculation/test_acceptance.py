@@ -55,6 +55,7 @@ def test_kinds_are_told_apart_by_source_and_by_what_speaks_for_them() -> None:
     assert chance(row, 30) > 0.9
     assert row.propose("prediction", [1], 4).chances[0] == pytest.approx(0.3)
     assert row.chances("draft", 2) == pytest.approx([0.7, 0.49])
+    assert row.chances("grammar", 2) == pytest.approx([0.98, 0.98**2])
 
 
 def test_a_guess_behind_a_wrong_one_says_nothing() -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from enum import Enum, auto
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import mlx.core as mx
@@ -22,6 +22,10 @@ from msgspec import Struct
 MOST_NEWLINES = 2
 """Newlines that may stand between the reasoning and the answer: models write them there."""
 _NEWLINES = re.compile(rb"\n{1,2}")
+_NAMED = b"\xff[%d]"  # how llguidance writes a token that a grammar names: no text has this byte
+_REMEMBERED = 1024
+_REMEMBERED_BYTES = 256
+_LEAD = b"\2"  # a character that no token has in it along with others
 
 Words = np.ndarray[Any, Any]
 """Bits, 32 to an int32, the lowest first: one for each token that is allowed."""
@@ -63,6 +67,7 @@ class GrammarVocabulary:
         self.eos_token_id = eos[0]
         self.bos_token_id = None
         self._tokenize = tokenize
+        self._remembered = lru_cache(_REMEMBERED)(self._cut)  # tokenizers take a tenth of a millisecond
         # The wrapper reads the names above except the first, and calls this object to turn bytes into tokens.
         self.tokenizer = LLTokenizer(TokenizerWrapper(self), len(pieces), list(eos))
         self.newlines = {token: len(piece) for token, piece in enumerate(pieces) if _NEWLINES.fullmatch(piece)}
@@ -74,8 +79,34 @@ class GrammarVocabulary:
         """Those that don't end a turn."""
 
     def __call__(self, text: bytes) -> list[int]:
-        """Turn text into tokens as the model's tokenizer does."""
-        return self._tokenize(text.decode("utf-8", "replace"))
+        """Turn text into tokens as the model's tokenizer does within a longer text. It remembers short texts."""
+        return self._remembered(text) if len(text) <= _REMEMBERED_BYTES else self._cut(text)
+
+    def _cut(self, text: bytes) -> list[int]:
+        tokens = self._tokenize(text.decode("utf-8", "replace"))
+        return tokens if self.spells(tokens) == text else self._cut_within(text)
+
+    def spells(self, tokens: Sequence[int]) -> bytes:
+        """Return the text of tokens."""
+        return b"".join(self.pieces[token] for token in tokens)
+
+    def spelling(self, text: bytes, tokens: Sequence[int]) -> list[int]:
+        """Return as many of the tokens as exist and spell the text, in which a grammar names tokens by `_NAMED`."""
+        found: list[int] = []
+        for token in tokens:
+            name = _NAMED % token
+            spelled = name if text.startswith(name) else self.pieces[token]
+            if not (self.pieces[token] and text.startswith(spelled)):
+                break
+            found.append(token)
+            text = text[len(spelled) :]
+        return found
+
+    def _cut_within(self, text: bytes) -> list[int]:
+        """Turn text into tokens where the tokenizer writes a space before any text (SentencePiece)."""
+        tokens = self._tokenize(_LEAD.decode() + text.decode("utf-8", "replace"))
+        begin = next((place for place, token in enumerate(tokens) if self.pieces[token].endswith(_LEAD)), len(tokens))
+        return tokens[begin + 1 :] if self.spells(tokens[begin + 1 :]) == text else self.tokenize(text)
 
     def tokenize(self, text: bytes) -> list[int]:
         """Turn text into tokens, in some way."""
@@ -150,6 +181,7 @@ class GrammarState:
         self._tail = b""  # of a free text: a tag may have begun in it
         self._newlines = 0  # so many may still come before the answer
         self._failed = False
+        self._forced: list[int] | None = None  # what `forced` returns, where it is known
         self.left: float = math.inf
         """How many tokens may still come."""
         self._ending: tuple[int, ...] = ()  # the last tokens, as many as the end tag of the reasoning has
@@ -178,11 +210,10 @@ class GrammarState:
 
         What is due is taken first.
         """
-        self.take_due()
+        self.forced()  # which the copies then know
         states = [self._copy()]
         for token in proposed:
-            matcher = states[-1].matcher
-            if matcher and not matcher.validate_tokens([token]):
+            if not states[-1]._may_take(token):
                 break
             states.append(states[-1]._copy())
             states[-1].take(token)
@@ -195,16 +226,31 @@ class GrammarState:
         other._matcher, other._tracker = self._matcher.deep_copy(), copy.copy(self._tracker)
         return other
 
-    def forced(self) -> list[int]:
-        """Return the tokens of the text that must come next; none where there are several. What is due is taken first.
+    def _may_take(self, token: int) -> bool:
+        if forced := self.forced():
+            return token == forced[0]
+        matcher = self.matcher
+        return matcher is None or bool(matcher.validate_tokens([token]))
 
-        The text may be cut into other tokens, too, which is why a mask may allow more than the first of these.
+    def forced(self) -> list[int]:
+        """Return the tokens that must come next; none where there are several ways. What is due is taken first.
+
+        A text that must come is cut into tokens as the model's tokenizer does, but for an end that might be part of a
+        longer token. Nothing else may come then: so all of it can be proposed, and the model reads its usual tokens.
         """
         self.take_due()
-        if (current := self.matcher) is None:
+        if self._forced is None:
+            self._forced = self._find_forced()
+        return self._forced
+
+    def _find_forced(self) -> list[int]:
+        # To look ahead may be what has filled the lexer.
+        if self._state is not _Phase.BOUND or self._newlines or self._failed or self._renewed:
             return []
-        matcher = current.deep_copy()  # what is asked for here may change it
-        return matcher.compute_ff_tokens() if matcher.compute_ff_bytes() else []
+        matcher = self._matcher.deep_copy()  # what is asked for here may change it
+        text = matcher.compute_ff_bytes()
+        tokens = matcher.compute_ff_tokens() if text else []  # it knows of the text only now
+        return self._vocabulary.spelling(text, tokens)
 
     def take_due(self) -> None:
         """Advance by the tokens that are due."""
@@ -223,6 +269,9 @@ class GrammarState:
                 return
             self._state = self._answer
         if self._state is _Phase.BOUND:
+            # Known before each token, so that it depends on the text alone, not on where a mask was asked for.
+            forced = self._forced if self._forced is not None else self._find_forced()
+            self._forced = forced[1:] or None if forced[:1] == [token] else None
             self._consume(token)
         else:
             self._search(self._vocabulary.pieces[token])
@@ -235,6 +284,9 @@ class GrammarState:
         vocabulary, reasoning = self._vocabulary, self._grammar.reasoning
         if reasoning and (due := self._must_close(reasoning)) is not None:
             words[:] = mask_of([due], len(vocabulary.pieces))
+            return
+        if forced := self.forced():
+            words[:] = mask_of(forced[:1], len(vocabulary.pieces))
             return
         if self._state is _Phase.REASONING:
             words[:] = vocabulary.unending
@@ -294,6 +346,7 @@ class GrammarState:
     def _release(self) -> None:
         """From here on the answer is free again."""
         self._state = _Phase.FREE
+        self._forced = None
         self._begin()
 
     def _search(self, data: bytes) -> None:

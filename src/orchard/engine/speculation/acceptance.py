@@ -7,6 +7,7 @@ from orchard.engine.speculation.proposal import DRAFTS, Proposal, Source
 _EXPECTED = 0.3  # of a guess of a kind that was never seen
 EXPECTED_OF_DRAFT = 0.7
 """The same of a draft's: somebody chose it for the model."""
+_EXPECTED_OF_GRAMMAR = 0.98  # nothing else may come, unless a reasoning has to end
 _EXPECTED_WEIGHT = 2.0
 _ROW_WEIGHT = 8.0  # guesses of a row that say as much as all other rows together
 _ROW_MEMORY = 24.0  # guesses: a text changes what it is about
@@ -48,6 +49,8 @@ class ModelAcceptance:
         """Return the share of right guesses; of a kind that is hardly known, what those with less behind them had."""
         source, most = kind
         expected = EXPECTED_OF_DRAFT if source in DRAFTS else _EXPECTED
+        if source == "grammar":
+            expected = _EXPECTED_OF_GRAMMAR
         for size in range(most + 1):
             expected = self._counts.mean((source, size), expected, _EXPECTED_WEIGHT)
         return expected

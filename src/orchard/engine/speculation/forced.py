@@ -1,7 +1,4 @@
-"""Proposes what a row's grammar forces: where only one text can come next, no guess is needed (jump-forward).
-
-The text's tokens are a guess nevertheless, as most texts can be cut into tokens in several ways.
-"""
+"""Proposes what a row's grammar forces: where only these tokens can come next, no guess is needed (jump-forward)."""
 
 from collections.abc import Sequence
 
@@ -19,15 +16,13 @@ class _BoundRow:
         self._grammar = grammar
         self._acceptance = acceptance
         self._seen = len(row.tokens)
-        self._text: list[int] = []  # what was forced when that was found out last, but for what has come since
 
     def propose(self, most: int) -> Proposal | None:
         new = self._row.tokens[self._seen :]
         self._seen += len(new)
         self._acceptance.take(new)
-        self._text = self._text[len(new) :] if list(new) == self._text[: len(new)] else []
-        self._text = self._text or self._grammar.forced()
-        return self._acceptance.propose("grammar", self._text[:most]) if self._text else None
+        forced = self._grammar.forced()[:most]
+        return self._acceptance.propose("grammar", forced) if forced else None
 
 
 class ForcedProposer:

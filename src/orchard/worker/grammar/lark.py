@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from orchard.formats import call_grammar
 
 _NOTHING = call_grammar.Literal("")
-# Text that a grammar forces is not cut into tokens by llguidance: the model may write it with any, as everything else.
+# `GrammarState.forced` cuts text that a grammar forces into tokens; llguidance would do so again at each of them.
 _HEAD = '%llguidance {"no_forcing": true}\n'
 _SYNTAX = set("/\\.+*?()|[]{}^$&~#-")  # what means more than itself in a regular expression
 

@@ -15,8 +15,9 @@ from llguidance import LLMatcher, LLParserLimits
 from llguidance.numpy import fill_next_token_bitmask
 from msgspec import Struct
 
-from orchard.engine.sampling.grammar import CompiledGrammar, GrammarVocabulary, Words
+from orchard.engine.sampling.grammar import BoundGrammar, CompiledGrammar, GrammarState, GrammarVocabulary, Words
 
+_LONGEST_TOKEN = 64  # bytes
 _LONGEST = 2048  # steps of the first answer that is tried
 _OTHERS = 600  # steps of shorter ones
 _FREE = 40  # where more letters may follow than these, any text may
@@ -71,11 +72,29 @@ class ShortestAnswers:
         tokens: list[int] = []
         while found:
             tokens, found = [*found.tokens, *tokens], found.before
+        return self._in_longer_tokens(tokens, CompiledGrammar(self._alphabet, text, limits))
+
+    def _in_longer_tokens(self, letters: Sequence[int], grammar: CompiledGrammar) -> list[int]:
+        """Return the model's tokens of an answer, where the grammar leaves several ways to cut it, the tokenizer's."""
+        state = GrammarState(BoundGrammar("", grammar))
         answer: list[int] = []
-        for special, group in itertools.groupby(tokens, lambda token: token in self._special):
+
+        def write(tokens: Sequence[int]) -> None:
+            for token in tokens:
+                state.take(token)
+            answer.extend(tokens)
+
+        for special, group in itertools.groupby(letters, lambda token: token in self._special):
             own = list(group)
-            written = b"".join(self._letters.pieces[token] for token in own)
-            answer += own if special else self._alphabet.tokenize(written)  # in the model's longer tokens
+            if special:
+                write(own)
+                continue
+            rest = self._letters.spells(own)
+            while rest:
+                tokens = [*itertools.takewhile(lambda token: token not in self._special, state.forced())]
+                tokens = tokens or self._alphabet.tokenizer.tokenize_bytes(rest[:_LONGEST_TOKEN])[:1]
+                rest = rest[len(self._alphabet.spells(tokens)) :]
+                write(tokens)
         return answer
 
     def _straight(self, place: _Place, hints: list[list[int]], *, spaces: bool = False) -> _Place | None:
