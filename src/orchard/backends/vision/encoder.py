@@ -99,9 +99,13 @@ class MediaEncoder:
             raise OrchardError("invalid_request", message, param=placed.param) from error
 
     def _encoded(self, medium: Medium) -> Features:
-        features = Features(*self._tower(medium.inputs)) if self._tower else self._encoded_by_model(medium)
-        mx.eval(features.rows, features.deepstack)
-        return features
+        if not self._tower:
+            features = self._encoded_by_model(medium)
+            mx.eval(features.rows, features.deepstack)
+            return features
+        features = Features(*self._tower(medium.inputs))
+        mx.async_eval(features.rows, features.deepstack)  # type: ignore[no-untyped-call]
+        return features  # the host goes on with the pass that reads them
 
     def _encoded_by_model(self, medium: Medium) -> Features:
         # One medium at a time and only its own tokens: mlx-vlm puts its features in their places among them. Its own
@@ -136,7 +140,10 @@ class MediaEncoder:
         Raise OrchardError("invalid_request") that blames a medium which the model fails to encode.
         """
         text = self._network.get_input_embeddings(mx.array([tokens[start:stop]], mx.int32), None)
-        features = [self._encode_or_blame(placed) for placed in media]
+        features: list[Features] = []
+        for placed in media:
+            mx.eval(features)  # one at a time: memory is counted for one
+            features.append(self._encode_or_blame(placed))
         places = np.concatenate([placed.places for placed in media]) - start
         rows = mx.concatenate([found.rows for found in features]).astype(text.inputs_embeds.dtype)
         embeddings = text.inputs_embeds
@@ -166,7 +173,8 @@ class MediaEncoder:
         mask[0, places] = True
         return {
             "deepstack_visual_embeds": PlacedRows(layers, places.tolist()),
-            "visual_pos_masks": Sliced(mx.array(mask)),
+            # mlx-vlm's Qwen3-VL asks for the places in each of these layers, and would wait for the device.
+            "visual_pos_masks": Sliced(mask if self._tower else mx.array(mask)),
         }
 
 

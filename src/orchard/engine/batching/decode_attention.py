@@ -77,12 +77,13 @@ _ATTEND = """
 """
 _JOIN = """
   const int64_t result = blockIdx.x;
+  const int count = parts_shape[2];  // not in the template: each other one would be compiled, which takes seconds
   float highest = -3e38f, total = 0.f, joined = 0.f;
-  for (int part = 0; part < PARTS; part++) highest = fmaxf(highest, softmax[(result * PARTS + part) * 2]);
-  for (int part = 0; part < PARTS; part++) {
-    const float kept = exp2f(softmax[(result * PARTS + part) * 2] - highest);
-    total += softmax[(result * PARTS + part) * 2 + 1] * kept;
-    joined += parts[(result * PARTS + part) * WIDTH + threadIdx.x] * kept;
+  for (int part = 0; part < count; part++) highest = fmaxf(highest, softmax[(result * count + part) * 2]);
+  for (int part = 0; part < count; part++) {
+    const float kept = exp2f(softmax[(result * count + part) * 2] - highest);
+    total += softmax[(result * count + part) * 2 + 1] * kept;
+    joined += parts[(result * count + part) * WIDTH + threadIdx.x] * kept;
   }
   attended[result * WIDTH + threadIdx.x] = static_cast<T>(joined / total);
 """
@@ -129,7 +130,7 @@ def attend_rows(queries: mx.array, layer: PlacedArrays, scale: float) -> mx.arra
     if parts > 1:
         (attended,) = _join()(
             inputs=[attended, softmax],
-            template=[("T", queries.dtype), ("PARTS", parts), ("WIDTH", width)],
+            template=[("T", queries.dtype), ("WIDTH", width)],
             grid=(width * rows * heads * count, 1, 1),
             threadgroup=(width, 1, 1),
             output_shapes=[(rows, heads, count, width)],

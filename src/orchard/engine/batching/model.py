@@ -5,15 +5,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import mlx.core as mx
+from numpy.typing import NDArray
 
 
 class Sliced(NamedTuple):
     """An array with an entry for each token along `axis`."""
 
-    array: mx.array
+    array: mx.array | NDArray[Any]
     axis: int = 1
 
-    def cut(self, start: int, stop: int) -> mx.array:
+    def cut(self, start: int, stop: int) -> mx.array | NDArray[Any]:
         """Return the entries of the tokens from `start` to `stop`."""
         return self.array[(slice(None),) * self.axis + (slice(start, stop),)]
 
