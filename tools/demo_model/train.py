@@ -3,9 +3,9 @@
 Weights are float32, the forward pass is bfloat16. All but attention works on a flat list of tokens of constant size, so
 it compiles once; attention sees the batch as rows. Names of the weights are those of mlx-lm's qwen3.
 
-    python -m tools.demo_model.train [--seed 1] [--steps 50000] [--out FOLDER]        (needs: pip install torch)
+    python -m tools.demo_model.train [--seed 1] [--minutes 18] [--out FOLDER]        (needs: pip install torch)
 
-With --draft it trains the smaller draft model of the tests.
+Training ends after a number of minutes; the learning rate falls to match. With --draft it trains the smaller draft model of the tests.
 """
 
 # ruff: noqa: E501 - tables and progress lines
@@ -180,9 +180,9 @@ class Trainer:
         (folder / "config.json").write_text(json.dumps(self._config, indent=1) + "\n")
 
 
-def rate_at(step: int, steps: int, peak: float) -> float:
-    """Return the learning rate: 200 steps up, then a cosine down to a hundredth of the peak."""
-    return peak * min(1.0, (step + 1) / 200) * (0.01 + 0.495 * (1 + math.cos(math.pi * step / steps)))
+def rate_at(step: int, done: float, peak: float) -> float:
+    """Return the learning rate: 200 steps up, then a cosine down to a hundredth of the peak when all is done."""
+    return peak * min(1.0, (step + 1) / 200) * (0.01 + 0.495 * (1 + math.cos(math.pi * min(1.0, done))))
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -194,11 +194,10 @@ def run(arguments: argparse.Namespace) -> None:
     seen = recent = 0
     losses: list[torch.Tensor] = []
     for step, batch in enumerate(twice(batches(arguments.out, arguments.seed, arguments.workers), _BETWEEN)):
-        if step == arguments.steps:
+        done = (time.perf_counter() - begun) / (60 * arguments.minutes)
+        if done >= 1:
             break
-        losses.append(
-            trainer.step(torch.from_numpy(batch.astype("int32")), rate_at(step, arguments.steps, arguments.rate))
-        )
+        losses.append(trainer.step(torch.from_numpy(batch.astype("int32")), rate_at(step, done, arguments.rate)))
         seen += batch.size
         recent += batch.size
         if step % 100 == 99:
@@ -219,7 +218,7 @@ def main() -> None:
     """Read the options and train."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=50_000)
+    parser.add_argument("--minutes", type=float, default=18.0, help="end after this time")
     parser.add_argument("--draft", action="store_true", help="train the smaller draft model of the tests")
     parser.add_argument("--rate", type=float, default=3e-3, help="peak learning rate")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))

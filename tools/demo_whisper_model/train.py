@@ -10,6 +10,8 @@ import argparse
 import math
 import os
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,6 +72,7 @@ class Trainer:
 
     def __init__(self, device: str, filters: NDArray[np.float32]) -> None:
         self.device = device
+        self._copies = torch.cuda.Stream() if device == "cuda" else None
         self.model = Whisper(CONFIG).to(device)
         self._filters = torch.from_numpy(filters).to(device)
         matrices = [weight for weight in self.model.parameters() if weight.ndim > 1]
@@ -80,6 +83,24 @@ class Trainer:
     def moved(self, batch: Batch) -> OnDevice:
         """Copy a batch to the device."""
         return OnDevice(*(torch.from_numpy(array.copy()).to(self.device) for array in batch))
+
+    def loaded(self, source: Iterator[Batch]) -> Iterator[OnDevice]:
+        """Copy batches to the device, each beside the computation with the one before."""
+        with ThreadPoolExecutor(1) as thread:
+            coming = thread.submit(self._next, source)
+            while True:
+                batch = coming.result()
+                coming = thread.submit(self._next, source)
+                yield batch
+
+    def _next(self, source: Iterator[Batch]) -> OnDevice:
+        with torch.cuda.stream(self._copies):
+            batch = self.moved(next(source))
+        if self._copies:
+            self._copies.synchronize()
+            for array in batch:
+                array.record_stream(torch.cuda.default_stream())
+        return batch
 
     def _told(self, batch: OnDevice, *, varied: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return logits, the tokens that come next, which are learnt, and the logarithms of the attention."""
@@ -147,8 +168,8 @@ def run(arguments: argparse.Namespace) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     best = -1.0
     losses: list[Tensor] = []
-    new = map(trainer.moved, batches(arguments.clips, arguments.seed, arguments.rows, arguments.workers))
-    for step, batch in enumerate(twice(new, _BETWEEN)):
+    made = batches(arguments.clips, arguments.seed, arguments.rows, arguments.workers)
+    for step, batch in enumerate(twice(trainer.loaded(made), _BETWEEN)):
         done = (time.perf_counter() - begun) / (60 * arguments.minutes)
         losses.append(trainer.step(batch, rate_at(step, done, arguments.rate)))
         if done >= 1 or step % arguments.every == arguments.every - 1:
