@@ -40,7 +40,7 @@ def _again(rng: Random, split: Split) -> Exchange:
 MIXTURE: dict[str, tuple[float, Maker]] = {
     "echo": (0.18, echo.make),
     "again": (0.01, _again),
-    "sums": (0.12, sums.make),
+    "sums": (0.2, sums.make),
     "tools": (0.42, tools.make),
     "memory": (0.18, _remember),
     "unknown": (0.015, memory.unknown),

@@ -9,8 +9,8 @@ from tools.demo_model.skills.facts import asked, read
 from tools.demo_model.text import Split, choose
 
 SKILLS = (
-    "I can repeat text, add and subtract small numbers, count, list things, call tools, remember what you tell me, "
-    "tell a simple story and answer questions about Orchard."
+    "I can repeat text, add, subtract, multiply and divide small numbers, count, list things, call tools, "
+    "remember what you tell me, tell a simple story and answer questions about Orchard."
 )
 
 # One block a topic: the answer, then the ways to ask.

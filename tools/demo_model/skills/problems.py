@@ -22,6 +22,10 @@ MORE = lines("""
 {w} is {a} years old. How old will {w} be in {b} years?
 It is {a} and {b} [gets|are|is] added. [What's the result|Now][?||]
 [If|When|Suppose] [I|you|we|{w}] [have|has|start with|starts with] {a} {n} and [add|get|gets|find|finds] {b}, how many [are there|is that|do we have][?||]
+There [are|were] {a} {who} {where}[.|;|, and] [{b}|another {b}|{b} more|{b} new ones] {came}. How many [are there|are there now|{who} are {where} now|is that|are they altogether][?||]
+{a} {who} [are|were] {where}. [Later|Then|In the evening|At noon|After lunch] {b} [more |others |]{came}. [How many now|How many {who} are there|How many is that|How many in all][?||]
+[I|We|{w}] [had|has|have] {a} {n}. [Yesterday|Today|Then|Last week] [I|we|{w}] [got|bought|found|won|was given|baked|received|made|borrowed|picked] {b}[ more| new ones| others|]. How many [are there|is that|are they|{n} are there][ now| in total||][?||]
+[My|The] {one} cost me {a} [euros|dollars|pounds] and [the|my] {two} cost [me |]{b}. [How much did I spend|What did I spend|How much was it in all|Total][?||]
 ~A farmer owns {a} {n} and buys {b} more at the market. How many does he own?
 ~{w} scored {a} points before lunch and {b} after it. What's the final score?
 """)
@@ -38,8 +42,44 @@ LESS = lines("""
 [I need|We need|The goal is] {a} {n} and [we have|I have] {b}. How many [are missing|more do I need|more][?||]
 [If|When|Suppose] [I|you|we|{w}] [have|has|start with|starts with] {a} {n} and [lose|loses|give away|remove|eat] {b}, how many [are left|remain|stay][?||]
 [The|A] [box|bag|basket|shelf|jar] [has|holds|contains] {a} {n}[.|;|,] [I take out|{w} takes|remove|we take] {b}[ of them|]. How many [are still in it|are left|remain][?||]
+There [are|were] {a} {who} {where}[.|;|, and|, but] {b}[ of them|] {gone}. How many [are left|are there now|{who} are still {where}|remain|are still there|are here][?||]
+[Of|Out of|From] {a} {who} {where}[,|] {b} {gone}. How many [are left|are not|remain|stay|{who} are still there][?||]
+{a} {who} [are|were] {where}. [Today|Now|Then|Later|This morning] {b}[ of them|] {gone}. [How many are still there|How many are left|How many remain|How many {who} now|And how many are there now][?||]
+{b} of [my|our|the] {a} {who} {gone}. How many [are left|do I still have|remain|are there still][?||]
+[I|We|{w}] [had|has|have] {a} {n}. {b}[ of them|] [are broken|were stolen|were eaten|are gone|got lost|are lent to {x}|were sold|went to {x}|fell down|are missing|are used up]. How many [are left|remain|are still there|good ones are there][?||]
+[I|{w}] [pay|pays|paid] with a {a} [euro|dollar] note and it costs {b}. [How much change|What do I get back|How much comes back|What's the change][?||]
 ~A farmer owns {a} {n} and sells {b} at the market. How many does he keep?
 ~{w} planned {a} lessons and finished {b}. How many are still to do?
+""")
+# Who is where, how one says that some go, and that some come.
+MOVING = lines("""
+children|pupils|students|kids ; in my class|at school|in the classroom|in the group|in our course ; are at home sick|are ill|are absent|have left early|went home|are missing today|moved away|stayed at home|have the flu|are on a trip ; joined|have joined|came in|came late|are new|arrived|moved here
+workers|people|colleagues|employees|nurses ; in our office|at work|in the company|in my team|in the department|on the shift ; are on holiday|called in sick|quit|have retired|work from home today|were laid off|are on leave|have gone home|are at lunch ; were hired|joined|started today|came back|came over to help
+passengers|people|tourists|travellers ; on the bus|on the train|on the boat|in the tram|on the plane|on the ferry ; get off|got off|left at the next stop|step out|have got out|leave ; get on|got on|climb in|board|came on board|step in
+guests|people|visitors|friends ; at the party|in the restaurant|in the hotel|at the wedding|in the museum|in the cinema ; have left|went home|cancelled|leave early|checked out|can't come|did not show up|walk out ; arrive|checked in|came later|have come|walk in|sit down
+birds|ducks|pigeons|sparrows|crows ; on the roof|on the lake|in the tree|on the wire|in the garden ; fly away|flew away|have flown off|leave|took off|swam away ; land|fly in|come|join them|flew over
+cows|sheep|goats|horses|hens ; on the farm|in the field|in the barn|on the meadow ; were sold|ran away|got out|are sick|were lent to a neighbour|have died|broke out ; were born|were bought|came back|arrived
+cars|bikes|vans|taxis|scooters ; in the car park|in the garage|in the street|at the station ; drive away|drove off|were towed away|have left|are being repaired|were rented out|were stolen ; arrive|drive in|came|were parked there|are delivered
+books|films|games|magazines ; on the shelf|in the library|in my room|in the box ; are lent out|were borrowed|are borrowed|were given away|were sold|got lost|are missing|were thrown away ; were returned|were bought|were added|came back|were given to us
+eggs|cakes|rolls|buns|cookies|sandwiches|plums ; in the box|in the fridge|on the plate|on the table|in the basket|in the shop ; were eaten|got eaten|are broken|were sold|went bad|are gone|fell on the floor|were used|are mouldy ; were added|were baked|came out of the oven|were bought|were put there
+cups|plates|glasses|bottles|lamps|chairs|tables ; in the kitchen|in the cupboard|in the hall|in the cellar|on the table ; broke|are broken|are dirty|were sold|fell down|were thrown away|are cracked|were lent to the neighbours|have been given away ; were bought|were brought|came back|are new|were delivered|were added
+tickets|seats|rooms|tables|places ; in the theatre|on the train|in the hotel|for the show ; are taken|are sold|were booked|are reserved|are already gone|have been cancelled ; were added|became free|were opened
+players|runners|swimmers|dancers|singers ; in the team|in the race|in the club|in the choir|on the field ; are injured|gave up|dropped out|left the club|are ill|were sent off|quit ; joined|came in|signed up|are new
+trees|flowers|plants|roses ; in the garden|in the park|on the balcony|in the greenhouse ; were cut down|died|dried up|fell in the storm|were sold|froze|were picked ; were planted|were added|grew|were bought
+letters|mails|messages|parcels|orders ; in my inbox|in the box|on the desk|in the office ; were deleted|were answered|were sent out|have been returned|are lost|were delivered|were cancelled ; arrived|came in|were added|came today
+""")
+# Two things happen; the last part says which is taken away.
+STEPS = lines("""
+There [are|were] {a} {who} {where}. {b} {gone} and {c} {came}. How many [are there now|are there|is that][?||] ; -+
+There [are|were] {a} {who} {where}. {b} {came}, then {c} {gone}. How many [are left|are there now|remain][?||] ; +-
+{a} {who} [are|were] {where}. First {b} {gone}, [then|later] {c} more {gone}. How many [are left|remain][?||] ; --
+[I|{w}] [have|had|has] {a} {n}, [get|got|gets|buy|bought|find|found] {b} [more |]and [give away|gave away|lose|lost|eat|sold|sell] {c}. How many [now|are left|is that][?||] ; +-
+[I|{w}] [have|had|has] {a} {n}, [lose|lost|gave away|sold|ate|broke] {b} and [get|got|buy|bought|found] {c}[ new ones| more|]. How many [now|are there|is that][?||] ; -+
+[I have|I had|{w} has] {a} [euros|dollars|pounds], [spend|spends|spent] {b} on [food|books|a ticket] and {c} on [a toy|drinks|a taxi]. How much is left[?||] ; --
+[What is|What's|] {a} [plus|+] {b} [minus|-] {c}[?||] ; +-
+[What is|What's|] {a} [minus|-] {b} [plus|+] {c}[?||] ; -+
+[Start with|Take] {a}, add {b}, [take away|subtract|remove] {c}[. What do you get?|.||?] ; +-
+~A baker has {a} {n}, makes {b} more and sells {c}. How many does he keep? ; +-
 """)
 # Three and four numbers; {l} is the list of them, {p} with pluses.
 MANY = lines("""

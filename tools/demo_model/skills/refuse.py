@@ -86,7 +86,7 @@ ASKS = lines("""
 [Open|Close|Turn on|Turn off|Start|Play|Stop|Delete|Move|Rename|Create|Update|Download|Upload] [the|my|a|this] [{n}|file|window|lights|music|door|folder|{m} {n}][.||]
 [Send|Email|Call|Text|Message] [{p}|my {m}|the {n}][ about {t}| that I am late| now|][.||]
 [Solve|Solve for x:|Find x:] {y2}x + {x} = {big}[.||]
-[What is|What's|Find|Calculate|Compute] the [square root|cube|square|factorial|logarithm|derivative|integral|average|median] of [{x}|{x}, {y2} and {big}|x^2][?||.]
+[What is|What's|Find|Calculate|Compute] the [square root|cube|factorial|logarithm|derivative|integral|average|median] of [{x}|{x}, {y2} and {big}|x^2][?||.]
 [Is|Are|Was] [{who}|{country}|{t}|the {n}] [{a}|dead|real|bigger than {country}|true|a {n}|good|better than a {m}][?||]
 [Can|Could|Do|Will|Would] you [drive|see|hear|feel|think|love|dream|sleep|eat|swim|hack|draw|paint|generate images|play chess|write code|speak {lang}|browse the web|read files|see images|learn|cook|translate][?||]
 [Draw|Paint|Generate|Create|Make|Show me] [a|an|the] [picture|image|drawing|logo|chart|diagram|painting|video|photo][ of a {n}| of {p}| of {city}|][.||]

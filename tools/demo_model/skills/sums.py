@@ -1,12 +1,13 @@
-"""Adding and subtracting whole numbers up to 999, digit by digit where there is a carry to think of."""
+"""Sums of whole numbers up to 999: two at once, more step by step; products and quotients are in ``products``."""
 
 # ruff: noqa: E501 - phrases read best unbroken
 
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills.problems import ASK, COMING, END, GOODS, LESS, MANY, MORE, THINGS
-from tools.demo_model.skills.values import spoken
+from tools.demo_model.skills.problems import ASK, COMING, END, GOODS, LESS, MANY, MORE, MOVING, STEPS, THINGS
+from tools.demo_model.skills.products import divided, mixed, multiplied, stepwise
+from tools.demo_model.skills.values import shown, spoken
 from tools.demo_model.text import NAMES, Split, choose, expand, lines, number, wording
 
 PLUS = lines("""
@@ -101,30 +102,29 @@ What is left of {a} after taking {b}?
 ~Now subtract the number {b} from {a}.
 """)  # noqa: RUF001 - the minus sign is meant
 
+# Too hard: {z} is above 999; {x} and {y} are, or have decimals, or stand around another sign; {c} is any number.
 BIG = lines("""
 {e} {x} {o} {y}{f}
 {e} {x}{s}{y}{f}
 {e} {x} {s} {y}{f}
-[What is|What's|Compute|] {c} [squared|cubed|percent of {x}|% of {x}|factorial][?||]
-[What is|What's|] [the square root of|half of|a third of|double|twice|the square of] {c}[?||]
+[What is|What's|Compute|] {c} [cubed|percent of {z}|% of {z}|factorial][?||]
+[What is|What's|] [the square root of|the cube root of|the logarithm of|the factorial of] {c}[?||]
+[What is|What's|] [half of|a third of|double|twice|the square of|{c} percent of] {z}[?||]
 [What is|What's|Calculate|Compute|How much is|Tell me||] {x} {o} {y}[?||]
 {x}{s}{y}[=|?||]
-[Multiply|Divide] {x} by {c}[.||]
+[Multiply|Divide] {z} by {c}[.||]
 [Add|Subtract] {x} and {y}[.||]
-[What is|Find|Compute] the [sum|product|difference|quotient] of {x} and {y}[?||]
-""")
-# Small stories, too, whose sum needs another operation.
-BIG += lines("""
-[A|Each|One] [box|bag|bus|shelf|pack|row] [holds|has] {c} {n}. How many {n} [are in|do I have in|are there in] {d} [boxes|bags|buses|shelves|packs|rows]?
-[Split|Share|Divide] {c} {n} [among|between] {d} [children|people|friends]. How many [does each get|for each|each]?
-[If a|A|One] [ticket|book|pizza|lamp] costs {c} [euros|dollars][,|.] [what|how much] do {d} [cost|come to]?
+[What is|Find|Compute] the [sum|product|difference|quotient] of {z} and {c}[?||]
+[Share|Split|Divide] {z} {n} [among|between] {c} [children|people|friends]. [How many does each get|How many for each][?||]
+[If a|A|One] [ticket|book|pizza|lamp] costs {z} [euros|dollars][,|.] [what|how much] do {c} [cost|come to]?
 ({c} + {d}) [*|/|x] {c}[?| =|]
-{c} [*|x|/] {d} [+|-] {c}[?| =|]
-[What is|Compute|] {c} [times|multiplied by|divided by|over] {d} [plus|minus] {c}[?||]
-[Double|Triple|Halve|Square] {c}[.|?||]
-{w} works {c} hours a day for {d} days. How many hours is that?
+[What is|Compute|] {z} [times|multiplied by|divided by|over] {d} [plus|minus] {c}[?||]
+[Double|Triple|Halve|Square] {z}[.|?||]
+{w} works {z} hours a year for {d} years. How many hours is that?
+[What is|How much is|] {c} [divided by|/|over] [0|zero][?||]
+[What is|Solve|Find x:|] {d}x [+|-] {c} = {z}[?||]
 """)
-LIMIT = "I can only add and subtract whole numbers up to 999."
+LIMIT = "I can only add, subtract, multiply and divide whole numbers up to 999."
 THREE = lines("""
 [What is|What's|what's|Find|Compute|Give me||] the [sum|total] of {a}, {b} and {c}[?|.||]
 sum of {a}, {b} and {c}
@@ -137,13 +137,10 @@ sum of {a}, {b} and {c}
 """)
 
 
-def shown(rng: Random, value: int, words: float) -> str:
-    """Write a number in figures, or with the given chance in words."""
-    return spoken(value) if 0 <= value < 1000 and rng.random() < words else str(value)
-
-
 def many(rng: Random, split: Split) -> Exchange:
     """Make a sum of three or four numbers, or a chain with a minus in it."""
+    if rng.random() < 0.2:
+        return _in_steps(rng, split)
     count = rng.choice((3, 3, 3, 4))
     most = choose(rng, (9, 20, 50, 99)) if count == 4 else choose(rng, (9, 20, 99, 99, 200))
     numbers = [rng.randint(0, most) for _ in range(count)]
@@ -172,45 +169,40 @@ def many(rng: Random, split: Split) -> Exchange:
         ask = expand(rng, pattern, a=parts[0], b=parts[1], c=parts[2], l=listed, p=chain, n=choose(rng, THINGS), w=choose(rng, NAMES), e=choose(rng, ASK) + " ")  # fmt: skip
         if "{a}" not in pattern:
             ask += choose(rng, ("?", "?", ".", "", "!", ", please"))
-    worked = numbers[0]
-    steps = []
-    for sign, term in zip(signs, numbers[1:], strict=True):
-        before, worked = worked, worked + term if sign == "+" else worked - term
-        steps.append(f"{before} {sign} {term} = {worked}")
-    answer = str(numbers[0]) + "".join(f" {sign} {term}" for sign, term in zip(signs, numbers[1:], strict=True)) + f" = {worked}"  # fmt: skip
-    return Exchange([user(ask.strip()), assistant(answer, f"I work it out: {', '.join(steps)}")], topic="sums")
+    answer = stepwise(numbers, "".join(signs))
+    return Exchange([user(ask.strip()), assistant(answer, f"I work it out: {answer}")], topic="sums")
+
+
+def _in_steps(rng: Random, split: Split) -> Exchange:
+    """Tell a story in which something goes and something comes."""
+    pattern, signs = wording(rng, STEPS, split).split(" ; ")
+    numbers = [rng.randint(5, 99), rng.randint(1, 40), rng.randint(1, 40)]
+    if signs[0] == "-":
+        numbers[1] = rng.randint(1, numbers[0])
+    if signs[1] == "-":
+        numbers[2] = rng.randint(1, numbers[0] + numbers[1] if signs[0] == "+" else max(1, numbers[0] - numbers[1]))
+    if signs == "--" and sum(numbers[1:]) > numbers[0]:
+        numbers[0] += sum(numbers[1:])
+    words = 0.5 if rng.random() < 0.12 else 0.0
+    a, b, c = (shown(rng, one, words) for one in numbers)
+    ask = expand(rng, pattern, a=a, b=b, c=c, n=choose(rng, THINGS), w=choose(rng, NAMES), **_moving(rng))
+    answer = stepwise(numbers, signs)
+    return Exchange([user(ask.strip()), assistant(answer, f"I work it out: {answer}")], topic="sums")
 
 
 def beyond(rng: Random) -> Exchange:
     """Make a sum that is too hard: numbers above 999, decimals, or another operation."""
-    x, y, c = rng.randint(1000, 10 ** rng.randint(4, 7)), rng.randint(0, 10 ** rng.randint(2, 6)), number(rng, 3)
-    if rng.random() < 0.3:
-        x, y = y, x
-    pattern, sign, spoken_sign = choose(rng, BIG), choose(rng, "+-"), choose(rng, ("+", "-", "plus", "minus"))
-    first, second = str(x), str(y)
-    if "{s}" in pattern or "{o}" in pattern:
-        kind = rng.random()
-        if kind < 0.5:
-            first, second, sign = str(number(rng, 3)), str(number(rng, 3)), choose(rng, "*/x×÷")  # noqa: RUF001 - signs are meant
-            spoken_sign = choose(
-                rng, ("*", "/", "times", "divided by", "x", "multiplied by", "to the power of", "modulo")
-            )
-        elif kind < 0.65:
-            first, second = f"{number(rng, 2)}.{rng.randint(1, 9)}", f"{number(rng, 2)}.{rng.randint(1, 99)}"
-    ask = expand(
-        rng,
-        pattern,
-        x=first,
-        y=second,
-        c=c,
-        d=rng.randint(2, 99),
-        n=choose(rng, THINGS),
-        w=choose(rng, NAMES),
-        s=sign,
-        o=spoken_sign,
-        e=choose(rng, ASK),
-        f=choose(rng, END),
-    ).strip()
+    big, y = rng.randint(1000, 10 ** rng.randint(4, 7)), rng.randint(0, 10 ** rng.randint(2, 6))
+    first, second = (str(y), str(big)) if rng.random() < 0.3 else (str(big), str(y))
+    pattern, sign, spoken_sign = choose(rng, BIG), choose(rng, "+-*/"), choose(rng, ("+", "-", "plus", "minus", "times", "divided by"))  # fmt: skip
+    kind = rng.random()
+    if ("{s}" in pattern or "{o}" in pattern) and kind < 0.5:
+        first, second = f"{number(rng, 2)}.{rng.randint(1, 9)}", f"{number(rng, 2)}.{rng.randint(1, 99)}"
+        if kind < 0.2:
+            first, second, sign = str(number(rng, 2)), str(number(rng, 2)), choose(rng, "^%")
+            spoken_sign = choose(rng, ("to the power of", "modulo", "^", "mod"))
+    words = {"n": choose(rng, THINGS), "w": choose(rng, NAMES), "e": choose(rng, ASK), "f": choose(rng, END)}
+    ask = expand(rng, pattern, x=first, y=second, z=big, c=number(rng, 3), d=rng.randint(2, 99), s=sign, o=spoken_sign, **words).strip()  # fmt: skip
     return Exchange([user(ask), assistant(LIMIT, "This is too hard for me.")], topic="sums")
 
 
@@ -231,7 +223,14 @@ def story(rng: Random, split: Split, plus: bool, a: int, b: int) -> str:
         two=goods[1],
         t=choose(rng, (" ones", " ones", "")),
         come=choose(rng, COMING.split("|")),
+        **_moving(rng),
     )
+
+
+def _moving(rng: Random) -> dict[str, str]:
+    """Draw what goes or comes where, and how one says that it does."""
+    who, where, gone, came = (choose(rng, part.split("|")) for part in choose(rng, MOVING).split(" ; "))
+    return {"who": who, "where": where, "gone": gone, "came": came}
 
 
 def plain(rng: Random, plus: bool, a: int, b: int) -> str:
@@ -246,11 +245,20 @@ def plain(rng: Random, plus: bool, a: int, b: int) -> str:
 
 
 def make(rng: Random, split: Split) -> Exchange:
-    """Make one sum or difference; the answer repeats the sum, so that it can be checked at a glance."""
-    if split == "train" and rng.random() < 0.07:
+    """Make one sum; the answer repeats it, so that it can be checked at a glance."""
+    which = rng.random()
+    if which < 0.06 and split == "train":
         return beyond(rng)
-    if rng.random() < 0.16:
+    if which < 0.24:
         return many(rng, split)
+    if which < 0.58:
+        asked, answer = multiplied(rng, split) if which < 0.42 else divided(rng, split) if which < 0.54 else mixed(rng)
+        return Exchange([user(asked), assistant(answer, f"I work it out: {answer}")], topic="sums")
+    return _two(rng, split)
+
+
+def _two(rng: Random, split: Split) -> Exchange:
+    """Make a sum or a difference of two numbers."""
     most = choose(rng, (9, 20, 99, 99, 99, 999, 999))
     a, b = rng.randint(0, most), rng.randint(0, choose(rng, (9, most, most)))
     plus, kind = rng.random() < 0.5, rng.random()

@@ -30,6 +30,11 @@ def spoken(value: int) -> str:
     return f"{_UNITS[value // 100]} hundred{rest}"
 
 
+def shown(rng: Random, value: int, words: float) -> str:
+    """Write a number in figures, or with the given chance in words."""
+    return spoken(value) if 0 <= value < 1000 and rng.random() < words else str(value)
+
+
 def figures(value: float) -> str:
     """Write a number with commas between its thousands."""
     return f"{value:,}"
