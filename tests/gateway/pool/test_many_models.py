@@ -62,12 +62,12 @@ def test_unloading_gives_the_memory_back() -> None:
 
 async def test_unloading_waits_for_what_runs() -> None:
     with serve() as server:
-        async with streamed(server, pieces=200, interval=0.01) as stream:
+        async with streamed(server, pieces=60, interval=0.01) as stream:
             await stream.read(until=1)
             unloading = asyncio.create_task(asyncio.to_thread(post, server, "/unload"))
             await asyncio.to_thread(server.until, running=1)
             await stream.read()
-            assert (stream.text, stream.error) == ("x" * 200, None)
+            assert (stream.text, stream.error) == ("x" * 60, None)
         assert (await unloading)["status"] == "success"
 
 
@@ -142,7 +142,7 @@ async def test_who_waits_for_a_load_is_told_how_far_it_is() -> None:
 
 
 def test_health_says_how_far_a_load_is() -> None:
-    with serve([model("a", seconds=2, steps=20)]) as server:
+    with serve([model("a", seconds=0.7, steps=14)]) as server:
         server.until("a", state="loading")
         seen = set()
         deadline = time.monotonic() + 30

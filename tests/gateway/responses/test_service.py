@@ -252,15 +252,15 @@ def test_what_expires_is_archived(tmp_path: Path) -> None:
 
 def test_what_a_request_uses_outlives_its_time(tmp_path: Path) -> None:
     """Whether it was thrown away too early, the archive tells: then it lacks the response, or its end."""
-    with serve(responses_ttl=1, responses_archive_dir=str(tmp_path)) as server:
+    with serve(responses_ttl=0.5, responses_archive_dir=str(tmp_path)) as server:
         conversations = [httpx.post(f"{server.url}/v1/conversations").json()["id"] for _ in range(2)]
         for conversation, background in zip(conversations, (True, False), strict=True):
-            made(server, conversation=conversation, background=background, text="a", pieces=12, interval=0.15)
+            made(server, conversation=conversation, background=background, text="a", pieces=9, interval=0.1)
         for conversation in conversations:
             archived = archived_as(tmp_path / f"{conversation}.json")
             (response,) = archived["responses"]
             assert response["status"] == "completed"
-            assert [item["content"][0]["text"] for item in archived["items"]][1] == "a" * 12
+            assert [item["content"][0]["text"] for item in archived["items"]][1] == "a" * 9
 
 
 def archived_as(path: Path) -> Any:

@@ -313,12 +313,12 @@ def test_responses_count_as_requests(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_the_end_of_the_server_lets_an_answer_finish(capfd: pytest.CaptureFixture[str]) -> None:
     with serve() as server, socket(server) as busy, socket(server) as idle:
-        send(busy, create(text="a", pieces=40, interval=0.05))
+        send(busy, create(text="a", pieces=20, interval=0.05))
         server.until(running=1)
         server.process.send_signal(signal.SIGTERM)
         for client in (idle, busy):
             if client is busy:
-                assert text(turn(client)[-1]) == "a" * 40
+                assert text(turn(client)[-1]) == "a" * 20
             with pytest.raises(ConnectionClosed) as closed:
                 client.recv(timeout=30)
             assert closed.value.rcvd
