@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
+from orchard.core.tasks.text_options import TextOptions
 from orchard.gateway.models.registry import resolve
 from tests.support.serving import Server, serve
 
@@ -11,6 +12,15 @@ from tests.support.serving import Server, serve
 def server() -> Iterator[Server]:
     """One server with the bundled demo model for all end-to-end tests that leave it as it was."""
     with serve([resolve("demo")], spare=False) as running:
+        running.until("demo", state="ready")
+        yield running
+
+
+@pytest.fixture(scope="session")
+def narrow() -> Iterator[Server]:
+    """A server that asks for a key, answers one request at a time and lets two wait."""
+    options = TextOptions(decode_concurrency=1, queue_size=2)
+    with serve([resolve("demo")], api_keys=("the-key",), text=options, spare=False) as running:
         running.until("demo", state="ready")
         yield running
 

@@ -1,25 +1,14 @@
 """The official SDK's Azure clients against a real server with the demo model."""
 
-from collections.abc import Iterator
-
 import openai
 import pytest
 from openai import AsyncAzureOpenAI, AzureOpenAI
 from openai.types.chat import ChatCompletionMessageParam
 
-from orchard.gateway.models.registry import resolve
-from tests.support.serving import Server, serve
+from tests.support.serving import Server
 
 VERSION = "2024-10-21"
 HELLO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Say hello"}]
-
-
-@pytest.fixture(scope="module")
-def locked() -> Iterator[Server]:
-    """A server that asks for a key."""
-    with serve([resolve("demo")], api_keys=("the-key",), spare=False) as running:
-        running.until("demo", state="ready")
-        yield running
 
 
 def client_of(
@@ -38,8 +27,8 @@ def client_of(
 
 @pytest.mark.parametrize("deployment", [None, "demo"])
 @pytest.mark.parametrize("version", [VERSION, "no-such-version"])
-def test_the_model_or_the_client_names_the_deployment(locked: Server, deployment: str | None, version: str) -> None:
-    client = client_of(locked, deployment=deployment, version=version)
+def test_the_model_or_the_client_names_the_deployment(narrow: Server, deployment: str | None, version: str) -> None:
+    client = client_of(narrow, deployment=deployment, version=version)
     model = "anything" if deployment else "demo"
     answer = client.chat.completions.create(model=model, messages=HELLO, temperature=0)
     assert "hello" in (answer.choices[0].message.content or "").lower()
@@ -53,8 +42,8 @@ def test_the_model_or_the_client_names_the_deployment(locked: Server, deployment
 
 
 @pytest.mark.parametrize("deployment", [None, "demo"])
-def test_responses(locked: Server, deployment: str | None) -> None:
-    client = client_of(locked, deployment=deployment)
+def test_responses(narrow: Server, deployment: str | None) -> None:
+    client = client_of(narrow, deployment=deployment)
     first = client.responses.create(model="demo", input="My name is Ada.", temperature=0)
     second = client.responses.create(
         model="demo", input="What is my name?", previous_response_id=first.id, temperature=0
@@ -65,9 +54,9 @@ def test_responses(locked: Server, deployment: str | None) -> None:
         client.responses.retrieve("resp_unknown")
 
 
-async def test_asynchronous(locked: Server) -> None:
+async def test_asynchronous(narrow: Server) -> None:
     async with AsyncAzureOpenAI(
-        azure_endpoint=locked.url, api_key="the-key", api_version=VERSION, max_retries=0, timeout=60
+        azure_endpoint=narrow.url, api_key="the-key", api_version=VERSION, max_retries=0, timeout=60
     ) as client:
         answer = await client.chat.completions.create(model="demo", messages=HELLO, temperature=0)
         stream = await client.chat.completions.create(model="demo", messages=HELLO, temperature=0, stream=True)
@@ -75,16 +64,16 @@ async def test_asynchronous(locked: Server) -> None:
     assert text == answer.choices[0].message.content
 
 
-def test_a_token_serves_as_key(locked: Server) -> None:
-    client = AzureOpenAI(azure_endpoint=locked.url, azure_ad_token="the-key", api_version=VERSION, max_retries=0)  # noqa: S106
+def test_a_token_serves_as_key(narrow: Server) -> None:
+    client = AzureOpenAI(azure_endpoint=narrow.url, azure_ad_token="the-key", api_version=VERSION, max_retries=0)  # noqa: S106
     assert client.chat.completions.create(model="demo", messages=HELLO, max_tokens=2).choices
 
 
-def test_errors_are_the_sdks_own(locked: Server) -> None:
+def test_errors_are_the_sdks_own(narrow: Server) -> None:
     with pytest.raises(openai.AuthenticationError) as wrong:
-        client_of(locked, key="wrong").chat.completions.create(model="demo", messages=HELLO)
+        client_of(narrow, key="wrong").chat.completions.create(model="demo", messages=HELLO)
     assert wrong.value.code == "401"
-    client = client_of(locked)
+    client = client_of(narrow)
     with pytest.raises(openai.NotFoundError) as unknown:
         client.chat.completions.create(model="gpt-9", messages=HELLO)
     assert unknown.value.code == "DeploymentNotFound"
@@ -95,7 +84,7 @@ def test_errors_are_the_sdks_own(locked: Server) -> None:
         client.embeddings.create(model="demo", input="hello")
 
 
-def test_azures_newer_address_takes_the_plain_client(locked: Server) -> None:
-    client = openai.OpenAI(base_url=f"{locked.url}/openai/v1/", api_key="the-key", max_retries=0)
+def test_azures_newer_address_takes_the_plain_client(narrow: Server) -> None:
+    client = openai.OpenAI(base_url=f"{narrow.url}/openai/v1/", api_key="the-key", max_retries=0)
     answer = client.chat.completions.create(model="demo", messages=HELLO, temperature=0)
     assert "hello" in (answer.choices[0].message.content or "").lower()

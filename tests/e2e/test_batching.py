@@ -5,7 +5,7 @@ import json
 import os
 import random
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,8 @@ class Caller:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self._http = httpx.AsyncClient(base_url=server.url, timeout=120, limits=httpx.Limits(max_connections=None))
+        limits = httpx.Limits(max_connections=None)
+        self._http = httpx.AsyncClient(base_url=server.url, headers=server.headers, timeout=120, limits=limits)
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -226,14 +227,6 @@ async def _report(caller: Caller, response: httpx.Response) -> dict[str, Any]:
     answer = await caller.get("/v1/cache", request_id=response.headers["x-request-id"])
     found: dict[str, Any] = answer.raise_for_status().json()
     return found
-
-
-@pytest.fixture(scope="module")
-def narrow() -> Iterator[Server]:
-    """A server that answers one request at a time and lets two wait."""
-    with serve([resolve("demo")], text=TextOptions(decode_concurrency=1, queue_size=2), spare=False) as server:
-        server.until("demo", state="ready")
-        yield server
 
 
 async def test_a_full_queue_refuses(narrow: Server) -> None:

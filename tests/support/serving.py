@@ -54,13 +54,13 @@ class ServerProcess:
 
 
 class Server:
-    """A running server: its process, its base URL without /v1, and a key that it takes."""
+    """A running server: its process, its base URL without /v1, and headers with a key that it takes."""
 
     def __init__(self, process: ServerProcess, port: int, key: str = "any") -> None:
         self.process = process
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
-        self._headers = {"x-api-key": key}
+        self.headers = {"x-api-key": key}
 
     def health(self, model: str = "fake") -> dict[str, Any]:
         return self.until(model)
@@ -68,7 +68,7 @@ class Server:
     def until(self, model: str = "fake", timeout: float = 60, **expected: object) -> dict[str, Any]:
         """Ask /health until the model's fields are as expected."""
         deadline = time.monotonic() + timeout
-        with httpx.Client(base_url=self.url, headers=self._headers, timeout=60) as client:
+        with httpx.Client(base_url=self.url, headers=self.headers, timeout=60) as client:
             while True:
                 health: dict[str, Any] = client.get("/health").json()["models"][model]
                 if all(health[key] == value for key, value in expected.items()):
