@@ -1,10 +1,10 @@
 """Run the notebooks of examples/ against a server, and keep what they print and draw.
 
-.venv/bin/orchard serve demo demo-vision MINILM --embeddings      (MINILM: the folder that examples/README.md names)
 .venv/bin/python -m tools.notebooks [--url http://127.0.0.1:8000] [NAME ...]
 
-Those about images need the environment for images, so `make test-images` runs them; tests/images/test_notebooks.py says
-how their outputs are kept.
+examples/README.md says which server they need. Tests run them all, and say how their outputs are kept:
+tests/examples/test_notebooks.py, and for those about images, which need an environment of their own,
+tests/images/test_notebooks.py.
 """
 
 import argparse
