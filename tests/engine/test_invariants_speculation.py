@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from orchard.core.tasks.text_options import TextOptions
 from orchard.engine.batching.job import Job
 from orchard.engine.runner import Runner
+from orchard.engine.sampling.grammar import GrammarError, GrammarState, Masks
 from orchard.engine.sampling.params import Sample, SamplingParams
 from orchard.engine.scheduler import Limits
 from orchard.engine.speculation import make
@@ -257,6 +258,42 @@ def test_what_a_grammar_forces_is_always_right(temperature: float) -> None:
     proposed = sum(count for _, count, _ in controller.results)
     assert controller.accepted() == {"grammar": proposed}
     assert proposed > 3 * 10
+
+
+def test_waiting_for_what_a_grammar_allows_is_no_cost_of_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step waits for that, so it is over before the controller begins to count."""
+    unread: list[object] = []
+
+    class Late:
+        """What `Masks.begin` returns, computed once somebody waits for it."""
+
+        def __init__(self, masks: Masks, states: Sequence[GrammarState | None]) -> None:
+            unread.append(self)
+            self._of = functools.cache(lambda: masks.of(states))
+
+        def result(self) -> tuple[mx.array | None, dict[int, GrammarError]]:
+            unread[:] = [one for one in unread if one is not self]
+            words, failed = self._of()
+            return None if words is None else mx.array(words), failed
+
+    class Watching(FixedController):
+        looked = 0
+
+        def looks(self, rows: int) -> int:
+            assert not unread
+            self.looked += 1
+            return super().looks(rows)
+
+    model, controller = network("qwen3"), Watching(2)
+
+    def begin(masks: Masks, states: Sequence[GrammarState | None]) -> Late:
+        return Late(masks, states)
+
+    monkeypatch.setattr(Masks, "begin", begin)
+    proposing = Speculation([ForcedProposer()], controller, model.vocab_size)
+    course = run(make_runner(model, speculation=proposing), [sampled("a", 1, lark(f"{HEAD}start: /[a-z ]{{20}}/"))])
+    assert not course.outcomes["a"].broken
+    assert controller.looked > 3
 
 
 def test_a_grammar_that_gets_stuck_behind_proposed_tokens() -> None:

@@ -123,12 +123,13 @@ class SpeculatingRows(Rows):
         """Return whether it is worth reading all tokens that were launched, to propose some for behind them."""
         if self._owes:
             return True
+        if self._bound:
+            # Until then another thread uses the grammars' states. Each step waits for it: it is no cost of asking.
+            self._bound[1].result()
         rows = self._decoding()
         most = self._most_now(rows)
         if not most or not self._in_flight:
             return most > 0
-        if self._bound:
-            self._bound[1].result()  # until then another thread uses the grammars' states
         asked = [0 if row in self._joining else self._most(row, len(rows), most) for row in rows]
         return any(self._speculation.controller.choose(self._speculation.propose(rows, asked, launched=True)))
 
