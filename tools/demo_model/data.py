@@ -46,7 +46,7 @@ MIXTURE: dict[str, tuple[float, Maker]] = {
     "unknown": (0.015, memory.unknown),
     "facts": (0.16, facts.make),
     "chat": (0.07, about.chat),
-    "json": (0.13, answers.make),
+    "json": (0.24, answers.make),
     "refuse": (0.14, refuse.make),
     "count": (0.02, stories.count),
     "list": (0.015, stories.listing),
@@ -182,8 +182,9 @@ def conversation(rng: Random, split: Split, skill: str | None = None, turns: int
         offered += [tool for tool in part.tools if tool not in offered]
     # A system prompt that asks for JSON would be wrong about the other exchanges.
     messages = [m for part in parts for m in part.messages if len(parts) == 1 or m["role"] != "system"]
-    unknown = "unknown" in skills and any(name == "memory" for name in skills)
-    if unknown:
+    # What was told in another exchange is not unknown.
+    told = [part.topic for part in parts]
+    if "unknown" in told and ({"memory", "json"} & set(told) or told.count("unknown") > 1):
         return conversation(rng, split, skill, turns)
     shown = _with_distractors(rng, split, messages, offered, topics, skills, parts)
     if skills == ["unknown"] and rng.random() < 0.5 and skill is None:

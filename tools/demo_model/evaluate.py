@@ -91,7 +91,10 @@ def split_thought(text: str) -> tuple[str, str]:
 
 
 def like(one: Case, body: str, expected: str) -> bool:
-    """Whether an answer is a whole JSON object; where the request names the keys, with these and values of their types."""
+    """Whether an answer is a whole JSON object; where the request names the keys, with these and values of their types.
+
+    Where it says the values, too, they must be those.
+    """
     try:
         made, wanted = json.loads(body), json.loads(expected)
     except ValueError:
@@ -101,6 +104,8 @@ def like(one: Case, body: str, expected: str) -> bool:
     said = " ".join(message["content"] for message in one.messages)
     if not all(key in said for key in wanted):
         return True
+    if all(isinstance(value, str) and value in said for value in wanted.values()):
+        return bool(made == wanted)
     return {key: type(value) for key, value in made.items()} == {key: type(value) for key, value in wanted.items()}
 
 

@@ -96,7 +96,7 @@ def render(messages: Sequence[Message], tools: Sequence[Tool], thinking: bool) -
 
     Learnt are the assistant's words and the end of its turn. A think block is learnt only where the model itself
     would write it: with thinking on, after the last user message, and not where the thought was left out.
-    A turn with ``learn`` set to False, which another model wrote, is read only.
+    A turn with ``learn`` set to False, which another model wrote, is read only; ``parts`` says it for each part of a turn.
     """
     out: list[tuple[str, bool]] = []
     last = max((index for index, m in enumerate(messages) if m["role"] == "user"), default=-1)
@@ -114,7 +114,11 @@ def render(messages: Sequence[Message], tools: Sequence[Tool], thinking: bool) -
             thought = message.get("reasoning_content") if index > last else None
             shown = f"<think>\n{thought}\n</think>\n\n" if thought else NO_THOUGHT
             out.append((shown, bool(thought) and thinking))
-            out.append((reply_text(message) + "<|im_end|>", message.get("learn", True)))
+            learn = message.get("learn", True)
+            if "parts" in message:
+                out += [*message["parts"], ("<|im_end|>", learn)]
+            else:
+                out.append((reply_text(message) + "<|im_end|>", learn))
             out.append(("\n", False))
         elif role == "tool":
             first, final = messages[index - 1]["role"] != "tool", index + 1 == len(messages)

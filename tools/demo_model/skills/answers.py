@@ -12,12 +12,12 @@ from random import Random
 from typing import Any
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills import refuse
+from tools.demo_model.skills import forms, refuse
 from tools.demo_model.skills.keys import BY_KEY, Field, made, person, retyped, some_key
 from tools.demo_model.template import Message
 from tools.demo_model.text import ADJECTIVES, NOUNS, Split, choose, coin, expand, lines, sentence, wording
 
-THOUGHT = "I should answer with JSON."
+THOUGHT = forms.THOUGHT
 
 # What an object of a kind usually holds, in the order that clients define it.
 KINDS: dict[str, str] = {
@@ -118,7 +118,7 @@ def _invented(rng: Random, split: Split) -> Field:
     if shape == 1:
         return f"{choose(rng, ('is', 'has'))}_{key}", rng.random() < 0.5
     if shape == 2:
-        return f"{key}_list", [choose(rng, NOUNS) for _ in range(rng.randint(1, 4))]
+        return f"{key}_list", rng.sample(NOUNS, rng.randint(2, 4))
     if shape == 3:
         return key, dict(made(rng, split, some_key(rng)) for _ in range(rng.randint(1, 2)))
     if shape == 4:
@@ -237,9 +237,11 @@ _MADE_UP = re.compile(
 def make(rng: Random, split: Split) -> Exchange:
     """Make a request whose answer is a JSON object."""
     kind_of = rng.random()
-    if kind_of < 0.25:
+    if kind_of < 0.5:
+        return forms.make(rng, split)
+    if kind_of < 0.65:
         return extracted(rng, split)
-    if kind_of < 0.33:
+    if kind_of < 0.7:
         return solved(rng, split)
     kind, found = invented(rng, split)
     ask = expand(
@@ -264,6 +266,8 @@ def make(rng: Random, split: Split) -> Exchange:
         system = expand(rng, choose(rng, SYSTEMS), keys=keys, schema=schema)
     elif style < 0.4 or _WORDS.search(kind) or not _MADE_UP.search(ask):
         ask = expand(rng, wording(rng, KEYED, split), ask=ask.rstrip(".?!"), keys=keys, schema=schema)
+    elif split == "train" and rng.random() < 0.8:
+        return forms.answered(ask, found)
     if rng.random() < 0.15:
         ask = ask.lower() if "{" not in ask else ask
     return _exchange(rng, ask, found, system)
@@ -326,6 +330,8 @@ def solved(rng: Random, split: Split) -> Exchange:
             found["confidence"] = round(rng.uniform(0.7, 1), 2)
         elif rng.random() < 0.3:
             found["text"] = text
+    if split == "train" and rng.random() < 0.4:
+        return forms.answered(ask, found)
     # Without a word of JSON, things are named in words.
     if rng.random() < 0.5:
         return _exchange(rng, ask, found, expand(rng, choose(rng, SYSTEMS), keys=_keys(rng, found), schema=schema_of(rng, found)))  # fmt: skip

@@ -258,7 +258,7 @@ def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange
             known[at] = changed[1]
     talk((0, 1, 1, 2, 3))
     if rng.random() < 0.05:
-        return Exchange([*messages, *_not_told(rng, split, known)], offered[:4], topic="memory")
+        return Exchange([*messages, *_not_told(rng, split, known)], offered[:4], topic="unknown")
     if rng.random() < 0.04:
         ask = expand(rng, EVERYTHING) + choose(rng, ("?", "?", ".", ""))
         return Exchange([*messages, *_asked(ask, known)], offered[:4], topic="memory")

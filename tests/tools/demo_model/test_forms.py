@@ -1,0 +1,103 @@
+"""Forms: each value stands in the text or follows from it, and the keys, which a server forces, are not learnt."""
+
+import json
+from random import Random
+from typing import Any
+
+from tools.demo_model.skills import forms, things, values
+from tools.demo_model.text import expand
+
+from tests.tools.demo_model.test_products import check
+from tools.demo_model import data, template
+
+
+def test_what_is_forced_is_not_learnt() -> None:
+    found = {"name": "Ada", "age": 30, "tags": ["a", "b"], "home": {"city": "Rome"}, "ok": True}
+    (_, answer) = forms.answered("x", found).messages
+    assert answer["content"] == json.dumps(found)
+    learnt = [part for part, is_learnt in template.render([answer], [], thinking=False) if is_learnt]
+    ends = ['"Ada"', ",", "30", ",", '"a"', ",", '"b"', "]", ",", '"Rome"', "}", ",", "true", "}"]
+    assert learnt == [*ends, "<|im_end|>"]
+
+
+def test_conversations_with_forms_are_rendered_whole() -> None:
+    seen = 0
+    for made in data.training_conversations(8, 0, 300):
+        for message in made.messages:
+            if "parts" in message:
+                seen += 1
+                assert "".join(text for text, _ in message["parts"]) == message["content"]
+                assert message["content"] == json.dumps(json.loads(message["content"]), ensure_ascii=False)
+    assert seen > 20
+
+
+def stands(value: Any, text: str) -> bool:
+    if isinstance(value, bool):
+        return True
+    said = text.lower()
+    if isinstance(value, int | float):
+        ways = {str(value), values.figures(value), f"minus {-value}", values.spoken(int(abs(value)) % 1000)}
+        ways |= {way for way, amount in values.SPANS["minutes"].items() if amount == value}
+        return any(way in said for way in ways)
+    return value.lower() in said
+
+
+def test_every_value_of_a_form_stands_in_the_text() -> None:
+    rng = Random(4)
+    for _ in range(1500):
+        text, found = forms.filled(rng, "train")
+        assert found
+        assert "{" not in text
+        for key, value in found.items():
+            if value in ("yes", "no"):
+                continue
+            assert stands(value, text), (key, value, text)
+
+
+def test_what_is_so_is_not_said_of_what_is_not() -> None:
+    rng = Random(5)
+    for names, yes, no in (line.split(" ; ") for line in forms.FLAGS.values()):
+        said, unsaid = ({expand(rng, way) for _ in range(200)} for way in (yes, no))
+        assert len(said) > 2, names
+        assert not said & unsaid, names
+
+
+def test_sums_in_a_form_are_right() -> None:
+    rng = Random(6)
+    for _ in range(400):
+        made = json.loads(forms.sum_form(rng, "train").messages[-1]["content"])
+        *steps, result = made.values()
+        assert isinstance(result, int)
+        assert not steps or check(steps[0]) == result
+
+
+def test_a_language_is_that_of_the_sentence() -> None:
+    rng = Random(7)
+    met = set()
+    for _ in range(300):
+        ask, answer = (message["content"] for message in forms.tongue(rng, "train").messages)
+        (language,) = (value for value in json.loads(answer).values() if value in forms.TONGUES)
+        met.add(language)
+        if language != "English":
+            assert any(text in ask for text in forms.TONGUES[language].split("|"))
+    assert met == set(forms.TONGUES)
+
+
+def test_lists_hold_several_different_things() -> None:
+    rng = Random(8)
+    known = dict(things.LISTS)
+    for _ in range(300):
+        found = json.loads(forms.dreamt(rng, "train").messages[-1]["content"])
+        for key, value in found.items():
+            if isinstance(value, list) and key in known and set(value) <= set(known[key]):
+                assert 2 <= len(value) == len(set(value))
+    for key, items in things.LISTS:
+        assert len(items) == len(set(items)) >= 5, key
+
+
+def test_evaluation_names_the_keys() -> None:
+    rng = Random(9)
+    for _ in range(100):
+        made = forms.make(rng, "held")
+        assert "parts" not in made.messages[-1]
+        assert all(key in made.messages[0]["content"] for key in json.loads(made.messages[-1]["content"]))
