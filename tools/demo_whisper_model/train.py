@@ -32,6 +32,7 @@ from tools.twice import twice
 WEIGHTS = "weights.safetensors"
 _ALIGNING = 0.2  # of the loss
 _BETWEEN = 200  # batches, of 60 MB each, until one is used again, with other noise
+_SIZES = (math.log(0.85), math.log(1.5))  # by which frequencies rise; a child's are half as high again
 _HEADS = [head for _, head in ALIGNMENT_HEADS]
 
 
@@ -56,6 +57,22 @@ def coded(mel: Tensor) -> Tensor:
     return torch.where(drawn(0.0, 1.0) < 0.5, lossy, mel)
 
 
+def resized(mel: Tensor, centres: Tensor) -> Tensor:
+    """Return features [batch, frames, mels], in half of the rows as of a smaller or a larger person.
+
+    Such a voice has the same sounds at higher or lower frequencies. `centres` [mels] are the frequencies of the bands.
+    """
+    rows, frames, count = mel.shape
+    sizes = torch.empty(rows, 1, device=mel.device).uniform_(*_SIZES).exp()
+    sizes = torch.where(torch.rand_like(sizes) < 0.5, sizes, torch.ones_like(sizes))
+    wanted = centres / sizes  # [batch, mels]
+    upper = torch.searchsorted(centres, wanted).clamp(1, count - 1)
+    lower = upper - 1
+    share = ((wanted - centres[lower]) / (centres[upper] - centres[lower])).clamp(0, 1)
+    below, above = (mel.gather(2, bands[:, None].expand(rows, frames, count)) for bands in (lower, upper))
+    return torch.lerp(below, above, share[:, None])
+
+
 class OnDevice(NamedTuple):
     """A batch on the device that trains; see `Batch`."""
 
@@ -75,6 +92,7 @@ class Trainer:
         self._copies = torch.cuda.Stream() if device == "cuda" else None
         self.model = Whisper(CONFIG).to(device)
         self._filters = torch.from_numpy(filters).to(device)
+        self._centres = (self._filters * torch.arange(filters.shape[1], device=device)).sum(1) / self._filters.sum(1)
         matrices = [weight for weight in self.model.parameters() if weight.ndim > 1]
         others = [weight for weight in self.model.parameters() if weight.ndim <= 1]
         groups = [{"params": matrices, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}]
@@ -107,7 +125,7 @@ class Trainer:
         sound = batch.sound.float() / 2**15
         mel = log_mel(sound + torch.randn_like(sound) * batch.noise[:, None], self._filters)
         if varied:
-            mel = coded(mel)
+            mel = coded(resized(mel, self._centres))
         after = torch.arange(mel.shape[1], device=self.device) >= batch.frames[:, None]
         mel = mel.masked_fill(after[..., None], 0.0)
         tokens, learn = batch.tokens.long(), batch.learn[:, 1:]
