@@ -53,7 +53,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
         Name,
         setting(
             "models",
-            "'demo', 'demo-vision', a folder with an MLX model, or a Hugging Face id; may be repeated.",
+            "'demo', 'demo-vision', 'demo-whisper', a folder with an MLX model, or a Hugging Face id; may be repeated.",
             scope="named",
         ),
         also("PRELOAD_MODEL", "MLX_VLM_PRELOAD_MODEL", flag="model"),

@@ -30,6 +30,7 @@ def test_every_notebook_but_those_about_images_runs(tmp_path: Path, tmp_path_fac
     make_qwen3_tts(speaker)
     models = (
         *(ModelSettings(model_path=name, text=TextOptions(embeddings=True)) for name in embedding),
+        ModelSettings(model_path="demo-whisper"),
         ModelSettings(model_path=str(speaker), served_model_name=SPEAKER),
     )
     with serve((), models=models, spare=False) as server:

@@ -65,7 +65,10 @@ _ApiKey = Annotated[
 _Config = Annotated[
     Path | None, typer.Option(envvar="ORCHARD_CONFIG", metavar="FILE", help="A configuration file in YAML.")
 ]
-_MODEL_HELP = "'demo', 'demo-vision', a folder with an MLX model, or a Hugging Face id that is in the local cache."
+_MODEL_HELP = (
+    "'demo', 'demo-vision', 'demo-whisper', a folder with an MLX model, "
+    "or a Hugging Face id that is in the local cache."
+)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The bundled models; tools/demo_model and tools/demo_vision_model in the repository have the scripts that made them.
+"""The bundled models; tools/demo_model and the like in the repository have the scripts that made them.
 
 Nothing here imports MLX, so that the gateway can use it.
 """
@@ -9,3 +9,5 @@ MODEL_PATH = Path(__file__).parent / "model"
 """The folder of the model of text."""
 VISION_MODEL_PATH = Path(__file__).parent / "vision_model"
 """The folder of the model that looks at pictures."""
+WHISPER_MODEL_PATH = Path(__file__).parent / "whisper_model"
+"""The folder of the model that transcribes speech."""

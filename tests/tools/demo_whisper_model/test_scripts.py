@@ -22,7 +22,7 @@ from tools.demo_whisper_model.utterances import Spoken, Utterance
 from tools.demo_whisper_model.words import WORDS
 
 from tests.support.sounds import program_called
-from tools.demo_whisper_model import clips, export, tokenizer
+from tools.demo_whisper_model import clips, export, samples, tokenizer
 
 
 def test_words_and_voices_are_told_apart() -> None:
@@ -126,3 +126,26 @@ def test_figures_count_wrong_words_and_near_starts() -> None:
 def test_the_folder_says_what_it_is(folder: Path) -> None:
     assert json.loads((folder / "config.json").read_text()) == CONFIG
     assert "umbrella" in (folder / CARD).read_text()
+
+
+def test_samples_are_words_of_voices_that_training_never_hears(tmp_path: Path) -> None:
+    count = len(VARIANTS["held"]) * len(WORDS)
+    sounds = [np.full(5, (at % 100) / 100, np.float32) for at in range(count)]
+    np.savez(
+        tmp_path / clips.FILE,
+        held_words=np.tile(np.arange(len(WORDS), dtype=np.int32), len(VARIANTS["held"])),
+        held_voices=np.repeat(np.arange(len(VARIANTS["held"]), dtype=np.int32), len(WORDS)),
+        held_ends=np.cumsum([len(sound) for sound in sounds]),
+        held_data=packed(np.concatenate(sounds)),
+    )
+    held = clips.Clips(tmp_path, "held")
+    samples.write(held, tmp_path / "some")
+    kept, stored = clips.Clips(tmp_path / "some", "held"), clips.Clips(samples.CLIPS, "held")
+    for one in (kept, stored):
+        assert sorted(one.words.tolist()) == list(range(48))
+        assert len(np.unique(one.voices)) == 4
+    np.testing.assert_array_equal(stored.words, kept.words)
+    for at, (word, voice) in enumerate(zip(kept.words, kept.voices, strict=True)):
+        np.testing.assert_array_equal(kept.sound(at), held.sound(int(voice) * len(WORDS) + int(word)))
+    assert len(samples.recording(held)) > len(samples.SAID.split()) * 0.15 * RATE
+    assert (samples.CLIPS / clips.FILE).stat().st_size <= 300_000

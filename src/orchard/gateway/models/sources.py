@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from orchard.core.errors import OrchardError
-from orchard.demo import MODEL_PATH, VISION_MODEL_PATH
+from orchard.demo import MODEL_PATH, VISION_MODEL_PATH, WHISPER_MODEL_PATH
 from orchard.gateway.models import hub_cache
 from orchard.gateway.models.gguf import GGUF, is_gguf
 
@@ -25,9 +25,8 @@ class ModelSource(Struct, frozen=True):
     revision: str | None = None
 
 
-BUNDLED = {
-    name: ModelSource(name, str(folder)) for name, folder in ((DEMO, MODEL_PATH), ("demo-vision", VISION_MODEL_PATH))
-}
+_FOLDERS = {DEMO: MODEL_PATH, "demo-vision": VISION_MODEL_PATH, "demo-whisper": WHISPER_MODEL_PATH}
+BUNDLED = {name: ModelSource(name, str(folder)) for name, folder in _FOLDERS.items()}
 """The bundled models. Only the first is listed; the others are there for who names them."""
 
 
