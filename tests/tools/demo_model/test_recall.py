@@ -76,3 +76,35 @@ def test_questions_for_evaluation_are_held_out() -> None:
     train = {one.messages[-2]["content"].lower().rstrip("?") for one in made()}
     held = {one.messages[-2]["content"].lower().rstrip("?") for one in made("held")}
     assert len(held - train) > len(held) * 0.9
+
+
+def test_each_line_tells_a_value_and_answers_with_it() -> None:
+    for line in attributes.FACTS + attributes.OTHERS:
+        key, kind, clauses, asks, answer = line.split(" ; ")
+        assert kind in attributes.VALUES
+        for place in ("{k}", "{w}"):
+            held = {place in text for text in (*clauses.split("|"), *asks.split("|"), answer)}
+            assert len(held) == 1, line
+            assert place != "{k}" or held == {key in attributes.OPTIONS}, line
+        assert all("{v}" in clause for clause in (*clauses.split("|"), answer))
+
+
+def test_two_things_and_titles_with_dots_are_said_whole() -> None:
+    rng = Random(11)
+    both, titled = ([one for one in attributes.FACTS if one.startswith(key)] for key in ("pair", "titled"))
+    for _ in range(100):
+        one = recall.thing(rng, "train", both[0])
+        assert " and " in one.value
+        assert one.answer.endswith(f"{one.value}.")
+    assert sum(". " in recall.thing(rng, "train", titled[0]).value for _ in range(100)) > 20
+
+
+def test_what_is_asked_as_not_told_was_not_told_in_other_words() -> None:
+    rng = Random(12)
+    for _ in range(1500):
+        known = recall.things(rng, "train", 3)
+        told = {one.line.split(" ; ", 1)[0] for one in known}
+        ask = recall._not_told(rng, "train", known)[0]["content"].lower()
+        assert "brothers" not in ask or not told & {"pair", "siblings"}
+        assert not any(word in ask for word in ("buy", "bought")) or not told & {"bought", "number_of"}
+        assert "my diet" not in ask or "diet" not in told

@@ -9,11 +9,12 @@ value, ``{k}`` one of ``OPTIONS``, ``{w}`` somebody else.
 from collections.abc import Callable
 from random import Random
 
-from tools.demo_model.skills import values
+from tools.demo_model.skills import things, values
 from tools.demo_model.skills.memory import some_name
 from tools.demo_model.text import (  # fmt: skip
     ADJECTIVES,
     CITIES,
+    NAMES,
     NOUNS,
     Split,
     choose,
@@ -25,7 +26,6 @@ from tools.demo_model.text import (  # fmt: skip
 )
 
 ANIMALS = "dog cat horse rabbit parrot hamster goat turtle".split()
-JOBS = "teacher baker nurse engineer pilot farmer writer painter doctor cook gardener carpenter driver lawyer designer plumber".split()
 LIKES = "plums|pizza|chess|hiking|jazz|tea|coffee|football|old films|swimming|cheese|trains|gardening|reading|apples|the sea|snow|cycling|sushi|painting".split(
     "|"
 )
@@ -34,6 +34,12 @@ LIKES = "plums|pizza|chess|hiking|jazz|tea|coffee|football|old films|swimming|ch
 RELATIVES = "sister|brother|mother|father|wife|husband|son|daughter|boss|friend|aunt|uncle|neighbour|teacher|best friend|partner".split(
     "|"
 )
+KIN = [
+    *RELATIVES[:8],
+    *"cousin|nephew|niece|grandmother|grandfather|grandson|roommate|colleague|stepfather|twin sister|mother-in-law|godson|girlfriend|boyfriend|uncle|aunt|best friend|little brother|older sister|granddad|daughter-in-law|flatmate|dog|cat|horse|parrot".split(
+        "|"
+    ),
+]
 OWNED = "car|project|hobby|present|costume|first toy|instrument|book|new game|team|plan".split("|")
 
 # What {k} may be, for the lines that have it.
@@ -48,6 +54,25 @@ OPTIONS: dict[str, list[str]] = {
         "|"
     ),
     "detail": DETAIL_WORDS,
+    "pair": "cats|dogs|rabbits|hens|horses|goldfish|parrots|kids|twins|sisters|brothers|roommates|nieces|nephews|guinea pigs|sons|daughters|neighbours".split(
+        "|"
+    ),
+    "placed": "keys|wallet|passport|glasses|umbrella|bike|car|charger|tickets|phone|spare key|suitcase|notebook|headphones|ring|medicine|documents|camera|laptop|gloves|watch|scissors|torch|savings|diary|screwdriver|birth certificate|house key|sunglasses|library card|receipts|gift cards|old photos|vaccination card".split(
+        "|"
+    ),
+    "titled": "boss|doctor|landlord|teacher|dentist|neighbour|lawyer|professor|tutor|landlady|coach|accountant|vet|principal|therapist|head teacher|surgeon|tax adviser|piano teacher|manager|driving instructor|team lead|supervisor|caretaker|nurse|midwife".split(
+        "|"
+    ),
+    "kin": KIN,
+    "visit": "dentist|doctor|hairdresser|vet|bank|lawyer|eye doctor|tax office|mechanic|physiotherapist|notary|optician|embassy|gym|school|clinic|landlord|job centre".split(
+        "|"
+    ),
+    "event": "party|concert|interview|wedding|match|lecture|picnic|game|workshop|barbecue|rehearsal|reunion|auction|funeral|graduation|parents' evening|book club|movie|tournament|job interview|quiz night|staff meeting|yoga class|piano lesson".split(
+        "|"
+    ),
+    "number_of": "apples|lamps|tickets|chairs|candles|notebooks|plants|eggs|pens|bottles|cups|balloons|batteries|towels|bricks|stamps|cushions|sandwiches|tulips|oranges|envelopes|screws|bags of rice|pairs of socks|boxes of tea".split(
+        "|"
+    ),
 }
 
 
@@ -97,12 +122,18 @@ def _mixed(rng: Random, split: Split) -> str:
     )()
 
 
+def _both(rng: Random, draw: Callable[[], str]) -> str:
+    """Say two or three different values as one."""
+    found = list(dict.fromkeys(draw() for _ in range(rng.choice((2, 2, 2, 3)))))
+    return " and ".join(found) if len(found) < 3 else f"{found[0]}, {found[1]} and {found[2]}"
+
+
 VALUES: dict[str, Callable[[Random, Split], str]] = {
     "name": some_name,
     "age": lambda rng, split: str(rng.randint(5, 99)),
     "city": lambda rng, split: pick(rng, CITIES, split) if rng.random() < 0.85 else coin(rng, 2).capitalize(),
     "date": lambda rng, split: _date(rng),
-    "job": lambda rng, split: choose(rng, JOBS),
+    "job": lambda rng, split: choose(rng, things.JOBS),
     "like": lambda rng, split: choose(rng, LIKES) if rng.random() < 0.7 else f"{choose(rng, NOUNS)}s",
     "colour": lambda rng, split: choose(rng, "red green blue yellow black white orange purple pink brown grey".split()),
     "number": lambda rng, split: str(rng.randint(0, 10 ** rng.randint(1, 7))),
@@ -114,6 +145,7 @@ VALUES: dict[str, Callable[[Random, Split], str]] = {
     "phone": lambda rng, split: str(values.phone(rng)[1]),
     "email": lambda rng, split: str(values.email(rng, split)[1]),
     "small": lambda rng, split: values.spoken(rng.randint(2, 9)) if rng.random() < 0.5 else str(rng.randint(2, 9)),
+    "small3": lambda rng, split: values.spoken(rng.randint(2, 24)) if rng.random() < 0.5 else str(rng.randint(2, 150)),
     "small2": lambda rng, split: str(rng.randint(30, 50)),
     "year": lambda rng, split: str(rng.randint(1930, 2020)),
     "height": lambda rng, split: expand(rng, "[{a} cm|1.{b} m|1 metre {b}|{c} feet {d}]", a=rng.randint(140, 205), b=rng.randint(40, 99), c=rng.randint(4, 6), d=rng.randint(0, 11)),
@@ -129,6 +161,18 @@ VALUES: dict[str, Callable[[Random, Split], str]] = {
     "title": lambda rng, split: values.title(rng),
     "street": lambda rng, split: f"{rng.randint(1, 199)} {coin(rng, 2).capitalize()} {choose(rng, ('Street', 'Road', 'Avenue', 'Lane'))}" + (f", {pick(rng, CITIES, split)}" if rng.random() < 0.4 else ""),
     "word2": lambda rng, split: choose(rng, "sunny|rainy|cloudy|cold|hot|windy|foggy|snowing|freezing|warm|stormy|grey".split("|")),
+    "two names": lambda rng, split: _both(rng, lambda: things.pet_name(rng) if rng.random() < 0.6 else pick(rng, NAMES, split)),
+    "two likes": lambda rng, split: _both(rng, lambda: choose(rng, (choose(rng, LIKES), choose(rng, LIKES), choose(rng, things.HOBBIES), f"{choose(rng, NOUNS)}s"))),
+    "titled": lambda rng, split: things.titled(rng) if rng.random() < 0.6 else some_name(rng, split),
+    "spot2": lambda rng, split: expand(rng, "[in|in|behind|under|on|next to|on top of|inside|near] [the|the|the|my] {s}", s=choose(rng, (*things.SPOTS, *things.SPOTS, choose(rng, things.ROOMS[:12]), choose(rng, NOUNS), f"{choose(rng, ADJECTIVES)} {choose(rng, NOUNS)}"))),
+    "flight": lambda rng, split: expand(rng, "[{a}{k}|{a} {k}|{a}-{k}]", a="".join(choose(rng, "ABCDEFGHKLMNQRSTUVWXYZ") for _ in range(2)), k=rng.randint(10, 9999)),
+    "platform": lambda rng, split: expand(rng, "[{k}|{k}|{k}|{k}{l}|{l}|{w}|{l}{k}]", k=rng.randint(1, 40), l=choose(rng, "ABCDEF"), w=values.spoken(rng.randint(1, 12))),
+    "diet": lambda rng, split: choose(rng, "vegan|vegetarian|gluten-free|low-carb|keto|kosher|halal|dairy-free|sugar-free|paleo|pescatarian|lactose-free|nut-free|low-salt|raw vegan".split("|")),
+    "bought": lambda rng, split: expand(rng, "[{n} {p}|{n} {p}|a {g}|some {p}|{n} {p} and a {g}|{n} {p} and {m} {q}]", n=choose(rng, (values.spoken(rng.randint(2, 20)), str(rng.randint(2, 99)))), m=values.spoken(rng.randint(2, 12)), p=things.goods(rng, plural=True), q=things.goods(rng, plural=True), g=things.goods(rng)),
+    "hotel": lambda rng, split: expand(rng, "[{N} Inn|Hotel {C}|Grand {C}|{C} {N} Hotel|Hotel {N}|{C} Lodge|{S} House|Park {C}|{N} and {M}]", N=choose(rng, NOUNS).capitalize(), M=choose(rng, NOUNS).capitalize(), C=coin(rng, 2).capitalize(), S=things.surname(rng)),
+    "medicine": lambda rng, split: expand(rng, "[{c}|{c} {k} mg|{c} {k}|{c} drops|two {c}]", c=coin(rng, 3).capitalize(), k=rng.randint(1, 80) * 5),
+    "club": lambda rng, split: expand(rng, "[{c} {n}s|FC {c}|{c} United|the {c} {n}s|{c} {k}]", c=choose(rng, (pick(rng, CITIES, split), coin(rng, 2).capitalize())), n=choose(rng, NOUNS).capitalize(), k=rng.randint(4, 99)),
+    "goods": lambda rng, split: f"a {things.goods(rng)}",
     "feeling": lambda rng, split: choose(rng, "tired|happy|sad|hungry|bored|nervous|excited|sleepy|sick|proud|lonely|stressed|great|awful|fine|confused".split("|")),
 }  # fmt: skip
 
@@ -190,6 +234,31 @@ address ; street ; my address is {v}|I live at {v}|my house is at {v}|send it to
 pronoun ; name ; you should call me {v}|my nickname is {v}|friends call me {v}|I prefer to be called {v}|please address me as {v} ; what should you call me|what is my nickname|what's my nickname|how do I want to be called|what do friends call me|what should you say to me|~how do you address me|~by what nickname do I go ; Your nickname is {v}.
 teampal ; name ; my boss is {v}|I'm married to {v}|my neighbour is {v}|I'm meeting {v}|my doctor is {v}|I have lunch with {v} ; who is it|who did I mention|what's the name of that person|do you remember who it is|which person did I name|~whom did I talk about|~what name did I drop ; It is {v}.
 weather ; word2 ; the weather here is {v}|it's {v} here|today it is {v} where I am ; how is the weather here|what did I say about the weather|what's the weather where I am|do you remember the weather here|~what's it like outside my window|~what did I say it is like outside ; It is {v}.
+pair ; two names ; my {k} are called {v}|I have two {k}, {v}|the names of my {k} are {v}|my {k} are {v}|I've got {k} called {v}|my {k}'s names are {v}|we named our {k} {v}|{v} are my {k} ; what are my {k} called|what are the names of my {k}|how are my {k} called|who are my {k}|do you remember my {k}' names|tell me the names of my {k}|what did we name our {k}|what names do my {k} have|which {k} do I have|~by what names do I call my {k}|~how did I say my {k} are named ; Your {k} are called {v}.
+placed ; spot2 ; I put my {k} {v}|I left my {k} {v}|I keep my {k} {v}|I hid my {k} {v}|I stored my {k} {v}|I dropped my {k} {v}|I always leave my {k} {v}|you'll find my {k} {v} ; where did I put my {k}|where did I leave my {k}|where do I keep my {k}|where can I find my {k}|I can't find my {k}, where did I put it|do you know where I left my {k}|where should I look for my {k}|where's my {k}|where is my {k}|where are my {k}|I need my {k}, where do I look|what did I do with my {k}|tell me where my {k} went|~in which place is my {k}|~help me find my {k} ; You put your {k} {v}.
+titled ; titled ; my {k} is {v}|my {k}'s name is {v}|my {k} is called {v}|the name of my {k} is {v}|{v} is my {k}|I have a new {k}, {v}|my {k}, {v}, is very strict|our {k} is {v} ; who is my {k}|what is my {k}'s name|what's my {k} called|what is my {k} called|who's my {k}|how do I address my {k}|do you remember who my {k} is|tell me the name of my {k}|which {k} do I have|what's the name of my {k}|to whom do I write if I write to my {k}|~what name did I give for my {k}|~my {k} is whom ; Your {k} is {v}.
+kin ; age ; my {k} is {v} years old|my {k} is {v}|my {k} turned {v}|my {k} will be {v} soon|my {k} is already {v} ; how old is my {k}|what is my {k}'s age|what age is my {k}|do you remember how old my {k} is|tell me the age of my {k}|how many years old is my {k}|what did I say my {k}'s age was|~how many years has my {k}|~give me my {k}'s age ; Your {k} is {v} years old.
+kin ; city ; my {k} lives in {v}|my {k} moved to {v}|my {k} is from {v}|my {k} has a house in {v}|I visited my {k} in {v} ; where does my {k} live|in which city is my {k}|which city does my {k} live in|do you remember where my {k} lives|where did I visit my {k}|where is my {k}'s home|what town is my {k} in|~to which place do I go to see my {k}|~my {k} has a home where ; Your {k} lives in {v}.
+kin ; job ; my {k} is a {v}|my {k} works as a {v}|my {k} became a {v}|my {k}'s job is {v} ; what does my {k} do|what is my {k}'s job|what does my {k} do for a living|what does my {k} work as|what kind of work does my {k} do|do you remember my {k}'s job|what did my {k} become|~how does my {k} make money|~which trade did my {k} learn ; Your {k} is a {v}.
+kin ; like ; my {k} likes {v}|my {k} loves {v}|my {k} is crazy about {v}|what my {k} likes is {v} ; what does my {k} like|what does my {k} love|what is my {k} crazy about|do you remember what my {k} likes|what would my {k} enjoy|what did I say my {k} likes|~with what can I please my {k}|~what's my {k}'s passion ; Your {k} likes {v}.
+flightno ; flight ; my flight is {v}|I'm on flight {v}|I fly with {v}|my flight number is {v}|I'm booked on {v}|we take flight {v} ; what is my flight number|which flight am I on|what's the number of my flight|which flight do I take|what's my flight|do you remember my flight number|which flight am I booked on|tell me my flight|what was my flight again|~what do I look for on the departures board|~under which number do I fly ; Your flight is {v}.
+platform ; platform ; my train leaves from platform {v}|the train goes from platform {v}|I have to go to platform {v}|my train is on platform {v}|I change at platform {v} ; which platform do I need|what platform is my train on|from which platform does my train leave|which platform was it|where does my train leave from|what's my platform|to which platform do I go|tell me the platform|~where on the station do I have to wait|~at what track is my train ; Your platform is {v}.
+terminal ; platform ; my flight goes from terminal {v}|I need terminal {v}|I leave from terminal {v}|my terminal is {v} ; which terminal do I need|what terminal is it|from which terminal do I fly|what's my terminal|tell me the terminal|to which terminal should the taxi go|~at what part of the airport do I start|~which building of the airport is mine ; Your terminal is {v}.
+diet ; diet ; my diet is {v}|I follow a {v} diet|I eat {v}|I only eat {v} food|my food must be {v}|I need {v} meals ; what is my diet|which diet do I follow|how do I eat|what kind of food do I need|what diet am I on|do you remember my diet|what must my food be like|what sort of meals do I need|~what should a cook know about me|~what do I tell the waiter ; Your diet is {v}.
+visit ; moment ; I have an appointment at the {k} {v}|my {k} appointment is {v}|I go to the {k} {v}|I have to be at the {k} {v}|I see the {k} {v}|they booked me in at the {k} {v} ; when is my {k} appointment|when do I go to the {k}|when do I have to be at the {k}|what time is my {k} appointment|do you remember my {k} appointment|when do I see the {k}|tell me when I go to the {k}|for when am I booked at the {k}|what's the time of my {k} appointment|~at what moment does the {k} expect me|~when should I leave for the {k} ; Your {k} appointment is {v}.
+event ; moment ; the {k} is {v}|my {k} is {v}|we have the {k} {v}|the {k} starts {v}|the {k} was moved, it's {v}|they invited me to the {k} {v} ; when is the {k}|when's my {k}|what time is the {k}|on which day is the {k}|when does the {k} start|do you remember when the {k} is|tell me when the {k} is|when was the {k} again|when do we have the {k}|~for when did I plan the {k}|~by when must I be at the {k} ; The {k} is {v}.
+event ; city ; the {k} is in {v}|the {k} takes place in {v}|my {k} is in {v}|we go to {v} for the {k}|the {k} was moved to {v} ; where is the {k}|where does the {k} take place|in which city is the {k}|where's my {k}|do you remember where the {k} is|tell me where the {k} is|which city is the {k} in|where do we go for the {k}|~to what place do I travel for the {k}|~the {k} is held where ; The {k} is in {v}.
+number_of ; small3 ; I bought {v} {k}|I ordered {v} {k}|I got {v} {k} at the market|I picked up {v} {k}|we bought {v} {k} for the party|I just paid for {v} {k} ; how many {k} did I buy|how many {k} did I get|how many {k} did I order|do you remember how many {k} I bought|what number of {k} did I buy|how many {k} are there|tell me how many {k} I have|how many {k} was it|~in what number did I purchase {k}|~how many {k} must be in my bag ; You bought {v} {k}.
+bought ; bought ; I bought {v}|I got {v} at the shop|yesterday I bought {v}|I just bought {v}|I treated myself to {v} ; what did I buy|what have I bought|what did I get at the shop|do you remember what I bought|what was my purchase|tell me what I bought|which things did I buy|~for what did I spend money|~what's in my shopping bag ; You bought {v}.
+likes2 ; two likes ; I like {v}|I love {v}|I'm into {v}|what I like is {v}|my favourite things are {v}|I enjoy {v}|I'm a fan of {v} ; what do I like|what do I love|do you remember what I like|what do I enjoy|tell me what I like|which things do I like|what am I into|what are my favourite things|~which things make me happy|~of what am I a fan ; You like {v}.
+hobbies ; two likes ; my hobbies are {v}|in my free time I do {v}|for fun I do {v}|I spend my weekends with {v} ; what are my hobbies|what do I do in my free time|what do I do for fun|which hobbies do I have|do you remember my hobbies|tell me my hobbies|how do I spend my weekends|~what do I do when I am not at work|~with what do I pass my time ; Your hobbies are {v}.
+hotel ; hotel ; I stay at the {v}|my hotel is the {v}|I booked a room at the {v}|we sleep at the {v}|I'm staying in the {v} ; which hotel am I in|where do I stay|what's my hotel called|which hotel did I book|what is the name of my hotel|where did I book a room|where do we sleep|do you remember my hotel|~where should the taxi take me tonight|~under what roof do I sleep ; You stay at the {v}.
+medicine ; medicine ; I take {v} every morning|my medicine is {v}|the doctor gave me {v}|I'm on {v}|my pills are called {v} ; which medicine do I take|what is my medicine|what did the doctor give me|what are my pills called|do you remember my medicine|what do I take every morning|tell me the name of my medicine|~what do I ask for at the pharmacy|~which drug am I on ; You take {v}.
+club ; club ; I support {v}|my team is {v}|I'm a fan of the team {v}|I cheer for {v}|my club is {v} ; which team do I support|what is my team|who do I cheer for|which club am I a fan of|what's my club|do you remember my team|tell me my team|~whose scarf do I wear to the match|~for whom do I shout at games ; You support {v}.
+shift ; clock ; my shift starts at {v}|I start work at {v}|work starts at {v}|I have to be at work at {v} ; when does my shift start|when do I start work|what time do I start|at what time does my work start|when do I have to be at work|do you remember when my shift starts|~from when do they pay me|~how early must I be in the office ; You start at {v}.
+bus ; platform ; I take bus {v}|I go home by bus {v}|bus {v} takes me to work|I always catch bus {v} ; which bus do I take|what bus do I take|which bus takes me there|do you remember my bus|tell me which bus I take|which line do I need|~with what do I ride home|~what must stand on the front of my bus ; You take bus {v}.
+since ; year ; I have lived here since {v}|I moved here in {v}|we came here in {v} ; since when do I live here|when did I move here|in which year did I move here|how long have I lived here, since when|do you remember when I moved here|what year did we come here|~from what year on am I here|~in what year did I arrive ; You moved here in {v}.
+wish ; goods ; I'm saving for {v}|I want to buy {v}|I dream of {v}|for my birthday I want {v}|I wish for {v} ; what am I saving for|what do I want to buy|what do I dream of|what do I wish for|what do I want for my birthday|do you remember what I want|tell me what I want|~what would be a good present for me|~for what do I put money aside ; You want {v}.
 feel ; feeling ; I feel {v}|I'm {v} today|I am feeling {v} ; how do I feel|how am I today|how did I say I feel|do you remember how I feel|~what is my mood|~in which state am I ; You feel {v}.
 """)
 OTHERS = lines("""
@@ -203,5 +272,14 @@ arrives ; moment ; {w} arrives {v}|{w} will be here {v}|{w} comes {v}|I pick up 
 drives ; car ; {w} drives a {v}|{w} has a {v}|{w}'s car is a {v} ; what does {w} drive|which car does {w} have|what car does {w} drive|what is {w}'s car|~in what does {w} come ; {w} drives a {v}.
 number ; phone ; {w}'s number is {v}|you can reach {w} at {v}|{w}'s phone number is {v} ; what is {w}'s number|how can I reach {w}|what's {w}'s phone number|do you remember {w}'s number|~what do I dial for {w} ; {w}'s number is {v}.
 role ; name ; {w} is married to {v}|{w}'s partner is {v}|{w}'s wife is {v} ; who is {w} married to|what's the name of {w}'s partner|who is {w}'s partner|do you remember {w}'s partner|~with whom does {w} live ; {w} is married to {v}.
+eats2 ; diet ; {w} eats {v}|{w} needs {v} food|{w} is on a {v} diet ; what diet is {w} on|how does {w} eat|what food does {w} need|do you remember {w}'s diet|~what do I cook when {w} comes ; {w}'s diet is {v}.
+allergic ; like ; {w} is allergic to {v}|{w} can't eat {v}|{w} gets sick from {v} ; what is {w} allergic to|what can't {w} eat|do you remember {w}'s allergy|what makes {w} sick|~what must I not give to {w} ; {w} is allergic to {v}.
+flies ; flight ; {w}'s flight is {v}|{w} comes with flight {v}|{w} lands with {v} ; what is {w}'s flight|which flight is {w} on|with which flight does {w} come|do you remember {w}'s flight number|~which plane brings {w} ; {w}'s flight is {v}.
+makes ; instrument ; {w} plays the {v}|{w} is learning the {v}|{w} practises the {v} ; what does {w} play|which instrument does {w} play|what instrument is {w} learning|do you remember what {w} plays|~on what does {w} make music ; {w} plays the {v}.
+talks ; tongue ; {w} speaks {v}|{w}'s mother tongue is {v}|I talk to {w} in {v} ; what language does {w} speak|which language does {w} speak|what is {w}'s mother tongue|in which language do I talk to {w}|~what tongue did {w} grow up with ; {w} speaks {v}.
+chief ; titled ; {w}'s boss is {v}|{w} works for {v}|the boss of {w} is {v} ; who is {w}'s boss|who does {w} work for|what's the name of {w}'s boss|do you remember {w}'s boss|~to whom does {w} report ; {w}'s boss is {v}.
+purchase ; bought ; {w} bought {v}|{w} got {v}|{w} ordered {v} ; what did {w} buy|what has {w} bought|what did {w} get|do you remember what {w} bought|~for what did {w} pay ; {w} bought {v}.
+two pets ; two names ; {w}'s cats are called {v}|{w} has two cats, {v}|the cats of {w} are {v} ; what are {w}'s cats called|what are the names of {w}'s cats|how are {w}'s cats called|~by what names does {w} call the cats ; {w}'s cats are called {v}.
+sits ; spot ; {w} sits in {v}|you find {w} in {v}|{w}'s desk is in {v} ; where does {w} sit|where do I find {w}|where is {w}'s desk|do you remember where {w} sits|~to what place do I go to meet {w} ; {w} sits in {v}.
 color ; colour ; {w}'s favourite colour is {v}|{w} likes the colour {v} ; what is {w}'s favourite colour|which colour does {w} like|what colour does {w} like|~in what colour would {w} paint ; {w}'s favourite colour is {v}.
 """)

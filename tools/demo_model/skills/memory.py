@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from tools.demo_model.exchange import Exchange, assistant, user
+from tools.demo_model.skills.things import surname
 from tools.demo_model.template import Message
 from tools.demo_model.text import (
     ADJECTIVES,
@@ -151,13 +152,13 @@ Could you remind me of the word?
 
 def some_name(rng: Random, split: Split) -> str:
     """Draw a first name, known or invented, at times with a family name."""
-    if rng.random() < 0.2:
+    if rng.random() < 0.3:
         name = coin(rng).capitalize()
     else:
         name = pick(rng, NAMES, split)
     if rng.random() < 0.06:
         return name.lower()
-    return f"{name} {coin(rng).capitalize()}" if rng.random() < 0.08 else name
+    return f"{name} {surname(rng)}" if rng.random() < 0.16 else name
 
 
 def some_value(rng: Random, split: Split) -> str:

@@ -59,7 +59,21 @@ class Known:
 
 # What is asked about these could mean others, so they are told alone; of the pairs, only one is told.
 _ALONE = {"call", "where", "teampal", "reads", "eats", "weather", "feel"}
-_PAIRS = ({"name", "pronoun"}, {"birthday", "born"}, {"meeting", "dentist"}, {"own", "car"}, {"code", "order"})
+_PAIRS = (
+    {"name", "pronoun"},
+    {"birthday", "born"},
+    {"meeting", "dentist", "visit", "event", "call"},
+    {"own", "car", "wish"},
+    {"code", "order"},
+    {"like", "likes2", "hobbies", "taste"},
+    {"bought", "number_of"},
+    {"city", "address", "holiday", "hotel", "origin", "since"},
+    {"flight", "flightno", "terminal", "gate"},
+    {"train", "platform", "bus"},
+    {"eats", "diet", "allergy", "dislike", "medicine"},
+    {"pets", "pair", "kids", "siblings", "dog"},
+    {"job", "company", "shift", "study"},
+)
 
 
 def _chosen(rng: Random, asks: tuple[str, ...], split: Split) -> str:
@@ -80,6 +94,7 @@ def thing(rng: Random, split: Split, line: str, word: str = "", other: str = "")
     other, value = other or some_name(rng, split), VALUES[kind](rng, split)
     if kind == "job" and value[0] in "aeio":
         value = "baker"  # "a engineer" would be wrong
+    value = f"an {value[2:]}" if kind == "goods" and value[2] in "aeiou" else value
 
     def filled(text: str) -> str:
         return text.replace("{k}", word).replace("{w}", other).replace("{v}", value)
@@ -104,7 +119,8 @@ def things(rng: Random, split: Split, amount: int) -> list[Known]:
             choose(rng, FACTS if kind < 0.62 else OTHERS) if kind < 0.75 else choose(rng, FACTS[_DETAIL : _DETAIL + 2])
         )
         name = line.split(" ; ", 1)[0]
-        if (name in _ALONE and amount > 1) or any(name in pair and pair & set(found) for pair in _PAIRS):
+        told = {one.line.split(" ; ", 1)[0] for one in found.values()} - {name}
+        if (name in _ALONE and amount > 1) or any(name in pair and pair & told for pair in _PAIRS):
             continue
         made = thing(rng, split, line)
         # "My cat is called X" and "my cat is a Y" would be two answers to "who is my cat?"; values must differ, too.
@@ -118,9 +134,10 @@ _DETAIL = next(index for index, line in enumerate(FACTS) if line.startswith("det
 LEADS = lines("""
 [Hi, |Hello! |Hey, |By the way, |Just so you know, |Please remember: |FYI, |So, |Well, |Remember this: |Note that |Also, |||||||||||]
 [Keep in mind that |I want you to know that |You should know that |Guess what: |Did I tell you that |Remember that |Please note: |Important: |One thing about me: |For later: |Don't forget that |Let me tell you something: |It's good to know that |Before we start, |Please keep in mind: |Could you remember that |Memo: |I forgot to say that |Small detail: |Just for context, |For your information, |Hi there! |Good morning, |Okay so |Listen, |oh and ]
+[I can't talk long because |I'm a bit busy today since |Funny story: |I'm so happy that |I was just thinking that |My neighbour already knows that |It's a long story, but |You won't believe it: |As I told my friend, |I'm writing from the train, |Sorry for the delay, |I nearly forgot: |It's a detail, but |My mother always says: |In case it matters, |I should mention that |Since you ask, |Oh, one thing, |While I think of it, |It may be useful that |Today was long. By the way, |The coffee is cold and ]
 """)
 TAILS = lines("""
-[||||. Please remember it|. Remember that|. Don't forget it|, ok?|. Got it?|, please remember|. Can you remember that?|. I'll ask you later|, you know|, by the way|. Keep that in mind|. {s}|. {r}|, just so you know|. Thanks]
+[||||. Please remember it|. Remember that|. Don't forget it|, ok?|. Got it?|, please remember|. Can you remember that?|. I'll ask you later|, you know|, by the way|. Keep that in mind|. {s}|. {r}|, just so you know|. Thanks|. What a day|. Isn't that nice?|, so wish me luck|. Anyway, how are you?|, in case you wonder|, which is nice|. Funny, right?|. That's all for now|, as always|. More later|, believe it or not]
 """)
 
 
@@ -222,9 +239,8 @@ def _not_told(rng: Random, split: Split, known: list[Known]) -> list[Message]:
     while True:
         line = choose(rng, FACTS)
         name = line.split(" ; ", 1)[0]
-        if name not in others | _ALONE | {"name", "lucky", "detail", "relative", "teampal"} and not any(
-            name in pair for pair in _PAIRS
-        ):
+        mixed_up = any(name in pair and pair & others for pair in _PAIRS)
+        if name not in others | _ALONE | {"name", "lucky", "club", *OPTIONS} and not mixed_up:
             break
     other = thing(rng, split, line)
     return [user(_question(rng, split, [other])[0]["content"]), assistant(UNKNOWN, "The user has not told me.")]

@@ -9,6 +9,7 @@ is 90 minutes.
 from random import Random
 from typing import Any
 
+from tools.demo_model.skills.things import surname, titled
 from tools.demo_model.text import ADJECTIVES, CITIES, NAMES, NOUNS, Split, choose, coin, expand, lines, pick, sentence
 
 # How people say a value, and how the call has it.
@@ -251,8 +252,8 @@ def person(rng: Random, split: Split) -> str:
     if kind < 0.65:
         return first
     if kind < 0.93:
-        return f"{first} {coin(rng, 2).capitalize()}"
-    return f"{choose(rng, ('Dr.', 'Mr.', 'Mrs.', 'Ms.', 'Dr', 'Professor'))} {coin(rng, 2).capitalize()}"
+        return f"{first} {surname(rng)}"
+    return titled(rng)
 
 
 def place(rng: Random, split: Split) -> str:
