@@ -12,7 +12,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from tools.demo_model.skills import values
+from tools.demo_model.skills import situated, values
 from tools.demo_model.skills.actions import ACTIONS, AFTERWARDS, ASKING, BEFORE, LEADS, ORDERS, POLITE, VERBS
 from tools.demo_model.skills.define import Offer, definition, styled
 from tools.demo_model.skills.slots import SLOTS, Argument, valued
@@ -39,6 +39,13 @@ _OTHERS = {
 # Slots that nobody is asked for.
 _SAID_WITH_MORE = {"invented", "switch", "flag", "dims", "command", "route", "people_pair", "files"}
 _DIRECT = "id code text_id person path title thing url host email city topic goods phone".split()  # noqa: SIM905
+
+
+def situation(rng: Random, split: Split) -> Offer:
+    """Define a tool that what somebody says calls for, at times without a word of its name."""
+    offer, verbatim = situated.drawn(rng, split)
+    offer.ask = _said(rng, offer.ask, [], verbatim, spare="{")
+    return offer
 
 
 def everyday(rng: Random, split: Split) -> Offer:
@@ -223,6 +230,8 @@ def _placed(rng: Random, split: Split, key: str, apart: bool) -> tuple[str, list
         mention, made = filled(rng, split, key)
         return (mention.lstrip(" ,:") if apart else mention), made
     shown, one = valued(rng, split, SLOTS[key])
+    if rng.random() < 0.03 and "enum" not in one.schema and one.schema["type"] != "array":
+        shown = situated.corrected(rng, shown, valued(rng, split, SLOTS[key])[0])
     return shown, [one]
 
 

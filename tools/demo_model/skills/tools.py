@@ -11,7 +11,7 @@ from typing import Any
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills.catalog import CATALOG, ENUMS, HELD_NAMES, JSON_TYPES, VALUES, Spec, phrase
 from tools.demo_model.skills.define import Offer, definition, styled
-from tools.demo_model.skills.requests import everyday, incomplete, several
+from tools.demo_model.skills.requests import everyday, incomplete, several, situation
 from tools.demo_model.skills.results import result
 from tools.demo_model.template import Message
 from tools.demo_model.text import (
@@ -228,9 +228,11 @@ def synthetic(rng: Random, split: Split) -> Offer:
 def offer(rng: Random, split: Split) -> Offer:
     """Make a tool and a request for it."""
     kind = rng.random()
-    if kind < 0.62:
+    if kind < 0.32:
+        return situation(rng, split)
+    if kind < 0.72:
         return everyday(rng, split)
-    return from_catalog(rng, split) if kind < 0.84 else synthetic(rng, split)
+    return from_catalog(rng, split) if kind < 0.88 else synthetic(rng, split)
 
 
 def clash(one: Offer, other: Offer) -> bool:
