@@ -20,7 +20,9 @@ CLIENTS := $(VENV)/clients
 IMAGES := $(VENV)/images
 NODE := tests/clients/node
 # Tests import the same modules in hundreds of processes: they run in parallel, and keep what Python has compiled.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses logical --maxprocesses 8 --dist worksteal
+# Three workers for two cores, as some tests wait for others' processes and leave their core idle.
+WORKERS := import os; print(min(8, (os.cpu_count() or 2) * 3 // 2))
+PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $$($(PYTHON) -c '$(WORKERS)') --dist worksteal
 OPTIONS := $(if $(HOST),--host "$(HOST)") $(if $(PORT),--port "$(PORT)") $(if $(MODEL),"$(MODEL)")
 
 .PHONY: help serve chat test test-deep test-clients test-images check format bench lock release-check clean
