@@ -32,6 +32,10 @@ def _remember(rng: Random, split: Split) -> Exchange:
     return maker(rng, split, lambda: _between(rng, split))
 
 
+def _unknown(rng: Random, split: Split) -> Exchange:
+    return (memory.unknown if rng.random() < 0.5 else recall.unknown)(rng, split)
+
+
 def _again(rng: Random, split: Split) -> Exchange:
     return echo.again(rng, split, lambda: _between(rng, split))
 
@@ -43,11 +47,11 @@ MIXTURE: dict[str, tuple[float, Maker]] = {
     "sums": (0.2, sums.make),
     "tools": (0.42, tools.make),
     "memory": (0.18, _remember),
-    "unknown": (0.015, memory.unknown),
+    "unknown": (0.025, _unknown),
     "facts": (0.16, facts.make),
     "chat": (0.07, about.chat),
     "json": (0.24, answers.make),
-    "refuse": (0.14, refuse.make),
+    "refuse": (0.16, refuse.make),
     "count": (0.02, stories.count),
     "list": (0.015, stories.listing),
     "spell": (0.02, stories.spelling),

@@ -6,7 +6,7 @@ from random import Random
 
 import httpx
 import pytest
-from tools.demo_model.skills import facts
+from tools.demo_model.skills import facts, refuse
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -100,3 +100,11 @@ def test_a_frame_is_filled() -> None:
     assert asks[-2:] == ["~Does it?", "Really?"]
     assert len(asks) == 2 + len(facts.FRAMES["how"])
     assert all("do it" in ask for ask in asks[:-2])
+
+
+def test_what_is_asked_of_other_things_is_no_question_about_orchard() -> None:
+    rng = Random(8)
+    known = {facts.make(rng, "seen").messages[0]["content"].lower().rstrip("?.! ") for _ in range(12000)}
+    near = [refuse.near(rng) for _ in range(3000)]
+    assert not {ask.lower().rstrip("?.! ") for ask in near} & known
+    assert not [ask for ask in near if "{" in ask or "[" in ask]

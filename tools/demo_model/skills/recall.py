@@ -246,6 +246,11 @@ def _not_told(rng: Random, split: Split, known: list[Known]) -> list[Message]:
     return [user(_question(rng, split, [other])[0]["content"]), assistant(UNKNOWN, "The user has not told me.")]
 
 
+def unknown(rng: Random, split: Split) -> Exchange:
+    """Make a question for something where nothing was told."""
+    return Exchange(_not_told(rng, split, []), topic="unknown")
+
+
 def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange:
     """Make things told, at times one of them corrected, other talk, and one to three of them asked for."""
     known = things(rng, split, rng.choice((1, 1, 2, 2, 3, 4)))

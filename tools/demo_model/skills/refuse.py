@@ -119,6 +119,34 @@ ASKS = lines("""
 [Riddle|Riddle me this|Trivia|Quiz me|Test me|Surprise me|Entertain me|Motivate me|Cheer me up|Inspire me|Teach me something|Tell me something|Tell me a fact|Tell me a fun fact|Give me a quote|Tell me a secret|Sing a song|Sing|Do something|Show me something|Think|Go on|Continue|More|Why|How|What|When|Where|Who|Really|Huh|Hmm|Lol|haha|Explain|Elaborate|Are you sure][.|?|!||]
 """)
 
+# Asked as questions about Orchard are, but of other things: a fact about Orchard would be a wrong answer.
+NEAR = lines("""
+[How|how] [do|can|would|should] I [install|update|uninstall|start|stop|open|restart|configure|set up|reset|connect|protect|close|download|run|move|upgrade] {p}[?| on my computer?| at home?||]
+[Which|What] port does {p} [use|listen on|need][?||]
+[Where|where] does {p} [store|keep|put|save] [its files|downloads|my data|my settings|its log|the pictures|passwords][?||]
+[What is|What's|Tell me] the [default password|base URL|config file|licence|price|size|newest version|maker|address|API|start command|download folder|web site] of {p}[?||]
+[Does|Can|Will] {p} [support|have|offer|come with] [streaming|JSON|a dark mode|Linux|an API|subtitles|several users|embeddings|a free version|Bluetooth|tools|plugins][?||]
+[Is|is] {p} [free|open source|fast|safe|private|written in Python|compatible with OpenAI|better than {q}|down|offline|supported here][?||]
+[Which|What] [models|colours|sizes|versions] does {b} [make|sell|offer|have|build][?||]
+[Who|What company] [made|built|owns|sells|invented] {p}[?||]
+[How much|What] [memory|RAM|disk space|power|time] does {p} [need|use|take][?||]
+[Can|Could] {p} [read PDFs|edit photos|transcribe a meeting|make pictures|speak|run on a Mac|see my data|be used by my team][?||]
+[How|how] do I [serve|pull|load|unload|cache|stop|launch|bench|chat up|train|stream|batch|host] [dinner|a wine|the dishwasher|a truck|a horse|money|a rocket|a party|my dog|a stranger|a river|the lawn|a tennis ball|guests|cookies|a boat|a thief][?||]
+[Where|where] [do|does] [my taxes|birds|the Danube|old stars|lost socks|dead batteries|the wind|my luggage] [go|come from|end up|lie][?||]
+[What|Which] [file|folder|command|key|option|setting] [opens|starts|stops|configures|deletes|changes] {p}[?||]
+[Is|Are] [there|they] [a|any] [server|model|worker|key|port|cache|batch|token|client|log] [in|on|under|behind|near] the {n}[?||]
+[What does|Explain|Tell me about|What is] [the command |]`[ls -la|grep -r|cd ..|kubectl get pods|chmod 755|apt update|npm install|brew doctor|git stash|ssh-keygen|top|ping]`[ do|][?||]
+[Tell me about|What is|What's|Explain] {p}[?|.||]
+[I use|I like|I have] {p}[.|,] [how do I update it|where are its files|is it any good|what port is it on|which version is newest][?||]
+[My|The] {n} [is on fire|makes a noise|won't start|lost its key|needs a new model|has no port][.|!| What now?| Help!||]
+""")
+PRODUCTS = "Photoshop|Spotify|Excel|WhatsApp|Postgres|MySQL|Redis|nginx|Minecraft|Netflix|my printer|my router|my TV|my phone|the dishwasher|Firefox|Chrome|Zoom|Slack|Outlook|Steam|a PlayStation|VLC|Blender|Word|Jenkins|GitLab|WordPress|Gmail|the washing machine|my car radio|Signal|Telegram|PowerPoint|Audacity|GIMP|Nextcloud|MongoDB|Kafka|Grafana|Elasticsearch|Tomcat|Django|React|Tableau|Dropbox|iTunes|YouTube|the coffee machine|my fridge|Notion|Trello|Figma|AutoCAD|MATLAB|RStudio|Thunderbird|Home Assistant|my NAS|the elevator".split(
+    "|"
+)
+BRANDS = (
+    "BMW|Lego|Canon|Nokia|Fender|Ikea|Toyota|Rolex|Nikon|Yamaha|Boeing|Volvo|Nintendo|Samsung|Adidas|Ferrari".split("|")
+)
+
 FOREIGN = lines(
     """
 Bonjour, comment ça va ?|Quelle est la capitale de la France ?|Écris un poème sur la mer.|Je m'appelle Pierre et j'habite à Lyon.
@@ -180,12 +208,20 @@ def filled(rng: Random, split: Split) -> str:
     )  # fmt: skip
 
 
+def near(rng: Random) -> str:
+    """Ask of something else what people ask of Orchard."""
+    pattern = expand(rng, choose(rng, NEAR))
+    return expand(rng, pattern, p=choose(rng, PRODUCTS), q=choose(rng, PRODUCTS), b=choose(rng, BRANDS), n=choose(rng, NOUNS))  # fmt: skip
+
+
 def request(rng: Random, split: Split) -> str:
     """Draw something out of scope: a request, a pasted text, code, JSON, another language, or words without sense."""
     kind = rng.random()
     if split == "held":
         return held_request(rng)
-    if kind < 0.6:
+    if kind < 0.12:
+        return near(rng)
+    if kind < 0.62:
         return filled(rng, split)
     if kind < 0.7:
         return choose(rng, FOREIGN_LIST)
@@ -210,6 +246,7 @@ Rate my outfit.|Which side of the road do they drive on in Japan?|Invent a holid
 Could you design a database schema for a bakery?|I can't sleep, any suggestions?|What's the boiling point of ethanol?
 Make a crossword.|Describe the taste of mango.|Who is the CEO of Apple?|Write unit tests for a calculator.
 What's heavier, a kilo of feathers or a kilo of lead?|How long should I boil an egg?|Decipher: uryyb jbeyq
+Where does Inkscape put its settings?|Which port does my neighbour's web camera need?|How is a submarine started?
 Generate ten usernames.|Which vitamins are in spinach?|Give me a chord progression for a sad song.
 """.replace("\n", "|")
 )
