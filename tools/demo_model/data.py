@@ -42,13 +42,13 @@ def _again(rng: Random, split: Split) -> Exchange:
 
 # What a training conversation is made of. Weights follow difficulty, not how often people ask.
 MIXTURE: dict[str, tuple[float, Maker]] = {
-    "echo": (0.18, echo.make),
+    "echo": (0.14, echo.make),
     "again": (0.01, _again),
     "sums": (0.2, sums.make),
-    "tools": (0.42, tools.make),
-    "memory": (0.18, _remember),
+    "tools": (0.5, tools.make),
+    "memory": (0.2, _remember),
     "unknown": (0.025, _unknown),
-    "facts": (0.16, facts.make),
+    "facts": (0.17, facts.make),
     "chat": (0.07, about.chat),
     "json": (0.24, answers.make),
     "refuse": (0.16, refuse.make),

@@ -75,5 +75,7 @@ def test_of_a_correction_the_second_value_counts() -> None:
 
 def test_many_requests_have_no_word_of_the_tool() -> None:
     made = offers()
-    silent = [one for one in made if not set(one.key.split()) & set(one.ask.lower().replace(",", " ").split())]
+    silent = [
+        one for one in made if not set(one.name.lower().split("_")) & set(one.ask.lower().replace(",", " ").split())
+    ]
     assert len(silent) > len(made) * 0.4

@@ -50,7 +50,7 @@ OFTEN: dict[int, list[str]] = {
 }  # fmt: skip
 # {a} groups of {b}.
 EACH = lines("""
-[I have|There are|We have|{w} has|I bought|{w} buys|We packed] {a} [boxes|bags|packs|baskets|rows|shelves|jars|cartons|crates|trays|bundles|piles|tables|drawers] [of|with] {b} {n}[ each| in each| in each of them|]. How many {n} [are there|is that|are that|do I have|does {w} have|are there in all][?||]
+[I have|There are|We have|{w} has|I bought|{w} buys|We packed] {a} [boxes|bags|packs|baskets|rows|shelves|jars|cartons|crates|trays|bundles|piles|tables|drawers] [of|with] {b} {n}[ each| in each| in each of them|]. How many {n} [are there|is that|are that|in total|altogether|are there in all][?||]
 [I have|There are|We have] {a} [boxes|bags|packs|baskets|rows|shelves|jars] and [each|each one|every one of them] [has|holds|contains] {b} {n}. [How many {n} is that|How many in total|How many {n} are there|Total][?||]
 [Each|One|Every|A] [box|bag|pack|shelf|row|jar|crate|table|bus|room] [holds|has|contains|is for] {b} {n}. How many {n} [are in|fit in|are there in|do I have in|go into] {a} [of them|boxes|such boxes]?
 [A|One|Each] {one} costs {b} [euros|dollars|pounds|cents|€|francs][,|.] [what|how much] do {a} [{one}s |]cost[?||]

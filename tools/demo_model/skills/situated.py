@@ -167,7 +167,9 @@ def drawn(rng: Random, split: Split) -> tuple[Offer, bool]:
     about = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", about.replace("{x}", noun))
     tool = definition(rng, styled(rng, name), about, defined)
     tool["function"].setdefault("description", about)
-    return Offer(name.replace("_", " "), tool, ask, arguments, everyday=True), verbatim
+    # All its names say what else it may be meant for.
+    key = " ".join(names).replace("{x}", noun).replace("_", " ")
+    return Offer(key, tool, ask, arguments, everyday=True), verbatim
 
 
 def _schema(kind: str, tagged: str | None) -> tuple[Message, Any]:
