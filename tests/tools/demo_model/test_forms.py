@@ -4,7 +4,7 @@ import json
 from random import Random
 from typing import Any
 
-from tools.demo_model.skills import forms, things, values
+from tools.demo_model.skills import choices, forms, things, values
 from tools.demo_model.text import expand
 
 from tests.tools.demo_model.test_products import check
@@ -101,3 +101,27 @@ def test_evaluation_names_the_keys() -> None:
         made = forms.make(rng, "held")
         assert "parts" not in made.messages[-1]
         assert all(key in made.messages[0]["content"] for key in json.loads(made.messages[-1]["content"]))
+
+
+def test_each_label_has_ways_of_its_own() -> None:
+    rng = Random(10)
+    for line in choices.LABELS:
+        keys, labels = choices._line(line)
+        assert len(keys) > 1
+        ways = {label: {expand(rng, way) for _ in range(100)} for label, way in labels}
+        assert len(ways) == len(labels) > 1
+        for label, said in ways.items():
+            assert len(said) > 1, (keys, label)
+            assert not any("[" in one or "|" in one for one in said)
+            assert not said & set().union(*(other for key, other in ways.items() if key != label))
+
+
+def test_a_label_is_one_of_its_line() -> None:
+    rng = Random(11)
+    known = {label for line in choices.LABELS for label, _ in choices._line(line)[1]} | {True, False}
+    for _ in range(300):
+        ask, answer = (message["content"] for message in choices.make(rng).messages)
+        found = json.loads(answer)
+        assert "{" not in ask
+        assert any(value in known for value in found.values() if not isinstance(value, float))
+        assert all(value in ask for value in found.values() if isinstance(value, str) and value not in known)

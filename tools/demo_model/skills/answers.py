@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills import forms, refuse
+from tools.demo_model.skills import choices, forms, refuse
 from tools.demo_model.skills.keys import BY_KEY, Field, made, person, retyped, some_key
 from tools.demo_model.template import Message
 from tools.demo_model.text import ADJECTIVES, NOUNS, Split, choose, coin, expand, lines, sentence, wording
@@ -172,7 +172,7 @@ def invented(rng: Random, split: Split) -> tuple[str, Message]:
         fields[rng.randrange(len(fields))] = made(rng, split, some_key(rng))
     if rng.random() < 0.2:
         fields.insert(rng.randrange(len(fields) + 1), _invented(rng, split))
-    if rng.random() < 0.12:
+    if rng.random() < 0.05:
         at = rng.randrange(len(fields))
         fields[at] = (fields[at][0], retyped(rng, fields[at][1]))
     if rng.random() < 0.06:
@@ -237,6 +237,8 @@ _MADE_UP = re.compile(
 def make(rng: Random, split: Split) -> Exchange:
     """Make a request whose answer is a JSON object."""
     kind_of = rng.random()
+    if kind_of < 0.08 and split == "train":
+        return choices.make(rng)
     if kind_of < 0.5:
         return forms.make(rng, split)
     if kind_of < 0.65:

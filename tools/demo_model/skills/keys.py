@@ -9,7 +9,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from tools.demo_model.skills import values
+from tools.demo_model.skills import things, values
 from tools.demo_model.template import Message
 from tools.demo_model.text import (  # fmt: skip
     ADJECTIVES,
@@ -185,7 +185,9 @@ VALUES: dict[str, Value] = {
     "genres|styles": lambda rng, split: _few(rng, GENRES, 2, 3),
     "genre|music_genre|style": lambda rng, split: choose(rng, GENRES),
     "songs|track_list|books|movies|titles|episodes_list|works": lambda rng, split: [_title(rng) for _ in range(rng.randint(1, 3))],
-    "toppings|foods|dishes|menu|groceries|shopping_list|drinks_list": lambda rng, split: _few(rng, FOODS, 2, 4),
+    "drinks_list|beverages": lambda rng, split: _few(rng, things.DRINKS, 2, 4),
+    "dishes|menu": lambda rng, split: _few(rng, things.DISHES, 2, 4),
+    "toppings|foods|groceries|shopping_list": lambda rng, split: _few(rng, FOODS, 2, 4),
     "activities|sports|games|plans|agenda|todo|tasks|goals|chores|exercises": lambda rng, split: _few(rng, ACTIVITIES, 2, 3),
     "features|pros|benefits|strengths|advantages|amenities|highlights": lambda rng, split: _few(rng, "fast|light|cheap|easy to use|quiet|strong|small|bright|safe|warm".split("|"), 2, 3),
     "cons|weaknesses|problems|issues|risks|disadvantages|warnings": lambda rng, split: _few(rng, "slow|heavy|expensive|loud|hard to clean|fragile|big|cold".split("|"), 2, 3),
