@@ -222,7 +222,7 @@ def _with_distractors(
         if made is not None:
             parts[-1].messages[:] = made.messages
             messages[len(messages) - 2 :] = made.messages
-    if {"refuse", "memory"} & set(skills) and (made is None or len(skills) > 1):
+    if {"refuse", "memory", "unknown"} & set(skills) and (made is None or len(skills) > 1):
         said = {word for m in messages if m["role"] == "user" for word in re.findall(r"[a-z]+", m["content"].lower())}
         extra = [other for other in extra if not _meant(other, said) and other.topic not in banned]
     shown = [*offered, *(other.tool for other in extra)]

@@ -277,7 +277,7 @@ def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange
         if changed and not any(changed[1].value in one.value or one.value in changed[1].value for one in known):
             messages += [user(changed[0]), _reply(rng, [changed[1]], own=not others)]
             known[at] = changed[1]
-    talk((0, 1, 1, 2, 3))
+    talk((0, 1, 1, 2, 3, 5))
     if rng.random() < 0.05:
         return Exchange([*messages, *_not_told(rng, split, known)], offered[:4], topic="unknown")
     if rng.random() < 0.04:

@@ -83,6 +83,9 @@ SLOTS: dict[str, Slot] = {
     "people_list": Slot("attendees|participants|names|members|invitees|guests|players|recipients", "[Who takes part|The names|List of people][.|]", LIST, lambda rng, split: values.listed(rng, holdout(NAMES, split)), "[ with {v}| together with {v}|, {v} will be there| for {v}|, invite {v}]"),
     "tags": Slot("tags|labels|keywords|categories|topics", "[Tags|Labels|List of tags][.|]", LIST, lambda rng, split: values.listed(rng, NOUNS), "[ tagged {v}|, tags: {v}| with the labels {v}| and tag it {v}|, labels {v}]"),
     "goods": Slot("items|products|things|articles|ingredients|elements|list", "[The things|What to put in|List of items][.|]", LIST, lambda rng, split: values.listed(rng, NOUNS, 5), "[ with {v}|: {v}| containing {v}|, namely {v}| made of {v}]"),
+    "seats": Slot("seats|seat_numbers|places|spots|seat_ids", "[The seats|Seat numbers|Which places][.|]", LIST, lambda rng, split: _codes(rng, lambda: f"{rng.randint(1, 60)}{choose(rng, 'ABCDEFGH')}"), "[, seats {v}| in seats {v}| for seats {v}| on seats {v}]"),
+    "codes": Slot("codes|ids|references|skus|keys", "[The codes|Which ones|List of ids][.|]", LIST, lambda rng, split: _codes(rng, lambda: str(values.code(rng)[1])), "[ {v}|, codes {v}| with the codes {v}| for {v}|: {v}]"),
+    "boxes": Slot("boxes|lockers|rooms|shelves|slots|gates", "[The numbers|Which ones][.|]", LIST, lambda rng, split: _codes(rng, lambda: str(rng.randint(1, 400))), "[ in boxes {v}|, lockers {v}| for rooms {v}| at gates {v}|, shelves {v}]"),
     "numbers": Slot("numbers|values|data|scores|points", "[The numbers|A list of values][.|]", {"type": "array", "items": {"type": "number"}}, lambda rng, split: _numbers(rng), "[ of {v}| for {v}|: {v}| with {v}]"),
     "email": Slot("email|to|recipient|address|mail_to|email_address|contact_email", "[The |][e-mail address|recipient|email][.|]", TEXT, values.email, "[ to {v}|, mail it to {v}| and send it to {v}| for {v}|, e-mail {v}|, email: {v}| with the address {v}]"),
     "phone": Slot("phone|phone_number|number|mobile|tel|contact_number", "[The |]phone number[.|]", TEXT, lambda rng, split: values.phone(rng), "[, the number is {v}|, reachable at {v}|, phone {v}| for {v}|, tel. {v}| with the number {v}]"),
@@ -139,6 +142,11 @@ def _moment(rng: Random) -> Said:
 def bare(said: Said) -> Said:
     """Say a date without its "on"."""
     return said[0].removeprefix("on "), said[1]
+
+
+def _codes(rng: Random, draw: Callable[[], str]) -> Said:
+    found = list(dict.fromkeys(draw() for _ in range(rng.choice((1, 2, 2, 3, 4)))))
+    return (values.join(rng, found) if len(found) > 1 else found[0]), found
 
 
 def _numbers(rng: Random) -> Said:

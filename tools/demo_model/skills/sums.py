@@ -142,7 +142,7 @@ def many(rng: Random, split: Split) -> Exchange:
     if rng.random() < 0.2:
         return _in_steps(rng, split)
     count = rng.choice((3, 3, 3, 4))
-    most = choose(rng, (9, 20, 50, 99)) if count == 4 else choose(rng, (9, 20, 99, 99, 200))
+    most = choose(rng, (9, 20, 50, 99, 200)) if count == 4 else choose(rng, (9, 20, 99, 99, 200, 400))
     numbers = [rng.randint(0, most) for _ in range(count)]
     words = 0.5 if rng.random() < 0.08 else 0.0
     signs = ["+"] * (count - 1)

@@ -241,6 +241,25 @@ private|is_private|secret ; [Whether it is private][.|] ; [, make it private|, k
 force|overwrite|forced ; [Force it|Overwrite what is there][.|] ; [ by force|, overwrite what is there|, force it]
 verbose|detailed|full ; [Tell more|More output][.|] ; [, verbosely|, in full detail| with all details]
 dry_run|test_mode|simulate ; [Only try it][.|] ; [ as a dry run|, only as a test|, just simulate it]
+express|fast|priority_shipping ; [Whether it goes by express][.|] ; [ by express|, express please|, as fast as you can]
+round_trip|two_way|and_back ; [Whether it goes back, too][.|] ; [, there and back|, round trip| and back again]
+gift|gift_wrap|is_present ; [Whether it is a gift][.|] ; [ as a gift|, it's a present|, gift-wrapped]
+notify|send_notification|announce ; [Whether others are told][.|] ; [ and let everybody know|, tell the team| and notify all]
+vegetarian|veggie|meatless ; [Whether it is without meat][.|] ; [, no meat| without meat|, vegetarian please]
+window|window_seat|by_window ; [Whether it is at a window][.|] ; [ by the window| at the window|, window seat]
+loop|on_repeat|endless ; [Whether it begins anew][.|] ; [ in a loop|, again and again| on repeat]
+""")
+# What is not so is said without the argument's word.
+NOT = lines("""
+public|shared|is_public|visible_to_all ; [Whether all may see it][.|] ; [, private|, only for me|, keep it private|, nobody else may see it|, not for the public|, just for myself]
+overwrite|replace|clobber ; [Whether what is there is replaced][.|] ; [, keep the old one|, don't overwrite anything| without replacing what is there]
+notify|send_mail|alert_users ; [Whether people are told][.|] ; [ quietly|, without telling anybody|, no notification| and don't tell anybody]
+recursive|subfolders|include_subfolders ; [Whether subfolders count][.|] ; [, only this folder|, not the subfolders| without subfolders]
+smoking|smoker|smoking_allowed ; [Whether one smokes][.|] ; [, non-smoking|, we don't smoke|, no smoking]
+color|in_color|colored ; [Whether it is in colour][.|] ; [ in black and white|, no colour|, black and white only]
+active|enabled|is_active ; [Whether it is active][.|] ; [, but leave it off|, disabled for now|, not active yet]
+open|anyone_can_join|joinable ; [Whether anybody may join][.|] ; [, closed to others|, members only|, by invitation only]
+editable|writable|can_edit ; [Whether it may be changed][.|] ; [ as read-only|, nobody may change it|, read-only please]
 """)
 
 
@@ -278,9 +297,10 @@ def dims(rng: Random, split: Split) -> Several:
 
 
 def flag(rng: Random, split: Split) -> Several:
-    """Mention that something shall be so: "recursively", "it's urgent"."""
-    names, about, said = choose(rng, FLAGS).split(" ; ")
-    return expand(rng, said), [argument(rng, names, about, BOOL, True)]
+    """Mention that something shall be so ("recursively", "it's urgent") or not ("only for me")."""
+    value = rng.random() < 0.6
+    names, about, said = choose(rng, FLAGS if value else NOT).split(" ; ")
+    return expand(rng, said), [argument(rng, names, about, BOOL, value)]
 
 
 def invented(rng: Random, split: Split) -> Several:
@@ -321,7 +341,7 @@ quantity limit lines people nights stars pieces basket dice
 price sum cash
 percent discount
 title text reason topic thing command task plural stem repo channel
-goods tags numbers
+goods tags numbers seats codes boxes
 weight distance measure dose degrees body change
 """)
 FAMILY = {key: number for number, line in enumerate(_FAMILIES) for key in line.split()}

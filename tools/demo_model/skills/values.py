@@ -129,7 +129,7 @@ def day(rng: Random) -> Said:
     elif kind == 6:
         text = expand(rng, "[{d}/{m}/{y}|{d}.{m}.{y}|{m}/{d}/{y}|{d}.{m}.]", d=f"{number:02}", m=f"{rng.randint(1, 12):02}", y=year)  # fmt: skip
     else:
-        text = expand(rng, "[tomorrow|today|next {d}|this {d}|next week|the day after tomorrow|tonight|this weekend|tomorrow|next month]", d=choose(rng, DAYS))  # fmt: skip
+        text = expand(rng, "[tomorrow|today|next {d}|this {d}|next week|the day after tomorrow|tonight|this weekend|tomorrow|next month|this coming {d}|{d} in two weeks|the {d} after next|tomorrow [morning|evening|afternoon]|{d} [morning|evening|afternoon]|next {d} [morning|evening]|{d} the {o}th|the coming {d}|in two days]", d=choose(rng, DAYS), o=rng.randint(4, 20))  # fmt: skip
         return text, text
     return f"on {text}", text
 
