@@ -35,8 +35,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Server]:
-    names = {"ears": 2000, "many-ears": MULTILINGUAL}
-    models = [resolve(str(make_whisper(folder / name, size=size))) for name, size in names.items()]
+    folders = [
+        make_whisper(folder / "ears"),
+        make_whisper(folder / "many-ears", size=MULTILINGUAL, layout="npz", words=False),  # as mlx-examples writes it
+    ]
+    models = [resolve(str(one)) for one in folders]
     (folder / "bin").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         use_ffmpeg(patch, folder / "bin")
@@ -78,6 +81,11 @@ def _uploads(folder: Path) -> list[Path]:
 def _transcribe(client: OpenAI, sound: bytes = SOUND, **fields: Any) -> Any:
     given: dict[str, Any] = {"model": "ears", "file": ("sound.wav", sound), "temperature": 0.01, **fields}
     return client.audio.transcriptions.create(**given)
+
+
+def test_they_are_listed_as_models_of_transcription(server: Server) -> None:
+    listed = httpx.get(f"{server.url}/v1/models").json()["data"]
+    assert {one["id"] for one in listed if one["kind"] == "transcription"} == {"ears", "many-ears"}
 
 
 def test_each_format_tells_the_same(client: OpenAI) -> None:

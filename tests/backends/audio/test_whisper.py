@@ -163,6 +163,30 @@ def test_other_layouts_are_loaded(model: Whisper, folder: Path, short: str, layo
     assert heads == [[1, 0], [1, 1]]
 
 
+def test_a_folder_of_weights_alone_is_given_openais_tokenizer(folder: Path, short: str) -> None:
+    """As mlx-examples writes it: config.json and weights.npz."""
+    made = make_whisper(folder / "bare", size=MULTILINGUAL, layout="npz", words=False)
+    assert sorted(file.name for file in made.iterdir()) == ["config.json", "weights.npz"]
+    bare = _load(made)
+    recording, segments = _transcribed(bare, short, temperature=0.01, words=True, prompt="Ça va?")
+    assert recording.language in LANGUAGES.values()
+    assert "".join(word.text for one in segments for word in one.words) == "".join(one.text for one in segments) != ""
+    _same(bare, short, {"translate": True, "temperature": 0.01}, {"task": "translate", "temperature": 0.01})
+    with pytest.raises(OrchardError, match=r"`language` must be one of en, zh, .*, su, not 'yue'"):
+        _transcribed(bare, short, language="yue")
+
+
+def test_openais_tokenizer_follows_the_size_of_the_vocabulary(folder: Path, short: str) -> None:
+    large = _load(make_whisper(folder / "large", size=MULTILINGUAL + 1, words=False))
+    recording, segments = _transcribed(large, short, language="Cantonese", temperature=0.01)
+    assert (recording.language, bool(segments)) == ("cantonese", True)
+    english = _load(make_whisper(folder / "only", size=MULTILINGUAL - 1, layout="hf", words=False))
+    recording, segments = _transcribed(english, short, temperature=0.01)
+    assert (recording.language, bool(segments)) == ("english", True)
+    with pytest.raises(OrchardError, match="only English"):
+        _transcribed(english, short, language="de")
+
+
 def test_pickles_are_not_read(folder: Path) -> None:
     broken = make_whisper(folder / "pickled", layout="npz")
 
@@ -181,8 +205,14 @@ def test_pickles_are_not_read(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda folder: (folder / "tokenizer.json").unlink(), r"has no tokenizer\. Copy into it tokenizer\.json"),
-        (lambda folder: [file.unlink() for file in folder.glob("token*.json")], r"has no tokenizer\. Copy into it"),
+        (
+            lambda folder: (folder / "tokenizer.json").unlink(),
+            "no tokenizer, and OpenAI's have 51,864 to 51,866 tokens",
+        ),
+        (
+            lambda folder: [file.unlink() for file in folder.glob("token*.json")],
+            r"not 2,000\. Copy into it tokenizer\.json",
+        ),
         (lambda folder: (folder / "tokenizer.json").write_text("{"), "the tokenizer in .* can't be loaded"),
         (lambda folder: (folder / "model.safetensors").unlink(), "can't be loaded"),
         (lambda folder: (folder / "config.json").write_text("{"), "its config.json is not JSON"),

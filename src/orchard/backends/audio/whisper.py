@@ -26,6 +26,7 @@ from orchard.backends.audio import decode, whisper_cpu
 from orchard.backends.audio.detection import speech_frames
 from orchard.backends.audio.mel import FRAMES_PER_SECOND, MelFile
 from orchard.backends.audio.recognizer import Advance, Beat
+from orchard.backends.audio.vocabulary.tokenizer import SIZES, make_tokenizer
 from orchard.backends.audio.word_times import time_words
 from orchard.backends.model_folder import loading
 from orchard.core.errors import OrchardError
@@ -322,11 +323,16 @@ def _align(model: Any, folder: Path, heads: mx.array | None) -> None:
 
 
 def _tokenizer(folder: Path, size: int) -> Any:
-    """Load the tokenizer. Raise OrchardError("model_failed") if it is missing or not Whisper's."""
+    """Load the tokenizer, or make OpenAI's where the folder has none and the vocabulary has one of its sizes.
+
+    Raise OrchardError("model_failed") if there is none, or one that is not Whisper's.
+    """
     if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
+        if size in SIZES:
+            return make_tokenizer(size)
         files = "tokenizer.json and tokenizer_config.json of the model that it was converted from"
-        reason = f"{folder} has no tokenizer. Copy into it {files}, such as openai/whisper-tiny"
-        raise OrchardError("model_failed", reason)
+        reason = f"{folder} has no tokenizer, and OpenAI's have {min(SIZES):,} to {max(SIZES):,} tokens, not {size:,}"
+        raise OrchardError("model_failed", f"{reason}. Copy into it {files}")
     try:
         found = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
         known = found.get_vocab()

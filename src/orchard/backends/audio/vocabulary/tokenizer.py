@@ -1,0 +1,53 @@
+"""Whisper's tokenizer, built from the merges of its vocabularies (https://github.com/openai/whisper, MIT licence)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mlx_audio.stt.models.whisper.tokenizer import LANGUAGES
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+MERGES = Path(__file__).parent / "merges.npz"
+"""For each vocabulary an array (50000, 2): the two earlier tokens that each token after the 256 bytes consists of."""
+SIZES = {51_864: ("gpt2", 99), 51_865: ("multilingual", 99), 51_866: ("multilingual", 100)}
+"""The vocabulary, and how many languages have a token, by the number of all tokens: English, multilingual, large-v3."""
+
+_END = "<|endoftext|>"
+_TASKS = ("translate", "transcribe", "startoflm", "startofprev", "nospeech", "notimestamps")
+_TIMES = 1501  # from 0 to 30 seconds
+
+
+def make_tokenizer(size: int) -> Any:
+    """Return the tokenizer of a Whisper model with a vocabulary of `size` tokens, a key of SIZES.
+
+    It is what transformers makes of the files of OpenAI's models, without their prefix tokens.
+    """
+    name, languages = SIZES[size]
+    with np.load(MERGES, allow_pickle=False) as arrays:
+        words, merges = spell(arrays[name].tolist())
+    if name == "multilingual":
+        words.append("")  # which no text has
+    made = Tokenizer(models.BPE({word: number for number, word in enumerate(words)}, merges))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    made.add_special_tokens([AddedToken(word, special=True, normalized=False) for word in _special(languages)])
+    ends = dict.fromkeys(("bos_token", "eos_token", "unk_token", "pad_token"), _END)
+    return PreTrainedTokenizerFast(tokenizer_object=made, clean_up_tokenization_spaces=False, **ends)
+
+
+def spell(merges: Sequence[Sequence[int]]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the tokens of a vocabulary by their numbers, and its merges, in the characters that stand for bytes."""
+    words = sorted(pre_tokenizers.ByteLevel.alphabet())
+    pairs = []
+    for left, right in merges:
+        pairs.append((words[left], words[right]))
+        words.append(words[left] + words[right])
+    return words, pairs
+
+
+def _special(languages: int) -> list[str]:
+    times = (f"{step / 50:.2f}" for step in range(_TIMES))
+    inner = ("startoftranscript", *list(LANGUAGES)[:languages], *_TASKS, *times)
+    return [_END, *(f"<|{word}|>" for word in inner)]
