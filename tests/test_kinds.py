@@ -23,6 +23,7 @@ from orchard.kinds import KINDS, TEXT, VISION, kind_called, kind_of
         ({"model_type": "llava", "mm_vision_tower": "clip"}, (), "vision"),
         ({"model_type": "gemma3", "vision_config": None}, (), "text"),
         ({"model_type": "whisper"}, (), "transcription"),
+        ({"n_mels": 80, "n_audio_state": 384}, ("weights.npz",), "transcription"),
         ({"model_type": "qwen3_tts"}, (), "speech"),
         ({"model_type": ["qwen3_tts"]}, (), "text"),
         ({"model_type": "bert"}, (), "embeddings"),

@@ -80,6 +80,18 @@ def test_a_model_of_embeddings_reads_as_much_as_its_texts_may_have() -> None:
     assert resolve(str(MINILM)).context_window == 256
 
 
+@pytest.mark.parametrize(
+    ("weights", "config"), [("weights.npz", {}), ("weights.safetensors", {"model_type": "whisper"})]
+)
+def test_a_whisper_model_needs_no_file_of_a_tokenizer(model_dir: Path, weights: str, config: dict[str, str]) -> None:
+    folder = model_dir / "org" / "whisper"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({"n_mels": 80, "n_audio_state": 384, "n_vocab": 51_865} | config))
+    (folder / weights).write_bytes(bytes(100))
+    entry = Registry.from_settings(Settings(model_dir=str(model_dir))).find("org/whisper")
+    assert (entry.id, entry.kind, entry.size_bytes) == ("org/whisper", "transcription", 100)
+
+
 def test_a_folder_is_served_under_its_name(folder: Path) -> None:
     entry = resolve(str(folder))
     assert (entry.id, entry.path, entry.context_window, entry.size_bytes) == ("Tiny-1B", str(folder), 4096, 100)

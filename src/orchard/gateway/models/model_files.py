@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from orchard.core.model_config import Capability, capabilities, context_window, listener, voices
+from orchard.core.model_config import Capability, capabilities, context_window, voices
 from orchard.gateway.models.gguf import GGUF, is_gguf
 from orchard.gateway.models.pipeline_files import read_weights
 from orchard.kinds import KINDS, kind_of
@@ -89,9 +89,9 @@ def _read(folder: str) -> ModelFiles | str:
         config = _json(folder, "config.json", Any)
         if not isinstance(config, dict):
             return "its config.json is no JSON object"
-        if "model_type" not in config and listener(config) is None:
-            return "its config.json names no model_type"
         kind = kind_of(config, names)
+        if "model_type" not in config and kind != "transcription":  # Whisper's own and NeMo's files name none
+            return "its config.json names no model_type"
         size = _weights(folder, names, KINDS[kind].weights)
         able = capabilities(kind, _template(folder, names))
         window = _window(folder, names, config)
