@@ -187,6 +187,11 @@ def test_openais_tokenizer_follows_the_size_of_the_vocabulary(folder: Path, shor
         _transcribed(english, short, language="de")
 
 
+def test_the_vocabulary_is_listed_once(model: Whisper) -> None:
+    tokenizer = model._model._processor.tokenizer
+    assert tokenizer.get_vocab() is tokenizer.get_vocab()
+
+
 def test_pickles_are_not_read(folder: Path) -> None:
     broken = make_whisper(folder / "pickled", layout="npz")
 

@@ -4,6 +4,7 @@ The rules of Whisper's windows are those of its paper (https://arxiv.org/abs/221
 from where the last complete segment ended, and again at a higher temperature where the text is bad.
 """
 
+import functools
 import itertools
 import json
 from collections.abc import Callable, Generator
@@ -292,7 +293,10 @@ def load(folder: Path, progress: Callable[[float], None]) -> Whisper:
         _align(model, folder, heads)
         whisper_cpu.adapt(model)
     progress(1.0)
-    model._processor = SimpleNamespace(tokenizer=_tokenizer(folder, model.dims.n_vocab))
+    tokenizer = _tokenizer(folder, model.dims.n_vocab)
+    # mlx-audio asks for it four times in each window, and transformers makes a new one each time.
+    tokenizer.get_vocab = functools.cache(tokenizer.get_vocab)
+    model._processor = SimpleNamespace(tokenizer=tokenizer)
     model.eval()
     return Whisper(model)
 
