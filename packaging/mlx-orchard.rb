@@ -4,7 +4,7 @@ class MlxOrchard < Formula
   homepage "https://github.com/OWNER/orchard"
   url "https://github.com/OWNER/orchard/releases/download/v0.1.0/mlx_orchard-0.1.0.tar.gz"
   sha256 "0000000000000000000000000000000000000000000000000000000000000000"
-  license "Apache-2.0"
+  license all_of: ["Apache-2.0", "MIT"]
 
   depends_on arch: :arm64
   depends_on macos: :sonoma

@@ -55,7 +55,7 @@ def wrong_metadata(text: bytes, version: str) -> list[str]:
     seen = {
         "name": (found.name, NAME),
         "version": (str(found.version), version),
-        "license": (found.license_expression, "Apache-2.0"),
+        "license": (found.license_expression, "Apache-2.0 AND MIT"),
         "extras": (set(found.provides_extra or ()), EXTRAS),
         "type of its description": ((found.description_content_type or "").partition(";")[0], "text/markdown"),
     }
