@@ -187,23 +187,31 @@ def _refuse(tokens: mx.array, word: int) -> None:
         raise RuntimeError("unlucky")
 
 
+def verifying_alone(model: LanguageModel, guesses: Speculation) -> Runner:
+    batch = Batch(model, verifying=Verifying.ALONE)
+    options = TextOptions()
+    return Runner(model, KVStore(model, options), batch, LOOSE, footprint(model, options), speculation=guesses)
+
+
 def test_a_model_whose_states_know_no_padding_verifies_rows_that_are_alone() -> None:
     jobs = [JOB, greedy("b", prompt(2, 9), 5)]
     passes: list[tuple[int, ...]] = []
-    model = spied(passes)
-    batch = Batch(model, verifying=Verifying.ALONE)
-    runner = Runner(
-        model,
-        KVStore(model, TextOptions()),
-        batch,
-        LOOSE,
-        footprint(model, TextOptions()),
-        speculation=speculation(answers_of(*jobs), 4),
-    )
+    runner = verifying_alone(spied(passes), speculation(answers_of(*jobs), 4))
     passes.clear()
     check(run(runner, jobs), *jobs)
     assert {rows for rows, width in passes[2:] if width == 1} == {2}
     assert {rows for rows, width in passes[2:] if width > 1} == {1}
+
+
+@pytest.mark.parametrize("steps", range(1, 5))
+def test_a_row_that_comes_does_not_share_a_pass_that_reads_tokens_again(steps: int) -> None:
+    """Its states would take the pass's padding for tokens."""
+    model, late = network("mamba"), greedy("b", prompt(2, 9), 9)
+    answers = {job.id: alone(model, job) for job in (JOB, late)}
+    wrong = [[token if place % 3 else token - 1 for place, token in enumerate(answers["a"][0])]]
+    runner = verifying_alone(model, speculation({"a": wrong, "b": [[]]}))
+    course = run(runner, [JOB], lambda course: [late] if len(course.steps) == steps else [])
+    assert {name: outcome.tokens for name, outcome in course.outcomes.items()} == answers
 
 
 def test_groups_that_do_not_share_a_pass_verify_all_the_same() -> None:

@@ -68,7 +68,9 @@ class SpeculatingRows(Rows):
             failed, drawn = self._draw_bound(), self.read()
             proposals = self._propose()
             if proposals or self._owes:
+                held = self._hold_back()
                 taken, broken = self._verify(proposals)
+                self._joining += held
                 return drawn + taken, failed + broken
         waits = self._in_flight
         taken, broken = super().step()
@@ -99,6 +101,14 @@ class SpeculatingRows(Rows):
     def _owes(self) -> bool:
         """Whether a row has tokens to read again, which only a step that verifies does."""
         return not self._in_flight and any(len(row.to_read) > 1 for row in self._active)
+
+    def _hold_back(self) -> list[Row]:
+        """Return the rows that may not join in this step: none may share a pass with one that reads tokens again."""
+        owes = any(row.wants_more and len(row.to_read) > 1 for row in self._active)
+        held: list[Row] = []
+        if owes and self._batch.verifying is Verifying.ALONE:
+            held, self._joining = self._joining, held
+        return held
 
     def _decoding(self) -> list[Row]:
         return [row for row in self._active if row.wants_more] + self._joining
