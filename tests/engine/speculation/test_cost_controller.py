@@ -249,6 +249,22 @@ def test_counts_what_is_gained_by_source() -> None:
     assert found.saved_seconds == pytest.approx(3 * 0.01 - 2 * 0.005)
 
 
+def test_counts_guesses_at_once_and_gains_where_steps_were_measured() -> None:
+    """A step in which prompts were read, or rows came, says nothing of what its guesses saved."""
+    controller = known(w1=0.01, w2=0.011, w3=0.012, w4=0.015)
+    for number in range(1, 4):
+        assert controller.looks(1)
+        assert counts(controller.choose([[sure(3)]])) == [3]
+        controller.verified(sure(3), 3, 2)
+        assert controller.totals["ngram"].proposed == 3 * number
+        assert controller.totals["ngram"].accepted == 2 * number
+    controller.observe(1, 4, 0.015)
+    step(controller, 1, 0.01)
+    found = controller.totals["ngram"]
+    assert (found.proposed, found.accepted) == (9, 6)
+    assert found.saved_seconds == pytest.approx(2 * 0.01 - 0.005)
+
+
 def test_asks_nobody_before_it_knows_what_a_plain_step_takes() -> None:
     controller = CostController()
     assert controller.looks(0) == 0

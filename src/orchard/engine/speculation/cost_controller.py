@@ -92,7 +92,8 @@ class CostController:
 
     def looks(self, rows: int) -> int:
         """Return the most tokens that each row may have proposed in this step; 0: nobody is asked."""
-        self._choice, self._drafting = _Choice(rows, 1, 0.0), 0.0
+        # What the last step has verified is still there if its time doesn't count.
+        self._choice, self._drafting, self._verified = _Choice(rows, 1, 0.0), 0.0, {}
         if not rows or self._asking < 0 or self.costs.count(rows, 1) < _PLAIN_SAMPLES:
             return 0
         if self.costs.age(rows, 1) > _PLAIN_STALE:
@@ -147,24 +148,27 @@ class CostController:
         """Note how many of the first `proposed` tokens of a row's proposal were accepted."""
         before = self._verified.get(proposal.source, (0, 0))
         self._verified[proposal.source] = before[0] + proposed, before[1] + accepted
+        self._add(proposal.source, proposed, accepted, 0.0)
 
     def _note(self, wide: "_Wide") -> None:
         choice, seconds = wide.choice, wide.seconds
-        self._count(wide)
+        self._count_saved(wide)
         self.costs.add(choice.rows, choice.width, seconds)
         if choice.explores:
             plain = self.costs.seconds(choice.rows, 1) or seconds
             self._measuring -= min(max(seconds - choice.fair_seconds, 0.0), _MOST_CHARGED * plain)
 
-    def _count(self, wide: "_Wide") -> None:
+    def _count_saved(self, wide: "_Wide") -> None:
         plain = self.costs.seconds(wide.choice.rows, 1) or wide.seconds
         all_proposed = sum(proposed for proposed, _ in wide.verified.values())
-        totals = dict(self.totals)
         for source, (proposed, accepted) in wide.verified.items():
             saved = plain * accepted / wide.choice.rows - (wide.seconds - plain) * proposed / all_proposed
             saved -= wide.drafting if source in DRAFTS else 0.0
-            totals[source] = totals.get(source, SourceTotals()).plus(proposed, accepted, saved)
-        self.totals = totals
+            self._add(source, 0, 0, saved)
+
+    def _add(self, source: Source, proposed: int, accepted: int, saved_seconds: float) -> None:
+        found = self.totals.get(source, SourceTotals()).plus(proposed, accepted, saved_seconds)
+        self.totals = {**self.totals, source: found}
 
     def _earn(self, rows: int, seconds: float) -> None:
         plain = self.costs.seconds(rows, 1)
