@@ -113,6 +113,7 @@ def test_a_row_goes_on_without_a_proposer_that_raises(method: str) -> None:
     assert unlucky.calls.count("propose") == {"open": 0, "close": 2, "propose": 1}[method]
     asking.close(row)
     assert not other.rows
+    assert not unlucky.rows
 
 
 def test_too_few_answers_are_a_failure_too() -> None:

@@ -138,6 +138,7 @@ class Speculation:
             return proposals
         for row in rows:
             self._open[row].remove(proposer)
+            _try(partial(proposer.close, row))
         return [None] * len(rows)
 
     def _cut(self, proposal: Proposal | None, most: int) -> Proposal | None:
