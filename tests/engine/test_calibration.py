@@ -93,16 +93,14 @@ def test_models_that_read_quantised_keys_share_passes_as_before(kind: str) -> No
         ("gemma2", Verifying.ALONE),
     ],
 )
-def test_which_rows_verify(kind: str, verifying: Verifying, caplog: pytest.LogCaptureFixture) -> None:
+def test_which_rows_verify(kind: str, verifying: Verifying) -> None:
     model, options = network(kind), TextOptions()
     assert calibration.find_verifying(model, options, calibration.find_batch_mode(model, options)) is verifying
-    assert "no proposed tokens" not in caplog.text
 
 
-def test_a_model_whose_rows_can_not_take_tokens_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_model_whose_rows_can_not_take_tokens_back() -> None:
     model = Other(network("qwen3"), lambda: [ChunkedKVCache(64), KVCache()])
     assert calibration.find_verifying(model, TextOptions(), BatchMode.SEQUENTIAL) is Verifying.NEVER
-    assert "no proposed tokens are verified" in caplog.text
 
 
 @pytest.mark.parametrize("options", [QUANTIZED, {**QUANTIZED, "quantized_kv_start": 5}], ids=str)

@@ -162,11 +162,17 @@ def test_passes_that_verify_are_warm(monkeypatch: pytest.MonkeyPatch) -> None:
             assert sum(rows == several and width > 1 for rows, width in passes) == 2, "a load waits for each"
 
 
-def test_nobody_proposes_for_a_model_that_cannot_verify(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_proposes_for_a_model_that_cannot_verify(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each load says so, also where that is remembered."""
     model = Other(network("qwen3"))
     model.fingerprint = "can't verify"
     monkeypatch.setattr(calibration, "find_verifying", lambda *_: Verifying.NEVER)
-    assert make_runner(model, TextOptions(), 0, lambda: None).speculation is None
+    for options, told in ((TextOptions(), True), (TextOptions(), True), (TextOptions(speculation="off"), False)):
+        caplog.clear()
+        assert make_runner(model, options, 0, lambda: None).speculation is None
+        assert ("no proposed tokens are verified" in caplog.text) is told
 
 
 def test_what_is_known_of_the_answer_is_proposed_and_verified(monkeypatch: pytest.MonkeyPatch) -> None:

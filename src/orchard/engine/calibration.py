@@ -205,7 +205,6 @@ def find_verifying(model: LanguageModel, options: TextOptions, mode: BatchMode) 
         logits = partial(_verified_logits, model, options, mode, passes)
         if _same(f"proposed tokens for {verifying.value}", expected(passes), logits):
             return verifying
-    log.warning("no proposed tokens are verified: this model's rows can't take several tokens back")
     return Verifying.NEVER
 
 

@@ -135,6 +135,8 @@ class _RunnerParts:
         """Who may get proposed tokens; None: that was never asked."""
         if speculates and not self.verifying:
             self.verifying = calibration.find_verifying(model, options, self.mode)
+        if speculates and not self.verifies:
+            log.warning("no proposed tokens are verified: this model's rows can't take several tokens back")
         progress(0.2)
         self.batched = known.batched_prefill if known else calibration.gains_from_batched_prefill(model, options)
         """Whether prompts are read together."""
