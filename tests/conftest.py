@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from orchard.worker import quick_transformers
+
 # Speed is measured in benchmarks/, not here: a busy machine is no reason to fail.
 _ANY_SPEED: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 # The same examples in every run, so that a change is what makes `make test` fail; new ones are for `make test-deep`.
 settings.register_profile("fast", max_examples=20, derandomize=True, database=None, **_ANY_SPEED)
 settings.register_profile("deep", max_examples=100, **_ANY_SPEED)
 settings.load_profile("fast")
+quick_transformers.install()
 # Float32 means float32 on CUDA, too.
 os.environ.setdefault("MLX_ENABLE_TF32", "0")
 # The threads of numpy's BLAS wait in a busy loop, while the tests beside this one need the cores.

@@ -27,6 +27,7 @@ from orchard.backends.service import Heartbeat, Service
 from orchard.core.errors import OrchardError
 from orchard.core.events import Event
 from orchard.core.request import LoadOptions, Request, Task
+from orchard.worker import quick_transformers
 
 log = logging.getLogger("orchard.worker")
 
@@ -48,6 +49,7 @@ class ServiceTypes(NamedTuple):
 
 def import_service(service: str, options: str, tasks: Sequence[str]) -> ServiceTypes:
     """Import a service and its types, each named as `package.module:Class`. Raise ImportError if one is missing."""
+    quick_transformers.install()
     # mlx-lm sets the limit of open files when it is imported, which may be forbidden; the server has set its own.
     set_limit, resource.setrlimit = resource.setrlimit, lambda *_: None
     try:
