@@ -23,6 +23,9 @@ NODE := tests/clients/node
 # Three workers for two cores, as some tests wait for others' processes and leave their core idle.
 WORKERS := import os; print(min(8, (os.cpu_count() or 2) * 3 // 2))
 PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $$($(PYTHON) -c '$(WORKERS)') --dist worksteal
+# The timeout of a test can't end it inside of C code that keeps the GIL; this one ends the worker, and the test has failed.
+# It is longer than that of any test, but not than fuzzing with many requests may take.
+HANGING := $(if $(FUZZ_REQUESTS),,-o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true)
 OPTIONS := $(if $(HOST),--host "$(HOST)") $(if $(PORT),--port "$(PORT)") $(if $(MODEL),"$(MODEL)")
 
 .PHONY: help serve chat test test-deep test-clients test-images check format bench lock release-check clean
@@ -37,7 +40,7 @@ chat: $(VENV)/.serve ## talk in the terminal, to the bundled model or to MODEL=n
 	@$(VENV)/bin/orchard chat $(if $(MODEL),"$(MODEL)")
 
 test: $(VENV)/.dev ## run the tests, in about six minutes (ARGS=... goes to pytest)
-	$(PYTEST) $(ARGS)
+	$(PYTEST) $(HANGING) $(ARGS)
 
 test-deep: $(VENV)/.dev ## run the same tests with many more examples and fuzzed requests
 	FUZZ_REQUESTS=10000 $(PYTEST) --hypothesis-profile deep $(ARGS)
