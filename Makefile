@@ -24,7 +24,7 @@ NODE := tests/clients/node
 WORKERS := import os; print(min(8, (os.cpu_count() or 2) * 3 // 2))
 PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest --numprocesses $$($(PYTHON) -c '$(WORKERS)') --dist worksteal
 # The timeout of a test can't end it inside of C code that keeps the GIL; this one ends the worker, and the test has failed.
-# It is longer than that of any test, but not than fuzzing with many requests may take.
+# It is longer than any test takes, unless it fuzzes with many requests.
 HANGING := $(if $(FUZZ_REQUESTS),,-o faulthandler_timeout=360 -o faulthandler_exit_on_timeout=true)
 OPTIONS := $(if $(HOST),--host "$(HOST)") $(if $(PORT),--port "$(PORT)") $(if $(MODEL),"$(MODEL)")
 
