@@ -75,4 +75,4 @@ async def serving(folder: Path, kind: type[TextService] = TextService, **options
     try:
         yield caller
     finally:
-        await service.close(1.0)
+        await service.close(60.0)  # all of a cache is on disk then, however busy the machine is
