@@ -498,6 +498,7 @@ class TestThinking:
             (None, {}, None, False),
             ({"type": "enabled", "budget_tokens": 100}, {"enable_thinking": True}, 100, False),
             ({"type": "adaptive", "display": "summarized"}, {"enable_thinking": True}, None, False),
+            ({"type": "adaptive", "display": "updates"}, {"enable_thinking": True}, None, False),
             ({"type": "disabled"}, {"enable_thinking": False}, None, True),
             ({"type": "between_tools"}, {"enable_thinking": False}, None, True),
         ],

@@ -134,7 +134,7 @@ class Thinking(Struct):
 
     type: Literal["enabled", "adaptive", "disabled", "between_tools"]
     budget_tokens: Natural | None = None
-    display: Literal["summarized", "omitted"] | None = None
+    display: Literal["summarized", "omitted", "updates"] | None = None
 
 
 class ToolChoice(Struct):
