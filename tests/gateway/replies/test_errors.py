@@ -1,5 +1,6 @@
 """In which dialect errors are told: in that of the route, whatever the names in its address look like."""
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -44,6 +45,16 @@ def dialect(response: httpx.Response) -> str:
     if "type" in told:
         return "anthropic"
     return "azure" if told["error"]["code"] in ("401", "404", "BadRequest", "DeploymentNotFound") else "openai"
+
+
+async def test_the_log_says_why_if_it_is_asked_to(pool: Pool, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "orchard")
+    async with client(pool) as http:
+        await http.post("/v1/chat/completions", json=body() | {"n": "two\n"})
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "orchard.gateway.replies.errors"]
+    assert line.startswith("why it is a 400: ")
+    assert "`n` must be" in line
+    assert "\n" not in line
 
 
 async def test_a_model_named_like_a_dialect_gets_the_words_of_the_route(pool: Pool) -> None:

@@ -1,5 +1,6 @@
 """Responses that tell of errors, each in the dialect of its route, whatever the names in the address look like."""
 
+import logging
 from collections.abc import Callable, Iterable
 
 from starlette.responses import Response
@@ -11,6 +12,8 @@ from orchard.dialects.anthropic import errors as anthropic_errors
 from orchard.dialects.common.errors import ErrorAnswer
 from orchard.dialects.openai import errors as openai_errors
 from orchard.dialects.openai.responses import errors as responses_errors
+
+log = logging.getLogger(__name__)
 
 # fail(error, request id) returns the answer that tells of the error.
 Fail = Callable[[OrchardError, str], ErrorAnswer]
@@ -50,6 +53,7 @@ def failure(scope: Scope, error: OrchardError) -> Response:
     """Make the response to the request of `scope`."""
     dialects: Dialects = scope["state"]["dialects"]
     status, headers, body = dialects.of(scope)(error, scope["state"]["id"])
+    log.debug("why it is a %d: %r", status, error.message)  # quoted, as it may have pieces of the request
     if error.kind in ("payload_too_large", "timeout"):
         headers["connection"] = "close"  # there may be more of that body
     return Response(body, status, headers, media_type="application/json")
