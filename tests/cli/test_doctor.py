@@ -15,6 +15,8 @@ from orchard.cli import doctor
 from orchard.cli.machine import Finding
 from orchard.config import Settings
 from orchard.environments.environment import IMAGES
+from orchard.gateway.models import sources
+from orchard.gateway.models.sources import ModelSource
 from tests.support.command import orchard, orchard_process
 from tests.support.model_folders import make_model
 from tests.support.serving import serve
@@ -61,7 +63,7 @@ def test_a_sound_installation(tmp_path: Path) -> None:
         "computes on ",
         "all models may take ",
         "models of images",
-        "demo model",
+        "demo, demo-vision, demo-whisper: ",
         "none yet in ",
         "are free in ",
         "is free",
@@ -123,7 +125,7 @@ def test_a_broken_mlx(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     assert not doctor.doctor(Settings(port=0))
     out = capsys.readouterr().out
     assert "MLX doesn't work" in out
-    assert "demo model" in out
+    assert "demo-vision" in out
 
 
 def test_the_environment_of_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -171,6 +173,14 @@ def test_an_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert finding.status == "warning"
     assert finding.seen == "audio, for models of transcription and speech: mlx-audio is missing"
     assert "mlx-orchard[audio]" in finding.advice
+
+
+def test_a_bundled_model_that_is_missing(mac: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = ModelSource("demo-vision", str(tmp_path))
+    monkeypatch.setattr(sources, "BUNDLED", sources.BUNDLED | {"demo-vision": broken})
+    (finding,) = examined("bundled")
+    assert finding.status == "problem"
+    assert "demo-vision" in finding.seen
 
 
 def test_the_wired_limit_is_told_on_macs_only(mac: None, monkeypatch: pytest.MonkeyPatch) -> None:

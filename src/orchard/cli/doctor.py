@@ -81,17 +81,17 @@ def _examine(settings: Settings, notes: Sequence[str]) -> Iterator[Finding]:
 
 
 def _models(settings: Settings, most: int | None) -> Iterator[Finding]:
-    """Check the bundled model, the others and the disk. `most`: the bytes that models may take, if that is known."""
+    """Check the bundled models, the others and the disk. `most`: the bytes that models may take, if that is known."""
     from orchard.gateway.models import hub_cache
     from orchard.gateway.models.registry import Registry, resolve
-    from orchard.gateway.models.sources import DEMO
+    from orchard.gateway.models.sources import BUNDLED
 
     try:
-        entry = resolve(DEMO)
+        size = sum(resolve(name).size_bytes for name in BUNDLED)
     except OrchardError as error:
-        yield Finding("problem", "demo model", error.message, "Reinstall Orchard: the demo model belongs to it.")
+        yield Finding("problem", "bundled", error.message, "Reinstall Orchard: the bundled models belong to it.")
     else:
-        yield Finding("ok", "demo model", f"{decimal(entry.size_bytes)} in {entry.path}")
+        yield Finding("ok", "bundled", f"the models {', '.join(BUNDLED)}: {decimal(size)}")
     root, repos = hub_cache.root(), hub_cache.repos()
     advice = "'orchard models' lists those that can be served" if repos else "'orchard pull ID' downloads a model"
     yield Finding("ok", "model cache", f"{len(repos) or 'none yet'} in {root}; {advice}")

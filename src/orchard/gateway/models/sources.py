@@ -47,8 +47,8 @@ def source_of(name: str, revision: str | None = None) -> ModelSource:
         return ModelSource(name, repo=name, revision=revision)
     raise OrchardError(
         "model_not_found",
-        f"no model '{name}': it is neither 'demo', nor a folder, nor the id of a model on the Hugging Face Hub "
-        "('orchard models' lists what is here; 'orchard pull ID' fetches a model)",
+        f"no model '{name}': it is neither a bundled model, nor a folder, nor the id of a model on the Hugging Face "
+        "Hub ('orchard models' lists what is here; 'orchard pull ID' fetches a model)",
     )
 
 
