@@ -137,8 +137,10 @@ def reads_in_pieces(model: LanguageModel, options: TextOptions) -> bool:
         log.info("the model can't do this: reading a prompt in pieces (%s)", _brief(error))
         return False
     off, spread = float(mx.sqrt(mx.mean(mx.square(pieces - whole)))), float(mx.std(whole))
-    log.info("in pieces, the logits of a prompt change by %.3g on average, they spread by %.3g", off, spread)
-    return not off > _TOLERANCE_IN_PIECES * spread
+    same = not off > _TOLERANCE_IN_PIECES * spread
+    level = logging.DEBUG if same else logging.INFO
+    log.log(level, "in pieces, the logits of a prompt change by %.3g on average, they spread by %.3g", off, spread)
+    return same
 
 
 def _prompt_logits(model: LanguageModel, options: TextOptions, pieces: Sequence[list[int]]) -> mx.array:
