@@ -15,6 +15,7 @@ from orchard.config import Settings
 from orchard.gateway.models.registry import Registry
 from orchard.gateway.pool.pool import Pool
 from orchard.gateway.routes.app import create_app
+from orchard.gateway.routes.table import ROUTES
 
 ROOT = Path(__file__).parents[3]
 ANSWERS = [answer for answer, _ in facts.FACT_LIST]
@@ -61,6 +62,13 @@ async def test_the_paths_it_names_exist() -> None:
     assert named > {"/v1/chat/completions", "/v1/messages", "/health", "/metrics", "/v1/images/edits"}
     assert named <= known, named - known
     assert (await get("/docs")).status_code == 200
+
+
+def test_it_names_a_path_of_every_api() -> None:
+    apis = [[group.prefixes[0] + end for end in group.answers] for group in ROUTES if group.answers]
+    assert len(apis) > 8
+    for paths in (*apis, ["/openai"]):
+        assert any(path in SPOKEN for path in paths), paths
 
 
 def test_the_pages_it_names_exist() -> None:
