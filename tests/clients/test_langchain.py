@@ -83,7 +83,7 @@ def test_an_answer(chat: BaseChatModel) -> None:
 
 def test_streaming(chat: BaseChatModel) -> None:
     chunks = list(chat.stream(COUNT))
-    assert sum(bool(chunk.text) for chunk in chunks) > 5
+    assert sum(bool(chunk.text) for chunk in chunks) > 1
     whole = reduce(add, chunks)
     assert whole.text == chat.invoke(COUNT).text
     assert whole.usage_metadata

@@ -55,7 +55,7 @@ def test_streaming(chat: Chat) -> None:
     assert whole.choices[0].message.content == chat(COUNT).choices[0].message.content
     assert whole.choices[0].finish_reason == "stop"
     assert whole.usage.completion_tokens > 20
-    assert len(chunks) > 5
+    assert len(chunks) > 1
 
 
 async def test_async(url: str) -> None:

@@ -38,7 +38,7 @@ def test_an_answer(llm: FunctionCallingLLM) -> None:
 
 def test_streaming(llm: FunctionCallingLLM) -> None:
     chunks = list(llm.stream_chat([ChatMessage(COUNT)]))
-    assert len(chunks) > 5
+    assert len(chunks) > 1
     assert "".join(chunk.delta or "" for chunk in chunks) == llm.chat([ChatMessage(COUNT)]).message.content
 
 

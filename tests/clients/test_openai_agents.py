@@ -65,7 +65,7 @@ async def test_streaming(make: Maker) -> None:
         async for event in run.stream_events()
         if event.type == "raw_response_event" and isinstance(event.data, ResponseTextDeltaEvent)
     ]
-    assert len(deltas) > 5
+    assert len(deltas) > 1
     assert "".join(deltas) == run.final_output
     assert run.context_wrapper.usage.output_tokens > 20
 

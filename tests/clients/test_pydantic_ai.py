@@ -48,7 +48,7 @@ async def test_an_answer(model: Model[Any]) -> None:
 async def test_streaming(model: Model[Any]) -> None:
     async with agent(model).run_stream(COUNT) as run:
         pieces = [piece async for piece in run.stream_text(delta=True, debounce_by=None)]
-    assert len(pieces) > 5
+    assert len(pieces) > 1
     assert "".join(pieces) == (await agent(model).run(COUNT)).output
 
 

@@ -68,7 +68,7 @@ test("counting tokens", async () => {
 test("models", async () => {
   const found = [];
   for await (const model of client.models.list()) found.push(model.id);
-  assert.deepEqual(found, ["demo"]);
+  assert.ok(found.includes("demo"));
   assert.equal((await client.models.retrieve("demo")).type, "model");
 });
 
