@@ -4,6 +4,7 @@ These tests have an environment of their own, without Orchard: the clients' depe
 """
 
 import os
+import re
 import socket
 import subprocess
 import time
@@ -17,9 +18,7 @@ from tests.clients.running import running
 
 # Clients read keys, addresses and switches from the environment: none of the user's must reach a test.
 for name in list(os.environ):
-    if name.startswith(
-        ("OPENAI_", "ANTHROPIC_", "AZURE_", "LANGCHAIN_", "LANGSMITH_", "LITELLM_", "QWEN_", "OPENCLAW_", "ORCHARD_")
-    ):
+    if re.match("CLAUDE|(ANTHROPIC|AZURE|CONTINUE|LANGCHAIN|LANGSMITH|LITELLM|OPENAI|OPENCLAW|ORCHARD|QWEN)_", name):
         del os.environ[name]
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else LiteLLM asks the internet for prices
 
