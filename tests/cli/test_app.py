@@ -117,6 +117,11 @@ class TestServe:
         assert "orchard chat --url http://127.0.0.1:9000\n" in text
         assert 'base_url="http://127.0.0.1:9000/v1"' in text
 
+    def test_the_banner_names_the_command_as_it_was_typed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "argv", [".venv/bin/orchard", "serve"])
+        monkeypatch.setenv("PATH", "")
+        assert "  .venv/bin/orchard chat\n" in serve_command.banner({"demo": "text"}, "http://127.0.0.1:8000")
+
     def test_the_banner_names_several_models(self) -> None:
         text = serve_command.banner(dict.fromkeys("abcdef", "vision"), "http://127.0.0.1:9000")
         assert " listens at http://127.0.0.1:9000\n  models        a, b, c, d and 2 more\n" in text

@@ -5,10 +5,12 @@ import json
 import logging
 import os
 import resource
+import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchard import __version__
@@ -93,7 +95,7 @@ def banner(kinds: Mapping[str, str], url: str, *, has_keys: bool = False) -> str
     sdk_key = "and one of its API keys" if has_keys else "any API key"
     name = next((one for one, kind in kinds.items() if kind not in _EXAMPLES), models[0])
     address, content = _EXAMPLES.get(kinds[name], _CHAT)
-    chat = f"  talk to it    orchard chat{option}\n" if address == _CHAT[0] else ""
+    chat = f"  talk to it    {_own_name()} chat{option}\n" if address == _CHAT[0] else ""
     return f"""\
 Orchard {__version__} listens at {url}
   models        {names}
@@ -101,6 +103,12 @@ Orchard {__version__} listens at {url}
   OpenAI SDKs   base_url="{url}/v1", {sdk_key}
   reference     {url}/docs
 Ctrl-C stops it."""
+
+
+def _own_name() -> str:
+    """Return what to type for this command, which need not be on the PATH."""
+    typed = sys.argv[0]
+    return typed if Path(typed).name == "orchard" and not shutil.which("orchard") else "orchard"
 
 
 class ProgressLine:
