@@ -23,7 +23,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from tools.demo_whisper_model.batches import Batch, batches, make
-from tools.demo_whisper_model.clips import FILE, Clips
+from tools.demo_whisper_model.clips import FILE, MELS, Clips
 from tools.demo_whisper_model.config import ALIGNMENT_HEADS, CONFIG
 from tools.demo_whisper_model.model import Whisper, log_mel
 from tools.demo_whisper_model.tokenizer import END
@@ -170,6 +170,13 @@ def rate_at(step: int, done: float, peak: float) -> float:
     return peak * min(1.0, (step + 1) / 500) * (0.01 + 0.495 * (1 + math.cos(math.pi * min(1.0, done))))
 
 
+def earlier(file: Path) -> dict[str, Tensor]:
+    """Return the weights that training wrote, or those of a model's folder, in float32 and PyTorch's order of axes."""
+    weights = {name: value.float() for name, value in load_file(file).items()}
+    exported = weights["encoder.conv1.weight"].shape[1] != MELS
+    return {name: value.transpose(1, 2) if exported and value.ndim == 3 else value for name, value in weights.items()}
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Train, printing the losses and the share of right tokens, and saving the best weights as they come."""
     begun = time.perf_counter()
@@ -178,7 +185,7 @@ def run(arguments: argparse.Namespace) -> None:
         filters = file["mel_filters"]
     trainer = Trainer("cuda" if torch.cuda.is_available() else "cpu", filters)
     if arguments.start:
-        trainer.model.load_state_dict(load_file(arguments.start))
+        trainer.model.load_state_dict(earlier(arguments.start))
     unheard = Clips(arguments.clips, "held")
     held = [
         trainer.moved(make(unheard, np.random.default_rng((arguments.seed, at)), arguments.held)) for at in range(4)
@@ -219,7 +226,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=1e-3, help="peak learning rate")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--every", type=int, default=500, help="steps between prints and measurements")
-    parser.add_argument("--start", type=Path, help="weights to go on from")
+    parser.add_argument("--start", type=Path, help="weights to go on from: training's, or those of a model's folder")
     run(parser.parse_args())
 
 
