@@ -12,7 +12,8 @@ Each round starts one server after the other and runs these scenarios with pictu
 | beside | beside | one stream of text while eight requests with pictures come: its longest gap |
 | | beside-images | those eight: their longest gap |
 
-Without --model the model has random weights in one of the shapes of benchmarks.vision_shapes (--shape): by default a
+Orchard doesn't speculate: random weights repeat themselves, so that guesses would be right far too often. Without
+--model the model has random weights in one of the shapes of benchmarks.vision_shapes (--shape): by default a
 small one. Prints a JSON line for each scenario as it ends, and at the end the table of benchmarks.comparison.
 """
 
@@ -177,7 +178,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="orchard-images-") as temporary:
         folder = Path(temporary)
         path = resolve(args.model).path if args.model else str(make_shape(folder / args.shape, args.shape))
-        contenders = [Contender.orchard(path, folder, [])]
+        contenders = [Contender.orchard(path, folder, ["--speculation", "off"])]
         contenders += [Contender.rival(name, python, path, folder) for name, python in args.rival]
         print(compare(contenders, args, folder / "images"))
 

@@ -5,7 +5,8 @@
 Each round starts one server after the other (with --together they all stay up: right where an idle server costs
 nothing and memory is plenty), warms it up and runs every scenario with the round's own prompts. Besides the scenarios
 of `orchard bench` there are `restart` (the first token of `again` after the server was stopped and started) and `raw`
-(mlx-lm's `stream_generate` in a process of its own, no server). Whatever follows `--` goes to `orchard serve`.
+(mlx-lm's `stream_generate` in a process of its own, no server). Whatever follows `--` goes to `orchard serve`; random
+weights repeat themselves, which makes guesses right too often: with these, end with `-- --speculation off`.
 
 Every round's figures go to FILE.jsonl as JSON lines, and after each server's turn the table of medians to FILE.md.
 """
