@@ -35,3 +35,35 @@ def test_layers_of_other_types_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "is_slow", lambda: False)
     cpu.adapt(fast)
     assert type(fast.layers[0]) is nn.Linear
+
+
+def test_a_quantised_network_computes_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = nn.Sequential(nn.Linear(64, 64).to_quantized(group_size=32), nn.Linear(64, 8))
+    network.set_dtype(mx.bfloat16)
+    expected = network(mx.ones((1, 64), mx.bfloat16))
+    monkeypatch.setattr(cpu, "is_slow", lambda: False)
+    cpu.widen(network)
+    assert network.layers[0].scales.dtype == mx.bfloat16
+    monkeypatch.setattr(cpu, "is_slow", lambda: True)
+    cpu.widen(network)
+    found = network(mx.ones((1, 64)))
+    assert (found.dtype, network.layers[0].weight.dtype) == (mx.float32, mx.uint32)
+    assert np.array(found) == pytest.approx(np.array(expected.astype(mx.float32)), abs=0.02)
+    assert type(network.layers[1]) is cpu._NumpyLinear
+
+
+def test_a_network_that_is_not_quantised_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = nn.Sequential(nn.Linear(4, 4))
+    network.set_dtype(mx.bfloat16)
+    monkeypatch.setattr(cpu, "is_slow", lambda: True)
+    cpu.widen(network)
+    assert (type(network.layers[0]), network.layers[0].weight.dtype) == (nn.Linear, mx.bfloat16)
+
+
+def test_few_rows_are_mlxs_where_numpy_waits_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = nn.Sequential(nn.Linear(12, 20))
+    monkeypatch.setattr(cpu, "is_slow", lambda: True)
+    cpu.adapt(network, fewest_rows=8)
+    monkeypatch.setattr(cpu, "product", lambda inputs, weights: mx.zeros((*inputs.shape[:-1], 20)))
+    assert mx.array_equal(network(mx.ones((1, 8, 12))), mx.broadcast_to(network.layers[0].bias, (1, 8, 20)))
+    assert not mx.array_equal(network(mx.ones((1, 7, 12))), mx.broadcast_to(network.layers[0].bias, (1, 7, 20)))

@@ -13,7 +13,7 @@ from typing import Any
 import mlx.core as mx
 from mlx import nn
 
-from orchard.backends import cuda
+from orchard.backends import quantized
 
 _ARRAYS = ("weight", "scales", "biases", "bias")
 
@@ -94,7 +94,7 @@ class _Joint:
         """Return what the layer at a place makes of inputs (..., width); None: it must compute that itself."""
         if place == 0:
             self._inputs = inputs
-            self._outputs = list(mx.split(cuda.linear(inputs, self), self._borders, axis=-1))
+            self._outputs = list(mx.split(quantized.linear(inputs, self), self._borders, axis=-1))
         elif inputs is not self._inputs:
             return None
         output = self._outputs[place]
@@ -109,4 +109,4 @@ class _Joined(nn.QuantizedLinear):  # type: ignore[misc]
 
     def __call__(self, inputs: mx.array) -> mx.array:
         output = self.joint.take(inputs, self.place)
-        return cuda.linear(inputs, self) if output is None else output
+        return quantized.linear(inputs, self) if output is None else output

@@ -16,7 +16,7 @@ import mlx_lm.utils
 from mlx.utils import tree_flatten
 from transformers import dynamic_module_utils
 
-from orchard.backends import cuda, fused, gated_delta
+from orchard.backends import cpu, fused, gated_delta, quantized
 from orchard.backends.output_layer import OutputLayer
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import absurd_size, context_window
@@ -103,11 +103,12 @@ def load_folder(
         network, config = _network(folder, library)
         if options.adapter_path is not None:
             _adapt(network, Path(options.adapter_path), library)
+        cpu.widen(network)
         fused.fuse(network, partial(library.run, network))
         evaluate(folder, network, progress, library.name)
         tokenizer = reading.result()
     mlx_lm.utils.maybe_set_recommended_wired_limit()  # does nothing where the device has no such limit
-    cuda.adapt(network)
+    quantized.adapt(network)
     gated_delta.install()
     output = _output(folder, network, library) if options.embeddings else None
     defaults, max_new_tokens = _generation_config(folder)

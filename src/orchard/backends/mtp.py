@@ -16,7 +16,7 @@ from mlx_vlm.speculative.drafters import load_drafter
 from mlx_vlm.speculative.drafters.mtp_split import detect_mtp_splitter
 from mlx_vlm.speculative.drafters.qwen3_5_mtp import Qwen3_5MTPDraftModel
 
-from orchard.backends import cuda
+from orchard.backends import quantized
 from orchard.backends.model_folder import LoadedModel, evaluate, fingerprint, loading
 from orchard.backends.output_layer import OutputLayer
 from orchard.backends.rotary import UNUSED, install
@@ -107,7 +107,7 @@ def load_head(model: LoadedModel, folder: Path) -> MtpHead:
     if reason := _misfit(draft, output.width):
         raise OrchardError("model_failed", f"the MTP head in {folder} can't guess for this model: {reason}")
     evaluate(folder, draft, lambda fraction: None, _LIBRARY)
-    cuda.adapt(draft)
+    quantized.adapt(draft)
     log.info("the MTP head in %s guesses next tokens", folder)
     return MtpHead(draft, model.network, output, f"mtp {fingerprint(folder, None, _LIBRARY)}")
 

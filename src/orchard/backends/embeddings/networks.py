@@ -15,7 +15,7 @@ import mlx.core as mx
 from mlx import nn
 from mlx_vlm.encoder_loader import load_encoder_model
 
-from orchard.backends import cpu, cuda
+from orchard.backends import cpu, quantized
 from orchard.backends.model_folder import Progress, evaluate, loading
 from orchard.core.errors import OrchardError
 from orchard.core.model_config import absurd_size
@@ -218,7 +218,7 @@ def load_network(
         mx.eval(mx.random.state)  # else the key would keep a record of the weights that a network begins with
         evaluate(folder, network, progress, _LIBRARY)
     family.mend(network)
-    cuda.adapt(network)
+    quantized.adapt(network)
     cpu.adapt(network)
     layers = network.layers
     for index, layer in enumerate(layers):

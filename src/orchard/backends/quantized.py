@@ -1,8 +1,9 @@
-"""Quantised layers on MLX's CUDA backend (0.32), in the forms for which it has fast kernels.
+"""Quantised layers in the forms for which MLX 0.32 is fast on CUDA and on a CPU without Accelerate.
 
-A product with inputs (rows, 1, width) reads the weights once a row there, one with (rows, width) reads them once.
-And from some hundred rows on, unpacking the weights and multiplying by them as they are is faster than MLX's product
-with packed ones. Metal's kernels do both by themselves. Measured in docs/performance.md.
+On CUDA, a product with inputs (rows, 1, width) reads the weights once a row, one with (rows, width) reads them once.
+And from some number of rows on, unpacking the weights and multiplying by them as they are is faster than MLX's product
+with packed ones: hundreds on CUDA, some on such a CPU, which unpacks them again for each row. Metal's kernels do both
+by themselves. Measured in docs/performance.md.
 
 cuDNN's attention is turned off: it takes 40 ms and more (seconds for some) to prepare each new pair of lengths, and
 nearly every chunk of a prompt has a new one.
@@ -14,14 +15,15 @@ from typing import Any
 import mlx.core as mx
 from mlx import nn
 
+from orchard.backends import cpu
 from orchard.engine.batching.model import on_cuda
 
-_UNPACK_FROM = 256  # rows
+_UNPACK_FROM = 256  # rows, on CUDA
 
 
 def adapt(network: nn.Module) -> None:
-    """Give a network's layers these forms, where it runs on CUDA. Call this before anything is computed."""
-    if not on_cuda():
+    """Give a network's layers these forms, where they help. Call this before anything is computed."""
+    if not (on_cuda() or cpu.is_slow()):
         return
     os.environ.setdefault("MLX_CUDA_USE_CUDNN_SDPA", "0")
     for _, module in network.named_modules():
@@ -37,15 +39,17 @@ def product(inputs: mx.array, layer: Any) -> mx.array:
     rows = inputs.size // width
     packed = {"group_size": layer.group_size, "bits": layer.bits, "mode": layer.mode}
     weights, scales, biases = layer["weight"], layer["scales"], layer.get("biases")
-    if rows >= _UNPACK_FROM:
-        return inputs @ mx.dequantize(weights, scales, biases, dtype=inputs.dtype, **packed).T
+    slow = cpu.is_slow() and inputs.dtype == mx.float32
+    if rows >= (cpu.FEWEST_ROWS if slow else _UNPACK_FROM):
+        unpacked = mx.dequantize(weights, scales, biases, dtype=inputs.dtype, **packed)
+        return cpu.product(inputs, unpacked) if slow else inputs @ unpacked.T
     outputs = mx.quantized_matmul(inputs.reshape(rows, width), weights, scales, biases, transpose=True, **packed)
     return outputs.reshape(*inputs.shape[:-1], -1)
 
 
 def linear(inputs: mx.array, layer: Any) -> mx.array:
     """Return what a quantised layer makes of inputs (..., width), in the form that is fast on this device."""
-    if on_cuda() and inputs.size > inputs.shape[-1]:
+    if inputs.size > inputs.shape[-1] and (on_cuda() or cpu.is_slow()):
         outputs = product(inputs, layer)
     else:
         outputs = mx.quantized_matmul(

@@ -1,4 +1,4 @@
-"""The arithmetic of the CUDA layers is checked on any device; that they are faster there is measured in benchmarks/."""
+"""The arithmetic of these layers is checked on any device; that they are faster is measured in benchmarks/."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import mlx.core as mx
 import pytest
 from mlx import nn
 
-from orchard.backends import cuda
+from orchard.backends import cpu, quantized
 
 SHAPES = [(1, 1, 64), (5, 1, 64), (300, 1, 64), (1, 255, 64), (1, 256, 64), (1, 300, 64), (2, 150, 64), (7, 64), (64,)]
 MODES: list[dict[str, Any]] = [
@@ -39,7 +39,7 @@ def test_a_linear_layer(mode: dict[str, Any], shape: tuple[int, ...], bias: bool
     plain = nn.Linear(64, 96, bias=bias)
     layer = nn.QuantizedLinear.from_linear(plain, **mode)
     ours = nn.QuantizedLinear.from_linear(plain, **mode)
-    ours.__class__ = cuda._Linear
+    ours.__class__ = quantized._Linear
     check_alike(ours, layer, mx.random.normal(shape))
 
 
@@ -49,7 +49,7 @@ def test_an_embedding_as_the_last_layer(mode: dict[str, Any], shape: tuple[int, 
     plain = nn.Embedding(96, 64)
     layer = nn.QuantizedEmbedding.from_embedding(plain, **mode)
     ours = nn.QuantizedEmbedding.from_embedding(plain, **mode)
-    ours.__class__ = cuda._Embedding
+    ours.__class__ = quantized._Embedding
     check_alike(ours.as_linear, layer.as_linear, mx.random.normal(shape))
     assert mx.array_equal(ours(mx.array([3, 5])), layer(mx.array([3, 5])))
 
@@ -58,7 +58,7 @@ def test_an_embedding_as_the_last_layer(mode: dict[str, Any], shape: tuple[int, 
 def test_the_inputs_type_stays(shape: tuple[int, ...]) -> None:
     layer = nn.QuantizedLinear.from_linear(nn.Linear(64, 96, bias=False), group_size=32, bits=4)
     layer.set_dtype(mx.bfloat16)
-    check_alike(lambda inputs: cuda.product(inputs, layer), layer, mx.random.normal(shape).astype(mx.bfloat16))
+    check_alike(lambda inputs: quantized.product(inputs, layer), layer, mx.random.normal(shape).astype(mx.bfloat16))
 
 
 class Network(nn.Module):  # type: ignore[misc]
@@ -71,11 +71,27 @@ def kinds(network: nn.Module) -> list[str]:
     return [type(layer).__name__ for layer in network.layers]
 
 
-def test_without_cuda_nothing_changes() -> None:
+def test_where_mlxs_products_are_fast_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "is_slow", lambda: False)
     network = Network()
     nn.quantize(network, group_size=32)
-    cuda.adapt(network)
+    quantized.adapt(network)
     assert kinds(network) == ["QuantizedLinear", "QuantizedLinear", "QuantizedEmbedding"]
+
+
+@pytest.mark.parametrize("rows", [1, cpu.FEWEST_ROWS - 1, cpu.FEWEST_ROWS, 40])
+def test_on_a_cpu_without_a_library_the_same_comes_out(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    network = Network()
+    nn.quantize(network, group_size=32)
+    first, _, embedding = network.layers
+    inputs = mx.random.normal((1, rows, 64))
+    expected = first(inputs), embedding.as_linear(inputs)
+    monkeypatch.setattr(cpu, "is_slow", lambda: True)
+    quantized.adapt(network)
+    found = first(inputs), embedding.as_linear(inputs)
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == other.shape
+        assert mx.allclose(one, other, atol=1e-5)
 
 
 def test_with_cuda_the_quantised_layers_change(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,5 +101,5 @@ def test_with_cuda_the_quantised_layers_change(monkeypatch: pytest.MonkeyPatch) 
     with monkeypatch.context() as pretended:
         pretended.setattr(mx, "default_device", lambda: mx.gpu)
         pretended.setattr(mx.cuda, "is_available", lambda: True)
-        cuda.adapt(network)
+        quantized.adapt(network)
     assert kinds(network) == ["_Linear", "Linear", "_Embedding"]
