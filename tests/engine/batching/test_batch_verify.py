@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot
+from orchard.engine.batching.batch import Batch, BatchMode, BatchSlot, Verifying
 from orchard.engine.batching.kv_cache import layers
 from orchard.engine.batching.layer_kinds import kind_of
 from orchard.engine.batching.model import LanguageModel
@@ -88,6 +88,23 @@ def test_traced_passes_give_the_same(multiple: int, name: str, on_cuda: bool, se
     model = MODELS[name]()
     with as_traced(on_cuda):
         let_rows_guess(model, Batch(model, BatchMode.SHARED, multiple, SHORT, traced=True), seed)
+
+
+@pytest.mark.parametrize(("verifying", "widths"), [(Verifying.TOGETHER, [8, 8, 16]), (Verifying.ALONE, [2, 7, 9])])
+def test_a_row_that_is_alone_is_filled_up_where_padding_is_left_out(verifying: Verifying, widths: list[int]) -> None:
+    seen: list[int] = []
+    model = Other(network("qwen3"), before=lambda tokens, given: seen.append(tokens.shape[1]))
+    row = line(model, prompt(1, 40), 12)
+    batch = Batch(model, multiple=8, verifying=verifying)
+    batch.arrange([row.slot])
+    seen.clear()
+    for count in (2, 7, 9):
+        logits, _ = batch.verify([row.text[row.slot.length :][:count]], [count])
+        assert logits is not None
+        for place, own in enumerate(logits[0]):
+            check_close(own, row.expected(row.slot.length + place), place)
+        batch.keep([count])
+    assert seen == widths
 
 
 def let_rows_guess(model: LanguageModel, batch: Batch, seed: int) -> None:

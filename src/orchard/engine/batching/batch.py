@@ -175,10 +175,12 @@ class Pass:
             slot.length += 1
         return self.real(logits)
 
-    def verify(self, model: LanguageModel, tokens: Sequence[Sequence[int]], traced: TracedPasses | None) -> mx.array:
+    def verify(
+        self, model: LanguageModel, tokens: Sequence[Sequence[int]], traced: TracedPasses | None, multiple: int = 1
+    ) -> mx.array:
         """Read several tokens a row; return logits (rows, n, vocab_size), padded at their end. `keep` must follow."""
         given = self._given = [len(of) for of in tokens]
-        count = max(given)
+        count = self._filled(max(given), multiple)
         padded = mx.array([[*of, *[of[-1]] * (count - len(of))] for of in tokens], mx.uint32)
         positions = None
         if any(slot.position_delta for slot in self.slots):
@@ -189,6 +191,15 @@ class Pass:
         parts = zip(self.groups, self._parts(), strict=True)
         lengths = [group.begin_pass(count, given[start:stop]) for group, (start, stop) in parts]
         return self.real(self._run_batched(model, self.spread(padded), positions, lengths, traced))
+
+    def _filled(self, count: int, multiple: int) -> int:
+        """Return how many tokens each row gets in `verify`, with padding.
+
+        A row that is alone in batched caches gets a multiple of `multiple`, as several rows are filled up to that.
+        """
+        filled = -(-count // multiple) * multiple
+        alone = self.bounds[-1] == 1 and self.slots[0].cache is None
+        return filled if alone and filled <= self.slots[0].most else count
 
     def keep(self, tokens: Sequence[int]) -> None:
         """Keep so many of each row's tokens of the last `verify`."""
@@ -369,12 +380,13 @@ class Batch:
         padding. `keep` must follow before anything else.
         """
         most = max(drawn)
+        # Where rows verify alone only, their states take padding for tokens.
+        multiple = self._multiple if self.verifying is Verifying.TOGETHER else 1
 
         def run(one: Pass, start: int) -> mx.array:
             stop = start + len(one.slots)
-            return _behind_last(
-                one.verify(self._model, tokens[start:stop], self._traced), tokens[start:stop], drawn[start:stop], most
-            )
+            own = tokens[start:stop]
+            return _behind_last(one.verify(self._model, own, self._traced, multiple), own, drawn[start:stop], most)
 
         return self._each(run)
 
