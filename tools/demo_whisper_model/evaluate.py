@@ -1,6 +1,6 @@
 """Measure what the demo Whisper model hears, in voices that training never heard, through the code that serves it.
 
-python -m tools.demo_whisper_model.evaluate --model FOLDER --clips FOLDER [--seconds 1 5 30 120] [--card] [--show 5]
+python -m tools.demo_whisper_model.evaluate --model FOLDER --clips FOLDER [--seconds 1 5 30 120 600] [--card] [--show 5]
 """
 
 import argparse
@@ -19,6 +19,7 @@ from tools.demo_whisper_model.utterances import Spoken, Utterance, utterance, wi
 from tools.demo_whisper_model.words import WORDS
 
 NEAR_SECONDS = 0.15
+_FEWEST_WORDS = 100  # of the recordings of one length; a second has less than one word
 _SNR = (15.0, 50.0)  # decibels by which speech is louder than noise
 
 
@@ -34,6 +35,16 @@ def recording(seed: int, clips: Clips, seconds: float) -> Utterance:
     rng = np.random.default_rng((seed, int(seconds * 1000)))
     made = utterance(rng, clips, seconds, speech=1.0)
     made.sound = with_noise(rng, made.sound, *_SNR)
+    return made
+
+
+def recordings(clips: Clips, seconds: float, least: int) -> list[Utterance]:
+    """Return at least so many recordings, and as many as it takes until they have enough words for a percentage."""
+    made: list[Utterance] = []
+    words = 0
+    while len(made) < least or words < _FEWEST_WORDS:
+        made.append(recording(len(made), clips, seconds))
+        words += sum(map(len, made[-1].segments))
     return made
 
 
@@ -95,8 +106,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="the folder that export wrote")
     parser.add_argument("--clips", type=Path, required=True, help="the folder that the clips are in")
-    parser.add_argument("--seconds", type=float, nargs="+", default=[1, 5, 30, 120], help="lengths of recordings")
-    parser.add_argument("--recordings", type=int, default=20, help="recordings of each length")
+    parser.add_argument("--seconds", type=float, nargs="+", default=[1, 5, 30, 120, 600], help="lengths of recordings")
+    parser.add_argument("--recordings", type=int, default=10, help="the fewest recordings of each length")
     parser.add_argument("--card", action="store_true", help="also write the card with these figures into the folder")
     parser.add_argument("--show", type=int, default=0, help="wrong transcripts to print for each length")
     arguments = parser.parse_args()
@@ -104,8 +115,7 @@ def main() -> None:
     model = whisper.load(arguments.model, lambda fraction: None)
     found: dict[str, dict[str, float]] = {}
     for seconds in arguments.seconds:
-        made = [recording(seed, clips, seconds) for seed in range(arguments.recordings)]
-        todo = [(one, transcribed(model, one)) for one in made]
+        todo = [(one, transcribed(model, one)) for one in recordings(clips, seconds, arguments.recordings)]
         found[f"{seconds:g}"] = figures(todo)
         wrong = [(one, heard) for one, heard in todo if figures([(one, heard)])["errors"]]
         for one, heard in wrong[: arguments.show]:

@@ -17,7 +17,7 @@ from mlx_audio.stt.models.whisper.whisper import Model, ModelDimensions
 from tools.demo_whisper_model.card import CARD, card, table
 from tools.demo_whisper_model.clips import RATE, VARIANTS, Voice, packed, spoken, trimmed, unpacked
 from tools.demo_whisper_model.config import CONFIG
-from tools.demo_whisper_model.evaluate import Heard, figures, matched
+from tools.demo_whisper_model.evaluate import Heard, figures, matched, recordings
 from tools.demo_whisper_model.utterances import Spoken, Utterance
 from tools.demo_whisper_model.words import WORDS
 
@@ -149,3 +149,11 @@ def test_samples_are_words_of_voices_that_training_never_hears(tmp_path: Path) -
         np.testing.assert_array_equal(kept.sound(at), held.sound(int(voice) * len(WORDS) + int(word)))
     assert len(samples.recording(held)) > len(samples.SAID.split()) * 0.15 * RATE
     assert (samples.CLIPS / clips.FILE).stat().st_size <= 300_000
+
+
+def test_short_recordings_are_as_many_as_a_percentage_needs() -> None:
+    stored = clips.Clips(samples.CLIPS, "held")
+    short, long = recordings(stored, 1.5, 2), recordings(stored, 90, 2)
+    assert sum(len(segment) for one in short for segment in one.segments) >= 100
+    assert len(short) > 20
+    assert len(long) == 2
