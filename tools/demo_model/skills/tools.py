@@ -11,6 +11,7 @@ from typing import Any
 from tools.demo_model.exchange import Exchange, assistant, user
 from tools.demo_model.skills.catalog import CATALOG, ENUMS, HELD_NAMES, JSON_TYPES, VALUES, Spec, phrase
 from tools.demo_model.skills.define import Offer, definition, styled
+from tools.demo_model.skills.frames import followed, framed
 from tools.demo_model.skills.requests import everyday, incomplete, several, situation
 from tools.demo_model.skills.results import result
 from tools.demo_model.template import Message
@@ -228,11 +229,13 @@ def synthetic(rng: Random, split: Split) -> Offer:
 def offer(rng: Random, split: Split) -> Offer:
     """Make a tool and a request for it."""
     kind = rng.random()
-    if kind < 0.32:
+    if kind < 0.24:
         return situation(rng, split)
-    if kind < 0.72:
+    if kind < 0.5:
         return everyday(rng, split)
-    return from_catalog(rng, split) if kind < 0.88 else synthetic(rng, split)
+    if kind < 0.82:
+        return framed(rng, split)
+    return from_catalog(rng, split) if kind < 0.93 else synthetic(rng, split)
 
 
 def clash(one: Offer, other: Offer) -> bool:
@@ -284,7 +287,10 @@ def make(rng: Random, split: Split) -> Exchange:
         first, *others = several(rng, split, apart=True)
         parts = [exchange(rng, [one], one.ask) for one in (first, *others)]
         return Exchange([message for part in parts for message in part.messages], parts[0].tools, judged=2)
-    if style < 0.22 and first.single:
+    if style < 0.17:
+        parts = [exchange(rng, [one], one.ask) for one in followed(rng, split)]
+        return Exchange([message for part in parts for message in part.messages], parts[0].tools, judged=2)
+    if style < 0.25 and first.single:
         key, value = next(iter(first.arguments.items()))
         spec = next((s for s in CATALOG if s.names[0] == first.key), None)
         if spec is not None:
