@@ -24,7 +24,11 @@ Maker = Callable[[Random, Split], Exchange]
 def _between(rng: Random, split: Split) -> Exchange:
     """Return an exchange short enough to stand between telling and asking."""
     maker = choose(rng, (echo.make, sums.make, facts.make, about.chat, refuse.make, about.chat, tools.make))
-    return maker(rng, split)
+    made = maker(rng, split)
+    # Few tools fit there: those beside the called ones stay out.
+    called = {call["function"]["name"] for message in made.messages for call in message.get("tool_calls", ())}
+    made.tools = [tool for tool in made.tools if tool["function"]["name"] in called] or made.tools[:1]
+    return made
 
 
 def _remember(rng: Random, split: Split) -> Exchange:
@@ -45,7 +49,7 @@ MIXTURE: dict[str, tuple[float, Maker]] = {
     "echo": (0.14, echo.make),
     "again": (0.01, _again),
     "sums": (0.2, sums.make),
-    "tools": (0.5, tools.make),
+    "tools": (0.66, tools.make),
     "memory": (0.2, _remember),
     "unknown": (0.025, _unknown),
     "facts": (0.17, facts.make),
@@ -142,6 +146,15 @@ def _meant(other: Offer, said: set[str]) -> bool:
     return other.key in {spec.names[0] for spec in CATALOG} - SAFE
 
 
+def _fits(new: list[Tool], offered: list[Tool]) -> bool:
+    """Whether tools may be offered beside those of earlier exchanges: few enough, and none that is like another."""
+    if not new or not offered:
+        return len(new) <= MOST_TOOLS
+    others = [tools.shown(tool) for tool in offered]
+    near = any(tools.clash(tools.shown(tool), other) for tool in new for other in others)
+    return not near and len(offered) + len(new) <= MOST_TOOLS
+
+
 def conversation(rng: Random, split: Split, skill: str | None = None, turns: int = 0) -> Conversation:
     """Make a conversation whose last exchange is of the given skill (any, by weight, if None)."""
     count = turns or rng.choices((1, 2, 3, 4, 5, 9), (0.5, 0.2, 0.14, 0.08, 0.05, 0.03))[0]
@@ -156,14 +169,10 @@ def conversation(rng: Random, split: Split, skill: str | None = None, turns: int
         last = index + 1 == count
         for _ in range(20):
             part = MIXTURE[name][1](rng, split)
-            names = {tool["function"]["name"] for tool in offered}
-            fits = (
-                not (names & {tool["function"]["name"] for tool in part.tools})
-                and len(offered) + len(part.tools) <= MOST_TOOLS
-            )
+            fits = _fits(part.tools, offered)
             sums_clash = bool(part.tools) and part.topic in topics and part.topic in _OWN
             reverse = name in ("sums", "echo", "memory", "chat") and any("tool:" + topic in topics for topic in _OWN)
-            if (not part.tools or fits) and not sums_clash and not reverse:
+            if fits and not sums_clash and not reverse:
                 break
         else:
             if not last:
@@ -212,7 +221,7 @@ def _with_distractors(
     """Add tools that nobody asks for; at times turn the last request into one that no tool can serve."""
     wanted = choose(rng, (0, 0, 0, 1, 1, 2, 2, 3, 6)) if offered else choose(rng, (0, 0, 0, 0, 0, 1, 1, 2, 3, 7))
     banned = set(_OWN) & (topics | {topic.removeprefix("tool:") for topic in topics})
-    mine = [Offer(_key(tool), tool, "", {}) for tool in offered]
+    mine = [tools.shown(tool) for tool in offered]
     extra = tools.distractors(rng, split, mine, min(wanted, MOST_TOOLS - len(offered)), banned)
     made = None
     if skills[-1] == "refuse" and not offered and rng.random() < 0.4:
@@ -228,12 +237,6 @@ def _with_distractors(
     shown = [*offered, *(other.tool for other in extra)]
     rng.shuffle(shown)
     return shown
-
-
-def _key(tool: Tool) -> str:
-    """Return the words of a tool's name, to compare tools by."""
-    name = tool["function"]["name"]
-    return "".join(f" {c.lower()}" if c.isupper() else c for c in name).replace("_", " ")
 
 
 def training_conversations(seed: int, shard: int, count: int) -> list[Conversation]:

@@ -8,6 +8,7 @@ words are the value and which argument has it must be read from the definition a
 
 import re
 from collections.abc import Callable
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -42,9 +43,9 @@ _NEAR = {
 }
 
 
-def framed(rng: Random, split: Split) -> Offer:
-    """Define a tool of pieces, and ask for it."""
-    return _framed(rng, split)[0]
+def framed(rng: Random, split: Split, alone: bool = False) -> Offer:
+    """Define a tool of pieces, and ask for it; at times with tools for the same thing beside it, unless ``alone``."""
+    return _framed(rng, split, alone)[0]
 
 
 def followed(rng: Random, split: Split) -> list[Offer]:
@@ -67,7 +68,7 @@ def _plain(name: str) -> str:
     return name.lstrip("~").replace("_", "").lower()
 
 
-def _framed(rng: Random, split: Split) -> tuple[Offer, list[Part]]:
+def _framed(rng: Random, split: Split, alone: bool = False) -> tuple[Offer, list[Part]]:
     """Put a tool and its request together; return also the pieces that the request says."""
     said = _pieces(rng, split)
     named, spoken = _verbs(rng, split)
@@ -78,7 +79,13 @@ def _framed(rng: Random, split: Split) -> tuple[Offer, list[Part]]:
     texts, tail = _texts(rng, split, said)
     ask = _ended(rng, lead, mentions, tail)
     spare = [part for part in _unsaid(rng, split) if not _alike(part, [*said, *texts])]
-    return _defined(rng, split, (named, spoken), noun, [*said, *texts], spare, ask), said
+    offer = _defined(rng, (named, spoken), noun, [*said, *texts], spare, ask)
+    # Without the verb, only the arguments say which tool is meant.
+    if not alone and rng.random() < 0.3 and spoken in ask.lower():
+        properties = offer.tool["function"].get("parameters", {}).get("properties", {})
+        beside = _beside(rng, split, (named, spoken), noun, list(properties.items())[:1])
+        offer.beside = [tool for tool in beside if tool["function"]["name"] != offer.name]
+    return offer, said
 
 
 def _pieces(rng: Random, split: Split) -> list[Part]:
@@ -235,9 +242,7 @@ def _ended(rng: Random, lead: str, mentions: list[str], tail: str) -> str:
     return ask + choose(rng, ("", "", "", ".", ".", "!", ", please", ", please.", " please", ". Thanks!", ", thanks"))
 
 
-def _defined(
-    rng: Random, split: Split, verbs: tuple[str, str], noun: str, said: list[Part], spare: list[Part], ask: str
-) -> Offer:
+def _defined(rng: Random, verbs: tuple[str, str], noun: str, said: list[Part], spare: list[Part], ask: str) -> Offer:
     """Define the tool: what the request says, what it does not, in any order."""
     named, spoken = verbs
     fields: list[Field] = []
@@ -262,28 +267,36 @@ def _defined(
     about = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", about)
     words = {word for part in said for word in part.words if " " not in word}
     key = f"{named} {noun} {spoken} " + " ".join(sorted(words))
-    offer = Offer(key, definition(rng, styled(rng, name), about, fields), ask, arguments, everyday=True)
-    # Without the verb, only the arguments say which tool is meant.
-    if rng.random() < 0.35 and spoken in ask.lower():
-        offer.beside = _beside(rng, split, verbs, noun, fields)
-        offer.beside = [tool for tool in offer.beside if tool["function"]["name"] != offer.name]
-    return offer
+    return Offer(key, definition(rng, styled(rng, name), about, fields), ask, arguments, everyday=True)
 
 
-def _beside(rng: Random, split: Split, verbs: tuple[str, str], noun: str, fields: list[Field]) -> list[Tool]:
-    """Define tools that do something else to the same thing, at times with the same argument."""
-    taken = set(" ".join(verbs).split())
+@cache
+def _meanings() -> dict[str, set[str]]:
+    """Return for each verb all that mean the same, by the lines of verbs."""
+    found: dict[str, set[str]] = {}
     for line in VERBS:
         ways = set(line.removeprefix("~").replace(" ; ", "|").split("|"))
-        if ways & {*verbs}:
-            taken |= ways
+        for way in ways:
+            found[way] = found.get(way, set()) | ways
+    return found
+
+
+def _beside(
+    rng: Random, split: Split, verbs: tuple[str, str], noun: str, shared: list[tuple[str, Message]]
+) -> list[Tool]:
+    """Define tools that do something else to the same thing, at times with the same argument."""
+    taken = {*" ".join(verbs).split()}.union(*(_meanings().get(verb, ()) for verb in verbs))
     found: list[Tool] = []
-    for verb in rng.sample(list(_NEAR), rng.choice((1, 1, 2, 3))):
+    for verb in rng.sample(list(_NEAR), choose(rng, (1, 1, 2, 3))):
         if verb in taken or taken & set(_NEAR[verb].split()):
             continue
-        own: list[Field] = [(name, schema, True) for name, schema, _ in fields[:1]] if rng.random() < 0.6 else []
+        own: dict[str, Field] = {}
+        if rng.random() < 0.6:
+            own = {name: (name, {"type": "string"} | schema, True) for name, schema in shared}
         for part in _unsaid(rng, split):
-            own += [(styled(rng, one.name.lstrip("~")), dict(one.schema), rng.random() < 0.6) for one in (part.one, *part.others)]  # fmt: skip
+            for one in (part.one, *part.others):
+                name = styled(rng, one.name.lstrip("~"))
+                own.setdefault(name, (name, dict(one.schema), rng.random() < 0.6))
         about = expand(rng, "{V}[s|] [a|the] {n}[.|]", V=verb.capitalize(), n=noun)
-        found.append(definition(rng, styled(rng, f"{verb}_{noun}".replace(" ", "_")), about, list({f[0]: f for f in own}.values())))  # fmt: skip
+        found.append(definition(rng, styled(rng, f"{verb}_{noun}".replace(" ", "_")), about, list(own.values())))
     return found

@@ -43,19 +43,19 @@ def thing(rng: Random, split: Split) -> Part:
     kind = choose(rng, NOUNS) if free else choose(rng, group.split("|"))
 
     def again() -> Drawn:
-        value = _anything(rng) if free else choose(rng, KINDS[group])
+        value = anything(rng) if free else choose(rng, KINDS[group])
         bare = value.removeprefix("the ")
         article = choose(rng, ("the ", "the ", "my ", "", "our ")) if bare.islower() and group[:5] != "topic" else ""
         return ("the " if bare != value else article) + bare, bare
 
     said, value = again()
     name = expand(rng, "[{k}|{k}|{k}|{k}_name|target_{k}|{k}]", k=kind)
-    about = expand(rng, "[The|Which|Name of the] {k}[.||, e.g. {e}]", k=kind, e=_anything(rng) if free else choose(rng, KINDS[group]))  # fmt: skip
+    about = expand(rng, "[The|Which|Name of the] {k}[.||, e.g. {e}]", k=kind, e=anything(rng) if free else choose(rng, KINDS[group]))  # fmt: skip
     mention = expand(rng, "[ with {s}| with {s}| for {s}| on {s}| in {s}| from {s}| at {s}| to {s}| of {s}| using {s}|, {s}|, {k} {v}|, {k}: {v}| with the {k} {v}]", s=said, k=kind, v=value)  # fmt: skip
     return Part(Argument(name, about, TEXT, value), said, mention, kind, {kind, *group.split("|")}, again, free)
 
 
-def _anything(rng: Random) -> str:
+def anything(rng: Random) -> str:
     """Name a thing that may be anything, with any letters."""
     kind = rng.random()
     if kind < 0.15:
@@ -95,7 +95,7 @@ def labelled(rng: Random, split: Split) -> Part:
             return values.code(rng)[1]
         if kind < 0.72:
             return expand(rng, "[v|]{a}.{b}[.{c}|-rc{c}|]", a=rng.randint(0, 20), b=rng.randint(0, 40), c=rng.randint(0, 9))  # fmt: skip
-        return _anything(rng) if kind < 0.8 else choose(rng, (coin(rng, 2).capitalize(), coin(rng), choose(rng, NOUNS).capitalize(), choose(rng, "ABCDEFGH")))  # fmt: skip
+        return anything(rng) if kind < 0.8 else choose(rng, (coin(rng, 2).capitalize(), coin(rng), choose(rng, NOUNS).capitalize(), choose(rng, "ABCDEFGH")))  # fmt: skip
 
     after = kind >= 0.8 and rng.random() < 0.4
 

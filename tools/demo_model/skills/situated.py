@@ -137,7 +137,12 @@ def _line(line: str) -> tuple[list[str], str, list[tuple[list[str], str, bool]],
 
 def drawn(rng: Random, split: Split) -> tuple[Offer, bool]:
     """Define a tool of a situation and ask for it in bare words; return also whether they begin with a value."""
-    names, about, fields, asks = _line(wording(rng, SITUATIONS, split))
+    return made(rng, split, wording(rng, SITUATIONS, split))
+
+
+def made(rng: Random, split: Split, line: str) -> tuple[Offer, bool]:
+    """Define the tool of a line and ask for it in bare words; return also whether they begin with a value."""
+    names, about, fields, asks = _line(line)
     noun = choose(rng, NOUNS)
     tags, ask = choose(rng, asks)
     ask = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", expand(rng, ask.replace("{{x}}", "{_x}"), x=noun))
