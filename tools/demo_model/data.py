@@ -134,7 +134,7 @@ _OPEN = set(
     "translate localize summarize digest analyze classify proofread write draft draw paint render plot make generate design "
     "calculate compute estimate measure convert run execute exec start launch begin trigger play stream create add new insert "
     "save store remind set update edit log record track register file note put append wake enable disable toggle switch count "
-    "current tail head parse scan ls grep plan schedule arrange navigate go drive call invite greet test".split()
+    "current tail head parse scan ls grep plan schedule arrange navigate go drive call invite greet test info facts wiki".split()
 )
 
 

@@ -17,6 +17,7 @@ from tools.demo_model.skills.actions import ASKING, BEFORE, POLITE, VERBS
 from tools.demo_model.skills.define import Offer, definition, styled
 from tools.demo_model.skills.frame_words import ACTS
 from tools.demo_model.skills.parts import Part
+from tools.demo_model.skills.situated import VAGUE
 from tools.demo_model.skills.together import FAMILY, filled
 from tools.demo_model.template import Message, Tool
 from tools.demo_model.text import ADJECTIVES, NAMES, NOUNS, Split, choose, coin, expand, sentence, wording
@@ -52,7 +53,8 @@ def followed(rng: Random, split: Split) -> list[Offer]:
     """Define a tool, ask for it, and then for the same with another value or two."""
     while True:
         offer, said = _framed(rng, split)
-        changed = [part for part in said if part.again is not None]
+        names = {_plain(name) for name in offer.arguments}
+        changed = [part for part in said if part.again is not None and _plain(part.one.name) in names]
         if changed:
             break
     arguments, texts = dict(offer.arguments), []
@@ -255,6 +257,9 @@ def _defined(rng: Random, verbs: tuple[str, str], noun: str, said: list[Part], s
             if rng.random() < 0.55 or (vague and (several or rng.random() < 0.5)):
                 schema["description"] = expand(rng, one.about)
             name = styled(rng, one.name.lstrip("~"))
+            if rng.random() < 0.04 and (unclear := choose(rng, VAGUE)) not in [field for field, _, _ in fields]:
+                # Its description alone says what it is.
+                schema["description"], name = expand(rng, one.about), unclear
             fields.append((name, schema, given and (part.free or rng.random() < 0.75)))
             if given:
                 arguments[name] = one.value
