@@ -151,7 +151,8 @@ def test_conversations_fit_and_most_are_short() -> None:
     made = data.training_conversations(4, 0, 1000)
     lengths = [sum(len(part) for part, _ in template.render(c.messages, c.tools, c.thinking)) for c in made]
     assert sum(length < 512 * 3 for length in lengths) > len(lengths) * 0.5  # three characters a token, or more
-    assert max(lengths) < 4096 * 3
+    # What is longer than any row is left out; there must hardly be any.
+    assert sum(length >= 4096 * 3 for length in lengths) <= 1
 
 
 def test_a_system_prompt_that_asks_for_json_stands_alone() -> None:

@@ -113,12 +113,12 @@ def _slot(rng: Random, split: Split) -> Part:
 
 def _alike(part: Part, others: list[Part]) -> bool:
     """Whether an argument could be taken for another one."""
-    names = {_plain(one.name) for one in (part.one, *part.others)}
     if any(part.free and other.free for other in others):
         return True
     if any(part.words & other.words for other in others):
         return True
-    return bool(names & {_plain(one.name) for other in others for one in (other.one, *other.others)})
+    names = {_plain(one.name) for one in (part.one, *part.others)}
+    return any(_plain(one.name) in names for other in others for one in (other.one, *other.others))
 
 
 def _verbs(rng: Random, split: Split) -> tuple[str, str]:

@@ -234,7 +234,7 @@ def offer(rng: Random, split: Split, alone: bool = False) -> Offer:
         return situation(rng, split)
     if kind < 0.36:
         return everyday(rng, split)
-    if kind < 0.62:
+    if kind < (0.44 if alone else 0.62):
         return framed(rng, split, alone)
     if kind < 0.84:
         return kitted(rng, split, alone)
