@@ -24,9 +24,9 @@ from tools.demo_model.text import ADJECTIVES, NAMES, NOUNS, Split, choose, coin,
 
 Field = tuple[str, Message, bool]
 Maker = Callable[[Random, Split], Part]
-_HEADS: list[Maker] = [parts.thing, parts.thing, parts.thing, parts.labelled, parts.labelled, parts.person, parts.amount, parts.chosen]  # fmt: skip
+_HEADS: list[Maker] = [parts.thing, parts.thing, parts.thing, parts.labelled, parts.labelled, parts.person, parts.amount, parts.chosen, parts.things]  # fmt: skip
 _REST: list[Maker] = [parts.thing, parts.labelled, parts.person, parts.amount, parts.amount, parts.amount, parts.chosen, parts.chosen, parts.flag]  # fmt: skip
-_SLOTS = ["date", "date", "time", "moment", "due", "city", "city", "email", "email", "phone", "path", "path", "folder", "url", "host", "recipient", "tags", "people_list", "channel", "repo", "language", "switch", "flag", "priority", "zone", "handle", "route", "files", "bounds", "coordinates"]  # fmt: skip
+_SLOTS = ["date", "date", "time", "moment", "due", "city", "city", "email", "email", "phone", "path", "path", "folder", "url", "host", "recipient", "tags", "people_list", "channel", "repo", "language", "switch", "flag", "priority", "zone", "handle", "route", "files", "bounds", "coordinates", "invented", "invented", "dims", "pixels"]  # fmt: skip
 # Pieces that can't be told from each other in one request: of a line, a request has one only.
 _ALIKE = ["date moment due bounds", "time moment bounds", "path folder url host files repo", "recipient people_list person handle", "email recipient handle", "city route", "flag switch"]  # fmt: skip
 _TIMES = {"date", "time", "moment", "due", "bounds"}
@@ -162,7 +162,7 @@ def _object(rng: Random, front: str, verb: str, noun: str, head: Part, rest: lis
     kind = rng.random()
     other = rest[0] if rest and rest[0].direct and rest[0].again else None
     choice = "enum" in head.one.schema
-    if other is not None and kind < 0.35 and (choice or other.one.schema["type"] != "string"):
+    if other is not None and kind < 0.35 and (choice or other.one.schema["type"] in {"integer", "number"}):
         # "feed the otter 3 kilos", "3 kilos of hay", "the history of Norway".
         rest.pop(0)
         if choice:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tools.demo_model.skills import values
 from tools.demo_model.skills.frame_words import CHOICES, GROUPS, KINDS, LABELS, PEOPLE, UNITS
-from tools.demo_model.skills.slots import BOOL, INT, NUMBER, TEXT, Argument
+from tools.demo_model.skills.slots import BOOL, INT, LIST, NUMBER, TEXT, Argument
 from tools.demo_model.template import Message
 from tools.demo_model.text import ADJECTIVES, NOUNS, Split, choose, coin, expand, lines, scramble, sentence, word
 
@@ -53,6 +53,27 @@ def thing(rng: Random, split: Split) -> Part:
     about = expand(rng, "[The|Which|Name of the] {k}[.||, e.g. {e}]", k=kind, e=anything(rng) if free else choose(rng, KINDS[group]))  # fmt: skip
     mention = expand(rng, "[ with {s}| with {s}| for {s}| on {s}| in {s}| from {s}| at {s}| to {s}| of {s}| using {s}|, {s}|, {k} {v}|, {k}: {v}| with the {k} {v}]", s=said, k=kind, v=value)  # fmt: skip
     return Part(Argument(name, about, TEXT, value), said, mention, kind, {kind, *group.split("|")}, again, free)
+
+
+def things(rng: Random, split: Split) -> Part:
+    """Draw several things of a kind, one after another, each with an article or without."""
+    group = choose(rng, GROUPS)
+    kind = choose(rng, group.split("|"))
+    known = [one.removeprefix("the ") for one in KINDS[group]]
+
+    def again() -> Drawn:
+        found = rng.sample(known, rng.choice((2, 2, 3))) if rng.random() < 0.6 else [anything(rng) for _ in range(rng.choice((2, 2, 3, 4)))]  # fmt: skip
+        # "A & B" would be two things.
+        found = list(dict.fromkeys(one for one in found if "&" not in one and ":" not in one)) or [known[0]]
+        article = choose(rng, ("the ", "", "")) if all(one.islower() for one in found) else ""
+        said = [article + one for one in found]
+        return values.join(rng, said) if len(said) > 1 else said[0], found
+
+    said, value = again()
+    name = expand(rng, "[{k}|{k}|{s}_list|{s}_names|list_of_{k}]", k=_plural(kind), s=kind)
+    about = expand(rng, "[The|List of|Which] {k}[.|]", k=_plural(kind))
+    mention = expand(rng, "[ with {s}| for {s}| in {s}|: {s}|, {k} {s}|, {k}: {s}| using {s}]", s=said, k=_plural(kind))
+    return Part(Argument(name, about, LIST, value), said, mention, kind, {kind, *group.split("|")}, again)
 
 
 def anything(rng: Random) -> str:
