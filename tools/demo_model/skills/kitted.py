@@ -69,6 +69,20 @@ def _isbn(rng: Random, split: Split) -> Said:
     return same(f"978-{rng.randint(0, 9)}-{rng.randint(10, 99999)}-{rng.randint(100, 9999)}-{rng.randint(0, 9)}")
 
 
+def _hours(rng: Random) -> Said:
+    value = rng.randint(2, 72)
+    return f"{values.shown(rng, value, 0.2)} {choose(rng, ('hours', 'hours', 'h'))}", value
+
+
+def _moment(rng: Random, split: Split) -> Said:
+    """Draw a day, a time, or both, as one text."""
+    kind = rng.random()
+    if kind < 0.3:
+        clock = values.clock(rng)[0]
+        return f"at {clock}", clock
+    return values.day(rng) if kind < 0.55 else SLOTS["moment"].value(rng, split)
+
+
 def _slot(key: str) -> Draw:
     return SLOTS[key].value
 
@@ -82,11 +96,13 @@ _TEXTS: dict[str, Draw] = {
     "spell": _of("spell"), "loot": _of("item"), "medicine": _of("medicine|drug|medication"), "doctor": _doctor, "symptom": _of("symptom|condition"), "roomname": _of("room|area|zone"), "clock2": lambda rng, split: values.clock(rng),
     "channel": _slot("channel"), "spending": _of("category|type|kind", "dish|recipe"), "currency": lambda rng, split: same(choose(rng, ("EUR", "USD", "GBP", "CHF", "JPY", "SEK", "euros", "dollars", _letters(rng, 3, 3)))),
     "currency2": _slot("target"), "symbol": lambda rng, split: same(_letters(rng, 2, 5)), "genre": _of("genre"), "booktitle": lambda rng, split: values.quoted(rng, values.title(rng)), "author": _of("author"), "isbn": _isbn,
+    "subject": _of("subject|course"), "plant": _of("plant"), "animal": _of("animal"), "fodder": _of("food"), "crop": _of("crop|field"), "handle": _slot("handle"), "todo": _slot("task"), "moment": _moment,
     "lang": _of("language"), "phrase": lambda rng, split: values.quoted(rng, parts.prose(rng)),
 }  # fmt: skip
 _INTS: dict[str, Draw] = {
     "id": _slot("id"), "die": lambda rng, split: same(choose(rng, (4, 6, 8, 10, 12, 20, 30, 100))), "mg": lambda rng, split: same(rng.randint(1, 200) * choose(rng, (1, 5, 10))), "rpm": lambda rng, split: same(rng.randint(1, 900) * choose(rng, (1, 10))),
-    "year": _slot("year"), "days": _slot("days"),
+    "year": _slot("year"), "days": _slot("days"), "px": lambda rng, split: same(rng.randint(1, choose(rng, (99, 999, 4000)))), "px2": lambda rng, split: same(rng.randint(1, choose(rng, (99, 999, 4000)))),
+    "degrees2": lambda rng, split: same(choose(rng, (45, 90, 180, 270, rng.randint(1, 359)))), "hours": lambda rng, split: _hours(rng),
 }  # fmt: skip
 _NUMBERS: dict[str, Draw] = {
     "temp": lambda rng, split: values.decimal(rng, 40),
