@@ -160,7 +160,7 @@ def made(rng: Random, split: Split, line: str) -> tuple[Offer, bool]:
         schema, given = _schema(kind, tags.get(keys[0]))
         if place in ask:
             shown, given = KINDS[kind][1](rng, split)
-            if rng.random() < 0.04 and kind not in _LISTS:
+            if rng.random() < 0.04 and kind not in _LISTS and len(shown) < 25:
                 shown = corrected(rng, shown, KINDS[kind][1](rng, split)[0])
             if shown[0] in "aeiou":
                 ask = re.sub(rf"\b([Aa]) (?={re.escape(place)})", r"\1n ", ask)
