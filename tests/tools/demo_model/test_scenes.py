@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 from tools.demo_model.exchange import Exchange, assistant, user
-from tools.demo_model.skills import deeds, lists, qualities, recall, scenes
+from tools.demo_model.skills import deeds, lists, named, qualities, recall, scenes
 from tools.demo_model.skills.recall import Known
 
 
@@ -80,3 +80,11 @@ def test_a_conversation_ends_with_an_answer_of_the_models_own(split: str) -> Non
 
 def test_the_same_seed_tells_the_same() -> None:
     assert drawn(9, 60) == drawn(9, 60)
+
+
+def test_what_is_to_be_said_stands_in_the_request() -> None:
+    rng = Random(11)
+    for _ in range(400):
+        ask, text = named.asked(rng)
+        assert text
+        assert text in ask or text in ask[0].lower() + ask[1:]
