@@ -60,9 +60,9 @@ def _again(rng: Random, split: Split) -> Exchange:
 
 # What a training conversation is made of. Weights follow difficulty, not how often people ask.
 MIXTURE: dict[str, tuple[float, Maker]] = {
-    "echo": (0.14, echo.make),
+    "echo": (0.17, echo.make),
     "again": (0.01, _again),
-    "sums": (0.2, sums.make),
+    "sums": (0.23, sums.make),
     "tools": (0.5, tools.make),
     "memory": (0.28, _remember),
     "unknown": (0.025, _unknown),

@@ -145,6 +145,32 @@ class Deed:
         return Known(role + self.clause, self.clause, tuple(self.asks[role]), self.answers[role], self.parts[role], (self.clause,), "", "", "")  # fmt: skip
 
 
+def _tenses(tense: str, past: str, who: Somebody) -> list[tuple[str, str, str]]:
+    """Return the ways to tell and to ask that fit a verb and who does it."""
+    # Forms like "have gone" differ from the past for some verbs, so only those are used that are alike.
+    perfect = past.endswith("ed") or past in ("met", "bought", "sold", "built", "found", "lost", "paid", "sent", "lent")
+    # "I want to order a pizza" asks for something.
+    return [one for one in TENSES[tense] if (perfect or one[0] != "have {p}") and (who.third or "want" not in one[0])]
+
+
+def _circumstances(rng: Random, split: Split, tense: str, roles: list[str], taken: list[str]) -> dict[str, str]:
+    """Draw with whom, where, when, for how much and to whom, each with words that nothing else has."""
+    found: dict[str, str] = {}
+    for role in roles:
+        match role:
+            case "w" | "o":
+                value = f"{'with' if role == 'w' else 'to'} {person(rng, split)}"
+            case "p":
+                value = place(rng, split)
+            case "t":
+                value = when(rng, tense == "past")
+            case _:
+                value = f"for {rng.randint(1, 999)} {choose(rng, ('euros', 'dollars', 'pounds'))}"
+        if not any(within(value, other) for other in (*found.values(), *taken)):
+            found[role] = value
+    return found
+
+
 def deed(rng: Random, split: Split, who: Somebody, line: str, tense: str, kind: str, most: int) -> Deed:
     """Draw what somebody does, and up to ``most`` circumstances of it."""
     forms, _, roles = line.split(" ; ")
@@ -152,19 +178,12 @@ def deed(rng: Random, split: Split, who: Somebody, line: str, tense: str, kind: 
     mine = who.third and "o" in roles and kind != "count" and rng.random() < 0.5
     verb = {key: f"{form} me" if mine else form for key, form in zip("bpi", (base, past, doing), strict=True)}
     roles = "t" if mine else roles
-    # Forms like "have gone" differ from the past for some verbs, so only those are used that are alike.
-    perfect = past.endswith("ed") or past in ("met", "bought", "sold", "built", "found", "lost", "paid", "sent", "lent")
-    kinds = TENSES[tense] if perfect else [one for one in TENSES[tense] if one[0] != "have {p}"]
+    kinds = _tenses(tense, past, who)
     told, aux, main = choose(rng, kinds)
     said, aux, main = (told, aux, main) if rng.random() < 0.6 else choose(rng, kinds)
     what = _object(rng, split, kind)
-    parts = {"object": what}
-    drawn = {"w": lambda: f"with {person(rng, split)}", "p": lambda: place(rng, split), "t": lambda: when(rng, tense == "past"),
-             "c": lambda: f"for {rng.randint(1, 999)} {choose(rng, ('euros', 'dollars', 'pounds'))}", "o": lambda: f"to {person(rng, split)}"}  # fmt: skip
-    for role in rng.sample(roles, min(len(roles), most)):
-        value = drawn[role]()
-        if not any(within(value, other) for other in (*parts.values(), who.told)):
-            parts[role] = value
+    chosen = rng.sample(roles, min(len(roles), most))
+    parts = {"object": what, **_circumstances(rng, split, tense, chosen, [what, who.told])}
     rest = [parts[role] for role in parts if role != "object"]
     clause = " ".join([who.told, _agreed(told.format(**verb), who, who.told), what, *rest])
     if len(rest) == 1 and "o" in parts and rng.random() < 0.6:

@@ -69,7 +69,7 @@ def _value(rng: Random, split: Split, name: str) -> str:
                 n=choose(rng, NOUNS),
             )
         case "code":
-            return choose(rng, (str(rng.randint(100, 999999)), "-".join(str(rng.randint(1, 99)) for _ in range(3)), f"{choose(rng, NOUNS)}{rng.randint(1, 999)}", scramble(rng), coin(rng), f"{coin(rng).capitalize()}{rng.randint(1, 99)}!"))  # fmt: skip
+            return choose(rng, (str(rng.randint(100, 999999)), "-".join(str(rng.randint(1, 99)) for _ in range(3)), f"{choose(rng, NOUNS)}{rng.randint(1, 999)}", scramble(rng), coin(rng), f"{coin(rng).capitalize()}{rng.randint(1, 99)}"))  # fmt: skip
         case "owner" | "made":
             return some_name(rng, split)
         case "name":
@@ -128,7 +128,11 @@ def known(rng: Random, split: Split) -> list[Known]:
         )
         found.append(
             _quality(
-                line, SHORT if short and name in _SHORT else clause, owner, value, same_kind and rng.random() < 0.15
+                line,
+                SHORT if short and name in _SHORT else clause,
+                (owner, _called(rng, owner)),
+                value,
+                turned=same_kind and rng.random() < 0.15,
             )
         )
     if len(found) > 1 and rng.random() < 0.3:
@@ -140,22 +144,34 @@ def known(rng: Random, split: Split) -> list[Known]:
 _SHORT = {"colour", "time", "place", "price"}
 
 
-def _quality(line: str, clause: str, owner: str, value: str, turned: bool = False) -> Known:
+def _called(rng: Random, owner: str) -> str:
+    """Say "my sister" or "Emma" for "my sister Emma"."""
+    words = owner.split(" ")
+    at = next((i for i, word in enumerate(words) if i > 1 and word[0].isupper()), 0)
+    if words[0] not in ("my", "our") or "'s" in owner or not at:
+        return owner
+    return " ".join(words[:at] if rng.random() < 0.6 else words[at:])
+
+
+def _quality(line: str, clause: str, owner: tuple[str, str], value: str, turned: bool = False) -> Known:
+    """Make what is told of an owner and asked for by what the owner is called then."""
     name = line.split(" ; ", 1)[0]
-    asks = tuple(ask.replace("{o}", owner) for ask in line.split(" ; ")[2].split("|"))
+    whole, called = owner
+    asks = tuple(ask.replace("{o}", called) for ask in line.split(" ; ")[2].split("|"))
     full = clause if clause != SHORT else line.split(" ; ")[1].split("|", maxsplit=1)[0]
-    said = full.replace("{o}", yours(owner)).replace("{v}", value).replace("I ", "you ").replace(" me ", " you ")
-    keep = said.startswith(value) or (said.startswith(owner) and not owner.startswith("the "))
+    said = full.replace("{o}", yours(whole if turned else called)).replace("{v}", value)
+    said = said.replace("I ", "you ").replace(" me ", " you ")
+    keep = said.startswith(value) or (said.startswith(called) and not called.startswith("the "))
     answer = f"{said if keep else said[0].upper() + said[1:]}."
     asked = value
     if turned and name in TURNED:
-        asks, asked = tuple(ask.format(v=value, w=value.split(" ", 1)[-1]) for ask in TURNED[name]), owner
-    told = clause.replace("{o}", owner).replace("{v}", value)
-    return Known(owner + name, told, asks, answer, asked, (), "" if turned else line, clause, owner)
+        asks, asked = tuple(ask.format(v=value, w=value.split(" ", 1)[-1]) for ask in TURNED[name]), whole
+    told = clause.replace("{o}", whole).replace("{v}", value)
+    return Known(called, told, asks, answer, asked, (), "" if turned else line, clause, whole)
 
 
 def again(rng: Random, split: Split, one: Known) -> Known | None:
     """Draw another value of what a thing is like, to correct it; None for deeds."""
-    return (
-        _quality(one.line, one.word, one.other, _value(rng, split, one.line.split(" ; ", 1)[0])) if one.line else None
-    )
+    if not one.line:
+        return None
+    return _quality(one.line, one.word, (one.other, one.key), _value(rng, split, one.line.split(" ; ", 1)[0]))

@@ -215,7 +215,7 @@ def _corrected(
     if fresh is None or fresh.value in known.value or known.value in fresh.value:
         return None
     short = (
-        "No, it's {v}|Sorry, I meant {v}|No, {v}|Not {o}, {v}|No, not {o}: {v}|I meant {v}|{v}, not {o}|"
+        "No, it's {v}|Sorry, I meant {v}|No, {v}|Not {o}, {v}|No, not {o}: {v}|I meant {v}|{v}, not {o}|No wait, it's {v}|Sorry, it's {v}|Wait, {v}|no sorry, {v}|I mean {v}|Oops, {v}|{v}, sorry|Make that {v}|It's {v} now|That was wrong, {v}|Hm, rather {v}|I mixed that up: {v}|"
         if alone
         else ""
     )
