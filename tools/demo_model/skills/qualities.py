@@ -5,7 +5,7 @@
 from random import Random
 
 from tools.demo_model.skills import things, values
-from tools.demo_model.skills.attributes import KIN, LIKES
+from tools.demo_model.skills.attributes import KIN, LIKES, OPTIONS
 from tools.demo_model.skills.memory import some_name
 from tools.demo_model.skills.recall import SHORT, Known
 from tools.demo_model.skills.scenes import DRINKS, FOODS, PLACES, alike, person, when, within, yours
@@ -97,11 +97,19 @@ def _value(rng: Random, split: Split, name: str) -> str:
             return pick(rng, CITIES, split) if rng.random() < 0.7 else coin(rng, 2).capitalize()
 
 
+# Said without "the" or "my".
+BARE = "lunch|dinner|breakfast|school|work|training|choir practice|yoga|football|church|check-in|check-out|boarding|brunch|bedtime|supper|karate|swimming|band practice|tea time".split("|")  # fmt: skip
+
+
 def _owned(rng: Random, split: Split, name: str) -> str:
     """Draw what has a quality: something of the user's or of somebody's, or somebody."""
     if name in _LIVING and name != "name" and rng.random() < 0.9:
         return person(rng, split).replace("my ", choose(rng, ("my ", "my ", "our ")))
-    noun = choose(rng, KIN[-4:] if name in _LIVING else NOUNS)
+    if name == "time" and rng.random() < 0.2:
+        return choose(rng, BARE)
+    noun = choose(rng, (choose(rng, things.PETS), choose(rng, KIN)) if name in _LIVING else NOUNS)
+    if name in ("time", "room") and rng.random() < 0.5:
+        noun = choose(rng, OPTIONS["event"]) if rng.random() < 0.7 else f"{choose(rng, OPTIONS['visit'])} appointment"
     if name not in _LIVING and rng.random() < 0.15:
         noun = f"{choose(rng, ADJECTIVES)} {noun}"
     return f"{choose(rng, ('my', 'my', 'my', 'the', 'the', 'our', f'my {choose(rng, KIN[:-4])}{chr(39)}s', f'{some_name(rng, split)}{chr(39)}s'))} {noun}"
@@ -161,7 +169,7 @@ def _quality(line: str, clause: str, owner: tuple[str, str], value: str, turned:
     full = clause if clause != SHORT else line.split(" ; ")[1].split("|", maxsplit=1)[0]
     said = full.replace("{o}", yours(whole if turned else called)).replace("{v}", value)
     said = said.replace("I ", "you ").replace(" me ", " you ")
-    keep = said.startswith(value) or (said.startswith(called) and not called.startswith("the "))
+    keep = said.startswith(value) or (said.startswith(called) and not called.startswith("the ") and called not in BARE)
     answer = f"{said if keep else said[0].upper() + said[1:]}."
     asked = value
     if turned and name in TURNED:
