@@ -45,6 +45,15 @@ _COLOURS = (
 )
 
 
+def _measure(rng: Random, name: str) -> str:
+    """Draw a number, with its unit where it has one."""
+    if name == "size":
+        return f"{rng.randint(2, 300)} {choose(rng, ('cm', 'm', 'metres', 'inches', 'feet'))}"
+    if name == "weight":
+        return f"{rng.randint(2, 300)} {choose(rng, ('kg', 'kilos', 'grams', 'pounds', 'tons'))}"
+    return str(rng.randint(2, 99 if name == "age" else 9999))
+
+
 def _value(rng: Random, split: Split, name: str) -> str:
     """Draw what a thing is like."""
     match name:
@@ -74,12 +83,8 @@ def _value(rng: Random, split: Split, name: str) -> str:
             return some_name(rng, split)
         case "name":
             return choose(rng, (things.pet_name(rng), some_name(rng, split), coin(rng, 2).capitalize()))
-        case "size":
-            return f"{rng.randint(2, 300)} {choose(rng, ('cm', 'm', 'metres', 'inches', 'feet'))}"
-        case "weight":
-            return f"{rng.randint(2, 300)} {choose(rng, ('kg', 'kilos', 'grams', 'pounds', 'tons'))}"
-        case "age" | "number":
-            return str(rng.randint(2, 99 if name == "age" else 9999))
+        case "size" | "weight" | "age" | "number":
+            return _measure(rng, name)
         case "taste":
             return choose(
                 rng, (choose(rng, NOUNS), f"{choose(rng, ADJECTIVES)} {choose(rng, NOUNS)}", choose(rng, FOODS))

@@ -275,10 +275,7 @@ def make(
     """Make things told (those ``given``, or any), at times one corrected, other talk, and one to three asked for."""
     known = given or things(rng, split, rng.choice((1, 1, 2, 2, 3, 4)))
     others = rng.random() < 0.45  # the replies are another model's
-    if len({one.clause for one in known}) < len(known) or any(one.word == SHORT for one in known) or rng.random() < 0.5:
-        groups = [known]
-    else:
-        groups = [[one] for one in known]
+    groups = _groups(rng, known)
     messages: list[Message] = []
     offered: list[Tool] = []
 
@@ -311,13 +308,22 @@ def make(
     if not given and rng.random() < 0.04:
         ask = expand(rng, EVERYTHING) + choose(rng, ("?", "?", ".", ""))
         return Exchange([*messages, *_asked(ask, known)], offered[:4], topic="memory")
+    return Exchange([*messages, *_questions(rng, split, known)], offered[:4], topic="memory")
+
+
+def _questions(rng: Random, split: Split, known: list[Known]) -> list[Message]:
+    """Ask for one to three of the things, two of them in one question now and then."""
     asked = rng.sample(known, rng.randint(1, min(3, len(known))))
     if len(asked) == 2 and rng.random() < 0.35:
-        messages += _question(rng, split, asked)
-    else:
-        for one in asked:
-            messages += _question(rng, split, [one])
-    return Exchange(messages, offered[:4], topic="memory")
+        return _question(rng, split, asked)
+    return [message for one in asked for message in _question(rng, split, [one])]
+
+
+def _groups(rng: Random, known: list[Known]) -> list[list[Known]]:
+    """Tell all at once, as parts of one sentence must be, or one after another."""
+    if len({one.clause for one in known}) < len(known) or any(one.word == SHORT for one in known) or rng.random() < 0.5:
+        return [known]
+    return [[one] for one in known]
 
 
 def _telling(rng: Random, group: list[Known], own: bool, between: Callable[[], Exchange]) -> list[Message]:
