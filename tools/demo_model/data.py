@@ -12,7 +12,22 @@ from dataclasses import dataclass
 from random import Random
 
 from tools.demo_model.exchange import Exchange, user
-from tools.demo_model.skills import about, answers, echo, facts, memory, recall, refuse, requests, stories, sums, tools
+from tools.demo_model.skills import (
+    about,
+    answers,
+    deeds,
+    echo,
+    facts,
+    lists,
+    memory,
+    qualities,
+    recall,
+    refuse,
+    requests,
+    stories,
+    sums,
+    tools,
+)
 from tools.demo_model.skills.catalog import CATALOG
 from tools.demo_model.skills.define import Offer
 from tools.demo_model.template import Message, Tool
@@ -32,8 +47,11 @@ def _between(rng: Random, split: Split) -> Exchange:
 
 
 def _remember(rng: Random, split: Split) -> Exchange:
-    maker = recall.make if rng.random() < 0.65 else memory.make
-    return maker(rng, split, lambda: _between(rng, split))
+    kind = rng.random()
+    if kind < 0.45:
+        told = lists.known(rng) if kind < 0.07 else (deeds if kind < 0.26 else qualities).known(rng, split)
+        return recall.make(rng, split, lambda: _between(rng, split), told, lambda one: qualities.again(rng, split, one))
+    return (recall.make if kind < 0.8 else memory.make)(rng, split, lambda: _between(rng, split))
 
 
 def _unknown(rng: Random, split: Split) -> Exchange:
@@ -46,11 +64,11 @@ def _again(rng: Random, split: Split) -> Exchange:
 
 # What a training conversation is made of. Weights follow difficulty, not how often people ask.
 MIXTURE: dict[str, tuple[float, Maker]] = {
-    "echo": (0.14, echo.make),
+    "echo": (0.17, echo.make),
     "again": (0.01, _again),
-    "sums": (0.2, sums.make),
+    "sums": (0.23, sums.make),
     "tools": (0.66, tools.make),
-    "memory": (0.2, _remember),
+    "memory": (0.28, _remember),
     "unknown": (0.025, _unknown),
     "facts": (0.17, facts.make),
     "chat": (0.07, about.chat),

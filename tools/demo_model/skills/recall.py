@@ -14,6 +14,9 @@ from tools.demo_model.skills.refuse import filled as request
 from tools.demo_model.template import Message, Tool
 from tools.demo_model.text import ADJECTIVES, CITIES, NAMES, NOUNS, Split, choose, expand, lines, sentence
 
+# How a thing is told after another of its kind: "lunch is at noon and dinner at eight".
+SHORT = "{o} {v}"
+
 # What other models say: nothing to learn from, but what a conversation may have in it.
 REPLIES = lines("""
 [Got it|Understood|Noted|Sure|Okay|Of course|Great|Thanks for telling me|Thank you for sharing|Perfect|Alright][!|.][ I'll keep that in mind.| I will remember that.| What else can I do for you?| How can I help you today?| Let me know if you need anything.|]
@@ -57,6 +60,9 @@ class Known:
     other: str
 
 
+# Draws another value for something told, to correct it with; None where that can't be.
+Again = Callable[[Known], Known | None]
+
 # What is asked about these could mean others, so they are told alone; of the pairs, only one is told.
 _ALONE = {"call", "where", "teampal", "reads", "eats", "weather", "feel"}
 _PAIRS = (
@@ -78,7 +84,9 @@ _PAIRS = (
 
 def _chosen(rng: Random, asks: tuple[str, ...], split: Split) -> str:
     held = [ask[1:] for ask in asks if ask.startswith("~")]
-    return choose(rng, held) if split == "held" else choose(rng, [ask for ask in asks if not ask.startswith("~")])
+    return (
+        choose(rng, held) if split == "held" and held else choose(rng, [ask for ask in asks if not ask.startswith("~")])
+    )
 
 
 @cache
@@ -148,6 +156,8 @@ def _capital(one: Known) -> str:
 
 def told(rng: Random, group: list[Known]) -> str:
     """Write what the user says: the clauses as one sentence or as several, with words before and after."""
+    # Several parts of one sentence may be asked for; it is said once.
+    group = [one for index, one in enumerate(group) if one.clause not in [before.clause for before in group[:index]]]
     clauses = [one.clause for one in group]
     if len(clauses) == 1:
         text = clauses[0]
@@ -161,15 +171,18 @@ def told(rng: Random, group: list[Known]) -> str:
     elif not lead and rng.random() < 0.67:
         text = _capital(group[0]) + text[len(clauses[0]) :]
     text = lead + text
-    tail = expand(
-        rng, TAILS[0], s=sentence(rng), r=request(rng, "train").strip() if rng.random() < 0.1 else sentence(rng)
-    )
+    tail = expand(rng, TAILS[0])
+    if "{" in tail:
+        said = request(rng, "train").strip() if "{r}" in tail and rng.random() < 0.1 else sentence(rng)
+        tail = tail.replace("{s}", said).replace("{r}", said)
     return text + tail + ("" if tail.endswith((".", "?", "!")) else choose(rng, (".", ".", "", "!")))
 
 
 def foreign(rng: Random, value: str = "that") -> Message:
     """Make a reply of another model, which may say the ``value`` that it was told; it is read, not learnt."""
-    words = {key: sentence(rng) for key in ("s", "t", "u", "s2", "t2", "u2")}
+    pattern = choose(rng, REPLIES).replace("\\n", "\n")
+    # Only what the pattern has a place for is drawn: sentences take long to make.
+    words = {key: sentence(rng) for key in ("s", "t", "u", "s2", "t2", "u2") if f"{{{key}}}" in pattern}
     nouns = {
         "n": choose(rng, NOUNS),
         "m": choose(rng, NOUNS),
@@ -177,7 +190,6 @@ def foreign(rng: Random, value: str = "that") -> Message:
         "M": choose(rng, NOUNS).title(),
     }
     figures = {"x": rng.randint(1, 9999), "y": rng.randint(1, 99), "z": f"{rng.randint(1, 12)} pm"}
-    pattern = choose(rng, REPLIES).replace("\\n", "\n")
     text = expand(rng, pattern, v=value, p=choose(rng, NAMES), c=choose(rng, CITIES), **words, **nouns, **figures)
     return {"role": "assistant", "content": text, "learn": False}
 
@@ -192,16 +204,18 @@ def _reply(rng: Random, known: list[Known], own: bool) -> Message:
     )
 
 
-def _corrected(rng: Random, split: Split, known: Known, alone: bool = True) -> tuple[str, Known] | None:
+def _corrected(
+    rng: Random, split: Split, known: Known, alone: bool = True, again: Again | None = None
+) -> tuple[str, Known] | None:
     """Make a correction of something told; None if a new value can't be told from the old one.
 
     Where more was told (not ``alone``), the correction says what it corrects.
     """
-    fresh = thing(rng, split, known.line, known.word, known.other)
-    if fresh.value in known.value or known.value in fresh.value:
+    fresh = again(known) if again else thing(rng, split, known.line, known.word, known.other) if known.line else None
+    if fresh is None or fresh.value in known.value or known.value in fresh.value:
         return None
     short = (
-        "No, it's {v}|Sorry, I meant {v}|No, {v}|Not {o}, {v}|No, not {o}: {v}|I meant {v}|{v}, not {o}|"
+        "No, it's {v}|Sorry, I meant {v}|No, {v}|Not {o}, {v}|No, not {o}: {v}|I meant {v}|{v}, not {o}|No wait, it's {v}|Sorry, it's {v}|Wait, {v}|no sorry, {v}|I mean {v}|Oops, {v}|{v}, sorry|Make that {v}|It's {v} now|That was wrong, {v}|Hm, rather {v}|I mixed that up: {v}|"
         if alone
         else ""
     )
@@ -251,11 +265,17 @@ def unknown(rng: Random, split: Split) -> Exchange:
     return Exchange(_not_told(rng, split, []), topic="unknown")
 
 
-def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange:
-    """Make things told, at times one of them corrected, other talk, and one to three of them asked for."""
-    known = things(rng, split, rng.choice((1, 1, 2, 2, 3, 4)))
-    others = rng.random() < 0.55  # the replies are another model's
-    groups = [known] if rng.random() < 0.5 else [[one] for one in known]
+def make(
+    rng: Random,
+    split: Split,
+    between: Callable[[], Exchange],
+    given: list[Known] | None = None,
+    again: Again | None = None,
+) -> Exchange:
+    """Make things told (those ``given``, or any), at times one corrected, other talk, and one to three asked for."""
+    known = given or things(rng, split, rng.choice((1, 1, 2, 2, 3, 4)))
+    others = rng.random() < 0.45  # the replies are another model's
+    groups = _groups(rng, known)
     messages: list[Message] = []
     offered: list[Tool] = []
 
@@ -268,28 +288,42 @@ def make(rng: Random, split: Split, between: Callable[[], Exchange]) -> Exchange
                 messages.extend(other.messages)
                 offered.extend(other.tools)
 
+    if len(known) == 1 and rng.random() < 0.15 and (changed := _corrected(rng, split, known[0], again=again)):
+        # Corrected in the same breath.
+        first = told(rng, known)
+        messages += [user(f"{first if first[-1:] in '.?!' else first + '.'} {changed[0]}"), _reply(rng, [changed[1]], own=not others)]  # fmt: skip
+        known, groups = [changed[1]], []
     for group in groups:
         messages += _telling(rng, group, not others, between)
         talk((0, 0, 0, 1))
     if rng.random() < 0.3:
         at = rng.randrange(len(known))
-        changed = _corrected(rng, split, known[at], alone=len(known) == 1)
+        changed = _corrected(rng, split, known[at], alone=len(known) == 1, again=again)
         if changed and not any(changed[1].value in one.value or one.value in changed[1].value for one in known):
             messages += [user(changed[0]), _reply(rng, [changed[1]], own=not others)]
             known[at] = changed[1]
     talk((0, 1, 1, 2, 3, 5))
-    if rng.random() < 0.05:
+    if not given and rng.random() < 0.05:
         return Exchange([*messages, *_not_told(rng, split, known)], offered[:4], topic="unknown")
-    if rng.random() < 0.04:
+    if not given and rng.random() < 0.04:
         ask = expand(rng, EVERYTHING) + choose(rng, ("?", "?", ".", ""))
         return Exchange([*messages, *_asked(ask, known)], offered[:4], topic="memory")
+    return Exchange([*messages, *_questions(rng, split, known)], offered[:4], topic="memory")
+
+
+def _questions(rng: Random, split: Split, known: list[Known]) -> list[Message]:
+    """Ask for one to three of the things, two of them in one question now and then."""
     asked = rng.sample(known, rng.randint(1, min(3, len(known))))
     if len(asked) == 2 and rng.random() < 0.35:
-        messages += _question(rng, split, asked)
-    else:
-        for one in asked:
-            messages += _question(rng, split, [one])
-    return Exchange(messages, offered[:4], topic="memory")
+        return _question(rng, split, asked)
+    return [message for one in asked for message in _question(rng, split, [one])]
+
+
+def _groups(rng: Random, known: list[Known]) -> list[list[Known]]:
+    """Tell all at once, as parts of one sentence must be, or one after another."""
+    if len({one.clause for one in known}) < len(known) or any(one.word == SHORT for one in known) or rng.random() < 0.5:
+        return [known]
+    return [[one] for one in known]
 
 
 def _telling(rng: Random, group: list[Known], own: bool, between: Callable[[], Exchange]) -> list[Message]:
@@ -304,5 +338,7 @@ def _telling(rng: Random, group: list[Known], own: bool, between: Callable[[], E
 
 
 def _small_talk(rng: Random) -> Message:
-    text = expand(rng, expand(rng, TALK[0]), s=sentence(rng), t=sentence(rng), n=choose(rng, NOUNS), a=choose(rng, ADJECTIVES), q=request(rng, "train").strip() or "?")  # fmt: skip
-    return user(text)
+    pattern = expand(rng, TALK[0])
+    words = {key: sentence(rng) for key in "st" if f"{{{key}}}" in pattern}
+    asked = (request(rng, "train").strip() or "?") if "{q}" in pattern else ""
+    return user(expand(rng, pattern, n=choose(rng, NOUNS), a=choose(rng, ADJECTIVES), q=asked, **words))
